@@ -1,0 +1,55 @@
+"""catalog name and properties -> Catalog: SQL catalogs by their rows and metadata files, all others through PyIceberg."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mvbuild.ports.catalog import CatalogError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mvbuild.ports.catalog import Catalog
+
+_SQL_SCHEMES = ("sqlite", "postgresql", "mysql", "mariadb")
+
+
+def open_catalog(name: str, properties: Mapping[str, str], *, create: bool) -> Catalog:
+    """Nothing is connected yet. `create`: a SQLite file and its directories are made on first use."""
+    settings = dict(properties)
+    if not settings.keys() & {"type", "uri", "py-catalog-impl"}:
+        settings = _from_configuration(name) | settings
+    if settings.get("type", "").lower() == "sql" or ("type" not in settings and settings.get("uri", "").startswith(_SQL_SCHEMES)):
+        return _open_sql(name, settings, create=create)
+    from mvbuild.adapters.iceberg.remote import RemoteCatalog
+
+    return RemoteCatalog(name, settings)
+
+
+def _open_sql(name: str, properties: Mapping[str, str], *, create: bool) -> Catalog:
+    from mvbuild.adapters.iceberg.catalog import MetadataCatalog
+    from mvbuild.adapters.iceberg.data import IcebergData
+    from mvbuild.adapters.iceberg.failures import Translator
+    from mvbuild.adapters.iceberg.files import FileStore
+    from mvbuild.adapters.iceberg.pointers import SqlPointers
+    from mvbuild.adapters.iceberg.sql import open_database
+
+    if "uri" not in properties:
+        raise CatalogError(f"Catalog '{name}' has type sql but no 'uri'.")
+    files = FileStore(properties)
+    return MetadataCatalog(
+        name=name,
+        pointers=SqlPointers(name, open_database(properties["uri"], create=create)),
+        files=files,
+        data=IcebergData(files.io),
+        warehouse=properties.get("warehouse", ""),
+        translator=Translator(name, properties),
+    )
+
+
+def _from_configuration(name: str) -> dict[str, str]:
+    """What PyIceberg's own configuration file and environment say of a catalog that the project only names."""
+    from pyiceberg.utils.config import Config
+
+    found = Config().get_catalog_config(name) or {}
+    return {key: str(value) for key, value in found.items()}

@@ -1,0 +1,94 @@
+"""foreign exception -> CatalogError without credentials, telling a lost connection from a refusal."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from mvbuild.ports.catalog import CatalogError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_SECRET_KEY = re.compile(r"password|passwd|pwd|secret|token|credential|access-key|account-key|api-key|sas|session", re.IGNORECASE)
+_USERINFO = re.compile(r"(?<=://)[^/\s@]+@")
+_ASSIGNMENT = re.compile(r"(?i)\b([\w.-]*(?:password|passwd|pwd|secret|token|credential)[\w.-]*\s*[=:]\s*)[^\s&;,'\"]+")
+_MASK = "***"
+
+# By name along the class hierarchy, so that nobody imports requests, botocore or thrift to compare classes.
+_UNREACHABLE = frozenset(
+    (
+        *("OperationalError", "InterfaceError"),  # SQLAlchemy and its drivers, sqlite3
+        *("ConnectionError", "Timeout", "TimeoutError", "MaxRetryError", "gaierror", "TTransportException", "EndpointConnectionError"),
+        *("UnauthorizedError", "ForbiddenError", "AuthorizationExpiredError", "OAuthError", "ServiceUnavailableError"),
+        *("NoCredentialsError", "ClientAuthenticationError"),
+    )
+)
+_OWN_BUGS = (AssertionError, NameError)
+
+
+class Translator:
+    """Knows the secrets of one catalog's properties, and turns what libraries raise into CatalogError."""
+
+    def __init__(self, catalog: str, properties: Mapping[str, str]) -> None:
+        self._catalog = catalog
+        # Longest first: one secret may be part of another.
+        self._secrets = sorted(_secrets(properties), key=len, reverse=True)
+
+    def masked(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, _MASK)
+        text = _USERINFO.sub(f"{_MASK}@", text)
+        return _ASSIGNMENT.sub(rf"\1{_MASK}", text)
+
+    @contextmanager
+    def guard(self) -> Iterator[None]:
+        """No exception of a library leaves this block, nor one that shows a secret."""
+        try:
+            yield
+        except CatalogError as error:
+            error.args = tuple(self.masked(str(a)) for a in error.args)
+            raise
+        except _OWN_BUGS:
+            raise
+        except Exception as error:  # noqa: BLE001  libraries raise what they like, and none of it may leave
+            # `from None`: a printed cause would show what the message hides.
+            raise self.error(error) from None
+
+    def error(self, error: Exception) -> CatalogError:
+        reason = self.masked(_first_lines(error))
+        if is_unreachable(error):
+            return CatalogError(f"Catalog '{self._catalog}' cannot be reached: {reason}", unreachable=True)
+        return CatalogError(f"Catalog '{self._catalog}' failed: {reason}")
+
+
+def is_unreachable(error: BaseException) -> bool:
+    if "is locked" in str(error):
+        return False
+    return any(kind.__name__ in _UNREACHABLE for kind in type(error).__mro__)
+
+
+def _first_lines(error: Exception) -> str:
+    # SQLAlchemy and pydantic add the statement, its parameters and links after the first line.
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
+
+
+def _secrets(properties: Mapping[str, str]) -> set[str]:
+    found = {value for key, value in properties.items() if _SECRET_KEY.search(key)}
+    for value in properties.values():
+        if "://" in value and "@" in value:
+            found |= _userinfo_secrets(value)
+    # A credential property of OAuth is "id:secret"; either half may turn up alone in a message.
+    found |= {part for value in tuple(found) for part in value.split(":")}
+    return {secret for secret in found if len(secret) > 3}
+
+
+def _userinfo_secrets(url: str) -> set[str]:
+    try:
+        password = urlsplit(url).password
+    except ValueError:
+        password = None
+    return {password, unquote(password)} if password else set()

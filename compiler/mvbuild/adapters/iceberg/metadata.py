@@ -1,0 +1,151 @@
+"""bytes of a metadata file -> its JSON object -> TableState | ViewState, without PyIceberg's models.
+
+A run that finds nothing to do reads nothing else, and importing and filling the models costs ten times as much as this.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from mvbuild.ports.catalog import CatalogError, Snapshot, TableState, ViewState
+
+if TYPE_CHECKING:
+    from mvbuild.names import TableIdentifier
+
+Raw = dict[str, Any]
+"""The JSON object of a metadata file, under the names of the Iceberg specification."""
+
+
+class Snapshots(Mapping[int, Snapshot]):
+    """Snapshot id -> Snapshot, built from the JSON only when asked for: histories are long and mostly not looked at."""
+
+    __slots__ = ("_raw",)
+
+    def __init__(self, raw: list[Raw]) -> None:
+        self._raw = {s["snapshot-id"]: s for s in raw}
+
+    def __getitem__(self, snapshot_id: int) -> Snapshot:
+        return _snapshot(self._raw[snapshot_id])
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._raw)
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+    def __contains__(self, snapshot_id: object) -> bool:
+        return snapshot_id in self._raw
+
+
+def parse(content: bytes, location: str) -> Raw:
+    """ValueError or OSError if it is not the JSON object of a metadata file."""
+    # Hadoop tables put the codec before ".metadata.json", older Java releases after it.
+    if location.endswith((".gz.metadata.json", ".metadata.json.gz")):
+        content = gzip.decompress(content)
+    raw = json.loads(content)
+    if not isinstance(raw, dict):
+        raise ValueError("it is not a JSON object")
+    return raw
+
+
+def serialize(raw: Raw, location: str) -> bytes:
+    content = json.dumps(raw, separators=(",", ":"), ensure_ascii=False).encode()
+    return gzip.compress(content) if location.endswith(".gz.metadata.json") else content
+
+
+def state(identifier: TableIdentifier, location: str, raw: Raw, *, is_view: bool) -> TableState | ViewState:
+    """CatalogError if the JSON lacks what a table or view must have."""
+    try:
+        return view_state(identifier, location, raw) if is_view else table_state(identifier, location, raw)
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        kind = "view" if is_view else "table"
+        raise CatalogError(f"The metadata of {kind} {identifier} is incomplete: {location} ({type(error).__name__}: {error}).") from None
+
+
+def table_state(identifier: TableIdentifier, location: str, raw: Raw) -> TableState:
+    current = current_snapshot_id(raw)
+    refs = raw.get("refs") or {}
+    by_id = {s["schema-id"]: s for s in schemas(raw)}
+    snapshot_ids = {name: ref["snapshot-id"] for name, ref in refs.items()}
+    if current is not None:
+        snapshot_ids.setdefault("main", current)
+    return TableState(
+        identifier=identifier,
+        uuid=raw.get("table-uuid", ""),
+        location=raw["location"],
+        metadata_location=location,
+        format_version=raw["format-version"],
+        current_snapshot_id=current,
+        current_schema_id=raw.get("current-schema-id", next(iter(by_id))),
+        schemas=by_id,
+        snapshots=Snapshots(raw.get("snapshots") or []),
+        snapshot_log=tuple((e["timestamp-ms"], e["snapshot-id"]) for e in raw.get("snapshot-log") or ()),
+        refs=snapshot_ids,
+        branches=frozenset(name for name in snapshot_ids if refs.get(name, {}).get("type", "branch") == "branch"),
+        properties=raw.get("properties") or {},
+    )
+
+
+def view_state(identifier: TableIdentifier, location: str, raw: Raw) -> ViewState:
+    version = current_version(raw)
+    representations = [r for r in version["representations"] if r.get("type") == "sql"]
+    return ViewState(
+        identifier=identifier,
+        uuid=raw["view-uuid"],
+        location=raw["location"],
+        metadata_location=location,
+        version_id=version["version-id"],
+        last_version_id=max(v["version-id"] for v in raw["versions"]),
+        representations={r["dialect"].lower(): r["sql"] for r in representations},
+        default_catalog=version.get("default-catalog"),
+        default_namespace=tuple(version.get("default-namespace") or ()),
+        schema=next(s for s in raw["schemas"] if s.get("schema-id", 0) == version["schema-id"]),
+        properties=raw.get("properties") or {},
+    )
+
+
+def current_version(raw: Raw) -> Raw:
+    found: Raw = next(v for v in raw["versions"] if v["version-id"] == raw["current-version-id"])
+    return found
+
+
+def current_snapshot_id(raw: Raw) -> int | None:
+    found = raw.get("current-snapshot-id")
+    # Writers of the first format wrote -1 for a table without snapshots; a `main` that only stands in refs is not in the specification.
+    return None if found is None or found == -1 else found
+
+
+def schemas(raw: Raw) -> list[Raw]:
+    """All schemas, each with its id; the first format may have just `schema`."""
+    listed = raw.get("schemas") or [raw["schema"]]
+    return [s if "schema-id" in s else {**s, "schema-id": 0} for s in listed]
+
+
+def current_schema(raw: Raw) -> Raw:
+    listed = schemas(raw)
+    return next(s for s in listed if s["schema-id"] == raw.get("current-schema-id", listed[0]["schema-id"]))
+
+
+def comparable(value: Any) -> Any:
+    """Equal for JSON that means the same: writers differ in whether they write what is empty, and in the blanks of a type."""
+    if isinstance(value, dict):
+        return {key: comparable(inner) for key, inner in value.items() if inner is not None and inner != []}
+    if isinstance(value, list):
+        return [comparable(inner) for inner in value]
+    return value.replace(" ", "") if isinstance(value, str) and value.startswith("decimal(") else value
+
+
+def _snapshot(raw: Raw) -> Snapshot:
+    summary = raw.get("summary") or {}
+    return Snapshot(
+        snapshot_id=raw["snapshot-id"],
+        parent_id=raw.get("parent-snapshot-id"),
+        sequence_number=raw.get("sequence-number", 0),
+        timestamp_ms=raw["timestamp-ms"],
+        operation=summary.get("operation", ""),
+        schema_id=raw.get("schema-id"),
+        summary=summary,
+    )

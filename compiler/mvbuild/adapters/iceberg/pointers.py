@@ -1,0 +1,120 @@
+"""names <-> metadata locations: the rows of a JDBC catalog, which Spark, PyIceberg and others share (schema V1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from mvbuild.adapters.iceberg.sql import Database, Statement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Kind = Literal["TABLE", "VIEW"]
+Key = tuple[str, str]
+"""Namespace with dots between its levels, and name."""
+
+_CHUNK = 200  # SQLite refuses expressions deeper than 1000
+_FIND = "SELECT table_namespace, table_name, metadata_location, iceberg_type FROM iceberg_tables WHERE catalog_name = :c AND ({keys})"
+_NAMES = "SELECT table_name FROM iceberg_tables WHERE catalog_name = :c AND table_namespace = :n ORDER BY table_name"
+_INSERT = (
+    "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, metadata_location, iceberg_type) "
+    "VALUES (:c, :n, :t, :new, :kind)"
+)
+_WHERE = "WHERE catalog_name = :c AND table_namespace = :n AND table_name = :t AND metadata_location = :old"
+_UPDATE = f"UPDATE iceberg_tables SET metadata_location = :new, previous_metadata_location = :old {_WHERE}"
+_DELETE = f"DELETE FROM iceberg_tables {_WHERE}"
+_HAS_NAMESPACE = (
+    "SELECT 1 FROM iceberg_tables WHERE catalog_name = :c AND (table_namespace = :n OR table_namespace LIKE :below ESCAPE '!') "
+    "UNION SELECT 1 FROM iceberg_namespace_properties WHERE catalog_name = :c AND (namespace = :n OR namespace LIKE :below ESCAPE '!')"
+)
+_OWN_NAMESPACE = "SELECT 1 FROM iceberg_namespace_properties WHERE catalog_name = :c AND namespace = :n"
+_ADD_NAMESPACE = (
+    "INSERT INTO iceberg_namespace_properties (catalog_name, namespace, property_key, property_value) VALUES (:c, :n, 'exists', 'true')"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swap:
+    """A pointer to be moved, or set where there is none (`old` is None)."""
+
+    key: Key
+    kind: Kind
+    old: str | None
+    new: str
+
+
+class Pointers(Protocol):
+    """What a catalog of metadata files must keep, all else follows from the files."""
+
+    def find(self, keys: Iterable[Key]) -> dict[Key, tuple[str, Kind]]:
+        """Metadata location and kind of those that exist."""
+
+    def names(self, namespace: str) -> list[str]:
+        """Tables and views of a namespace."""
+
+    def swap(self, swaps: Sequence[Swap]) -> bool:
+        """All in one transaction; False, and nothing changed, if one is not as expected."""
+
+    def delete(self, key: Key, location: str) -> bool:
+        """False if the pointer is elsewhere or gone."""
+
+    def has_namespace(self, namespace: str) -> bool:
+        """Also true where only something below it exists."""
+
+    def add_namespace(self, namespace: str) -> None:
+        """Nothing happens if it is there."""
+
+
+class SqlPointers:
+    """The rows of one catalog in a database that others write as well."""
+
+    def __init__(self, catalog: str, database: Database) -> None:
+        self._catalog = catalog
+        self._database = database
+
+    def find(self, keys: Iterable[Key]) -> dict[Key, tuple[str, Kind]]:
+        wanted = list(dict.fromkeys(keys))
+        found: dict[Key, tuple[str, Kind]] = {}
+        for at in range(0, len(wanted), _CHUNK):
+            chunk = wanted[at : at + _CHUNK]
+            params = {"c": self._catalog}
+            for number, (namespace, name) in enumerate(chunk):
+                params |= {f"n{number}": namespace, f"t{number}": name}
+            matches = " OR ".join(f"(table_namespace = :n{i} AND table_name = :t{i})" for i in range(len(chunk)))
+            for namespace, name, location, kind in self._database.query(_FIND.format(keys=matches), params):
+                if location:
+                    found[namespace, name] = (location, "VIEW" if kind == "VIEW" else "TABLE")
+        # Some databases compare without regard to case; names are exact here.
+        return {key: found[key] for key in wanted if key in found}
+
+    def names(self, namespace: str) -> list[str]:
+        return [row[0] for row in self._database.query(_NAMES, {"c": self._catalog, "n": namespace})]
+
+    def swap(self, swaps: Sequence[Swap]) -> bool:
+        # One order for all processes, so that two that want the same rows cannot wait for each other.
+        ordered = sorted(swaps, key=lambda swap: swap.key)
+        return self._database.transact([self._statement(swap) for swap in ordered])
+
+    def delete(self, key: Key, location: str) -> bool:
+        return self._database.transact([Statement(_DELETE, self._params(key, old=location))])
+
+    def has_namespace(self, namespace: str) -> bool:
+        below = namespace.replace("!", "!!").replace("_", "!_").replace("%", "!%") + ".%"
+        return bool(self._database.query(_HAS_NAMESPACE, {"c": self._catalog, "n": namespace, "below": below}))
+
+    def add_namespace(self, namespace: str) -> None:
+        params = {"c": self._catalog, "n": namespace}
+        if not self._database.query(_OWN_NAMESPACE, params):
+            self._database.transact([Statement(_ADD_NAMESPACE, params)])
+
+    def close(self) -> None:
+        self._database.close()
+
+    def _statement(self, swap: Swap) -> Statement:
+        if swap.old is None:
+            return Statement(_INSERT, self._params(swap.key, new=swap.new, kind=swap.kind))
+        return Statement(_UPDATE, self._params(swap.key, new=swap.new, old=swap.old))
+
+    def _params(self, key: Key, **more: str) -> dict[str, str]:
+        return {"c": self._catalog, "n": key[0], "t": key[1], **more}

@@ -1,0 +1,79 @@
+"""table metadata JSON -> metadata JSON of a scratch table that shares its files but not its future.
+
+A scratch table must never be a reason to delete a file of the table that it was made from: it has its own uuid, an empty metadata log
+and `gc.enabled=false`, which makes Spark refuse to purge it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from mvbuild.adapters.iceberg.layout import with_layout
+from mvbuild.adapters.iceberg.tables import check, now_ms
+from mvbuild.ports.catalog import CatalogError, CommitConflict, TableLayout, TableState
+
+if TYPE_CHECKING:
+    from mvbuild.adapters.iceberg.metadata import Raw
+    from mvbuild.names import TableIdentifier
+
+FOLDER = "mvbuild_scratch"
+_MARK = "mvbuild.scratch"
+_BASE = "mvbuild.scratch.base"
+_LAYOUT_KEYS = ("current-schema-id", "default-spec-id", "default-sort-order-id")
+_OWN_FILES = ("statistics", "partition-statistics")
+_FORGOTTEN = ("write.metadata.delete-after-commit.enabled", "write.metadata.previous-versions-max")
+
+
+def staged(raw: Raw, table: TableState, layout: TableLayout) -> Raw:
+    """A copy with all snapshots, `main` alone, and `layout` current."""
+    check(raw, table.identifier, table.uuid, table.current_snapshot_id)
+    copy = _copy(raw)
+    copy["refs"] = {name: ref for name, ref in (raw.get("refs") or {}).items() if name == "main"}
+    copy["properties"][_BASE] = _base(raw)
+    return with_layout(copy, layout)
+
+
+def check_base(raw: Raw, scratch: Raw, identifier: TableIdentifier) -> None:
+    """CommitConflict if the table's layout is not the one that `scratch` was staged from."""
+    if scratch["properties"].get(_BASE) != _base(raw):
+        raise CommitConflict(f"The layout of table {identifier} was changed by another process.")
+
+
+def pinned(raw: Raw, table: TableState, snapshot_id: int, location: str) -> Raw:
+    """A copy whose only snapshot is read with the current schema."""
+    found = next((s for s in raw.get("snapshots") or [] if s["snapshot-id"] == snapshot_id), None)
+    if found is None:
+        raise CatalogError(f"Table {table.identifier} has no snapshot {snapshot_id}.")
+    copy = _copy(raw)
+    properties = {key: value for key, value in copy["properties"].items() if not key.startswith("write.")}
+    return {
+        **copy,
+        # The paths of data files are absolute; this one only says where the scratch table's own metadata lies.
+        "location": location,
+        "properties": properties,
+        "snapshots": [{**found, "schema-id": table.current_schema_id}],
+        "current-snapshot-id": snapshot_id,
+        "snapshot-log": [{"timestamp-ms": found["timestamp-ms"], "snapshot-id": snapshot_id}],
+        "refs": {"main": {"snapshot-id": snapshot_id, "type": "branch"}},
+    }
+
+
+def is_scratch(raw: Raw) -> bool:
+    return (raw.get("properties") or {}).get(_MARK) == "true"
+
+
+def own_files(raw: Raw, location: str) -> tuple[str, ...]:
+    """The metadata files that were written for the scratch table."""
+    return (location, *(entry["metadata-file"] for entry in raw.get("metadata-log") or ()))
+
+
+def _copy(raw: Raw) -> Raw:
+    kept = {key: value for key, value in raw.items() if key not in _OWN_FILES}
+    properties = {key: value for key, value in (raw.get("properties") or {}).items() if key not in _FORGOTTEN}
+    marked = {**properties, _MARK: "true", "gc.enabled": "false"}
+    return {**kept, "table-uuid": str(uuid.uuid4()), "metadata-log": [], "last-updated-ms": now_ms(), "properties": marked}
+
+
+def _base(raw: Raw) -> str:
+    return " ".join(str(raw.get(key, 0)) for key in _LAYOUT_KEYS)

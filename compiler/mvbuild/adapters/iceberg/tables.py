@@ -1,0 +1,187 @@
+"""table metadata JSON + TableCommit -> new table metadata JSON. Works on every format version, since no field is left out."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import TYPE_CHECKING
+
+from mvbuild.adapters.iceberg.layout import with_layout
+from mvbuild.adapters.iceberg.metadata import Raw, comparable, current_snapshot_id
+from mvbuild.ports.catalog import CatalogError, CommitConflict, TableCommit, TableLayout
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mvbuild.names import TableIdentifier
+
+_LOG_LIMIT = "write.metadata.previous-versions-max"
+_DELETE_DROPPED = "write.metadata.delete-after-commit.enabled"
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def new_snapshot_id() -> int:
+    return uuid.uuid4().int >> 65
+
+
+def new_table(location: str, layout: TableLayout, properties: Mapping[str, str]) -> Raw:
+    """`format-version` among the properties chooses the format and is not stored, as in Iceberg's own writers."""
+    version = properties.get("format-version", "2")
+    if version not in ("1", "2", "3"):
+        raise CatalogError(f"format-version '{version}' is not known; choose 2, or 3 where every reader has it.")
+    raw: Raw = {
+        "format-version": int(version),
+        "table-uuid": str(uuid.uuid4()),
+        "location": location,
+        "last-sequence-number": 0,
+        "last-updated-ms": now_ms(),
+        "last-column-id": 0,
+        "schemas": [],
+        "partition-specs": [],
+        "last-partition-id": 999,
+        "sort-orders": [{"order-id": 0, "fields": []}],
+        "properties": {key: value for key, value in properties.items() if key != "format-version"},
+        "snapshots": [],
+        "snapshot-log": [],
+        "metadata-log": [],
+        "refs": {},
+    }
+    if version == "1":
+        del raw["last-sequence-number"]
+    if version == "3":
+        raw["next-row-id"] = 0
+    return with_layout(raw, layout)
+
+
+def committed(raw: Raw, change: TableCommit, staged: Raw | None) -> Raw:
+    """CommitConflict if an expectation does not hold."""
+    check(raw, change.identifier, change.expect_uuid, change.expect_snapshot_id)
+    if staged is not None:
+        raw = adopted(raw, staged, change.set_snapshot_id, change.identifier)
+    if change.set_snapshot_id is not None:
+        raw = with_main(raw, change.set_snapshot_id, change.identifier)
+    refs = dict(raw.get("refs") or {})
+    if change.create_branch:
+        branch, snapshot_id = change.create_branch
+        _require_snapshot(raw, snapshot_id, change.identifier)
+        refs[branch] = {"snapshot-id": snapshot_id, "type": "branch"}
+    for branch in change.drop_branches:
+        if branch != "main" and refs.get(branch, {}).get("type", "branch") == "branch":
+            refs.pop(branch, None)
+    kept = {key: value for key, value in (raw.get("properties") or {}).items() if key not in change.remove_properties}
+    return {**raw, "refs": refs, "properties": {**kept, **change.set_properties}}
+
+
+def check(raw: Raw, identifier: TableIdentifier, expect_uuid: str, expect_snapshot_id: int | None) -> None:
+    if raw.get("table-uuid", "") != expect_uuid:
+        raise CommitConflict(f"Table {identifier} was replaced by another table of that name.")
+    if current_snapshot_id(raw) != expect_snapshot_id:
+        found, expected = current_snapshot_id(raw), expect_snapshot_id
+        raise CommitConflict(f"Table {identifier} was changed by another process: snapshot {found} is current, not {expected}.")
+
+
+def with_main(raw: Raw, snapshot_id: int, identifier: TableIdentifier) -> Raw:
+    _require_snapshot(raw, snapshot_id, identifier)
+    if current_snapshot_id(raw) == snapshot_id:
+        return raw
+    refs = raw.get("refs") or {}
+    main = {**refs.get("main", {"type": "branch"}), "snapshot-id": snapshot_id}
+    entry = {"timestamp-ms": max(now_ms(), raw["last-updated-ms"]), "snapshot-id": snapshot_id}
+    return {
+        **raw,
+        "current-snapshot-id": snapshot_id,
+        "refs": {**refs, "main": main},
+        "snapshot-log": [*(raw.get("snapshot-log") or []), entry],
+    }
+
+
+def with_branch(raw: Raw, branch: str, snapshot: Raw | None) -> Raw:
+    """A branch at `snapshot`, which is new, or else at the current snapshot."""
+    if snapshot is not None:
+        raw = with_snapshots(raw, [snapshot], raw.get("next-row-id"))
+    snapshot_id = snapshot["snapshot-id"] if snapshot else current_snapshot_id(raw)
+    return {**raw, "refs": {**(raw.get("refs") or {}), branch: {"snapshot-id": snapshot_id, "type": "branch"}}}
+
+
+def with_snapshots(raw: Raw, snapshots: list[Raw], next_row_id: int | None) -> Raw:
+    """The snapshots added, no reference moved."""
+    raw = {**raw, "snapshots": [*(raw.get("snapshots") or []), *snapshots]}
+    if raw["format-version"] > 1:
+        numbers = [s.get("sequence-number", 0) for s in snapshots]
+        raw["last-sequence-number"] = max([raw["last-sequence-number"], *numbers])
+    if next_row_id is not None:
+        raw["next-row-id"] = max(next_row_id, raw.get("next-row-id") or 0)
+    return raw
+
+
+def adopted(raw: Raw, staged: Raw, snapshot_id: int | None, identifier: TableIdentifier) -> Raw:
+    """The layout of a staged copy, and its new snapshots up to `snapshot_id`; CommitConflict if the table's layout moved on meanwhile."""
+    for key, name in (("schemas", "schema-id"), ("partition-specs", "spec-id"), ("sort-orders", "order-id")):
+        copied = {entry[name]: comparable({name: 0, **entry}) for entry in staged[key]}
+        if any(copied.get(entry.get(name, 0)) != comparable({name: 0, **entry}) for entry in raw.get(key) or []):
+            raise CommitConflict(f"The layout of table {identifier} was changed by another process.")
+    keys = (
+        *("schemas", "current-schema-id", "partition-specs", "default-spec-id", "sort-orders", "default-sort-order-id"),
+        *("last-column-id", "last-partition-id", "schema", "partition-spec"),
+    )
+    merged = {**raw, **{key: staged[key] for key in keys if key in staged}}
+    return with_snapshots(merged, _new_snapshots(raw, staged, snapshot_id, identifier), staged.get("next-row-id"))
+
+
+def _new_snapshots(raw: Raw, staged: Raw, snapshot_id: int | None, identifier: TableIdentifier) -> list[Raw]:
+    known = {s["snapshot-id"] for s in raw.get("snapshots") or []}
+    by_id = {s["snapshot-id"]: s for s in staged.get("snapshots") or []}
+    found: list[Raw] = []
+    while snapshot_id is not None and snapshot_id not in known and snapshot_id in by_id:
+        found.insert(0, by_id[snapshot_id])
+        snapshot_id = by_id[snapshot_id].get("parent-snapshot-id")
+    if raw["format-version"] > 2 and any(s.get("first-row-id", 0) < (raw.get("next-row-id") or 0) for s in found):
+        raise CommitConflict(f"Rows were added to table {identifier} by another process: its row ids would no longer be unique.")
+    return found
+
+
+def renewed(raw: Raw, old: Raw, old_location: str) -> tuple[Raw, tuple[str, ...]]:
+    """The bookkeeping of each new metadata file; and the old files that the log no longer names, if the table wants them deleted."""
+    properties = raw.get("properties") or {}
+    log = [*(raw.get("metadata-log") or []), {"timestamp-ms": old["last-updated-ms"], "metadata-file": old_location}]
+    limit = max(1, int(properties.get(_LOG_LIMIT, "100")))
+    dropped = log[:-limit] if properties.get(_DELETE_DROPPED, "false").lower() == "true" else []
+    raw = {**raw, "metadata-log": log[-limit:], "last-updated-ms": max(now_ms(), old["last-updated-ms"])}
+    return raw, tuple(entry["metadata-file"] for entry in dropped)
+
+
+def metadata_folder(raw: Raw) -> str:
+    folder = (raw.get("properties") or {}).get("write.metadata.path")
+    return str(folder).rstrip("/") if folder else f"{raw['location'].rstrip('/')}/metadata"
+
+
+def empty_snapshot(raw: Raw, manifest_list: str, snapshot_id: int) -> Raw:
+    """An append of nothing, without a parent."""
+    totals = (
+        "total-data-files",
+        "total-delete-files",
+        "total-records",
+        "total-files-size",
+        "total-position-deletes",
+        "total-equality-deletes",
+    )
+    snapshot: Raw = {
+        "snapshot-id": snapshot_id,
+        "timestamp-ms": max(now_ms(), raw["last-updated-ms"]),
+        "summary": {"operation": "append", **dict.fromkeys(totals, "0")},
+        "manifest-list": manifest_list,
+        "schema-id": raw.get("current-schema-id", 0),
+    }
+    if raw["format-version"] > 1:
+        snapshot["sequence-number"] = raw["last-sequence-number"] + 1
+    if raw["format-version"] > 2:
+        snapshot |= {"first-row-id": raw.get("next-row-id") or 0, "added-rows": 0}
+    return snapshot
+
+
+def _require_snapshot(raw: Raw, snapshot_id: int, identifier: TableIdentifier) -> None:
+    if all(s["snapshot-id"] != snapshot_id for s in raw.get("snapshots") or []):
+        raise CatalogError(f"Table {identifier} has no snapshot {snapshot_id}.")

@@ -1,0 +1,74 @@
+"""table metadata JSON before and after an edit -> the requirements and updates of Iceberg's table commits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mvbuild.adapters.iceberg.metadata import current_snapshot_id
+
+if TYPE_CHECKING:
+    from mvbuild.adapters.iceberg.metadata import Raw
+
+_LAST_ADDED = -1
+# (list, id within it, current one, action that adds, key of what is added, action that makes current, key of the id)
+_LAYOUT = (
+    ("schemas", "schema-id", "current-schema-id", "add-schema", "schema", "set-current-schema", "schema-id"),
+    ("partition-specs", "spec-id", "default-spec-id", "add-spec", "spec", "set-default-spec", "spec-id"),
+    ("sort-orders", "order-id", "default-sort-order-id", "add-sort-order", "sort-order", "set-default-sort-order", "sort-order-id"),
+)
+
+
+def requirements(raw: Raw) -> list[Raw]:
+    """The table is still this one, and `main` still where the edit found it."""
+    return [
+        {"type": "assert-table-uuid", "uuid": raw["table-uuid"]},
+        {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": current_snapshot_id(raw)},
+    ]
+
+
+def updates(old: Raw, new: Raw) -> list[Raw]:
+    """In an order that a catalog can apply: what is referred to comes first."""
+    return [*_layout(old, new), *_snapshots(old, new), *_refs(old, new), *_properties(old, new)]
+
+
+def as_models(required: list[Raw], wanted: list[Raw]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The same as PyIceberg's models."""
+    from pydantic import TypeAdapter
+    from pyiceberg.table.update import TableRequirement, TableUpdate
+
+    requirement: TypeAdapter[Any] = TypeAdapter(TableRequirement)
+    update: TypeAdapter[Any] = TypeAdapter(TableUpdate)
+    return tuple(map(requirement.validate_python, required)), tuple(map(update.validate_python, wanted))
+
+
+def _layout(old: Raw, new: Raw) -> list[Raw]:
+    result: list[Raw] = []
+    for listed, name, current, add, added, make_current, of in _LAYOUT:
+        if new[current] == old[current]:
+            continue
+        known = {entry[name] for entry in old[listed]}
+        fresh = [entry for entry in new[listed] if entry[name] not in known]
+        result += [{"action": add, added: entry} for entry in fresh]
+        # The catalog may number what is added in its own way.
+        result.append({"action": make_current, of: _LAST_ADDED if fresh else new[current]})
+    return result
+
+
+def _snapshots(old: Raw, new: Raw) -> list[Raw]:
+    known = {s["snapshot-id"] for s in old.get("snapshots") or []}
+    return [{"action": "add-snapshot", "snapshot": s} for s in new.get("snapshots") or [] if s["snapshot-id"] not in known]
+
+
+def _refs(old: Raw, new: Raw) -> list[Raw]:
+    before, after = old.get("refs") or {}, new.get("refs") or {}
+    moved = [{"action": "set-snapshot-ref", "ref-name": name, **ref} for name, ref in after.items() if before.get(name) != ref]
+    gone = [{"action": "remove-snapshot-ref", "ref-name": name} for name in before if name not in after]
+    return [*moved, *gone]
+
+
+def _properties(old: Raw, new: Raw) -> list[Raw]:
+    before, after = old.get("properties") or {}, new.get("properties") or {}
+    changed = {key: value for key, value in after.items() if before.get(key) != value}
+    gone = [key for key in before if key not in after]
+    sets = [{"action": "set-properties", "updates": changed}] if changed else []
+    return [*sets, *([{"action": "remove-properties", "removals": gone}] if gone else [])]

@@ -1,0 +1,148 @@
+"""nothing -> Catalog: a catalog in memory with the behaviour of the SQL catalogs, for fast tests; safe for threads."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from mvbuild.adapters.iceberg import tables
+from mvbuild.adapters.iceberg.catalog import MetadataCatalog
+from mvbuild.adapters.iceberg.metadata import Raw, current_schema, current_snapshot_id
+from mvbuild.adapters.iceberg.publish import Current, Edit, publish
+from mvbuild.ports.catalog import CatalogError, TableState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from mvbuild.adapters.iceberg.pointers import Key, Kind, Swap
+    from mvbuild.names import TableIdentifier
+
+
+class MemoryCatalog(MetadataCatalog):
+    """Two `MemoryCatalog`s share nothing. `append_snapshot` plays the writer that mvbuild does not know."""
+
+    def __init__(self, name: str = "memory") -> None:
+        self._held = _Held()
+        super().__init__(name=name, pointers=_MemoryPointers(), files=_MemoryFiles(), data=self._held, warehouse="memory:/")
+
+    def append_snapshot(
+        self,
+        identifier: TableIdentifier,
+        columns: Mapping[str, Sequence[Any]] | None = None,
+        *,
+        branch: str = "main",
+        operation: str = "append",
+        summary: Mapping[str, str] | None = None,
+    ) -> TableState:
+        """A new snapshot on a branch, as a foreign engine would commit it. `columns` are its whole content; None keeps what was there."""
+
+        def make(current: Current | None) -> Raw:
+            if current is None or current.kind != "TABLE":
+                raise CatalogError(f"There is no table {identifier}.")
+            raw = current.raw
+            head = (raw.get("refs") or {}).get(branch, {}).get("snapshot-id")
+            content = self._held.columns(head) if columns is None else columns
+            snapshot = self._held.snapshot(raw, content, parent=head, summary={"operation": operation, **(summary or {})})
+            if branch != "main":
+                return tables.with_branch(raw, branch, snapshot)
+            return tables.with_main(tables.with_snapshots(raw, [snapshot], None), snapshot["snapshot-id"], identifier)
+
+        with self._guard():
+            publish(self._pointers, self._files, [Edit(identifier=identifier, kind="TABLE", make=make)])
+        found = self.load([identifier])[identifier]
+        assert isinstance(found, TableState)
+        return found
+
+
+class _MemoryPointers:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._found: dict[Key, tuple[str, Kind]] = {}
+        self._namespaces: set[str] = set()
+
+    def find(self, keys: Iterable[Key]) -> dict[Key, tuple[str, Kind]]:
+        with self._lock:
+            return {key: self._found[key] for key in keys if key in self._found}
+
+    def names(self, namespace: str) -> list[str]:
+        with self._lock:
+            return sorted(name for of, name in self._found if of == namespace)
+
+    def swap(self, swaps: Sequence[Swap]) -> bool:
+        with self._lock:
+            if any(self._found.get(swap.key, (None, swap.kind))[0] != swap.old for swap in swaps):
+                return False
+            self._found.update({swap.key: (swap.new, swap.kind) for swap in swaps})
+            return True
+
+    def delete(self, key: Key, location: str) -> bool:
+        with self._lock:
+            if self._found.get(key, ("", "TABLE"))[0] != location:
+                return False
+            del self._found[key]
+            return True
+
+    def has_namespace(self, namespace: str) -> bool:
+        with self._lock:
+            known = self._namespaces | {of for of, _ in self._found}
+        return any(one == namespace or one.startswith(f"{namespace}.") for one in known)
+
+    def add_namespace(self, namespace: str) -> None:
+        with self._lock:
+            self._namespaces.add(namespace)
+
+
+class _MemoryFiles:
+    """Contents are bytes, so that no caller can change what another one reads."""
+
+    def __init__(self) -> None:
+        self._contents: dict[str, bytes] = {}
+
+    def read(self, location: str) -> bytes:
+        if location not in self._contents:
+            raise FileNotFoundError(location)
+        return self._contents[location]
+
+    def read_all(self, locations: list[str]) -> list[bytes | Exception]:
+        return [self._contents.get(location, FileNotFoundError(location)) for location in locations]
+
+    def write(self, location: str, content: bytes) -> None:
+        self._contents[location] = content
+
+    def delete(self, location: str) -> None:
+        self._contents.pop(location, None)
+
+
+class _Held:
+    """The rows of each snapshot, by its id."""
+
+    def __init__(self) -> None:
+        self._columns: dict[int, dict[str, list[Any]]] = {}
+
+    def columns(self, snapshot_id: int | None) -> Mapping[str, Sequence[Any]]:
+        return self._columns.get(snapshot_id, {}) if snapshot_id is not None else {}
+
+    def snapshot(self, raw: Raw, columns: Mapping[str, Sequence[Any]], *, parent: int | None, summary: Mapping[str, str]) -> Raw:
+        snapshot_id = tables.new_snapshot_id()
+        self._columns[snapshot_id] = {name: list(values) for name, values in columns.items()}
+        snapshot = tables.empty_snapshot(raw, f"memory:/snap-{snapshot_id}.avro", snapshot_id)
+        height = max((len(values) for values in columns.values()), default=0)
+        snapshot["summary"] = {**snapshot["summary"], "total-records": str(height), **summary}
+        return snapshot if parent is None else {**snapshot, "parent-snapshot-id": parent}
+
+    def empty_manifest_list(self, location: str, raw: Raw, snapshot_id: int) -> None:  # noqa: ARG002
+        self._columns[snapshot_id] = {}
+
+    def overwrite(self, raw: Raw, columns: Mapping[str, Sequence[Any]]) -> Raw:
+        unknown = set(columns) - {field["name"] for field in current_schema(raw)["fields"]}
+        if unknown:
+            raise CatalogError(f"The table has no column '{min(unknown)}'.")
+        parent = current_snapshot_id(raw)
+        return self.snapshot(raw, columns, parent=parent, summary={"operation": "append" if parent is None else "overwrite"})
+
+    def rows(self, raw: Raw, location: str, limit: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:  # noqa: ARG002
+        names = tuple(field["name"] for field in current_schema(raw)["fields"])
+        held = self.columns(current_snapshot_id(raw))
+        height = max((len(values) for values in held.values()), default=0)
+        columns = [held.get(name, [None] * height) for name in names]
+        return names, list(zip(*columns, strict=True))[:limit]

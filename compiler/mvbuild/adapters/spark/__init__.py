@@ -1,0 +1,1 @@
+"""Engine port over PySpark."""

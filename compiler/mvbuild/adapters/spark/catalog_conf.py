@@ -1,0 +1,123 @@
+"""catalog name and PyIceberg properties -> the Spark configuration of the same catalog."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from mvbuild.ports.engine import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+
+_BUSY_MS = "60000"
+_S3_FILE_IO = "org.apache.iceberg.aws.s3.S3FileIO"
+_S3_SCHEMES = ("s3://", "s3a://", "s3n://")
+_RENAMED = {"s3.region": "client.region", "glue.region": "client.region"}
+_PYTHON_ONLY = ("type", "uri", "py-", "downcast-", "auth", "ssl", "echo", "pool_pre_ping", "init_catalog_tables", "s3.force-virtual-addressing")
+
+
+def catalog_conf(name: str, properties: Mapping[str, str]) -> dict[str, str]:
+    """Every key that Spark needs for the catalog. EngineError for a type that Spark's side does not know."""
+    settings = resolved(name, properties)
+    kind = settings["type"].lower()
+    if kind not in _TYPES:
+        known = ", ".join(sorted(_TYPES))
+        raise EngineError("spark-start", f"Catalog '{name}' has type '{kind}', which mvbuild cannot set up in Spark; it knows {known}.")
+    prefix = f"spark.sql.catalog.{name}"
+    options = {"cache-enabled": "false", **_passed_on(settings), **_files(settings), **_TYPES[kind](name, settings)}
+    return {
+        prefix: "org.apache.iceberg.spark.SparkCatalog",
+        **{f"{prefix}.{key}": value for key, value in options.items()},
+    }
+
+
+def resolved(name: str, properties: Mapping[str, str]) -> dict[str, str]:
+    """With what PyIceberg's own configuration says of a catalog that is only named, and the type that PyIceberg infers from the uri."""
+    settings = dict(properties)
+    if not settings.keys() & {"type", "uri"}:
+        from pyiceberg.utils.config import Config
+
+        settings = {key: str(value) for key, value in (Config().get_catalog_config(name) or {}).items()} | settings
+    settings.setdefault("type", _inferred(settings.get("uri", "")))
+    return settings
+
+
+def uses_s3(settings: Mapping[str, str]) -> bool:
+    """Whether the files of the catalog are, or may be, in S3."""
+    return (
+        settings.get("type", "").lower() == "glue"
+        or settings.get("warehouse", "").startswith(_S3_SCHEMES)
+        or "S3FileIO" in settings.get("io-impl", "")
+        or any(key.startswith("s3.") for key in settings)
+    )
+
+
+def _inferred(uri: str) -> str:
+    scheme = uri.partition("://")[0].split("+")[0]
+    return {"http": "rest", "https": "rest", "thrift": "hive", "sqlite": "sql", "postgresql": "sql", "postgres": "sql"}.get(scheme, scheme)
+
+
+def _passed_on(settings: Mapping[str, str]) -> dict[str, str]:
+    return {_RENAMED.get(key, key): value for key, value in settings.items() if not key.startswith(_PYTHON_ONLY)}
+
+
+def _files(settings: Mapping[str, str]) -> dict[str, str]:
+    if not uses_s3(settings):
+        return {}
+    options = {} if "io-impl" in settings or settings["type"] == "rest" else {"io-impl": _S3_FILE_IO}
+    if "s3.endpoint" in settings and "s3.path-style-access" not in settings:
+        # PyIceberg's default where the endpoint is not Amazon's own.
+        options["s3.path-style-access"] = str(settings.get("s3.force-virtual-addressing", "false").lower() != "true").lower()
+    return options
+
+
+def _sql(name: str, settings: Mapping[str, str]) -> dict[str, str]:
+    uri = settings.get("uri", "")
+    scheme = uri.partition("://")[0].split("+")[0]
+    if scheme not in _DATABASES:
+        raise EngineError("spark-start", f"Catalog '{name}' keeps its tables in a '{scheme}' database; Spark's side knows sqlite and postgresql.")
+    return {"type": "jdbc", "jdbc.schema-version": "V1", **_DATABASES[scheme](uri)}
+
+
+def _sqlite(uri: str) -> dict[str, str]:
+    path = uri.partition("://")[2].removeprefix("/").partition("?")[0]
+    # The driver's own patience is 3 seconds, and without WAL a reader blocks the writer.
+    return {"uri": f"jdbc:sqlite:{Path(path).absolute()}", "jdbc.busy_timeout": _BUSY_MS, "jdbc.journal_mode": "WAL"}
+
+
+def _postgresql(uri: str) -> dict[str, str]:
+    parts = urlsplit(uri)
+    address = f"{parts.hostname or 'localhost'}{f':{parts.port}' if parts.port else ''}"
+    options = {"uri": f"jdbc:postgresql://{address}{parts.path}{f'?{parts.query}' if parts.query else ''}"}
+    if parts.username:
+        options["jdbc.user"] = unquote(parts.username)
+    if parts.password:
+        options["jdbc.password"] = unquote(parts.password)
+    return options
+
+
+def _with_uri(kind: str) -> Callable[[str, Mapping[str, str]], dict[str, str]]:
+    def options(name: str, settings: Mapping[str, str]) -> dict[str, str]:
+        if "uri" not in settings:
+            raise EngineError("spark-start", f"Catalog '{name}' has type {kind} but no 'uri'.")
+        return {"type": kind, "uri": settings["uri"]}
+
+    return options
+
+
+def _plain(kind: str) -> Callable[[str, Mapping[str, str]], dict[str, str]]:
+    return lambda name, settings: {"type": kind}  # noqa: ARG005
+
+
+_DATABASES: dict[str, Callable[[str], dict[str, str]]] = {"sqlite": _sqlite, "postgresql": _postgresql, "postgres": _postgresql}
+_TYPES: dict[str, Callable[[str, Mapping[str, str]], dict[str, str]]] = {
+    "sql": _sql,
+    "rest": _with_uri("rest"),
+    "hive": _with_uri("hive"),
+    "glue": _plain("glue"),
+    "hadoop": _plain("hadoop"),
+}

@@ -1,0 +1,61 @@
+"""SparkSession -> Engine: queries analyzed once, then written by Iceberg's own writer."""
+
+from __future__ import annotations
+
+
+from mvbuild.adapters.spark.errors import translated
+from mvbuild.adapters.spark.types import iceberg_schema
+from mvbuild.names import quote
+from mvbuild.ports.engine import Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from mvbuild.names import TableIdentifier
+    from mvbuild.ports.catalog import Schema
+    from mvbuild.ports.engine import PreparedQuery
+
+
+class SparkEngine:
+    """The engine port. `own`: `close` stops the session; else it belongs to the caller and is left alone."""
+
+    def __init__(self, session: SparkSession, *, own: bool) -> None:
+        self.session = session
+        self._own = own
+
+    def prepare(self, sql: str) -> PreparedQuery:
+        with translated(sql):
+            frame = self.session.sql(sql)
+            schema = iceberg_schema(frame.schema)
+        return SparkQuery(sql, frame, schema)
+
+    def rows(self, sql: str, limit: int) -> Rows:
+        with translated(sql):
+            frame = self.session.sql(sql)
+            found = frame.limit(max(limit, 0)).collect()
+            return Rows(columns=tuple(frame.columns), rows=tuple(tuple(row) for row in found))
+
+    def close(self) -> None:
+        if self._own:
+            self.session.stop()
+
+
+class SparkQuery:
+    """A query that Spark has analyzed."""
+
+    def __init__(self, sql: str, frame: DataFrame, schema: Schema) -> None:
+        self._sql = sql
+        self._frame = frame
+        self.schema = schema
+
+    def overwrite(self, table: TableIdentifier, branch: str | None, summary: Mapping[str, str]) -> None:
+        from pyspark.sql import functions
+
+        with translated(self._sql):
+            # Options of the write, and not of the session, which other threads use at the same time.
+            writer = self._frame.writeTo(table.sql if branch is None else f"{table.sql}.{quote(f'branch_{branch}')}")
+            for key, value in summary.items():
+                writer = writer.option(f"snapshot-property.{key}", value)
+            writer.overwrite(functions.lit(True))

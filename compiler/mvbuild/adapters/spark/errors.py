@@ -1,0 +1,154 @@
+"""PySpark exception + the SQL that was given -> QueryError with its place in that SQL, EngineError, or CommitConflict."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mvbuild.ports.catalog import CommitConflict
+from mvbuild.ports.engine import EngineError, QueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Place = tuple[int, int]
+
+_CONFLICTS = ("CommitFailedException", "Cannot use branch (does not exist)", "CommitStateUnknownException")
+_LOST = ("stopped SparkContext", "Answer from Java side is empty", "Connection refused", "does not exist in the JVM", "SparkContext was shut down")
+_PLACE = re.compile(r"\bline (\d+),? pos(?:ition)? (\d+)")
+_TOKEN = re.compile(r"`[^`]*`|[\w.]+|\S")
+_NOISE = (
+    re.compile(r"^\s*(?:[a-z]\w*(?:\.\w+)+(?:Exception|Error): )?\[[A-Z][A-Z0-9_.]*\] ", re.MULTILINE),
+    re.compile(r"\s*SQLSTATE: \w{5}.*", re.DOTALL),
+    re.compile(r"\n== SQL.*|\nJVM stacktrace.*|\n\s*at [\w.$]+\(.*|; line \d+ pos \d+.*|\n'?[A-Z]\w+ .*\n\+- .*", re.DOTALL),
+    re.compile(r" If necessary set \S+ to \S+ to bypass this error\.?"),
+)
+_VAGUE = ("TASK_WRITE_FAILED", "FAILED_EXECUTE_UDF", "INTERNAL_ERROR", "WRITING_JOB_ABORTED")
+_DEPTH = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """One throwable of the chain of causes."""
+
+    kind: str
+    message: str
+    condition: str
+    place: Place | None
+
+
+@contextmanager
+def translated(sql: str) -> Iterator[None]:
+    """No exception of PySpark or Py4J leaves this block."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError, ConnectionError, EOFError) as exc:
+        raise _translate(exc, sql) from exc
+
+
+def message_of(text: str) -> str:
+    """What a person wants to read of an error text: its first line without condition, SQLSTATE, plan, query and stack.
+
+    >>> message_of("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012; line 1 pos 7")
+    'Division by zero.'
+    """
+    for noise in _NOISE:
+        text = noise.sub("", text)
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
+def place_of(text: str, sql: str) -> Place | None:
+    """`line 2 pos 1` (the column counts from 0) in an error text -> the token that stands there."""
+    match = _PLACE.search(text)
+    lines = sql.split("\n")
+    if match is None or not 1 <= int(match[1]) <= len(lines):
+        return None
+    offset = sum(len(line) + 1 for line in lines[: int(match[1]) - 1]) + int(match[2])
+    # The end of the input is shown by its last character.
+    offset = min(offset, len(sql.rstrip()) - 1)
+    token = _TOKEN.match(sql, offset) if offset >= 0 else None
+    return (offset, token.end()) if token else None
+
+
+def _translate(exc: Exception, sql: str) -> Exception:
+    if _is_lost(exc):
+        return EngineError("spark-start", f"Spark stopped while it was in use: {message_of(_text(exc)) or type(exc).__name__}")
+    failures = _classic(exc, sql) or [_portable(exc, sql)]
+    for failure in failures:
+        if any(sign in failure.kind or sign in failure.message for sign in _CONFLICTS):
+            return CommitConflict(message_of(failure.message))
+        if any(sign in failure.message for sign in _LOST):
+            return EngineError("spark-start", f"Spark stopped while it was in use: {message_of(failure.message)}")
+        if failure.kind.endswith("OutOfMemoryError"):
+            return QueryError(f"Spark ran out of memory ({failure.message}); set spark.driver.memory in the target to give it more.")
+    return _query_error(failures)
+
+
+def _query_error(failures: list[_Failure]) -> QueryError:
+    """From the innermost cause that Spark has a name for, else from the innermost that says anything."""
+    named = [f for f in failures if f.condition and not f.condition.startswith(_VAGUE)]
+    told = named or [f for f in failures if message_of(f.message)] or failures
+    chosen = told[-1]
+    place = chosen.place or next((f.place for f in reversed(failures) if f.place), None)
+    start, end = place or (None, None)
+    return QueryError(message_of(chosen.message) or chosen.kind, condition=chosen.condition, start=start, end=end)
+
+
+def _is_lost(exc: Exception) -> bool:
+    from py4j.protocol import Py4JJavaError, Py4JNetworkError
+
+    if isinstance(exc, (Py4JNetworkError, ConnectionError, EOFError)):
+        return True
+    return not isinstance(exc, Py4JJavaError) and not hasattr(exc, "_origin") and any(sign in _text(exc) for sign in _LOST)
+
+
+def _classic(exc: Any, sql: str) -> list[_Failure]:
+    """The chain of causes in the JVM, outermost first; empty over Spark Connect, where there is no JVM to ask."""
+    throwable = getattr(exc, "java_exception", None) or getattr(exc, "_origin", None)
+    failures: list[_Failure] = []
+    while throwable is not None and len(failures) < _DEPTH:
+        failures.append(_failure(throwable, sql))
+        throwable = throwable.getCause()
+    return failures
+
+
+def _failure(throwable: Any, sql: str) -> _Failure:
+    from py4j.java_gateway import is_instance_of
+    from pyspark import SparkContext
+
+    kind, message = throwable.getClass().getName(), throwable.getMessage() or ""
+    jvm, gateway = SparkContext._jvm, SparkContext._gateway
+    if jvm is None or not is_instance_of(gateway, throwable, "org.apache.spark.SparkThrowable"):
+        return _Failure(kind, message, "", place_of(message, sql))
+    contexts = list(jvm.PythonErrorUtils.getQueryContext(throwable))
+    places = [_context_place(c, sql) for c in contexts if c.contextType().toString() == "SQL"]
+    place = next((p for p in places if p), None) or place_of(message, sql)
+    return _Failure(kind, message, jvm.PythonErrorUtils.getCondition(throwable) or "", place)
+
+
+def _portable(exc: Any, sql: str) -> _Failure:
+    """By what PySpark's exceptions offer on their own, as they come over Spark Connect."""
+    text, condition, place = _text(exc), "", None
+    if hasattr(exc, "getCondition"):
+        condition = exc.getCondition() or ""
+        contexts = [c for c in exc.getQueryContext() or () if c.contextType().name == "SQL"]
+        place = next((p for c in contexts if (p := _context_place(c, sql))), None)
+    return _Failure(type(exc).__name__, text, condition, place or place_of(text, sql))
+
+
+def _context_place(context: Any, sql: str) -> Place | None:
+    """Spark counts code points, as Python does. Inside of a view the offsets are those of the view's text, which the user did not give."""
+    start, stop = int(context.startIndex()), int(context.stopIndex())
+    if context.objectType() or not 0 <= start <= stop < len(sql):
+        return None
+    return start, stop + 1
+
+
+def _text(exc: Exception) -> str:
+    described = getattr(exc, "_desc", None)
+    return described if isinstance(described, str) else str(exc)

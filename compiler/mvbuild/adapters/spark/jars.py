@@ -1,0 +1,203 @@
+"""catalog properties and Spark settings -> paths of the jars that Spark needs, resolved once and kept in the user's cache."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mvbuild.adapters.spark.catalog_conf import uses_s3
+from mvbuild.ports.engine import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+ICEBERG_VERSION = "1.12.0"
+
+_RESOLVER_SECONDS = 900
+_NETWORK = ("UnknownHostException", "Server access error", "ConnectException", "Connection refused", "timed out", "SSLHandshake", "NoRouteToHost")
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A Maven artifact."""
+
+    group: str
+    name: str
+    version: str
+
+    @property
+    def coordinate(self) -> str:
+        return f"{self.group}:{self.name}:{self.version}"
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.name}-{self.version}.jar"
+
+
+RUNTIME = Artifact("org.apache.iceberg", "iceberg-spark-runtime-4.1_2.13", ICEBERG_VERSION)
+AWS = Artifact("org.apache.iceberg", "iceberg-aws-bundle", ICEBERG_VERSION)
+GCP = Artifact("org.apache.iceberg", "iceberg-gcp-bundle", ICEBERG_VERSION)
+AZURE = Artifact("org.apache.iceberg", "iceberg-azure-bundle", ICEBERG_VERSION)
+SQLITE = Artifact("org.xerial", "sqlite-jdbc", "3.50.3.0")
+POSTGRESQL = Artifact("org.postgresql", "postgresql", "42.7.7")
+
+_FAMILIES = {RUNTIME: "iceberg-spark-runtime", POSTGRESQL: "postgresql-"}
+"""By what a jar of the user's is known that does the same; else by its name."""
+
+
+def cache_dir(env: Mapping[str, str]) -> Path:
+    """MVBUILD_CACHE_DIR, else mvbuild's folder in the user's cache."""
+    if env.get("MVBUILD_CACHE_DIR"):
+        return Path(env["MVBUILD_CACHE_DIR"]).expanduser().absolute()
+    base = Path(env["XDG_CACHE_HOME"]) if env.get("XDG_CACHE_HOME") else Path.home() / ".cache"
+    return base / "mvbuild"
+
+
+def needed(catalog: Mapping[str, str], config: Mapping[str, str]) -> tuple[Artifact, ...]:
+    """The artifacts for a catalog (see `catalog_conf.resolved`), less those that the user's spark.jars or spark.jars.packages name."""
+    uri, warehouse = catalog.get("uri", ""), catalog.get("warehouse", "")
+    wanted = {
+        RUNTIME: True,
+        SQLITE: uri.startswith("sqlite"),
+        POSTGRESQL: uri.startswith("postgres"),
+        AWS: uses_s3(catalog),
+        GCP: warehouse.startswith("gs://"),
+        AZURE: warehouse.startswith(("abfs", "wasb", "adl")),
+    }
+    given = ",".join(config.get(key, "") for key in ("spark.jars", "spark.jars.packages")).replace(":", "-")
+    return tuple(artifact for artifact, use in wanted.items() if use and _FAMILIES.get(artifact, artifact.name) not in given)
+
+
+def resolve(
+    artifacts: Sequence[Artifact],
+    *,
+    cache: Path,
+    java: Path,
+    config: Mapping[str, str],
+    env: Mapping[str, str],
+    progress: Callable[[str], None] | None = None,
+) -> tuple[Path, ...]:
+    """Their paths: from the cache, else by the resolver that `spark.jars.packages` uses. EngineError jars-unavailable."""
+    missing = _missing(artifacts, cache)
+    if missing:
+        if progress:
+            progress("resolving jars (first run only)")
+        _fill(missing, cache, java, config, env)
+    return tuple(_path(cache, artifact) for artifact in artifacts)
+
+
+def explain(output: str, missing: Iterable[Artifact]) -> tuple[str, str]:
+    """The output of a resolution that failed -> what is wrong, what to do."""
+    names = ", ".join(artifact.coordinate for artifact in missing)
+    trap = trapped(output)
+    if trap:
+        return (
+            f"{names} could not be resolved: the local Maven repository has a description of it without the jar.",
+            f"Delete {trap} and run again.",
+        )
+    if any(sign in output for sign in _NETWORK):
+        return f"{names} could not be downloaded: Maven Central cannot be reached.", _HELP
+    said = next((line.strip() for line in reversed(output.splitlines()) if "not found" in line or "Exception" in line), "")
+    return f"{names} could not be resolved{f': {said}' if said else '.'}", _HELP
+
+
+_HELP = "Check the network, set spark.jars.repositories to a mirror, or name jar files by spark.jars in the target."
+
+
+def trapped(output: str) -> str:
+    """The folder of ~/.m2 that holds a pom without its jar, if that is why Ivy failed; it never asks Maven Central then."""
+    lines = output.splitlines()
+    for number, line in enumerate(lines):
+        if "local-m2-cache: tried" in line and "NOT FOUND" in "\n".join(lines[max(number - 4, 0) : number]):
+            tried = next((later.strip() for later in lines[number + 1 : number + 4] if ".jar" in later), "")
+            return tried.removeprefix("file:").rpartition("/")[0]
+    return ""
+
+
+def _missing(artifacts: Sequence[Artifact], cache: Path) -> list[Artifact]:
+    return [artifact for artifact in artifacts if not _is_there(_path(cache, artifact))]
+
+
+def _path(cache: Path, artifact: Artifact) -> Path:
+    return cache / "jars" / artifact.file_name
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:
+        return False
+
+
+def _fill(missing: Sequence[Artifact], cache: Path, java: Path, config: Mapping[str, str], env: Mapping[str, str]) -> None:
+    try:
+        (cache / "jars").mkdir(parents=True, exist_ok=True)
+        # A folder of its own: Ivy's cache is not made for several processes at once.
+        with tempfile.TemporaryDirectory(dir=cache, prefix="ivy-") as folder:
+            output = _run(missing, Path(folder) / "ivy", java, config, env, [])
+            if not _keep(missing, Path(folder) / "ivy", cache) and trapped(output):
+                # Once more as somebody without a ~/.m2.
+                output = _run(missing, Path(folder) / "again", java, config, env, [f"-Duser.home={folder}"]) + output
+                _keep(missing, Path(folder) / "again", cache)
+    except OSError as exc:
+        raise EngineError("jars-unavailable", f"The jars cannot be kept in {cache}: {exc.strerror or exc}", help=_CACHE_HELP) from exc
+    lacking = _missing(missing, cache)
+    if lacking:
+        message, advice = explain(output, lacking)
+        raise EngineError("jars-unavailable", message, help=advice)
+
+
+_CACHE_HELP = "Set MVBUILD_CACHE_DIR to a folder that can be written to."
+
+
+def _keep(missing: Sequence[Artifact], ivy: Path, cache: Path) -> bool:
+    """Take what was resolved into the cache; another process that does the same at the same time writes the same."""
+    for artifact in missing:
+        resolved = ivy / "jars" / f"{artifact.group}_{artifact.file_name}"
+        if _is_there(resolved):
+            partial = ivy / artifact.file_name
+            shutil.move(resolved, partial)
+            partial.replace(_path(cache, artifact))
+    return not _missing(missing, cache)
+
+
+def _run(
+    artifacts: Sequence[Artifact], ivy: Path, java: Path, config: Mapping[str, str], env: Mapping[str, str], options: Sequence[str]
+) -> str:
+    """Resolve by spark-submit of a class that does not exist: it fails after the resolution, which is all that is wanted. Its output."""
+    packages = ",".join(artifact.coordinate for artifact in artifacts)
+    settings = {key: value for key, value in config.items() if key.startswith("spark.jars.") and key not in ("spark.jars.packages",)}
+    settings["spark.jars.ivy"] = str(ivy)
+    command = [
+        str(java),
+        *(option for option in shlex.split(config.get("spark.driver.extraJavaOptions", "")) if option.startswith("-D")),
+        *options,
+        *("-cp", str(spark_home(env) / "jars" / "*"), "org.apache.spark.deploy.SparkSubmit", "--master", "local"),
+        *(part for key, value in settings.items() for part in ("--conf", f"{key}={value}")),
+        *("--packages", packages, "--class", "mvbuild.Nothing", "spark-internal"),
+    ]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=_RESOLVER_SECONDS, check=False, env=dict(env), stdin=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired as exc:
+        raise EngineError("jars-unavailable", f"{packages} could not be downloaded within {_RESOLVER_SECONDS // 60} minutes.") from exc
+    return done.stdout + done.stderr
+
+
+def spark_home(env: Mapping[str, str]) -> Path:
+    """The Spark that PySpark starts: that of SPARK_HOME, else its own. EngineError if SPARK_HOME is another Spark."""
+    import pyspark
+
+    home = env.get("SPARK_HOME")
+    if not home:
+        return Path(pyspark.__file__).parent
+    minor = ".".join(pyspark.__version__.split(".")[:2])
+    if not any(Path(home, "jars").glob(f"spark-core_2.13-{minor}.*.jar")):
+        raise EngineError("spark-start", f"SPARK_HOME is {home}, which is not Spark {minor}.", help="Unset SPARK_HOME: PySpark brings its own Spark.")
+    return Path(home)

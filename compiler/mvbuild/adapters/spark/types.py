@@ -1,0 +1,132 @@
+"""Spark StructType -> Iceberg schema in its JSON form, or a QueryError that names every column that Iceberg cannot hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from mvbuild.ports.engine import QueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StructField, StructType
+
+    from mvbuild.ports.catalog import Schema
+
+UNSTORABLE = "mvbuild.UNSTORABLE_COLUMN"
+DUPLICATE = "mvbuild.DUPLICATE_COLUMN"
+
+_PRIMITIVES = {
+    "boolean": "boolean",
+    "tinyint": "int",
+    "smallint": "int",
+    "int": "int",
+    "bigint": "long",
+    "float": "float",
+    "double": "double",
+    "string": "string",
+    "varchar": "string",
+    "char": "string",
+    "binary": "binary",
+    "date": "date",
+    "timestamp": "timestamptz",
+    "timestamp_ntz": "timestamp",
+}
+
+
+def iceberg_schema(struct: StructType) -> Schema:
+    """Ids as Iceberg assigns fresh ones: the fields of a struct first, then what is nested in each."""
+    problems = [*_duplicates(struct, ""), *_unstorable(struct, "")]
+    if problems:
+        raise QueryError(" ".join(message for _, message in problems), condition=problems[0][0])
+    return {**_struct(struct, count(1)), "schema-id": 0}
+
+
+def _struct(struct: StructType, ids: Iterator[int]) -> dict[str, Any]:
+    numbered = [(next(ids), field) for field in struct.fields]
+    fields = [{"id": id_, "name": f.name, "required": False, "type": _type(f.dataType, ids)} for id_, f in numbered]
+    return {"type": "struct", "fields": fields}
+
+
+def _type(data_type: DataType, ids: Iterator[int]) -> Any:
+    kind = data_type.typeName()
+    if kind in _CONTAINERS:
+        return _CONTAINERS[kind](data_type, ids)
+    return _PRIMITIVES[_name(data_type)]
+
+
+def _list(array: ArrayType, ids: Iterator[int]) -> dict[str, Any]:
+    element_id = next(ids)
+    return {"type": "list", "element-id": element_id, "element": _type(array.elementType, ids), "element-required": False}
+
+
+def _map(mapping: MapType, ids: Iterator[int]) -> dict[str, Any]:
+    key_id, value_id = next(ids), next(ids)
+    return {
+        "type": "map",
+        "key-id": key_id,
+        "key": _type(mapping.keyType, ids),
+        "value-id": value_id,
+        "value": _type(mapping.valueType, ids),
+        "value-required": False,
+    }
+
+
+def _decimal(decimal: DecimalType, ids: Iterator[int]) -> str:  # noqa: ARG001
+    return f"decimal({decimal.precision}, {decimal.scale})"
+
+
+_CONTAINERS: dict[str, Any] = {"struct": _struct, "array": _list, "map": _map, "decimal": _decimal}
+
+
+def _name(data_type: DataType) -> str:
+    """`varchar(3)` is a varchar; a string with a collation of its own is not a plain string to Iceberg, but holds the same text."""
+    return data_type.simpleString().split("(")[0].split(" ")[0]
+
+
+def _unstorable(struct: StructType, path: str) -> Iterator[tuple[str, str]]:
+    for field in struct.fields:
+        yield from _unstorable_type(field.dataType, f"{path}{field.name}")
+
+
+def _unstorable_type(data_type: DataType, path: str) -> Iterator[tuple[str, str]]:
+    kind = data_type.typeName()
+    for step, inner in _nested(data_type):
+        yield from _unstorable_type(inner, f"{path}.{step}")
+    if kind == "struct" and not _nested(data_type):
+        yield UNSTORABLE, f"Column '{path}' is a struct without fields, which Iceberg cannot hold."
+    elif kind not in _CONTAINERS and _name(data_type) not in _PRIMITIVES:
+        yield UNSTORABLE, f"Column '{path}' has type {data_type.simpleString()}, which Iceberg cannot hold."
+
+
+def _duplicates(struct: StructType, path: str) -> Iterator[tuple[str, str]]:
+    counted = Counter(field.name.lower() for field in struct.fields)
+    for name, times in counted.items():
+        if times > 1:
+            spelled = dict.fromkeys(f"'{path}{f.name}'" for f in struct.fields if f.name.lower() == name)
+            yield DUPLICATE, f"{times} columns are named {' or '.join(spelled)}; names must differ in more than case."
+    for field in struct.fields:
+        yield from _duplicates_within(field.dataType, f"{path}{field.name}")
+
+
+def _duplicates_within(data_type: DataType, path: str) -> Iterator[tuple[str, str]]:
+    if data_type.typeName() == "struct":
+        yield from _duplicates(data_type, f"{path}.")  # type: ignore[arg-type]
+        return
+    for step, inner in _nested(data_type):
+        yield from _duplicates_within(inner, f"{path}.{step}")
+
+
+def _nested(data_type: Any) -> list[tuple[str, DataType]]:
+    """The types inside a type, under the names that Iceberg has for them."""
+    kind = data_type.typeName()
+    if kind == "struct":
+        fields: list[StructField] = data_type.fields
+        return [(f.name, f.dataType) for f in fields]
+    if kind == "array":
+        return [("element", data_type.elementType)]
+    if kind == "map":
+        return [("key", data_type.keyType), ("value", data_type.valueType)]
+    return []

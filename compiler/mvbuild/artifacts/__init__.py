@@ -1,0 +1,1 @@
+"""Graph, RunResult -> the files of target/."""

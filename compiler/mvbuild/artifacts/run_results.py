@@ -1,0 +1,90 @@
+"""RunResult -> target/run_results.json in the shape of dbt's run results v6."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+from mvbuild.freshness.model import Reason
+from mvbuild.graph.definition import definition
+from mvbuild.graph.model import Graph, ModelNode
+from mvbuild.refresh.result import NodeResult, RunResult, TestResult
+
+SCHEMA = "https://schemas.getdbt.com/dbt/run-results/v6.json"
+
+
+def run_results(graph: Graph, result: RunResult, *, arguments: Mapping[str, Any], version: str, invocation_id: str) -> dict[str, Any]:
+    """The results as a JSON object; what dbt has no word for stands in `adapter_response`."""
+    results = [_node(graph, r) for r in result.results] + [_test(t) for t in result.all_tests]
+    return {
+        "metadata": {
+            "dbt_schema_version": SCHEMA,
+            "dbt_version": "2.0.0",
+            "generated_at": timestamp(result.started_ms + int(result.seconds * 1000)),
+            "invocation_id": invocation_id,
+            "env": {},
+            "mvbuild_version": version,
+        },
+        "results": results,
+        "elapsed_time": result.seconds,
+        "args": dict(arguments),
+    }
+
+
+def timestamp(ms: int) -> str:
+    """Milliseconds since the epoch -> `2026-11-21T10:00:00.000000Z`."""
+    return datetime.fromtimestamp(ms / 1000, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def reason_object(reason: Reason) -> dict[str, Any]:
+    """A reason as plan, status and run results show it to programs."""
+    return {
+        "code": reason.code,
+        "message": reason.message,
+        "effect": reason.effect,
+        "table": str(reason.table) if reason.table else None,
+        "recorded": reason.recorded,
+        "current": reason.current,
+        "lag_ms": reason.lag_ms,
+    }
+
+
+def _node(graph: Graph, result: NodeResult) -> dict[str, Any]:
+    node = graph.nodes[result.node]
+    is_model = isinstance(node, ModelNode)
+    return {
+        "unique_id": result.node,
+        "status": result.status,
+        "message": result.message or None,
+        "failures": None,
+        "timing": [_timing("execute", result.started_ms, result.seconds)] if result.seconds else [],
+        "thread_id": result.thread or "MainThread",
+        "execution_time": result.seconds,
+        "adapter_response": {**result.details, "reasons": [reason_object(r) for r in result.reasons]},
+        "compiled": is_model,
+        "compiled_code": definition(graph, node).text if isinstance(node, ModelNode) else None,
+        "relation_name": node.identifier.sql,
+        "batch_results": None,
+    }
+
+
+def _test(result: TestResult) -> dict[str, Any]:
+    return {
+        "unique_id": result.id,
+        "status": result.status,
+        "message": result.message or None,
+        "failures": result.failures,
+        "timing": [_timing("execute", result.started_ms, result.seconds)],
+        "thread_id": "MainThread",
+        "execution_time": result.seconds,
+        "adapter_response": {},
+        "compiled": True,
+        "compiled_code": result.sql,
+        "relation_name": None,
+        "batch_results": None,
+    }
+
+
+def _timing(name: str, started_ms: int, seconds: float) -> dict[str, str]:
+    return {"name": name, "started_at": timestamp(started_ms), "completed_at": timestamp(started_ms + int(seconds * 1000))}

@@ -1,0 +1,1 @@
+"""argv -> api calls -> text and exit codes."""

@@ -1,0 +1,30 @@
+"""`mvbuild clean`: remove generated files, never the catalog."""
+
+from __future__ import annotations
+
+import shutil
+
+import click
+
+from mvbuild.cli.options import Options, project_options
+
+
+@click.command("clean")
+@project_options
+def command(options: Options) -> int:
+    """Delete the target directory. The catalog and its warehouse, .mvbuild/ among them, are never touched."""
+    import os
+
+    from mvbuild.cli.output import report
+    from mvbuild.diagnostics import error
+    from mvbuild.project.load import load_project
+
+    project = load_project(options.project_dir, target=options.target, vars=options.vars, env=os.environ, target_path=options.target_path)
+    path, root = project.target_path.resolve(), project.root.resolve()
+    kept = [root, root / ".mvbuild", *(root / part for part in ("models", "seeds", "macros", "tests"))]
+    if any(k == path or path in k.parents for k in kept) or (root / ".mvbuild") in path.parents:
+        return report([error("bad-config", f"the target directory {path} holds more than generated files; nothing was deleted")])
+    if path.is_dir():
+        shutil.rmtree(path)
+        click.echo(f"Deleted {path}.", err=True)
+    return 0

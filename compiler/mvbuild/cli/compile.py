@@ -1,0 +1,35 @@
+"""`mvbuild compile`: target/compiled and the manifest; with --select the SQL of models on stdout."""
+
+from __future__ import annotations
+
+import click
+
+from mvbuild.cli.options import Options, project_options, selection_options
+
+
+@click.command("compile")
+@project_options
+@selection_options
+def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...]) -> int:
+    """Render, parse and resolve every model. Needs no catalog and no Spark. With --select the compiled SQL is printed."""
+    from mvbuild import api
+    from mvbuild.cli.output import report
+    from mvbuild.graph.definition import definition
+    from mvbuild.graph.model import ModelNode, SeedNode
+    from mvbuild.graph.select import select as select_nodes
+    from mvbuild.project.seeds import check
+
+    graph = options.graph()
+    check(node.seed for node in graph.nodes.values() if isinstance(node, SeedNode))
+    api.write_artifacts(graph)
+    models = list(graph.models)
+    if select or exclude:
+        chosen, warnings = select_nodes(graph, select, exclude)
+        report(warnings)
+        for node in graph.models:
+            if node.id in chosen and isinstance(node, ModelNode):
+                click.echo(f"-- {node.id}\n{definition(graph, node).text.strip()}\n")
+        return 0
+    path = graph.project.target_path
+    click.echo(f"Compiled {len(models)} model{'s' * (len(models) != 1)} and {len(graph.tests)} data tests into {path}.", err=True)
+    return 0

@@ -1,0 +1,52 @@
+"""`mvbuild init DIRECTORY`: a project that runs at once."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+_DOTFILES = {"gitignore": ".gitignore", "sqlfluff": ".sqlfluff"}
+
+
+@click.command("init")
+@click.argument("directory", default=".")
+@click.option("--name", help="The project's name; by default the directory's.")
+def command(directory: str, name: str | None) -> int:
+    """Make a small project in DIRECTORY, ready for `mvbuild run`. Files that exist are never overwritten."""
+    from importlib.resources import as_file, files
+
+    from mvbuild.cli.output import report
+    from mvbuild.diagnostics import error
+
+    root = Path(directory)
+    found = [f for f in ("mvbuild.yml", "mvbuild.yaml", "dbt_project.yml") if (root / f).exists()]
+    if found:
+        return report([error("bad-config", f"{root / found[0]} exists: there is a project already", help="Choose another directory.")])
+    project = name or re.sub(r"\W+", "_", root.resolve().name.lower()).strip("_") or "project"
+    if not re.fullmatch(r"[A-Za-z_]\w*", project):
+        return report([error("bad-config", f"'{project}' cannot be a project's name", help="Use letters, digits and underscores: --name shop.")])
+    try:
+        with as_file(files("mvbuild_templates") / "init") as source:
+            written, kept = _copy(source, root, project)
+    except OSError as exc:
+        return report([error("unwritable-target", f"cannot write to {root}: {exc.strerror or exc}")])
+    for path in kept:
+        click.echo(f"kept {path}, which was there", err=True)
+    click.echo(f"Made project '{project}' in {root} ({len(written)} files). Next:\n\n  cd {root}\n  mvbuild run", err=True)
+    return 0
+
+
+def _copy(source: Path, root: Path, name: str) -> tuple[list[Path], list[Path]]:
+    written, kept = [], []
+    for file in sorted(p for p in source.rglob("*") if p.is_file() and "__pycache__" not in p.parts):
+        relative = file.relative_to(source)
+        path = root / relative.with_name(_DOTFILES.get(relative.name, relative.name))
+        if path.exists():
+            kept.append(path)
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(file.read_text(encoding="utf-8").replace("__PROJECT_NAME__", name), encoding="utf-8")
+        written.append(path)
+    return written, kept

@@ -1,0 +1,54 @@
+"""`mvbuild ls`: the nodes of the project, one per line."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from mvbuild.cli.options import Options, project_options, selection_options
+
+_KEYS = ("name", "resource_type", "package_name", "original_file_path", "unique_id", "alias", "config", "tags", "depends_on", "fqn")
+
+
+@click.command("ls")
+@project_options
+@selection_options
+@click.option("--output", type=click.Choice(["selector", "name", "path", "json"]), default="selector", show_default=True)
+@click.option("--output-keys", multiple=True, help="With --output json: which keys of a node.")
+@click.option("--resource-type", "--resource-types", "types", multiple=True, help="model, seed, source or test; several times for several.")
+def command(
+    options: Options, select: tuple[str, ...], exclude: tuple[str, ...], output: str, output_keys: tuple[str, ...], types: tuple[str, ...]
+) -> int:
+    """List models, seeds, sources and data tests. Needs no catalog and no Spark."""
+    from mvbuild import __version__
+    from mvbuild.artifacts.manifest import manifest
+    from mvbuild.cli.output import report
+    from mvbuild.graph.select import select as select_nodes
+
+    graph = options.graph()
+    chosen, warnings = select_nodes(graph, select, exclude)
+    report(warnings)
+    content = manifest(graph, version=__version__, generated_at="", invocation_id="")
+    everything = not (select or exclude)
+    nodes: list[dict[str, Any]] = []
+    for node in [*content["nodes"].values(), *content["sources"].values()]:
+        of_test = node["resource_type"] == "test" and any(n in chosen for n in node["depends_on"]["nodes"])
+        if (everything or node["unique_id"] in chosen or of_test) and (not types or node["resource_type"] in types):
+            nodes.append(node)
+    keys = [k for word in output_keys for k in word.replace(",", " ").split()] or list(_KEYS)
+    for node in nodes:
+        click.echo(_line(node, output, keys))
+    return 0
+
+
+def _line(node: dict[str, Any], output: str, keys: list[str]) -> str:
+    if output == "json":
+        return json.dumps({k: node.get(k) for k in keys})
+    if output == "name":
+        return str(node["name"])
+    if output == "path":
+        return str(node["original_file_path"])
+    prefix = "source:" if node["resource_type"] == "source" else ""
+    return prefix + ".".join(node["fqn"])

@@ -1,0 +1,42 @@
+"""diagnostics and tables -> lines on the terminal. Data goes to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import click
+
+from mvbuild.diagnostics import Diagnostic
+from mvbuild.diagnostics.render import to_text
+
+
+def report(diagnostics: Iterable[Diagnostic]) -> int:
+    """Print diagnostics to stderr; the exit code for them: 2 if one is an error."""
+    diagnostics = tuple(diagnostics)
+    if diagnostics:
+        click.echo(_colored(to_text(diagnostics)), err=True)
+    return 2 if any(d.severity == "error" for d in diagnostics) else 0
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Columns aligned with spaces; the last one is not padded."""
+    cells = [list(headers), *([_cell(c) for c in row] for row in rows)]
+    widths = [max(len(r[i]) for r in cells) for i in range(len(headers))]
+    lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in cells]
+    return "\n".join([lines[0], "  ".join("-" * w for w in widths), *lines[1:]])
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else str(value).replace("\n", "\\n")
+
+
+def _colored(text: str) -> str:
+    """Colour for the first words of a diagnostic; click drops it where the output is no terminal."""
+    lines = []
+    for line in text.split("\n"):
+        if line.startswith("error["):
+            line = click.style(line.split(":")[0], fg="red", bold=True) + line[len(line.split(":")[0]) :]
+        elif line.startswith("warning["):
+            line = click.style(line.split(":")[0], fg="yellow", bold=True) + line[len(line.split(":")[0]) :]
+        lines.append(line)
+    return "\n".join(lines)

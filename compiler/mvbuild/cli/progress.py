@@ -1,0 +1,160 @@
+"""Events of a run -> lines as dbt users know them: results on stdout, what is going on on stderr."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+from threading import Lock
+from typing import Any
+
+import click
+
+from mvbuild.cli.options import is_terminal
+from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
+from mvbuild.refresh.result import Event, Finished, NodeResult, RunResult, Said, Started, TestResult
+
+_WIDTH = 78
+_COLORS = {"OK": "green", "REUSED": "cyan", "ERROR": "red", "SKIP": "yellow", "PASS": "green", "FAIL": "red", "WARN": "yellow"}
+
+
+class Progress:
+    """Prints a line per finished node. On a terminal a live line below tells what is running and how much is left."""
+
+    def __init__(self, graph: Graph, *, quiet: bool = False) -> None:
+        self._graph = graph
+        self._quiet = quiet
+        self._lock = Lock()
+        self._running: dict[NodeId, float] = {}
+        self._left = 0
+        self._live: Any = _live_line(self) if is_terminal() and not quiet else None
+
+    def __enter__(self) -> Progress:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live:
+            self._live.stop()
+
+    def __call__(self, event: Event) -> None:
+        with self._lock:
+            if isinstance(event, Said):
+                self._aside(event.message)
+            elif isinstance(event, Started):
+                self._running[event.node] = time.monotonic()
+                if not self._live:
+                    self._aside(_dots(f"{event.index} of {event.total} START {describe(self._graph, event.node)}", "[RUN]"))
+            elif isinstance(event, Finished):
+                self._running.pop(event.result.node, None)
+                self._left = event.total - event.index
+                self._result(event)
+
+    def running(self) -> str:
+        """The live line."""
+        now = time.monotonic()
+        names = [f"{self._graph.nodes[id].identifier.dotted} {now - began:.0f}s" for id, began in list(self._running.items())]
+        return f"running {', '.join(names)} - {self._left} left" if names else ""
+
+    def _result(self, event: Finished) -> None:
+        word, what, end = _outcome(event.result)
+        line = _dots(f"{event.index} of {event.total} {word} {what} {describe(self._graph, event.result.node)}{_more(event.result)}", f"[{end}]")
+        if not self._quiet or event.result.status == "error":
+            click.echo(_stamped(line.replace(word, click.style(word, fg=_COLORS[word]), 1)))
+        for test in event.result.tests:
+            if test.status != "pass":
+                click.echo(_stamped(f"  {test.status.upper()} {test.failures if test.failures is not None else ''} {test.name}: {test.message}"))
+
+    def _aside(self, message: str) -> None:
+        if not self._quiet:
+            click.echo(_stamped(message), err=True)
+
+
+def describe(graph: Graph, id_: NodeId) -> str:
+    """`materialized view mart.revenue_daily`."""
+    node = graph.nodes[id_]
+    if isinstance(node, SeedNode):
+        return f"seed {node.identifier.dotted}"
+    kind = "view" if isinstance(node, ModelNode) and node.storage is None else "materialized view"
+    return f"{kind} {node.identifier.dotted}"
+
+
+def summary(graph: Graph, result: RunResult) -> str:
+    """The last lines of a run."""
+    kinds = Counter(describe(graph, r.node).rsplit(" ", 1)[0] for r in result.results)
+    if result.all_tests:
+        kinds["data test"] = len(result.all_tests)
+    parts = [f"{n} {kind}{'s' * (n != 1)}" for kind, n in sorted(kinds.items())] or ["nothing"]
+    hours, minutes = int(result.seconds // 3600), int(result.seconds % 3600 // 60)
+    head = f"Finished running {', '.join(parts)} in {hours} hours {minutes} minutes and {result.seconds % 60:.2f} seconds ({result.seconds:.2f}s)."
+    verdict = click.style("Completed successfully", fg="green") if result.ok else click.style("Completed with errors", fg="red")
+    return "\n".join(_stamped(line) for line in ("", head, "", verdict, "", _done(result)))
+
+
+def test_line(test: TestResult, index: int, total: int) -> str:
+    """The line of one data test of `mvbuild test`."""
+    word = {"pass": "PASS", "warn": "WARN", "skipped": "SKIP"}.get(test.status, "FAIL" if test.failures else "ERROR")
+    count = f" {test.failures}" if test.failures else ""
+    why = f": {test.message}" if test.status in ("skipped", "error") else ""
+    line = _dots(f"{index} of {total} {word}{count} {test.name}{why}", f"[{word}{count} in {test.seconds:.2f}s]")
+    return _stamped(line.replace(word, click.style(word, fg=_COLORS[word]), 1))
+
+
+test_line.__test__ = False  # type: ignore[attr-defined]
+
+
+def _done(result: RunResult) -> str:
+    statuses = Counter(r.status for r in result.results)
+    tests = Counter(t.status for t in result.all_tests)
+    numbers = {
+        "PASS": statuses["success"] + tests["pass"],
+        "WARN": tests["warn"],
+        "ERROR": statuses["error"] + tests["fail"] + tests["error"],
+        "SKIP": statuses["skipped"] + tests["skipped"],
+        "NO-OP": 0,
+        "REUSED": statuses["reused"],
+    }
+    return "Done. " + " ".join(f"{k}={v}" for k, v in numbers.items()) + f" TOTAL={sum(numbers.values())}"
+
+
+def _outcome(result: NodeResult) -> tuple[str, str, str]:
+    took = f" in {result.seconds:.2f}s"
+    if result.status == "success":
+        verb = "loaded" if result.node.startswith("seed.") else "refreshed" if result.details else "created"
+        return "OK", verb, f"OK{took}"
+    if result.status == "reused":
+        return "REUSED", "fresh", "REUSED"
+    if result.status == "skipped":
+        return "SKIP", "relation", "SKIP"
+    return "ERROR", "refreshing", f"ERROR{took}"
+
+
+def _more(result: NodeResult) -> str:
+    return f" ({result.message})" if result.message and result.status != "error" else ""
+
+
+def _dots(text: str, end: str) -> str:
+    return f"{text} {'.' * max(3, _WIDTH - len(text) - len(end))} {end}"
+
+
+def _stamped(line: str) -> str:
+    return f"{time.strftime('%H:%M:%S')}  {line}"
+
+
+def _live_line(progress: Progress) -> Any:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    class Line:
+        def __rich__(self) -> Text:
+            return Text(progress.running(), style="dim", overflow="ellipsis", no_wrap=True)
+
+    return Live(Line(), console=Console(stderr=True), transient=True, refresh_per_second=4, redirect_stdout=True, redirect_stderr=True)
+
+
+def lines_of(results: Iterable[TestResult]) -> list[str]:
+    """The lines of all tests."""
+    results = tuple(results)
+    return [test_line(t, i, len(results)) for i, t in enumerate(results, 1)]

@@ -1,0 +1,54 @@
+"""`mvbuild run`: refresh what is stale."""
+
+from __future__ import annotations
+
+import click
+
+from mvbuild.cli.options import Options, project_options, selection_options
+
+
+@click.command("run")
+@project_options
+@selection_options
+@click.option("-f", "--full-refresh", is_flag=True, help="Refresh the selected MVs whether they are stale or not.")
+@click.option("--threads", type=click.IntRange(1, 256), help="How many nodes at once.")
+@click.option("-x", "--fail-fast", is_flag=True, help="Start nothing new after the first failure.")
+@click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
+@click.option("-q", "--quiet", is_flag=True, help="Print errors and the summary only.")
+def command(
+    options: Options,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
+    full_refresh: bool,
+    threads: int | None,
+    fail_fast: bool,
+    dry_run: bool,
+    quiet: bool,
+) -> int:
+    """Refresh the materialized views that are stale, in the order of their dependencies."""
+    from mvbuild import api
+    from mvbuild.cli.output import report
+    from mvbuild.cli.progress import Progress, summary
+
+    graph = options.graph(threads)
+    if dry_run:
+        from mvbuild.cli.plan import plan_text
+
+        planned = api.plan(graph, api.catalog_of(graph), select=select, exclude=exclude, full_refresh=full_refresh)
+        report(planned.warnings)
+        click.echo(plan_text(planned, verbose=False))
+        return 0
+    with Progress(graph, quiet=quiet) as progress:
+        result = api.run(
+            graph,
+            select=select,
+            exclude=exclude,
+            full_refresh=full_refresh,
+            fail_fast=fail_fast,
+            threads=threads,
+            on_event=progress,
+            arguments={"select": list(select), "exclude": list(exclude), "full_refresh": full_refresh, "project_dir": str(options.project_dir)},
+        )
+    report([*result.diagnostics, *(d for r in result.results for d in r.diagnostics)])
+    click.echo(summary(graph, result))
+    return 0 if result.ok else 1

@@ -1,0 +1,37 @@
+"""`mvbuild show MODEL`: some of its rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import click
+
+from mvbuild.cli.options import Options, project_options
+
+
+@click.command("show")
+@click.argument("model")
+@project_options
+@click.option("--limit", type=click.IntRange(0), default=10, show_default=True, help="How many rows.")
+@click.option("--output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
+def command(options: Options, model: str, limit: int, output: str) -> int:
+    """Show rows of MODEL: of its storage while that is fresh, otherwise of its query."""
+    from mvbuild import api
+    from mvbuild.cli.output import table
+    from mvbuild.cli.progress import Progress
+
+    graph = options.graph()
+    with Progress(graph) as progress:
+        rows, origin = api.show(graph, model, limit=limit, on_event=progress)
+    if output == "json":
+        click.echo(json.dumps([dict(zip(rows.columns, row, strict=True)) for row in rows.rows], default=str, indent=2))
+    elif output == "csv":
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([rows.columns, *rows.rows])
+        click.echo(text.getvalue(), nl=False)
+    else:
+        click.echo(table(rows.columns, rows.rows))
+    click.echo(f"from the {origin}", err=True)
+    return 0

@@ -1,0 +1,55 @@
+"""`mvbuild status`: the freshness of every MV, with the snapshots that differ."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+
+import click
+
+from mvbuild.cli.options import Options, project_options, selection_options
+
+
+@click.command("status")
+@project_options
+@selection_options
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...], output: str) -> int:
+    """Show for every materialized view whether it is fresh, and if not which snapshots differ."""
+    from mvbuild import api
+    from mvbuild.artifacts.run_results import reason_object
+    from mvbuild.cli.output import report
+    from mvbuild.cli.plan import reason_text
+    from mvbuild.graph.select import select as select_nodes
+
+    graph = options.graph()
+    world, answers = api.status(graph, api.catalog_of(graph))
+    chosen, warnings = select_nodes(world.graph, select, exclude)
+    report(warnings)
+    shown = [(world.graph.model(id), answer) for id, answer in answers.items() if id in chosen]
+    if output == "json":
+        objects = [
+            {
+                "unique_id": node.id,
+                "relation": str(node.identifier),
+                "storage_table": str(node.storage),
+                "state": answer.state,
+                "refreshed_at": _time(answer.record.refresh_start_ms) if answer.record else None,
+                "reasons": [reason_object(r) for r in answer.reasons],
+            }
+            for node, answer in shown
+        ]
+        click.echo(json.dumps(objects, indent=2))
+        return 0
+    width = max((len(str(n.identifier)) for n, _ in shown), default=0)
+    for node, answer in shown:
+        state = click.style(f"{answer.state:<7}", fg={"fresh": "green", "stale": "yellow", "unknown": "red"}[answer.state])
+        at = _time(answer.record.refresh_start_ms) if answer.record else None
+        click.echo(f"{str(node.identifier):<{width}}  {state}  {f'refreshed {at}' if at else 'never refreshed'}")
+        for reason in answer.reasons:
+            click.echo(f"    {reason_text(reason)}")
+    return 0
+
+
+def _time(ms: int | None) -> str | None:
+    return datetime.fromtimestamp(ms / 1000, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ") if ms else None

@@ -1,0 +1,12 @@
+"""finding -> Diagnostic: what is wrong, where the user wrote it, and what to do."""
+
+from __future__ import annotations
+
+from mvbuild.diagnostics.codes import CODES as CODES
+from mvbuild.diagnostics.codes import Code as Code
+from mvbuild.diagnostics.diagnostic import Diagnostic as Diagnostic
+from mvbuild.diagnostics.diagnostic import Note as Note
+from mvbuild.diagnostics.diagnostic import ProjectError as ProjectError
+from mvbuild.diagnostics.diagnostic import did_you_mean as did_you_mean
+from mvbuild.diagnostics.diagnostic import error as error
+from mvbuild.diagnostics.diagnostic import warning as warning

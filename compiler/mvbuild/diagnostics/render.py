@@ -1,0 +1,67 @@
+"""Diagnostics -> text for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from mvbuild.diagnostics.diagnostic import Diagnostic
+from mvbuild.source import Span
+
+
+def to_text(diagnostics: Iterable[Diagnostic]) -> str:
+    """Each diagnostic with its line and a caret below the place, the whole ended by a count of the errors."""
+    diagnostics = tuple(diagnostics)
+    errors = sum(d.severity == "error" for d in diagnostics)
+    blocks = [_block(d) for d in diagnostics]
+    if errors > 1:
+        blocks.append(f"{errors} errors")
+    return "\n\n".join(blocks)
+
+
+def to_json(diagnostics: Iterable[Diagnostic]) -> str:
+    """A JSON array of objects {code, severity, message, help, location?, notes}."""
+    return json.dumps([_object(d) for d in diagnostics], indent=2)
+
+
+def _block(diagnostic: Diagnostic) -> str:
+    lines = [f"{diagnostic.severity}[{diagnostic.code}]: {diagnostic.message}"]
+    if diagnostic.span:
+        lines += _excerpt(diagnostic.span)
+    for note in diagnostic.notes:
+        lines.append(f"  note: {note.message}")
+        if note.span:
+            lines += _excerpt(note.span)
+    if diagnostic.help:
+        lines.append(f"  help: {diagnostic.help}")
+    return "\n".join(lines)
+
+
+def _excerpt(span: Span) -> list[str]:
+    number, column = span.position
+    text = span.file.line(number)
+    if not text.strip():
+        return [f"  --> {span}"]
+    width = max(1, min(span.end - span.start, len(text) - column + 1))
+    pad = "".join("\t" if c == "\t" else " " for c in text[: column - 1])
+    gutter = " " * len(str(number))
+    return [f"  --> {span}", f"  {number} | {text}", f"  {gutter} | {pad}{'^' * width}"]
+
+
+def _object(diagnostic: Diagnostic) -> dict[str, Any]:
+    return {
+        "code": diagnostic.code,
+        "severity": diagnostic.severity,
+        "message": diagnostic.message,
+        "help": diagnostic.help,
+        "location": _location(diagnostic.span),
+        "notes": [{"message": n.message, "location": _location(n.span)} for n in diagnostic.notes],
+    }
+
+
+def _location(span: Span | None) -> dict[str, Any] | None:
+    if span is None:
+        return None
+    (line, column), (end_line, end_column) = span.position, span.file.position(span.end)
+    return {"file": span.file.path, "line": line, "column": column, "end_line": end_line, "end_column": end_column}

@@ -1,0 +1,1 @@
+"""The record of a refresh and its encodings; no I/O."""

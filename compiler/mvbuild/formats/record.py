@@ -1,0 +1,77 @@
+"""The domain type of a refresh: RefreshRecord, what an MV's storage was built from. Encodings stand in the modules beside this one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+NO_SNAPSHOT = -1
+"""Snapshot id of a table that had no snapshot when it was read (Iceberg's own sentinel)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaseTable:
+    """A table that a refresh read: a base table, or the storage table of an upstream MV."""
+
+    uuid: str
+    snapshot_id: int
+    """The snapshot that was read, or NO_SNAPSHOT."""
+    catalog: str | None = None
+    namespace: tuple[str, ...] = ()
+    name: str = ""
+    ref: str | None = None
+    """The branch or tag that was read; None for `main`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildView:
+    """A view below the MV's own, direct or nested, that a refresh expanded."""
+
+    uuid: str
+    version_id: int
+    catalog: str | None = None
+    namespace: tuple[str, ...] = ()
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshRecord:
+    """What one refresh read. `base_tables` holds every distinct state: a table read at two snapshots is there twice."""
+
+    view_version_id: int
+    base_tables: tuple[BaseTable, ...] = ()
+    child_views: tuple[ChildView, ...] = ()
+    refresh_start_ms: int | None = None
+
+    def of_table(self, uuid: str) -> tuple[BaseTable, ...]:
+        """Every state of the table that was read; what was read of `main` first."""
+        return tuple(sorted((t for t in self.base_tables if t.uuid == uuid), key=lambda t: t.ref is not None))
+
+    def of_view(self, uuid: str) -> ChildView | None:
+        return next((v for v in self.child_views if v.uuid == uuid), None)
+
+
+class RecordError(ValueError):
+    """A stored record breaks a rule of its format. `field` is the property or JSON field."""
+
+    def __init__(self, field: str, rule: str) -> None:
+        super().__init__(f"{field}: {rule}")
+        self.field = field
+        self.rule = rule
+
+
+def integer(field: str, value: object) -> int:
+    """A field that must hold a whole number, as a number or as its decimal digits -> int."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    try:
+        return int(value) if isinstance(value, str) else _refuse(field, value)
+    except ValueError:
+        return _refuse(field, value)
+
+
+def _refuse(field: str, value: object) -> int:
+    raise RecordError(field, f"must be an integer, not {value!r}")
+
+
+Properties = Mapping[str, str]

@@ -1,0 +1,58 @@
+"""Graph + node -> what a query reads once its views are expanded: Leaves (tables) and child views."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mvbuild.freshness.observed import Leaf
+from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, ViewNode
+from mvbuild.parse.model import Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """Leaves and child views below a query, nested ones included, each once, in the order in which they are met."""
+
+    leaves: tuple[Leaf, ...]
+    views: tuple[NodeId, ...]
+
+
+NONE: frozenset[NodeId] = frozenset()
+
+
+def inputs(graph: Graph, query: Query, reads: tuple[NodeId, ...], expanded: frozenset[NodeId] = NONE) -> Inputs:
+    """What a query reads: through ephemeral models and views, down to base tables and upstream MVs. MVs that are `expanded` count as
+    views: their query stands for their storage."""
+    leaves: dict[Leaf, None] = {}
+    views: dict[NodeId, None] = {}
+    _collect(graph, query, reads, expanded, leaves, views)
+    return Inputs(leaves=tuple(leaves), views=tuple(views))
+
+
+def node_inputs(graph: Graph, node: ModelNode, expanded: frozenset[NodeId] = NONE) -> Inputs:
+    """`inputs` of a model's own query."""
+    return inputs(graph, node.query, node.reads, expanded)
+
+
+def is_leaf(node: Node, expanded: frozenset[NodeId] = NONE) -> bool:
+    """A table whose rows are read as they are stored."""
+    return isinstance(node, SeedNode | TableNode) or (isinstance(node, ModelNode) and node.storage is not None and node.id not in expanded)
+
+
+def _collect(
+    graph: Graph,
+    query: Query,
+    reads: tuple[NodeId, ...],
+    expanded: frozenset[NodeId],
+    leaves: dict[Leaf, None],
+    views: dict[NodeId, None],
+) -> None:
+    for read, id_ in zip(query.reads, reads, strict=True):
+        node = graph.nodes[id_]
+        if is_leaf(node, expanded):
+            leaves[Leaf.of(id_, read.travel)] = None
+            continue
+        assert isinstance(node, ModelNode | ViewNode)
+        if isinstance(node, ViewNode) or node.materialized != "ephemeral":
+            views[id_] = None
+        _collect(graph, node.query, node.reads, expanded, leaves, views)

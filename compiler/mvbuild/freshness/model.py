@@ -1,0 +1,46 @@
+"""The types of an answer: Freshness, and the Reasons for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from mvbuild.formats.record import RefreshRecord
+from mvbuild.graph.model import NodeId
+from mvbuild.names import TableIdentifier
+
+State = Literal["fresh", "stale", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """One fact about one MV. `effect` is what it makes of the MV: `fresh` facts explain why a difference does not count."""
+
+    code: str
+    message: str
+    effect: State
+    table: TableIdentifier | None = None
+    """The table or view that it is about."""
+    recorded: int | None = None
+    """Snapshot id or view version in the record."""
+    current: int | None = None
+    """Snapshot id or view version in the catalog."""
+    lag_ms: int | None = None
+    """Current minus recorded snapshot timestamp, the difference that a window is compared with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freshness:
+    """Whether an MV's storage may stand for its query, with every reason."""
+
+    node: NodeId
+    state: State
+    reasons: tuple[Reason, ...]
+    record: RefreshRecord | None
+
+    @property
+    def is_fresh(self) -> bool:
+        return self.state == "fresh"
+
+    def has(self, code: str) -> bool:
+        return any(r.code == code for r in self.reasons)

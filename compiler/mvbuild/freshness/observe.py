@@ -1,0 +1,111 @@
+"""Graph + catalog -> World: one read of the catalog, with the views that mvbuild did not write expanded into the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from mvbuild.diagnostics import Diagnostic, ProjectError, error
+from mvbuild.freshness.observed import Observed, World
+from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode, ViewNode
+from mvbuild.graph.order import topological
+from mvbuild.names import TableIdentifier
+from mvbuild.parse.model import Read
+from mvbuild.parse.project import parse_text
+from mvbuild.ports.catalog import Catalog, TableState, ViewState
+
+_QUERY_COLUMNS = "spark.query-column-names"
+"""Spark's view property: which columns of the query's result the view takes, by name and in order."""
+
+
+def observe(graph: Graph, catalog: Catalog) -> World:
+    """Load every table and view that the graph names, and what the views of the catalog read in turn."""
+    nodes: dict[NodeId, Node] = dict(graph.nodes)
+    states = dict(catalog.load(_identifiers(nodes.values())))
+    diagnostics: list[Diagnostic] = []
+    _find_other_case(nodes, states, catalog)
+    expanded: set[NodeId] = set()
+    while True:
+        views = [n for n in nodes.values() if isinstance(n, TableNode) and n.id not in expanded and isinstance(states.get(n.identifier), ViewState)]
+        if not views:
+            break
+        expanded |= {n.id for n in views}
+        added = [node for n in views for node in _expand(n, states[n.identifier], nodes, diagnostics)]  # type: ignore[arg-type]
+        nodes.update((node.id, node) for node in added)
+        new = [n.identifier for n in added if isinstance(n, TableNode) and n.identifier not in states]
+        states.update(catalog.load(new))
+    if diagnostics:
+        raise ProjectError(diagnostics)
+    return World(graph=replace(graph, nodes=topological(nodes)) if expanded else replace(graph, nodes=nodes), observed=Observed(states=states))
+
+
+def _identifiers(nodes: Iterable[Node]) -> list[TableIdentifier]:
+    found: dict[TableIdentifier, None] = {}
+    for node in nodes:
+        if isinstance(node, ModelNode) and node.materialized == "ephemeral":
+            continue
+        found[node.identifier] = None
+        if isinstance(node, ModelNode) and node.storage:
+            found[node.storage] = None
+    return list(found)
+
+
+def _find_other_case(nodes: dict[NodeId, Node], states: dict[TableIdentifier, TableState | ViewState], catalog: Catalog) -> None:
+    """A name that differs from a table's only by case means that table: Spark SQL ignores case, catalogs may not."""
+    missing = [n for n in nodes.values() if isinstance(n, TableNode) and n.identifier not in states]
+    names = {ns: {i.key: i for i in catalog.list_names(ns)} for ns in {n.identifier.namespace for n in missing}}
+    for node in missing:
+        found = names[node.identifier.namespace].get(node.identifier.key)
+        if found:
+            nodes[node.id] = replace(node, identifier=found)
+            states.update(catalog.load([found]))
+
+
+def _expand(node: TableNode, view: ViewState, nodes: Mapping[NodeId, Node], diagnostics: list[Diagnostic]) -> list[Node]:
+    """The view's node with its query, and nodes for the tables below it that the graph does not have yet."""
+    sql = view.representations.get("spark")
+    if sql is None:
+        dialects = ", ".join(sorted(view.representations)) or "none"
+        diagnostics.append(error("unsupported-view", f"view {node.identifier} has no SQL for Spark (its dialects: {dialects})"))
+        return []
+    try:
+        query = parse_text(f"view {node.identifier}", sql)
+    except ProjectError as exc:
+        diagnostics.extend(exc.diagnostics)
+        return []
+    by_key = {n.identifier.key: n.id for n in nodes.values() if not (isinstance(n, ModelNode) and n.materialized == "ephemeral")}
+    added: dict[NodeId, Node] = {}
+    reads = []
+    for read in query.reads:
+        identifier = _name_in_view(read, view)
+        id_ = by_key.get(identifier.key)
+        if id_ is None:
+            id_ = f"table.{identifier}"
+            added[id_] = TableNode(id=id_, identifier=identifier)
+        reads.append(id_)
+    columns = tuple(f["name"] for f in view.schema["fields"])
+    selected = view.properties.get(_QUERY_COLUMNS)
+    names = tuple(selected.split(",")) if selected else None
+    return [
+        ViewNode(
+            id=node.id,
+            identifier=node.identifier,
+            query=query,
+            columns=columns,
+            selected=names if names and len(names) == len(columns) else None,
+            source=node.source,
+            reads=tuple(reads),
+        ),
+        *added.values(),
+    ]
+
+
+def _name_in_view(read: Read, view: ViewState) -> TableIdentifier:
+    """A name inside a view is completed from the view's own default catalog and namespace."""
+    catalog = view.identifier.catalog
+    parts = read.parts
+    if len(parts) > 2 and parts[0] in (catalog, view.default_catalog):
+        parts = parts[1:]
+    return TableIdentifier(catalog, parts[:-1] or view.default_namespace, parts[-1])
+
+

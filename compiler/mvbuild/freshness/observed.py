@@ -1,0 +1,69 @@
+"""The types of an observation: Observed (one read of the catalog), Leaf and Pin (what a model reads, at which snapshot)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from mvbuild.formats.record import NO_SNAPSHOT
+from mvbuild.graph.model import Graph, NodeId
+from mvbuild.names import TableIdentifier
+from mvbuild.parse.model import TimeTravel
+from mvbuild.ports.catalog import TableState, ViewState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """The tables and views of the project as the catalog had them at one time."""
+
+    states: Mapping[TableIdentifier, TableState | ViewState]
+
+    def table(self, identifier: TableIdentifier | None) -> TableState | None:
+        state = self.states.get(identifier) if identifier else None
+        return state if isinstance(state, TableState) else None
+
+    def view(self, identifier: TableIdentifier | None) -> ViewState | None:
+        state = self.states.get(identifier) if identifier else None
+        return state if isinstance(state, ViewState) else None
+
+    def updated(self, states: Mapping[TableIdentifier, TableState | ViewState]) -> Observed:
+        """The same observation with newer states of some names."""
+        return replace(self, states={**self.states, **states})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """A table below a model after views are expanded: a base table, or an upstream MV (whose storage is read)."""
+
+    node: NodeId
+    travel: tuple[str, str | int] | None = None
+    """("version", id or name) or ("timestamp", literal) where the user chose a version."""
+
+    @staticmethod
+    def of(node: NodeId, travel: TimeTravel | None) -> Leaf:
+        return Leaf(node=node, travel=(travel.kind, travel.value) if travel else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """The snapshot of a leaf that a run reads."""
+
+    table: TableState
+    snapshot_id: int
+    """NO_SNAPSHOT for a table without one."""
+    ref: str | None
+    """Branch or tag, None for `main`."""
+    moves: bool
+    """False for a version that can never change: a snapshot id that the user wrote."""
+
+    @property
+    def is_empty(self) -> bool:
+        return self.snapshot_id == NO_SNAPSHOT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """A graph whose catalog views are expanded, and what was observed of it."""
+
+    graph: Graph
+    observed: Observed

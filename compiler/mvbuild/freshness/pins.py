@@ -1,0 +1,60 @@
+"""Leaf + Observed -> Pin: which snapshot of a table is read."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+from mvbuild.formats.record import NO_SNAPSHOT
+from mvbuild.freshness.observed import Leaf, Observed, Pin
+from mvbuild.graph.model import Graph, ModelNode
+from mvbuild.names import TableIdentifier
+from mvbuild.ports.catalog import TableState
+
+
+def leaf_table(graph: Graph, leaf: Leaf) -> TableIdentifier:
+    """The table that holds a leaf's rows: for an MV its storage table."""
+    node = graph.nodes[leaf.node]
+    if isinstance(node, ModelNode):
+        assert node.storage is not None, node.id
+        return node.storage
+    return node.identifier
+
+
+def pin(graph: Graph, observed: Observed, leaf: Leaf) -> Pin | None:
+    """The snapshot that the leaf means now; None if the table, or the version that the user asked for, does not exist."""
+    table = observed.table(leaf_table(graph, leaf))
+    if table is None:
+        return None
+    if leaf.travel is None:
+        current = table.current_snapshot_id
+        return Pin(table=table, snapshot_id=NO_SNAPSHOT if current is None else current, ref=None, moves=True)
+    kind, value = leaf.travel
+    if kind == "timestamp":
+        return _at_time(table, value)
+    return _at_version(table, value)
+
+
+def _at_version(table: TableState, value: str | int) -> Pin | None:
+    """A snapshot id, or the name of a branch or tag, as Spark reads `VERSION AS OF`."""
+    if isinstance(value, str) and value in table.refs:
+        return Pin(table=table, snapshot_id=table.refs[value], ref=None if value == "main" else value, moves=True)
+    if isinstance(value, int) or value.isdigit():
+        return Pin(table=table, snapshot_id=int(value), ref=None, moves=False) if int(value) in table.snapshots else None
+    return None
+
+
+def _at_time(table: TableState, value: str | int) -> Pin | None:
+    """The snapshot that was current at a time: an ISO literal (UTC unless it says otherwise) or seconds since the epoch."""
+    at_ms = value * 1000 if isinstance(value, int) else _milliseconds(value)
+    found = [id for ms, id in table.snapshot_log if at_ms is not None and ms <= at_ms]
+    if not found or found[-1] not in table.snapshots:
+        return None
+    return Pin(table=table, snapshot_id=found[-1], ref=None, moves=False)
+
+
+def _milliseconds(text: str) -> int | None:
+    try:
+        at = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return int((at if at.tzinfo else at.replace(tzinfo=timezone.utc)).timestamp() * 1000)

@@ -1,0 +1,317 @@
+"""World -> Freshness of every MV. Pure: the same observation always gives the same answer.
+
+The conditions are those of the property-based specification (view version, base table snapshots, child view versions, and the relaxed
+window on the difference of snapshot timestamps), with what it leaves open: other uuids, rollbacks, compaction, foreign writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from mvbuild.formats import properties
+from mvbuild.formats.record import NO_SNAPSHOT, RefreshRecord
+from mvbuild.freshness.leaves import Inputs, node_inputs
+from mvbuild.freshness.model import Freshness, Reason, State
+from mvbuild.freshness.observed import Leaf, Pin, World
+from mvbuild.freshness.pins import leaf_table, pin
+from mvbuild.freshness.stored import Stored, replaced_since, stored
+from mvbuild.graph.definition import definition
+from mvbuild.graph.model import ModelNode, NodeId, SeedNode
+from mvbuild.parse.fingerprint import fingerprint
+from mvbuild.ports.catalog import TableState, ViewState
+
+SEED_CHECKSUM = "mvbuild.seed.sha256"
+"""Property of a seed's table: the checksum of the file that its rows came from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """Everything that the rules look at for one MV."""
+
+    world: World
+    node: ModelNode
+    view: ViewState | None
+    storage: TableState | None
+    stored: Stored
+    record: RefreshRecord | None
+    same_definition: bool
+    inputs: Inputs
+    upstream: Mapping[NodeId, Freshness]
+    pending: frozenset[NodeId]
+
+
+Rule = Callable[[Situation], Iterable[Reason]]
+
+
+def judge(world: World) -> dict[NodeId, Freshness]:
+    """The freshness of every MV of the graph, upstreams first."""
+    pending = pending_seeds(world) | pending_views(world)
+    answers: dict[NodeId, Freshness] = {}
+    for node in world.graph.views:
+        answers[node.id] = judge_one(world, node, answers, pending)
+    return answers
+
+
+def judge_one(world: World, node: ModelNode, upstream: Mapping[NodeId, Freshness], pending: frozenset[NodeId] = frozenset()) -> Freshness:
+    """The freshness of one MV, given that of the MVs above it and the nodes that are about to change."""
+    situation = _situation(world, node, upstream, pending)
+    reasons = tuple(reason for rule in RULES for reason in rule(situation))
+    return Freshness(node=node.id, state=_state(reasons), reasons=reasons, record=situation.record)
+
+
+def pending_seeds(world: World) -> frozenset[NodeId]:
+    """Seeds whose file is not what their table holds."""
+    seeds = [n for n in world.graph.nodes.values() if isinstance(n, SeedNode)]
+    return frozenset(n.id for n in seeds if not _is_loaded(world, n))
+
+
+def pending_views(world: World) -> frozenset[NodeId]:
+    """Models that are plain views whose definition in the catalog is missing or another one."""
+    views = [n for n in world.graph.models if n.materialized == "view"]
+    return frozenset(n.id for n in views if not same_definition(world, n, world.observed.view(n.identifier)))
+
+
+def same_definition(world: World, node: ModelNode, view: ViewState | None) -> bool:
+    """Whether the catalog's view is this model's, but for formatting and comments."""
+    sql = view.representations.get("spark") if view else None
+    if sql is None:
+        return False
+    wanted = definition(world.graph, node).text
+    return sql == wanted or fingerprint(sql) == fingerprint(wanted)
+
+
+def _is_loaded(world: World, node: SeedNode) -> bool:
+    table = world.observed.table(node.identifier)
+    return table is not None and table.properties.get(SEED_CHECKSUM) == node.seed.checksum
+
+
+def _situation(world: World, node: ModelNode, upstream: Mapping[NodeId, Freshness], pending: frozenset[NodeId]) -> Situation:
+    view = world.observed.view(node.identifier)
+    storage = world.observed.table(node.storage)
+    of_storage = stored(storage) if storage else Stored(record=None)
+    return Situation(
+        world=world,
+        node=node,
+        view=view,
+        storage=storage,
+        stored=of_storage,
+        record=of_storage.record,
+        same_definition=same_definition(world, node, view),
+        inputs=node_inputs(world.graph, node),
+        upstream=upstream,
+        pending=pending,
+    )
+
+
+def _state(reasons: Iterable[Reason]) -> State:
+    effects = {r.effect for r in reasons}
+    return "stale" if "stale" in effects else "unknown" if "unknown" in effects else "fresh"
+
+
+# --- the MV itself ---------------------------------------------------------------------------------------------------------------
+
+
+def never_refreshed(s: Situation) -> Iterator[Reason]:
+    if s.storage is None:
+        if s.view is not None and properties.is_materialized(s.view.properties):
+            yield _stale("storage-missing", f"the storage table {s.node.storage} does not exist")
+        else:
+            yield _stale("never-refreshed", "it was never refreshed")
+    elif s.stored.problem:
+        yield _stale("record-unreadable", f"the record of its last refresh cannot be read: {s.stored.problem}")
+    elif s.record is None:
+        yield _stale("never-refreshed", "it was never refreshed")
+
+
+def storage_changed(s: Situation) -> Iterator[Reason]:
+    foreign = s.stored.foreign
+    if foreign is not None and s.storage is not None:
+        by = foreign.summary.get("engine-name") or foreign.summary.get("app-name")
+        who = f" by {by}" if by else ""
+        message = f"its storage was changed{who} after the last refresh: {foreign.operation or 'unknown'} snapshot {foreign.snapshot_id}"
+        yield Reason(code="storage-changed", message=message, effect="stale", table=s.node.storage, current=foreign.snapshot_id)
+
+
+def definition_changed(s: Situation) -> Iterator[Reason]:
+    if s.record is None:
+        return
+    if s.view is None:
+        yield _stale("view-missing", f"the view {s.node.identifier} does not exist")
+    elif not s.same_definition:
+        yield _stale("definition-changed", "its definition was changed")
+    elif s.record.view_version_id != s.view.version_id:
+        yield Reason(
+            code="view-version-differs",
+            message=f"it was refreshed for version {s.record.view_version_id} of the view, which is at version {s.view.version_id}",
+            effect="stale",
+            table=s.node.identifier,
+            recorded=s.record.view_version_id,
+            current=s.view.version_id,
+        )
+
+
+# --- what it reads ---------------------------------------------------------------------------------------------------------------
+
+
+def upstream_not_fresh(s: Situation) -> Iterator[Reason]:
+    for leaf in s.inputs.leaves:
+        above = s.upstream.get(leaf.node)
+        if above is not None and not above.is_fresh:
+            message = f"it reads {s.world.graph.nodes[leaf.node].identifier}, which is {above.state}"
+            yield Reason(code=f"upstream-{above.state}", message=message, effect=above.state, table=s.world.graph.nodes[leaf.node].identifier)
+
+
+def pending_changed(s: Situation) -> Iterator[Reason]:
+    for id_ in (*(leaf.node for leaf in s.inputs.leaves), *s.inputs.views):
+        if id_ in s.pending:
+            node = s.world.graph.nodes[id_]
+            code, what = ("seed-changed", "seed") if isinstance(node, SeedNode) else ("child-view-edited", "child view")
+            yield Reason(code=code, message=f"the {what} {node.identifier} was edited", effect="stale", table=node.identifier)
+
+
+def base_tables(s: Situation) -> Iterator[Reason]:
+    for leaf in s.inputs.leaves:
+        found = pin(s.world.graph, s.world.observed, leaf)
+        if found is None:
+            # What a run is about to make is not missing: the reasons of the upstream say enough.
+            if leaf.node not in s.pending and s.upstream.get(leaf.node, _FRESH).is_fresh:
+                yield _missing(s, leaf)
+        elif s.record is not None:
+            yield from _base_table(s, s.record, found)
+
+
+def child_views(s: Situation) -> Iterator[Reason]:
+    for id_ in s.inputs.views:
+        if s.record is None:
+            continue
+        identifier = s.world.graph.nodes[id_].identifier
+        view = s.world.observed.view(identifier)
+        if view is None and id_ in s.pending:
+            continue
+        if view is None:
+            yield Reason(code="child-view-missing", message=f"the child view {identifier} does not exist", effect="unknown", table=identifier)
+            continue
+        recorded = s.record.of_view(view.uuid)
+        if recorded is None:
+            yield from _view_not_recorded(s, view)
+        elif recorded.version_id != view.version_id:
+            yield Reason(
+                code="child-view-changed",
+                message=f"the child view {identifier} was replaced: version {recorded.version_id} was read, it is at {view.version_id}",
+                effect="stale",
+                table=identifier,
+                recorded=recorded.version_id,
+                current=view.version_id,
+            )
+
+
+RULES: tuple[Rule, ...] = (never_refreshed, storage_changed, definition_changed, upstream_not_fresh, pending_changed, base_tables, child_views)
+
+_FRESH = Freshness(node="", state="fresh", reasons=(), record=None)
+
+
+def _stale(code: str, message: str) -> Reason:
+    return Reason(code=code, message=message, effect="stale")
+
+
+def _missing(s: Situation, leaf: Leaf) -> Reason:
+    identifier = leaf_table(s.world.graph, leaf)
+    if s.world.observed.table(identifier) is None:
+        return Reason(code="base-table-missing", message=f"the table {identifier} does not exist", effect="unknown", table=identifier)
+    version = leaf.travel[1] if leaf.travel else ""
+    return Reason(
+        code="version-missing", message=f"the table {identifier} has no version {version!r} that is still kept", effect="unknown", table=identifier
+    )
+
+
+def _base_table(s: Situation, record: RefreshRecord, found: Pin) -> Iterator[Reason]:
+    table, now = found.table, found.snapshot_id
+    states = record.of_table(table.uuid)
+    if not states:
+        yield from _not_recorded(s, record, found)
+    elif found.moves and found.ref is None:
+        if states[0].snapshot_id != now:
+            yield _moved(s, table, states[0].snapshot_id, now)
+    elif now not in {t.snapshot_id for t in states}:
+        before = next((t.snapshot_id for t in states if t.ref == found.ref), states[0].snapshot_id)
+        yield _difference("base-table-changed", f"{table.identifier} is read at another snapshot", table, before, now)
+
+
+def _moved(s: Situation, table: TableState, before: int, now: int) -> Reason:
+    """The current snapshot is not the recorded one: does the difference matter?"""
+    name = table.identifier
+    if now == NO_SNAPSHOT:
+        return _difference("base-table-emptied", f"{name} has no snapshot any more", table, before, now)
+    if before == NO_SNAPSHOT:
+        return _difference("base-table-changed", f"{name} was empty and has rows now", table, before, now)
+    if replaced_since(table, before):
+        return _difference("base-table-compacted", f"{name} was only compacted", table, before, now, effect="fresh")
+    if before not in table.snapshots:
+        return _difference("snapshot-expired", f"{name} changed, and the snapshot that was read has expired", table, before, now)
+    if not _is_ancestor(table, before, now):
+        return _difference("base-table-rolled-back", f"{name} was rolled back or replaced", table, before, now)
+    window = s.node.model.config.max_staleness
+    lag = table.snapshots[now].timestamp_ms - table.snapshots[before].timestamp_ms
+    if window is not None and 0 <= lag <= window.total_seconds() * 1000:
+        return _difference("within-window", f"{name} changed within the window of {window}", table, before, now, effect="fresh")
+    return _difference("base-table-changed", f"{name} has new data", table, before, now)
+
+
+def _difference(code: str, message: str, table: TableState, before: int, now: int, *, effect: State = "stale") -> Reason:
+    old, new = table.snapshots.get(before), table.snapshots.get(now)
+    lag = new.timestamp_ms - old.timestamp_ms if old and new else None
+    return Reason(code=code, message=message, effect=effect, table=table.identifier, recorded=before, current=now, lag_ms=lag)
+
+
+def _is_ancestor(table: TableState, before: int, now: int) -> bool:
+    at: int | None = now
+    while at is not None and at in table.snapshots:
+        if at == before:
+            return True
+        at = table.snapshots[at].parent_id
+    return at == before
+
+
+def _not_recorded(s: Situation, record: RefreshRecord, found: Pin) -> Iterator[Reason]:
+    """The record has no state of this table: it is another table under the old name, or the record never covered it."""
+    if not s.same_definition:
+        return
+    table = found.table
+    current = {p.table.uuid for leaf in s.inputs.leaves if (p := pin(s.world.graph, s.world.observed, leaf))}
+    gone = [t for t in record.base_tables if t.uuid not in current]
+    if any(t.name in ("", table.identifier.name) for t in gone):
+        yield Reason(
+            code="base-table-recreated",
+            message=f"{table.identifier} was dropped and created again",
+            effect="stale",
+            table=table.identifier,
+            current=found.snapshot_id,
+        )
+    elif found.is_empty:
+        yield Reason(
+            code="base-table-empty", message=f"{table.identifier} has no snapshot, and the record does not say that it had none",
+            effect="unknown", table=table.identifier,
+        )
+    else:
+        yield Reason(
+            code="base-table-not-recorded", message=f"the record does not cover {table.identifier}", effect="unknown",
+            table=table.identifier, current=found.snapshot_id,
+        )
+
+
+def _view_not_recorded(s: Situation, view: ViewState) -> Iterator[Reason]:
+    if not s.same_definition or s.record is None:
+        return
+    current = {v.uuid for id in s.inputs.views if (v := s.world.observed.view(s.world.graph.nodes[id].identifier))}
+    gone = [v for v in s.record.child_views if v.uuid not in current]
+    if any(v.name in ("", view.identifier.name) for v in gone):
+        yield Reason(
+            code="child-view-recreated", message=f"the child view {view.identifier} was dropped and created again",
+            effect="stale", table=view.identifier, current=view.version_id,
+        )
+    else:
+        yield Reason(
+            code="child-view-not-recorded", message=f"the record does not cover the child view {view.identifier}",
+            effect="unknown", table=view.identifier, current=view.version_id,
+        )

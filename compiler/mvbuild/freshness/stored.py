@@ -1,0 +1,91 @@
+"""storage table -> the record of its last refresh, and whether the data is still that refresh's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from mvbuild.formats import properties, refresh_state
+from mvbuild.formats.record import BaseTable, RecordError, RefreshRecord
+from mvbuild.ports.catalog import Snapshot, TableState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """What a storage table says of itself. `record` is None if it was never refreshed or its record cannot be read (`problem`)."""
+
+    record: RefreshRecord | None
+    problem: str = ""
+    foreign: Snapshot | None = None
+    """The newest snapshot that is not of the recorded refresh: somebody else changed the data."""
+
+
+def stored(storage: TableState) -> Stored:
+    """Properties first (they are the contract), completed by the `refresh-state` of the snapshot that holds the data."""
+    try:
+        record = properties.decode(storage.properties)
+        state = _refresh_state(storage)
+    except RecordError as exc:
+        return Stored(record=None, problem=str(exc))
+    if storage.current_snapshot is None:
+        return Stored(record=None)
+    if record is None:
+        return Stored(record=state)
+    return Stored(record=_completed(record, state) if state else record, foreign=_foreign(storage))
+
+
+def replaced_since(table: TableState, snapshot_id: int) -> bool:
+    """Whether only `replace` snapshots (compaction: the same rows in other files) lie between a snapshot and the current one."""
+    at = table.current_snapshot
+    while at is not None and at.snapshot_id != snapshot_id:
+        if at.operation != "replace":
+            return False
+        if at.parent_id == snapshot_id:
+            return True
+        at = table.snapshots.get(at.parent_id) if at.parent_id is not None else None
+    return at is not None
+
+
+def _foreign(storage: TableState) -> Snapshot | None:
+    """The snapshot on `main` that neither is the recorded refresh nor merely compacts it."""
+    refreshed = storage.properties.get(properties.REFRESH_SNAPSHOT)
+    if refreshed is None or not refreshed.lstrip("-").isdigit() or replaced_since(storage, int(refreshed)):
+        return None
+    at = storage.current_snapshot
+    while at is not None and at.operation == "replace" and at.parent_id in storage.snapshots:
+        at = storage.snapshots[at.parent_id]
+    return at
+
+
+def _refresh_state(storage: TableState) -> RefreshRecord | None:
+    """Look back past maintenance (`replace`) for the newest snapshot that carries the state."""
+    at = storage.current_snapshot
+    while at is not None:
+        if refresh_state.KEY in at.summary:
+            return refresh_state.decode(at.summary[refresh_state.KEY])
+        if at.operation != "replace" or at.parent_id is None:
+            return None
+        at = storage.snapshots.get(at.parent_id)
+    return None
+
+
+def _completed(record: RefreshRecord, state: RefreshRecord) -> RefreshRecord:
+    """Names and refs for what the properties tell by UUID alone, and the further snapshots of tables that were read more than once."""
+    known = {t.uuid: t for t in record.base_tables}
+    tables = [_named(t, state) for t in record.base_tables]
+    seen = {(t.uuid, t.snapshot_id, t.ref) for t in tables}
+    of_main = {t.uuid: state.of_table(t.uuid)[:1] for t in record.base_tables}
+    for table in state.base_tables:
+        superseded = table in of_main.get(table.uuid, ()) and table.ref is None
+        if table.uuid in known and not superseded and (table.uuid, table.snapshot_id, table.ref) not in seen:
+            tables.append(table)
+    names = {v.uuid: v for v in state.child_views}
+    views = tuple(replace(names.get(v.uuid, v), version_id=v.version_id) for v in record.child_views)
+    return replace(record, base_tables=tuple(tables), child_views=views, refresh_start_ms=state.refresh_start_ms)
+
+
+def _named(table: BaseTable, state: RefreshRecord) -> BaseTable:
+    of_table = state.of_table(table.uuid)
+    exact = next((t for t in of_table if t.snapshot_id == table.snapshot_id), None)
+    if exact:
+        return exact
+    return replace(of_table[0], snapshot_id=table.snapshot_id) if of_table else table

@@ -1,0 +1,1 @@
+"""ParsedModels -> Graph."""

@@ -1,0 +1,64 @@
+"""Graph + node -> the definition of its view: the user's SQL with full table names, ephemeral models inlined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mvbuild.graph.model import Graph, ModelNode, NodeId
+from mvbuild.names import quote
+from mvbuild.parse.model import Query, Read
+from mvbuild.parse.splice import Replacement, splice
+from mvbuild.source import MappedText, Segment, SourceMap, Span
+
+Relation = Callable[[NodeId, Read], "str | MappedText"]
+"""What stands in a query for a node that it reads: a name, or a subquery in parentheses."""
+
+
+def definition(graph: Graph, node: ModelNode) -> MappedText:
+    """The SQL of the node's view as it goes into the catalog."""
+
+    def relation(id_: NodeId, read: Read) -> str | MappedText:
+        parent = graph.nodes[id_]
+        if isinstance(parent, ModelNode) and parent.materialized == "ephemeral":
+            return parenthesized(definition(graph, parent))
+        return parent.identifier.sql + _travel(read)
+
+    return replace_reads(node.query, node.reads, relation, keep_names=True)
+
+
+def replace_reads(query: Query, reads: tuple[NodeId, ...], relation: Relation, *, keep_names: bool = False) -> MappedText:
+    """The query with `relation` in the place of every table. With `keep_names` an alias is added only where columns need it."""
+    last_names = [r.parts[-1].lower() for r in query.reads if r.alias is None]
+    replacements = {}
+    for index, (read, id_) in enumerate(zip(query.reads, reads, strict=True)):
+        text = relation(id_, read)
+        replacements[index] = Replacement(text=text, alias=_alias(read, text, last_names, keep_names))
+    return splice(query, replacements)
+
+
+def parenthesized(sql: MappedText) -> MappedText:
+    """`(sql)`, with a line end before the bracket so that a trailing comment does not swallow it."""
+    first, last = sql.map.segments[0].origin, sql.map.segments[-1].origin
+    segments = (
+        Segment(0, Span(first.file, first.start, first.start), verbatim=False),
+        *(Segment(s.offset + 1, s.origin, s.verbatim) for s in sql.map.segments),
+        Segment(len(sql.text) + 1, Span(last.file, last.end, last.end), verbatim=False),
+    )
+    return MappedText(f"({sql.text}\n)", SourceMap(segments))
+
+
+def _alias(read: Read, text: str | MappedText, last_names: list[str], keep_names: bool) -> str | None:
+    """The name by which the rest of the query knows the table, where its own text does not give it any more."""
+    if read.alias is not None:
+        return None
+    name = read.parts[-1]
+    if keep_names and isinstance(text, str) and not read.qualifiers and text.split(" ")[0].endswith("." + quote(name)):
+        return None
+    return name if last_names.count(name.lower()) == 1 else "_".join(read.parts)
+
+
+def _travel(read: Read) -> str:
+    if read.travel is None:
+        return ""
+    value = read.travel.value if isinstance(read.travel.value, int) else "'" + read.travel.value.replace("'", "\\'") + "'"
+    return f" {read.travel.kind.upper()} AS OF {value}"

@@ -1,0 +1,149 @@
+"""The types of the dependency graph: nodes with their names in the catalog, and edges as each query reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from mvbuild.names import TableIdentifier
+from mvbuild.parse.model import ParsedModel, ParsedTest, Query
+from mvbuild.project.loaded import DataTest, LoadedProject, Seed, SourceTable
+
+NodeId = str
+"""As in dbt: `model.shop.revenue_daily`, `seed.shop.orders`, `source.shop.raw.orders`; `table.lake.raw.orders` for what is not declared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelNode:
+    """A model of the project. `reads` has the node of each entry of `model.query.reads`, in the same order."""
+
+    id: NodeId
+    identifier: TableIdentifier
+    storage: TableIdentifier | None
+    """The storage table of an MV; None for views and ephemeral models."""
+    model: ParsedModel
+    reads: tuple[NodeId, ...]
+
+    @property
+    def query(self) -> Query:
+        return self.model.query
+
+    @property
+    def materialized(self) -> str:
+        return self.model.config.materialized
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedNode:
+    """A CSV file that mvbuild loads into a base table."""
+
+    id: NodeId
+    identifier: TableIdentifier
+    seed: Seed
+    reads: tuple[NodeId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableNode:
+    """A table of the catalog that mvbuild only reads; `source` if the project declares it."""
+
+    id: NodeId
+    identifier: TableIdentifier
+    source: SourceTable | None = None
+    reads: tuple[NodeId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewNode:
+    """A view of the catalog that mvbuild did not write: a child view whose definition was read from the catalog."""
+
+    id: NodeId
+    identifier: TableIdentifier
+    query: Query
+    columns: tuple[str, ...]
+    """The view's column names."""
+    selected: tuple[str, ...] | None
+    """Names of the query's columns that the view takes, in the order of `columns`; None takes them by position."""
+    source: SourceTable | None
+    reads: tuple[NodeId, ...]
+
+
+Node = ModelNode | SeedNode | TableNode | ViewNode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestNode:
+    """A data test, generic or SQL. It gates the publishing of `gate`, the last of the MVs that it reads; None: it gates nothing."""
+
+    __test__ = False
+
+    id: NodeId
+    name: str
+    test: DataTest | ParsedTest
+    reads: tuple[NodeId, ...]
+    """For a generic test the tested node, then the node of `to:`; for a SQL test as its query reads."""
+    gate: NodeId | None
+
+    @property
+    def severity(self) -> Literal["error", "warn"]:
+        return self.test.severity
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graph:
+    """Nodes in topological order: every node stands after those that it reads."""
+
+    project: LoadedProject
+    nodes: Mapping[NodeId, Node]
+    tests: tuple[TestNode, ...]
+
+    @cached_property
+    def children(self) -> Mapping[NodeId, tuple[NodeId, ...]]:
+        children: dict[NodeId, list[NodeId]] = {id: [] for id in self.nodes}
+        for node in self.nodes.values():
+            for parent in dict.fromkeys(node.reads):
+                children[parent].append(node.id)
+        return {id: tuple(c) for id, c in children.items()}
+
+    @property
+    def models(self) -> Iterator[ModelNode]:
+        return (n for n in self.nodes.values() if isinstance(n, ModelNode))
+
+    @property
+    def views(self) -> Iterator[ModelNode]:
+        """The MVs, in topological order."""
+        return (n for n in self.models if n.storage is not None)
+
+    def model(self, id: NodeId) -> ModelNode:  # noqa: A002
+        node = self.nodes[id]
+        assert isinstance(node, ModelNode), id
+        return node
+
+    def ancestors(self, ids: Iterable[NodeId], depth: int | None = None) -> set[NodeId]:
+        return self._reach(ids, lambda id: self.nodes[id].reads, depth)
+
+    def descendants(self, ids: Iterable[NodeId], depth: int | None = None) -> set[NodeId]:
+        return self._reach(ids, lambda id: self.children[id], depth)
+
+    def _reach(self, ids: Iterable[NodeId], step, depth: int | None) -> set[NodeId]:  # type: ignore[no-untyped-def]
+        seen: set[NodeId] = set()
+        edge = set(ids)
+        while edge and (depth is None or depth > 0):
+            edge = {n for id in edge for n in step(id)} - seen
+            seen |= edge
+            depth = None if depth is None else depth - 1
+        return seen
+
+    def tests_of(self, id: NodeId) -> tuple[TestNode, ...]:  # noqa: A002
+        """The tests that gate a node."""
+        return self._by_gate.get(id, ())
+
+    @cached_property
+    def _by_gate(self) -> Mapping[NodeId, tuple[TestNode, ...]]:
+        by_gate: dict[NodeId, list[TestNode]] = {}
+        for test in self.tests:
+            if test.gate:
+                by_gate.setdefault(test.gate, []).append(test)
+        return {id: tuple(tests) for id, tests in by_gate.items()}

@@ -1,0 +1,263 @@
+"""LoadedProject + ParsedProject -> Graph: every table that a query reads becomes an edge to the node that it names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from mvbuild.diagnostics import Diagnostic, Note, ProjectError, did_you_mean, error
+from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode
+from mvbuild.graph.order import topological
+from mvbuild.names import TableIdentifier
+from mvbuild.parse.model import ParsedModel, ParsedTest, Read
+from mvbuild.parse.project import ParsedProject
+from mvbuild.project.loaded import DataTest, LoadedProject, Seed, SourceTable
+from mvbuild.source import Span
+
+_TO = re.compile(r"""\s*(?:\{\{\s*)?(ref|source)\(\s*['"]([^'"]+)['"](?:\s*,\s*['"]([^'"]+)['"])?\s*\)\s*(?:\}\})?\s*\Z""")
+
+
+def build(project: LoadedProject, parsed: ParsedProject) -> Graph:
+    """The graph of a project, or one ProjectError with all names that do not resolve, all names that collide and all cycles."""
+    directory = _Directory(project)
+    for seed in project.seeds:
+        if seed.config.enabled:
+            directory.add_seed(seed)
+    for source in project.sources:
+        directory.add_source(source)
+    for model in parsed.models:
+        directory.add_model(model)
+    nodes: dict[NodeId, Node] = {}
+    for model in parsed.models:
+        node = directory.model_node(model)
+        nodes[node.id] = node
+    nodes = {**directory.leaves, **nodes}
+    if directory.diagnostics:
+        raise ProjectError(directory.diagnostics)
+    ordered = topological(nodes)
+    tests = _tests(project, parsed, directory, ordered)
+    if directory.diagnostics:
+        raise ProjectError(directory.diagnostics)
+    return Graph(project=project, nodes={**{id: n for id, n in directory.leaves.items() if id not in ordered}, **ordered}, tests=tests)
+
+
+@dataclass
+class _Directory:
+    """Names -> node ids, while the graph is built. Names are compared as Spark does: without case."""
+
+    project: LoadedProject
+    leaves: dict[NodeId, Node] = field(default_factory=dict)
+    by_identifier: dict[tuple[str, ...], NodeId] = field(default_factory=dict)
+    by_name: dict[str, NodeId] = field(default_factory=dict)
+    by_source: dict[tuple[str, str], NodeId] = field(default_factory=dict)
+    written: dict[tuple[str, ...], Span | None] = field(default_factory=dict)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+    def add_seed(self, seed: Seed) -> None:
+        config = seed.config
+        node = SeedNode(
+            id=f"seed.{self.project.name}.{seed.name}",
+            identifier=self._identifier(config.catalog, config.namespace, config.alias or seed.name, None),
+            seed=seed,
+        )
+        self.leaves[node.id] = node
+        self.by_name[seed.name.lower()] = node.id
+        self._claim(node.identifier, node.id, f"seed '{seed.name}'", None)
+
+    def add_source(self, source: SourceTable) -> None:
+        identifier = self._identifier(source.catalog, source.namespace, source.identifier, source.span)
+        id_ = f"source.{self.project.name}.{source.source}.{source.name}"
+        self.by_source[source.source.lower(), source.name.lower()] = id_
+        # A source may describe a seed's table: then the seed is the node, since mvbuild writes it.
+        known = self.by_identifier.get(identifier.key)
+        if known:
+            self.by_source[source.source.lower(), source.name.lower()] = known
+            return
+        self.leaves[id_] = TableNode(id=id_, identifier=identifier, source=source)
+        self.by_identifier[identifier.key] = id_
+
+    def add_model(self, model: ParsedModel) -> None:
+        id_ = self._model_id(model)
+        self.by_name[model.name.lower()] = id_
+        if model.config.materialized == "ephemeral":
+            return
+        span = model.config.spans.get("alias") or model.config.spans.get("namespace") or model.file.line_span(1)
+        identifier = self._model_identifier(model)
+        self._claim(identifier, id_, f"model '{model.name}'", span)
+        if model.config.materialized == "materialized_view":
+            span = model.config.spans.get("storage_table") or span
+            self._claim(self._storage(model, identifier), id_, f"the storage table of model '{model.name}'", span)
+
+    def model_node(self, model: ParsedModel) -> ModelNode:
+        identifier = self._model_identifier(model)
+        is_mv = model.config.materialized == "materialized_view"
+        id_ = self._model_id(model)
+        reads = tuple(self.resolve(read, reader=id_) for read in model.query.reads)
+        return ModelNode(
+            id=id_,
+            identifier=identifier,
+            storage=self._storage(model, identifier) if is_mv else None,
+            model=model,
+            reads=tuple(r for r in reads if r is not None),
+        )
+
+    def resolve(self, read: Read, reader: NodeId | None) -> NodeId | None:
+        """The node that a read names; a name that the project does not know becomes a table of the catalog."""
+        if read.kind == "ref":
+            return self._ref(read.parts[-1], read.span)
+        if read.kind == "source":
+            return self._source(read.parts, read.span)
+        parts = self._without_catalog(read)
+        if parts is None:
+            return None
+        identifier = self._full_name(parts)
+        known = self.by_identifier.get(identifier.key)
+        if known:
+            return known
+        if len(parts) == 1 and self.by_name.get(parts[0].lower(), reader) != reader:
+            return self.by_name[parts[0].lower()]
+        if len(parts) == 2 and (parts[0].lower(), parts[1].lower()) in self.by_source:
+            return self.by_source[parts[0].lower(), parts[1].lower()]
+        return self._table(identifier)
+
+    def _table(self, identifier: TableIdentifier) -> NodeId:
+        id_ = f"table.{identifier}"
+        self.leaves[id_] = TableNode(id=id_, identifier=identifier)
+        self.by_identifier[identifier.key] = id_
+        return id_
+
+    def _ref(self, name: str, span: Span) -> NodeId | None:
+        found = self.by_name.get(name.lower())
+        if found is None:
+            self.diagnostics.append(
+                error("unresolved-ref", f"no model or seed is called '{name}'", span, help=did_you_mean(name, self.by_name))
+            )
+        return found
+
+    def _source(self, parts: tuple[str, ...], span: Span) -> NodeId | None:
+        source, table = parts[0].lower(), parts[-1].lower()
+        found = self.by_source.get((source, table))
+        if found is None:
+            known = [f"{s}.{t}" for s, t in self.by_source]
+            self.diagnostics.append(
+                error("unresolved-source", f"no source table '{parts[0]}.{parts[-1]}' is declared", span, help=did_you_mean(".".join(parts), known))
+            )
+        return found
+
+    def _without_catalog(self, read: Read) -> tuple[str, ...] | None:
+        """The parts of a plain name below the target's catalog; None (and a diagnostic) if it names another catalog."""
+        target = self.project.target
+        parts = read.parts
+        if len(parts) > 2 and parts[0].lower() == target.catalog_name.lower():
+            return parts[1:]
+        others = {k.removeprefix("spark.sql.catalog.") for k in target.spark.config if k.startswith("spark.sql.catalog.")} | {"spark_catalog"}
+        if len(parts) > 1 and parts[0] in {o for o in others if "." not in o}:
+            self.diagnostics.append(
+                error(
+                    "missing-table",
+                    f"'{'.'.join(parts)}' stands in catalog '{parts[0]}', and mvbuild reads catalog '{target.catalog_name}' only",
+                    read.span,
+                    help="Move the table, or choose the target whose catalog holds it.",
+                )
+            )
+            return None
+        return parts
+
+    def _full_name(self, parts: tuple[str, ...]) -> TableIdentifier:
+        target = self.project.target
+        return TableIdentifier(target.catalog_name, parts[:-1] or target.namespace, parts[-1])
+
+    def _model_id(self, model: ParsedModel) -> NodeId:
+        return f"model.{self.project.name}.{model.name}"
+
+    def _model_identifier(self, model: ParsedModel) -> TableIdentifier:
+        config = model.config
+        return self._identifier(config.catalog, config.namespace, config.alias or model.name, config.spans.get("catalog"))
+
+    def _storage(self, model: ParsedModel, identifier: TableIdentifier) -> TableIdentifier:
+        config = model.config
+        return TableIdentifier(
+            identifier.catalog, config.storage_namespace or identifier.namespace, config.storage_table or f"{identifier.name}__storage"
+        )
+
+    def _identifier(self, catalog: str | None, namespace: tuple[str, ...] | None, name: str, span: Span | None) -> TableIdentifier:
+        target = self.project.target
+        if catalog is not None and catalog != target.catalog_name:
+            message = f"'{name}' is configured for catalog '{catalog}', and target '{target.name}' has catalog '{target.catalog_name}'"
+            diagnostic = error("bad-config", message, span, help="Leave `catalog` out, or run with the target whose catalog it is.")
+            if diagnostic not in self.diagnostics:
+                self.diagnostics.append(diagnostic)
+        return TableIdentifier(target.catalog_name, namespace or target.namespace, name)
+
+    def _claim(self, identifier: TableIdentifier, id_: NodeId, what: str, span: Span | None) -> None:
+        taken = self.by_identifier.setdefault(identifier.key, id_)
+        other = self.written.setdefault(identifier.key, span)
+        if taken != id_:
+            note = (Note(message=f"taken by {taken}", span=other),) if other else (Note(message=f"taken by {taken}"),)
+            self.diagnostics.append(error("duplicate-name", f"{what} is named {identifier.dotted} in the catalog, which is taken", span, notes=note))
+
+
+def _tests(project: LoadedProject, parsed: ParsedProject, directory: _Directory, nodes: Mapping[NodeId, Node]) -> tuple[TestNode, ...]:
+    order = {id: i for i, id in enumerate(nodes)}
+    tests = [t for node in (*nodes.values(), *directory.leaves.values()) for t in _generic_tests(node, directory)]
+    tests += [(t.name, t, tuple(directory.resolve(r, None) for r in t.query.reads)) for t in parsed.tests]
+    out: dict[NodeId, TestNode] = {}
+    for name, test, reads in tests:
+        known = tuple(r for r in reads if r is not None)
+        id_ = f"test.{project.name}.{name}.{sha256(repr((name, known)).encode()).hexdigest()[:10]}"
+        out[id_] = TestNode(id=id_, name=name, test=test, reads=known, gate=_gate(test, known, nodes, order))
+    return tuple(out.values())
+
+
+def _generic_tests(node: Node, directory: _Directory) -> Iterable[tuple[str, DataTest | ParsedTest, tuple[NodeId | None, ...]]]:
+    for test in _declared(node):
+        if test.kind == "relationships":
+            yield test.name, test, (node.id, _to(test, directory))
+        else:
+            yield test.name, test, (node.id,)
+
+
+def _declared(node: Node) -> tuple[DataTest, ...]:
+    if isinstance(node, ModelNode):
+        return node.model.properties.tests
+    if isinstance(node, SeedNode):
+        return node.seed.properties.tests
+    return node.source.properties.tests if node.source else ()
+
+
+def _to(test: DataTest, directory: _Directory) -> NodeId | None:
+    text = str(test.arguments.get("to", ""))
+    call = _TO.match(text)
+    if call is None:
+        parts = tuple(p.strip("` ") for p in text.split("."))
+        read = Read(kind="name", parts=parts, start=0, end=0, span=test.span, alias=None, travel=None, qualifiers=())
+        return directory.resolve(read, None)
+    if call[1] == "source":
+        return directory._source((call[2], call[3] or ""), test.span)
+    return directory._ref(call[3] or call[2], test.span)
+
+
+def _gate(test: DataTest | ParsedTest, reads: tuple[NodeId, ...], nodes: Mapping[NodeId, Node], order: Mapping[NodeId, int]) -> NodeId | None:
+    """The last MV below what the test reads; a generic test of something that is no MV gates nothing."""
+    if isinstance(test, DataTest) and not _is_mv(nodes.get(reads[0]) if reads else None):
+        return None
+    found = {mv for read in reads for mv in _materialized(read, nodes)}
+    return max(found, key=lambda id: order[id], default=None)
+
+
+def _materialized(id_: NodeId, nodes: Mapping[NodeId, Node]) -> Iterable[NodeId]:
+    """The MV itself, or the MVs that a view or ephemeral model stands on."""
+    node = nodes.get(id_)
+    if node is None:
+        return
+    if _is_mv(node):
+        yield id_
+    else:
+        for read in node.reads:
+            yield from _materialized(read, nodes)
+
+
+def _is_mv(node: Node | None) -> bool:
+    return isinstance(node, ModelNode) and node.storage is not None

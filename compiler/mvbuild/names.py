@@ -1,0 +1,64 @@
+"""dotted text -> TableIdentifier: the name of a table or view in a catalog, and how Spark SQL spells it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+# Names that Spark reads as something else when they are not quoted (reserved words of its ANSI mode that may stand where a name may).
+_QUOTED_WORDS = frozenset(
+    "all and anti any as asc between both by case cast check collate column constraint create cross cube current current_date "
+    "current_time current_timestamp current_user delete desc describe distinct div drop else end escape except exists false fetch "
+    "filter for foreign from full function grant group grouping having in inner insert intersect interval into is join lateral leading "
+    "left like limit merge minus natural not null offset on only or order outer overlaps partition percent pivot primary references "
+    "right rollup rows select semi session_user set some sort table tablesample then time to trailing true truncate union unique "
+    "unknown unpivot update user using values version view when where window with within".split()
+)
+
+
+def quote(part: str) -> str:
+    """One part of a name as Spark SQL takes it: in backticks only where they are needed."""
+    if _PLAIN.match(part) and part.lower() not in _QUOTED_WORDS:
+        return part
+    return "`" + part.replace("`", "``") + "`"
+
+
+@dataclass(frozen=True, order=True)
+class TableIdentifier:
+    """Catalog, namespace (one level or more) and name: a *table identifier* of the Iceberg specification."""
+
+    catalog: str
+    namespace: tuple[str, ...]
+    name: str
+
+    @property
+    def sql(self) -> str:
+        """`catalog.namespace.name` as Spark SQL takes it."""
+        return ".".join(quote(part) for part in (self.catalog, *self.namespace, self.name))
+
+    @property
+    def dotted(self) -> str:
+        """`namespace.name`, the form of the property-based specification; see `parse`."""
+        return ".".join((*self.namespace, self.name))
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Equal for names that Spark, which ignores case, takes for the same."""
+        return tuple(part.lower() for part in (self.catalog, *self.namespace, self.name))
+
+    def __str__(self) -> str:
+        return ".".join((self.catalog, *self.namespace, self.name))
+
+    @staticmethod
+    def parse(text: str, catalog: str) -> TableIdentifier:
+        """`a.b` or `catalog.a.b` (a leading part equal to `catalog` is the catalog) -> identifier.
+
+        >>> str(TableIdentifier.parse("mart.daily", "lake"))
+        'lake.mart.daily'
+        """
+        parts = tuple(part.strip("`") for part in text.split("."))
+        if len(parts) > 2 and parts[0] == catalog:
+            parts = parts[1:]
+        return TableIdentifier(catalog, parts[:-1], parts[-1])

@@ -1,0 +1,1 @@
+"""templates and SQL -> ParsedModel."""

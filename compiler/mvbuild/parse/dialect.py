@@ -1,0 +1,21 @@
+"""text -> tokens -> tree, by sqlglot's Spark dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import Token, exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import ErrorLevel
+
+_SPARK = Dialect.get_or_raise("spark")
+
+
+def tokenize(text: str) -> list[Token]:
+    """Raises sqlglot's TokenError where a quote or comment is not closed."""
+    return list(_SPARK.tokenize(text))
+
+
+def parse(tokens: Sequence[Token], text: str) -> list[exp.Expr | None]:
+    """Raises sqlglot's ParseError at the first token that does not fit."""
+    return list(_SPARK.parser(error_level=ErrorLevel.IMMEDIATE).parse(list(tokens), text))

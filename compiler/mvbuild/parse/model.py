@@ -1,0 +1,71 @@
+"""The types that parsing gives: ParsedModel, Query and the tables that a query reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from mvbuild.project.loaded import Properties
+from mvbuild.project.settings import ModelConfig
+from mvbuild.source import MappedText, SourceFile, Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeTravel:
+    """`VERSION AS OF 1`, `FOR TIMESTAMP AS OF '...'`: a version that the user chose. Offsets are of the clause in the query's text."""
+
+    kind: Literal["version", "timestamp"]
+    value: str | int
+    """A snapshot id, or the name of a branch or tag, or a timestamp literal."""
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """One place in a query where a table stands. Offsets are of the table's name in the query's text."""
+
+    kind: Literal["name", "ref", "source"]
+    parts: tuple[str, ...]
+    """The name as it was written, without quotes: ("raw", "orders"); for ref() the model's name; for source() source and table."""
+    start: int
+    end: int
+    span: Span
+    alias: str | None
+    travel: TimeTravel | None
+    qualifiers: tuple[tuple[int, int], ...]
+    """Where columns (and stars) are qualified by this table's written name, offsets of the qualifier. Empty when there is an alias."""
+    tail: int = 0
+    """Where an alias may be added: after the time-travel, WITH (options) and TABLESAMPLE clauses. 0 means right after the name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """One SELECT statement: the text that the user's template gave, and every table that it reads, in the order of the text."""
+
+    sql: MappedText
+    reads: tuple[Read, ...]
+    columns: tuple[str, ...] | None
+    """Names of the output columns as written; None where a star makes them depend on the catalog."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedModel:
+    """A model file after rendering and parsing."""
+
+    name: str
+    file: SourceFile
+    folders: tuple[str, ...]
+    config: ModelConfig
+    properties: Properties
+    query: Query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedTest:
+    """A SQL test: the rows that its query returns are wrong."""
+
+    name: str
+    file: SourceFile
+    severity: Literal["error", "warn"]
+    query: Query

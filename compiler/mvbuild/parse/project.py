@@ -1,0 +1,114 @@
+"""LoadedProject -> ParsedProject: every template rendered, every query parsed, every model configured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
+from mvbuild.parse.model import ParsedModel, ParsedTest, Query
+from mvbuild.parse.render import Renderer
+from mvbuild.parse.sql import parse_query
+from mvbuild.project.loaded import LoadedProject, ModelFile
+from mvbuild.project.settings import Layer, Setting, model_config
+from mvbuild.source import MappedText, SourceFile
+
+_TEST_SETTINGS = ("enabled", "severity")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedProject:
+    """The enabled models and SQL tests. `warnings` stop nothing."""
+
+    models: tuple[ParsedModel, ...]
+    tests: tuple[ParsedTest, ...]
+    warnings: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outcome:
+    """One file: what it parsed to unless it is disabled or wrong."""
+
+    parsed: ParsedModel | ParsedTest | None
+    diagnostics: tuple[Diagnostic, ...]
+    enabled: bool = True
+
+
+def parse_project(project: LoadedProject, *, env: Mapping[str, str]) -> ParsedProject:
+    """Raises ProjectError with the errors of all files at once."""
+    renderer = Renderer(project, env)
+    models = [(model.name, _model(model, renderer)) for model in project.models]
+    tests = [_test(file, renderer) for file in project.tests]
+    outcomes = [*(outcome for _, outcome in models), *tests]
+    disabled = {name.lower() for name, outcome in models if not outcome.enabled}
+    disabled |= {seed.name.lower() for seed in project.seeds if not seed.config.enabled}
+    parsed = [outcome.parsed for outcome in outcomes if outcome.parsed]
+    diagnostics = [*renderer.diagnostics, *(d for outcome in outcomes for d in outcome.diagnostics), *_disabled_reads(parsed, disabled)]
+    if any(d.severity == "error" for d in diagnostics):
+        raise ProjectError(diagnostics)
+    return ParsedProject(
+        models=tuple(p for p in parsed if isinstance(p, ParsedModel)),
+        tests=tuple(p for p in parsed if isinstance(p, ParsedTest)),
+        warnings=tuple(diagnostics),
+    )
+
+
+def parse_text(name: str, sql: str) -> Query:
+    """The SQL of a view from a catalog, which has no file; `name` stands for its path. Raises ProjectError."""
+    query, diagnostics = parse_query(MappedText.of(SourceFile(name, sql)))
+    if query is None or diagnostics:
+        raise ProjectError(diagnostics)
+    return query
+
+
+def _model(model: ModelFile, renderer: Renderer) -> _Outcome:
+    if _is_disabled(model.layers):
+        return _Outcome(parsed=None, diagnostics=(), enabled=False)
+    rendered = renderer.render(model.file, model.name)
+    config, problems = model_config((*model.layers, *rendered.layers))
+    if not config.enabled and rendered.text:
+        return _Outcome(parsed=None, diagnostics=problems, enabled=False)
+    query, wrong = parse_query(rendered.text) if rendered.text else (None, ())
+    parsed = None
+    if query:
+        parsed = ParsedModel(
+            name=model.name, file=model.file, folders=model.folders, config=config, properties=model.properties, query=query
+        )
+    return _Outcome(parsed=parsed, diagnostics=(*rendered.diagnostics, *problems, *wrong))
+
+
+def _is_disabled(layers: Iterable[Layer]) -> bool:
+    """Whether the project or YAML file disables a model, so that its template need not even render."""
+    settings = [layer["enabled"].value for layer in layers if "enabled" in layer]
+    return bool(settings) and settings[-1] is False
+
+
+def _test(file: SourceFile, renderer: Renderer) -> _Outcome:
+    rendered = renderer.render(file)
+    settings = {key: setting for layer in rendered.layers for key, setting in layer.items()}
+    problems = tuple(_test_problems(settings))
+    if "enabled" in settings and settings["enabled"].value is False:
+        return _Outcome(parsed=None, diagnostics=problems, enabled=False)
+    query, wrong = parse_query(rendered.text) if rendered.text else (None, ())
+    is_warning = "severity" in settings and settings["severity"].value == "warn"
+    name = PurePosixPath(file.path).stem
+    parsed = ParsedTest(name=name, file=file, severity="warn" if is_warning else "error", query=query) if query else None
+    return _Outcome(parsed=parsed, diagnostics=(*rendered.diagnostics, *problems, *wrong))
+
+
+def _test_problems(settings: Mapping[str, Setting]) -> Iterator[Diagnostic]:
+    for key, setting in settings.items():
+        if key not in _TEST_SETTINGS:
+            yield error("unknown-key", f"A SQL test has no setting '{key}'", setting.span, help=did_you_mean(key, _TEST_SETTINGS))
+        elif key == "enabled" and not isinstance(setting.value, bool):
+            yield error("wrong-type", "'enabled' is true or false", setting.span)
+        elif key == "severity" and setting.value not in ("error", "warn"):
+            yield error("wrong-type", "'severity' is 'error' or 'warn'", setting.span)
+
+
+def _disabled_reads(parsed: Sequence[ParsedModel | ParsedTest], disabled: set[str]) -> Iterator[Diagnostic]:
+    for node in parsed:
+        for read in node.query.reads:
+            if read.kind == "ref" and read.parts[0].lower() in disabled:
+                yield error("unresolved-ref", f"'{read.parts[0]}' is disabled", read.span, help="Enable it, or disable what reads it.")

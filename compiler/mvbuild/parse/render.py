@@ -1,0 +1,223 @@
+"""template file + names -> MappedText: the rendered SQL with the way back to the file, or what is wrong with the template."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jinja2 import Template, TemplateSyntaxError, UndefinedError, nodes
+from jinja2.exceptions import SecurityError, TemplateAssertionError
+
+from mvbuild.diagnostics import Diagnostic, did_you_mean, error
+from mvbuild.parse.marking import Marker, Piece, mapped
+from mvbuild.parse.sandbox import Budget, Sandbox
+from mvbuild.parse.template_names import Rendering, Stopped, TemplateNames
+from mvbuild.parse.template_text import Lexeme, Place, Places, TemplateText
+from mvbuild.project.loaded import LoadedProject
+from mvbuild.project.settings import Layer
+from mvbuild.source import MappedText, SourceFile, Span
+
+_JINJA = re.compile(r"\{[{%#]")
+_MACRO = re.compile(r"\{%[-+]?\s*macro\s+(\w+)")
+_REFUSED = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends, nodes.Block)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendered:
+    """`text` is None where the template could not be rendered to its end."""
+
+    text: MappedText | None
+    layers: tuple[Layer, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Compiled:
+    template: Template
+    pieces: tuple[Piece, ...]
+    text: TemplateText
+    macros: tuple[str, ...]
+    assigned: frozenset[str]
+
+
+class Renderer:
+    """One Jinja environment for all the templates of a run."""
+
+    def __init__(self, project: LoadedProject, env: Mapping[str, str]) -> None:
+        self._env = Sandbox()
+        self._places = Places()
+        self._names = TemplateNames(project, env, self._places)
+        self._table: dict[str, Any] = {**self._env.globals, **self._names.table()}
+        self._builtin = frozenset(self._table)
+        self._broken_macros: set[str] = set()
+        self.diagnostics = tuple(d for file in project.macros for d in self._load_macros(file))
+        """What is wrong with the macro files."""
+
+    def render(self, file: SourceFile, model: str | None = None) -> Rendered:
+        """The text of a model, or of a test when there is no model's name."""
+        if not _JINJA.search(file.text):
+            return Rendered(text=MappedText.of(file))
+        file = _with_plain_newlines(file)
+        rendering = self._names.current = Rendering(file=file, model=model)
+        compiled, problems = self._compile(file)
+        text = None
+        if compiled:
+            marked = self._run(compiled, rendering)
+            text = None if marked is None else mapped(marked, compiled.pieces, compiled.text)
+        return Rendered(text=text, layers=tuple(rendering.layers), diagnostics=(*problems, *rendering.diagnostics))
+
+    def _load_macros(self, file: SourceFile) -> tuple[Diagnostic, ...]:
+        file = _with_plain_newlines(file)
+        rendering = self._names.current = Rendering(file=file, model=None)
+        compiled, problems = self._compile(file)
+        if compiled is None:
+            self._broken_macros.update(_MACRO.findall(file.text))
+            return problems
+        context = compiled.template.new_context(self._table, shared=True)
+        if self._run(compiled, rendering, context) is None:
+            self._broken_macros.update(compiled.macros)
+        for name in compiled.macros:
+            if name in self._table:
+                rendering.diagnostics.append(self._taken(name, compiled.text))
+            elif name in context.vars:
+                self._table[name] = context.vars[name]
+        return tuple(rendering.diagnostics)
+
+    def _taken(self, name: str, text: TemplateText) -> Diagnostic:
+        what = "a name of mvbuild's own" if name in self._builtin else "defined in another file too"
+        span = text.anywhere(lambda x: x.kind == "name" and x.text == name)
+        return error("duplicate-name", f"The macro '{name}' is {what}", span, help="Give the macro another name.")
+
+    def _compile(self, file: SourceFile) -> tuple[_Compiled | None, tuple[Diagnostic, ...]]:
+        try:
+            tree = self._env.parse(file.text, file.path, file.path)
+            refused = tuple(_refusal(node, file) for node in tree.find_all(_REFUSED))
+            if refused:
+                return None, refused
+            macros = tuple(node.name for node in tree.body if isinstance(node, nodes.Macro))
+            assigned = frozenset(n.name for n in tree.find_all(nodes.Name) if n.ctx != "load")
+            marker = Marker()
+            tree = marker.visit(tree)
+            tree.set_environment(self._env)
+            code = self._env.compile(tree, file.path, file.path)
+            text = TemplateText.of(self._env, file)
+        except TemplateSyntaxError as exc:
+            return None, (self._syntax(exc, file),)
+        except Exception as exc:  # noqa: BLE001  (Python's compiler refuses what is nested too deeply, in several ways)
+            message = "The template is nested too deeply" if isinstance(exc, (RecursionError, MemoryError, SyntaxError)) else str(exc)
+            return None, (error("template-syntax", message, file.line_span(1)),)
+        self._places.add(text)
+        template = Template.from_code(self._env, code, self._table)
+        return _Compiled(template=template, pieces=tuple(marker.pieces), text=text, macros=macros, assigned=assigned), ()
+
+    def _run(self, compiled: _Compiled, rendering: Rendering, context: Any = None) -> str | None:
+        """The marked output. What goes wrong is recorded in `rendering`."""
+        self._env.budget = Budget()
+        context = context or compiled.template.new_context(self._table, shared=True)
+        try:
+            output = []
+            for piece in compiled.template.root_render_func(context):
+                output.append(piece)
+                self._env.budget.write(len(piece))
+            return "".join(output)
+        except Stopped:
+            return None
+        except Exception as exc:  # noqa: BLE001  (templates are the user's code: whatever they raise is a diagnostic)
+            diagnostic = self._failure(exc, compiled)
+            if diagnostic:
+                rendering.diagnostics.append(diagnostic)
+            return None
+
+    # Errors
+
+    def _syntax(self, exc: TemplateSyntaxError, file: SourceFile) -> Diagnostic:
+        message = (exc.message or "The template cannot be parsed").strip()
+        span = _offender(message, exc.lineno, file)
+        unknown = re.match(r"No (filter|test) named '([^']*)'", message)
+        if isinstance(exc, TemplateAssertionError) and unknown:
+            known = self._env.filters if unknown[1] == "filter" else self._env.tests
+            return error("undefined-name", f"There is no {unknown[1]} '{unknown[2]}'", span, help=did_you_mean(unknown[2], _public(known)))
+        return error("template-syntax", _sentence(message), span)
+
+    def _failure(self, exc: Exception, compiled: _Compiled) -> Diagnostic | None:
+        place = self._places.failed(exc) or Place(compiled.text, 1)
+        message = str(exc) or type(exc).__name__
+        if isinstance(exc, SecurityError):
+            return error("unsafe-template", _sentence(message), _word(place, _quoted(message)), help=_safe_way(message))
+        if isinstance(exc, UndefinedError):
+            return self._undefined(message, place, compiled)
+        if isinstance(exc, RecursionError):
+            message = "The template calls itself without end"
+        return error("template-error", _sentence(message), place.text.tag(place.line))
+
+    def _undefined(self, message: str, place: Place, compiled: _Compiled) -> Diagnostic | None:
+        match = re.search(r"^'([^']+)' is undefined|has no (?:attribute|element) '?([^']+)'?$", message)
+        name = (match[1] or match[2]) if match else ""
+        if name in self._broken_macros:
+            return None
+        if not (match and match[1]):
+            return error(
+                "undefined-name", _sentence(message), _word(place, name), help="Test for it with `is defined`, or give |default(...)."
+            )
+        help = did_you_mean(name, {*_public(self._table), *compiled.assigned})  # noqa: A001
+        span = _word(place, name)
+        if span.text != name:
+            span = compiled.text.anywhere(lambda x: x.kind == "name" and x.text == name) or span
+        return error("undefined-name", f"'{name}' is not defined", span, help=help if help.startswith("Did") else "")
+
+
+def _with_plain_newlines(file: SourceFile) -> SourceFile:
+    if "\r" not in file.text:
+        return file
+    return SourceFile(file.path, file.text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def _refusal(node: nodes.Node, file: SourceFile) -> Diagnostic:
+    if isinstance(node, nodes.Block):
+        return error("template-syntax", "Templates have no {% block %}s", file.line_span(node.lineno), help="Write a macro.")
+    message = "A template cannot read other files"
+    return error(
+        "unsafe-template", message, file.line_span(node.lineno), help="Macros of the project can be called by name, without an import."
+    )
+
+
+def _offender(message: str, line: int, file: SourceFile) -> Span:
+    """The word that a syntax error is about; Jinja knows only its line."""
+    if at := re.search(r"^unexpected char .* at (\d+)$", message):
+        return Span(file, int(at[1]), int(at[1]) + 1)
+    whole = file.line_span(line)
+    named = re.search(r"got '(.+)'$|named '([^']+)'|unknown tag '([^']+)'|^unexpected '(.+)'$", message)
+    word = next(filter(None, named.groups()), "") if named else ""
+    word = {"end of print statement": "}}", "end of statement block": "%}"}.get(word, word)
+    found = re.search(rf"(?<!\w){re.escape(word)}(?!\w)" if word.isidentifier() else re.escape(word), whole.text) if word else None
+    return Span(file, whole.start + found.start(), whole.start + found.end()) if found else whole
+
+
+def _word(place: Place, name: str) -> Span:
+    """A name, or the string that holds it, on the line of a failed expression; else the expression."""
+
+    def matches(lexeme: Lexeme) -> bool:
+        return lexeme.text == name if lexeme.kind == "name" else lexeme.kind == "string" and lexeme.text[1:-1] == name
+
+    return (place.text.word(place.line, matches) if name else None) or place.text.tag(place.line)
+
+
+def _quoted(message: str) -> str:
+    match = re.search(r"attribute '([^']+)'", message)
+    return match[1] if match else ""
+
+
+def _safe_way(message: str) -> str:
+    if re.search(r"of '(list|dict|set)' object", message) and "'__" not in message:
+        return "Lists and mappings cannot be changed in place: build a new one, as in {% set items = items + [item] %} with a namespace()."
+    return ""
+
+
+def _public(names: Iterable[str]) -> Iterator[str]:
+    return (name for name in names if not name.startswith(("_", "mvbuild_")))
+
+
+def _sentence(message: str) -> str:
+    return message[:1].upper() + message[1:].rstrip(".")

@@ -1,0 +1,117 @@
+"""Query + replacements of its reads -> MappedText: the user's own text with only the table names exchanged."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from mvbuild.names import quote
+from mvbuild.parse.model import Query, Read
+from mvbuild.source import MappedText, Segment, SourceMap, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """What Spark reads instead of a table's name. `alias` keeps columns qualified by the name working; a read's own alias wins over it."""
+
+    text: str | MappedText
+    alias: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """Put `new` in the place of [start, end); a plain string maps back to `origin`."""
+
+    start: int
+    end: int
+    new: str | MappedText
+    origin: Span
+
+
+def splice(query: Query, replacements: Mapping[int, Replacement]) -> MappedText:
+    """Exchange reads by their index in `query.reads`. Everything else stays byte for byte."""
+    edits = [edit for index, replacement in replacements.items() for edit in _edits(query.reads[index], replacement)]
+    return edited(query.sql, edits)
+
+
+def edited(text: MappedText, edits: Iterable[Edit], *, spaced: bool = True) -> MappedText:
+    """Apply edits that do not overlap. Where two words would grow together a space is put between them, if `spaced`."""
+    pieces: list[MappedText] = []
+    at = 0
+    for edit in sorted(edits, key=lambda e: (e.start, e.end)):
+        pieces.append(cut(text, at, edit.start))
+        new = edit.new if isinstance(edit.new, MappedText) else _computed(edit.new, edit.origin)
+        if spaced and _glued(text.text[: edit.start][-1:], new.text[:1]):
+            pieces.append(_computed(" ", edit.origin))
+        pieces.append(new)
+        if spaced and _glued(new.text[-1:], text.text[edit.end : edit.end + 1]):
+            pieces.append(_computed(" ", edit.origin))
+        at = edit.end
+    pieces.append(cut(text, at, len(text.text)))
+    return joined(pieces)
+
+
+def cut(text: MappedText, start: int, end: int) -> MappedText:
+    """The part [start, end) with its own way back."""
+    segments = text.map.segments
+    first = max(bisect_right(segments, start, key=lambda s: s.offset) - 1, 0)
+    part: list[Segment] = []
+    for segment in segments[first:]:
+        if segment.offset >= end and part:
+            break
+        skipped = max(start - segment.offset, 0)
+        part.append(Segment(max(segment.offset - start, 0), _later(segment, skipped), segment.verbatim))
+    return MappedText(text.text[start:end], SourceMap(tuple(part)))
+
+
+def joined(pieces: Iterable[MappedText]) -> MappedText:
+    """One text after the other; empty ones leave no trace."""
+    texts: list[str] = []
+    segments: list[Segment] = []
+    at = 0
+    last: MappedText | None = None
+    for last in pieces:
+        if last.text:
+            segments += (Segment(at + s.offset, s.origin, s.verbatim) for s in last.map.segments)
+            texts.append(last.text)
+            at += len(last.text)
+    if not segments and last:
+        segments += last.map.segments
+    return MappedText("".join(texts), SourceMap(tuple(segments)))
+
+
+def _edits(read: Read, replacement: Replacement) -> Iterable[Edit]:
+    end = read.travel.end if read.travel else read.end
+    if read.alias is not None or replacement.alias is None:
+        yield Edit(start=read.start, end=end, new=replacement.text, origin=read.span)
+        return
+    alias = quote(replacement.alias)
+    text = replacement.text if isinstance(replacement.text, MappedText) else _computed(replacement.text, read.span)
+    addition = _computed(f" AS {alias}", read.span)
+    if read.tail > end:
+        yield Edit(start=read.start, end=end, new=text, origin=read.span)
+        yield Edit(start=read.tail, end=read.tail, new=addition, origin=read.span)
+    else:
+        yield Edit(start=read.start, end=end, new=joined((text, addition)), origin=read.span)
+    for start, stop in read.qualifiers:
+        yield Edit(start=start, end=stop, new=alias, origin=read.span)
+
+
+def _computed(text: str, origin: Span) -> MappedText:
+    return MappedText(text, SourceMap((Segment(0, origin, verbatim=False),)))
+
+
+def _later(segment: Segment, skipped: int) -> Span:
+    origin = segment.origin
+    if not segment.verbatim or not skipped:
+        return origin
+    return Span(origin.file, min(origin.start + skipped, origin.end), origin.end)
+
+
+def _glued(left: str, right: str) -> bool:
+    return _is_word(left) and _is_word(right)
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character in ("_", "`") if character else False

@@ -1,0 +1,289 @@
+"""rendered SQL -> Query: one SELECT statement and every table that it reads, each with its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from sqlglot import Token, TokenType, exp
+from sqlglot.errors import ParseError, TokenError
+
+from mvbuild.diagnostics import Diagnostic, did_you_mean, error
+from mvbuild.parse import placeholder
+from mvbuild.parse.dialect import parse, tokenize
+from mvbuild.parse.model import Query
+from mvbuild.parse.output import output_columns
+from mvbuild.parse.splice import Edit, cut, edited
+from mvbuild.parse.tables import find_reads
+from mvbuild.source import MappedText, Span
+
+_STARTS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
+_COMMANDS = (
+    "ADD ALTER ANALYZE BEGIN CACHE CALL CLEAR COMMENT COMMIT CREATE DECLARE DELETE DESC DESCRIBE DFS DROP EXECUTE EXPLAIN EXPORT GRANT "
+    "IMPORT INSERT KILL LIST LOAD LOCK MERGE MSCK PRAGMA REFRESH REPAIR REPLACE RESET REVOKE ROLLBACK SET SHOW START TRUNCATE UNCACHE "
+    "UNLOCK UNSET UPDATE USE"
+)
+_STATEMENTS = frozenset(_COMMANDS.split())
+_DEEPEST = 400
+_NESTING = "Break the query up with WITH clauses."
+_OPENING = re.compile(r"--(?:\\\n|[^\n])*|/\*|'|\"|`|[rR]'|[rR]\"")
+
+
+def parse_query(sql: MappedText) -> tuple[Query | None, tuple[Diagnostic, ...]]:
+    """The query, or None and what is wrong with it. With diagnostics beside a query its reads are not complete."""
+    try:
+        tokens = tokenize(sql.text)
+    except TokenError:
+        return None, (_unclosed(sql),)
+    if any(token.token_type == TokenType.STRING and placeholder.PREFIX in token.text for token in tokens):
+        sql = _named_in_strings(sql, tokens)
+        tokens = tokenize(sql.text)
+    statements = list(_statements(tokens))
+    problems = (*_shape(statements, sql), *_continued_comments(tokens, sql))
+    if problems:
+        return None, problems
+    first, last = statements[0][0].start, statements[0][-1].end + 1
+    text = cut(sql, first, last)
+    return _query(text, statements[0] if first == 0 else tokenize(text.text))
+
+
+def _query(text: MappedText, tokens: Sequence[Token]) -> tuple[Query | None, tuple[Diagnostic, ...]]:
+    try:
+        trees = parse(_for_sqlglot(tokens), text.text)
+    except ParseError as exc:
+        return None, (_syntax(exc, tokens, text),)
+    except RecursionError:
+        return None, (_too_deep(text, tokens),)
+    tree = trees[0] if len(trees) == 1 else None
+    if not isinstance(tree, (exp.Query, exp.Values)):
+        return None, (_not_a_query(text, tokens),)
+    reads, problems = find_reads(tree, tokens, text)
+    covered = {offset for read in reads for offset in (read.start, *(start for start, _ in read.qualifiers))}
+    problems = (*problems, *_misplaced(tokens, covered, text))
+    return Query(sql=text, reads=reads, columns=output_columns(tree)), problems
+
+
+# Before parsing
+
+
+def _statements(tokens: Sequence[Token]) -> Iterator[list[Token]]:
+    statement: list[Token] = []
+    for token in tokens:
+        if token.token_type != TokenType.SEMICOLON:
+            statement.append(token)
+        elif statement:
+            yield statement
+            statement = []
+    if statement:
+        yield statement
+
+
+def _shape(statements: Sequence[Sequence[Token]], sql: MappedText) -> Iterator[Diagnostic]:
+    """What can be told of a file before its SQL is parsed."""
+    if not statements:
+        yield error("empty-sql", "There is no SQL here", sql.span(0, len(sql.text.rstrip()) or 1))
+        return
+    if len(statements) > 1:
+        yield error("many-statements", "A second statement begins here", _span(sql, statements[1][0]))
+        return
+    first, depth, deepest = statements[0][0], 0, 0
+    for token in statements[0]:
+        depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
+        deepest = max(deepest, depth)
+    if deepest > _DEEPEST:
+        yield _too_deep(sql, statements[0])
+    elif first.text.upper() in _STATEMENTS:
+        yield _not_a_query(sql, statements[0])
+    elif first.text.upper() not in (*_STARTS, "MAP", "REDUCE"):
+        near = did_you_mean(first.text.upper(), _STARTS[:-1])
+        help = near if near.startswith("Did") else ""  # noqa: A001
+        yield error("sql-syntax", f"A query cannot begin with '{_shown(first)}'", _span(sql, first), help=help)
+
+
+def _named_in_strings(sql: MappedText, tokens: Sequence[Token]) -> MappedText:
+    """A ref() or `this` inside a string literal is the plain name there."""
+    edits = []
+    for token in tokens:
+        if token.token_type != TokenType.STRING:
+            continue
+        for match in re.finditer(rf"`({placeholder.PREFIX}[^`]*)`", sql.text[token.start : token.end + 1]):
+            start, end = token.start + match.start(), token.start + match.end()
+            coded = placeholder.decode(match[1])
+            if coded:
+                edits.append(Edit(start=start, end=end, new=".".join(coded[1]), origin=sql.span(start, end)))
+    return edited(sql, edits, spaced=False)
+
+
+def _continued_comments(tokens: Sequence[Token], sql: MappedText) -> Iterator[Diagnostic]:
+    r"""Spark goes on with a `--` comment that ends in a backslash, sqlglot does not."""
+    if "\\\n" not in sql.text:
+        return
+    at = 0
+    for start, end in (*((token.start, token.end + 1) for token in tokens), (len(sql.text), len(sql.text))):
+        for match in re.finditer(r"--[^\n]*\\\n", sql.text[at:start]):
+            begin = at + match.start()
+            yield error(
+                "sql-syntax",
+                "Spark goes on with this comment on the next line, because it ends in a backslash",
+                sql.span(begin, begin + len(match[0]) - 1),
+                help="Remove the backslash.",
+            )
+        at = max(at, end)
+
+
+def _unclosed(sql: MappedText) -> Diagnostic:
+    """The quote or comment that has no end."""
+    names = {"'": "A string", '"': "A string", "`": "A quoted name", "/*": "A comment"}
+    at = 0
+    while match := _OPENING.search(sql.text, at):
+        opening = match[0] if match[0] in names else match[0][-1]
+        at = match.end() if match[0].startswith("--") else _closing(sql.text, match, opening)
+        if at < 0:
+            message = f"{names[opening]} is opened here and never closed"
+            return error("sql-syntax", message, sql.span(match.start(), match.end()), help=f"Close it with {opening[::-1]}")
+    return error("sql-syntax", "The SQL cannot be read", sql.span(0, len(sql.text)))
+
+
+def _closing(text: str, opening: re.Match[str], kind: str) -> int:
+    """The offset after the end of a quote or comment, -1 without an end."""
+    if kind == "/*":
+        depth, at = 1, opening.end()
+        while depth and (match := re.compile(r"/\*|\*/").search(text, at)):
+            depth += 1 if match[0] == "/*" else -1
+            at = match.end()
+        return -1 if depth else at
+    raw = kind == "`" or opening[0][0] in "rR"
+    match = re.compile(kind if raw else rf"(?:[^{kind}\\]|\\.)*{kind}", re.DOTALL).search(text, opening.end())
+    return match.end() if match and (raw or match.start() == opening.end()) else -1
+
+
+# What Spark can read and sqlglot cannot
+
+
+def _for_sqlglot(tokens: Sequence[Token]) -> list[Token]:
+    """The same tokens, with a few spellings exchanged for equal ones that sqlglot parses; offsets stay."""
+    out: list[Token] = []
+    index = 0
+    while index < len(tokens):
+        replaced, used = _respelled(tokens, index, out[-1] if out else None)
+        out += replaced
+        index += used
+    return out
+
+
+def _respelled(tokens: Sequence[Token], index: int, before: Token | None) -> tuple[Sequence[Token], int]:
+    token = tokens[index]
+    word, after = token.text.upper(), tokens[index + 1 : index + 3]
+    if token.token_type == TokenType.TABLE and _begins_query(before) and after and after[0].token_type in _NAMES:
+        return _select_star(token), 1
+    if token.token_type == TokenType.TABLE and _is_table_argument(tokens, index, before):
+        return (_like(token, TokenType.L_PAREN, "("), *_select_star(token)), 2
+    if [t.text.upper() for t in after] == ["AS", "OF"] and word in ("SYSTEM_VERSION", "SYSTEM_TIME"):
+        is_version = word == "SYSTEM_VERSION"
+        return (_like(token, TokenType.VAR if is_version else TokenType.TIMESTAMPTZ, "VERSION" if is_version else "TIMESTAMP"),), 1
+    if word == "SETMINUS" and after and after[0].text.upper() in ("SELECT", "(", "ALL", "DISTINCT", "FROM", "VALUES"):
+        return (_like(token, TokenType.EXCEPT, "EXCEPT"),), 1
+    if word == "WITH" and after and after[0].token_type == TokenType.L_PAREN:
+        return (), _parenthesized(tokens, index + 1) - index
+    return (token,), 1
+
+
+_NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
+_SET_OPERATORS = (TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT)
+
+
+def _begins_query(before: Token | None) -> bool:
+    return before is None or before.token_type in (TokenType.L_PAREN, TokenType.R_PAREN, TokenType.ALL, *_SET_OPERATORS)
+
+
+def _is_table_argument(tokens: Sequence[Token], index: int, before: Token | None) -> bool:
+    """TABLE(name) as the argument of a table function."""
+    end = _parenthesized(tokens, index + 1)
+    inner = tokens[index + 2 : end - 1]
+    is_argument = before is not None and before.token_type in (TokenType.L_PAREN, TokenType.COMMA, TokenType.FARROW)
+    return is_argument and end > index + 2 and bool(inner) and all(t.token_type in (*_NAMES, TokenType.DOT) for t in inner)
+
+
+def _parenthesized(tokens: Sequence[Token], index: int) -> int:
+    """The index after the parenthesis that opens at `index`; `index` itself where none opens."""
+    depth = 0
+    for i in range(index, len(tokens)):
+        depth += (tokens[i].token_type == TokenType.L_PAREN) - (tokens[i].token_type == TokenType.R_PAREN)
+        if depth == 0:
+            return i + 1 if i > index else index
+    return index
+
+
+def _select_star(token: Token) -> tuple[Token, ...]:
+    return _like(token, TokenType.SELECT, "SELECT"), _like(token, TokenType.STAR, "*"), _like(token, TokenType.FROM, "FROM")
+
+
+def _like(token: Token, kind: TokenType, text: str) -> Token:
+    return Token(kind, text, token.line, token.col, token.start, token.end, [])
+
+
+# What is wrong
+
+
+def _syntax(exc: ParseError, tokens: Sequence[Token], text: MappedText) -> Diagnostic:
+    details = exc.errors[0] if exc.errors else {}
+    where = (details.get("line"), details.get("col"))
+    token = next((t for t in tokens if (t.line, t.col) == where), tokens[-1])
+    shown = _shown(token)
+    message = _explained(str(details.get("description") or ""), shown, token is tokens[-1])
+    return error("sql-syntax", message, _span(text, token), help=_way_out(token, shown, message))
+
+
+def _explained(description: str, shown: str, is_last: bool) -> str:
+    """sqlglot's words in ours: its own may be a dump of a token."""
+    incomplete = description.startswith(("Expecting", "Required keyword", "Failed to parse"))
+    if is_last and (incomplete or "SENTINEL" in description):
+        return f"The SQL ends too early, after '{shown}'"
+    if description.startswith("Expected table name"):
+        return f"A table name was expected, not '{shown}'"
+    if match := re.match(r"Expecting (\S+)$", description):
+        return f"'{match[1]}' was expected at '{shown}'"
+    if description.startswith("Required keyword"):
+        return f"Something is missing at '{shown}'"
+    if description.startswith("Failed to parse any statement following CTE"):
+        return f"A query was expected after WITH, at '{shown}'"
+    return f"'{shown}' was not expected here"
+
+
+def _way_out(token: Token, shown: str, message: str) -> str:
+    if message.startswith("The SQL ends"):
+        return "Write the rest of the query."
+    if shown in (":", ".") and "expected here" in message:
+        return "Reach into JSON with get_json_object() or variant_get(); names with special characters need `backticks`."
+    if token.token_type not in _NAMES and re.fullmatch(r"[A-Za-z_]\w*", shown):
+        return f"If {shown} is a name here, write it in backticks: `{shown}`."
+    return ""
+
+
+def _not_a_query(text: MappedText, tokens: Sequence[Token]) -> Diagnostic:
+    kinds = (TokenType.INSERT, TokenType.DELETE, TokenType.UPDATE, TokenType.MERGE)
+    first = tokens[0].text.upper()
+    name = next((token.text.upper() for token in tokens if first not in _STATEMENTS and token.token_type in kinds), first)
+    return error("not-a-query", f"{name} begins a statement, not a query", _span(text, tokens[0]))
+
+
+def _too_deep(text: MappedText, tokens: Sequence[Token]) -> Diagnostic:
+    return error("sql-syntax", "The SQL is nested too deeply", _span(text, tokens[0]), help=_NESTING)
+
+
+def _misplaced(tokens: Sequence[Token], covered: set[int], text: MappedText) -> Iterator[Diagnostic]:
+    """A ref() or source() that is neither a table nor the qualifier of a column."""
+    for token in tokens:
+        coded = placeholder.decode(token.text) if token.token_type == TokenType.IDENTIFIER else None
+        if coded and token.start not in covered:
+            message = f"{coded[0]}() stands where no table can stand"
+            yield error("sql-syntax", message, _span(text, token), help="Use it after FROM or JOIN, or before a column: {{ ref('x') }}.id")
+
+
+def _shown(token: Token) -> str:
+    coded = placeholder.decode(token.text)
+    return ".".join(coded[1]) if coded else token.text if len(token.text) <= 40 else token.text[:37] + "..."
+
+
+def _span(text: MappedText, token: Token) -> Span:
+    return text.span(token.start, token.end + 1)

@@ -1,0 +1,286 @@
+"""LoadedProject + environment -> the names that templates can use: ref, source, var, env_var, config, this, target..."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from jinja2 import Undefined
+
+from mvbuild.diagnostics import Diagnostic, did_you_mean, error, warning
+from mvbuild.parse import placeholder
+from mvbuild.parse.sandbox import Returned
+from mvbuild.parse.template_text import Places
+from mvbuild.project.loaded import LoadedProject, Target
+from mvbuild.project.settings import Layer, Setting
+from mvbuild.source import SourceFile, Span
+
+_NO_DEFAULT = object()
+_NOT_NEEDED = "Write the plain query: mvbuild finds out by itself what has changed and what can be refreshed incrementally."
+
+
+class Stopped(Exception):
+    """Rendering cannot go on; why has been recorded."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Rendering:
+    """What the template that is being rendered has said so far."""
+
+    file: SourceFile
+    model: str | None
+    layers: list[Layer] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetNames:
+    """`target` in a template."""
+
+    name: str
+    catalog: str
+    database: str
+    namespace: str
+    schema: str
+    threads: int
+
+    @staticmethod
+    def of(target: Target) -> TargetNames:
+        namespace = ".".join(target.namespace)
+        return TargetNames(target.name, target.catalog_name, target.catalog_name, namespace, namespace, target.threads)
+
+
+class This:
+    """`this` in a template: the model itself."""
+
+    __slots__ = ("_names",)
+
+    def __init__(self, names: TemplateNames) -> None:
+        self._names = names
+
+    @property
+    def name(self) -> str:
+        return self._names.model_name()
+
+    identifier = name
+
+    @property
+    def namespace(self) -> str:
+        return self._names.target.namespace
+
+    schema = namespace
+
+    @property
+    def catalog(self) -> str:
+        return self._names.target.catalog
+
+    database = catalog
+
+    def __str__(self) -> str:
+        return placeholder.for_ref(self._names.model_name())
+
+
+class Exceptions:
+    """`exceptions` in a template."""
+
+    __slots__ = ("_names",)
+
+    def __init__(self, names: TemplateNames) -> None:
+        self._names = names
+
+    def raise_compiler_error(self, message: object = "") -> NoReturn:
+        self._names.stop("template-error", str(message), "raise_compiler_error", "The template itself raises this error.")
+
+    def warn(self, message: object = "") -> str:
+        self._names.warn(str(message), "warn")
+        return ""
+
+
+class TemplateNames:
+    """The names, and the rendering that they record into. One object serves a whole run: `current` is set for each template."""
+
+    def __init__(self, project: LoadedProject, env: Mapping[str, str], places: Places) -> None:
+        self._project = project
+        self._env = env
+        self._places = places
+        names = (*(model.name for model in project.models), *(seed.name for seed in project.seeds))
+        self._models = {name.lower(): name for name in names}
+        self._sources = {(s.source.lower(), s.name.lower()): (s.source, s.name) for s in project.sources}
+        self.target = TargetNames.of(project.target)
+        self.current = Rendering(file=project.file, model=None)
+
+    def table(self) -> dict[str, Any]:
+        """Name -> value."""
+        functions: Iterable[Callable[..., Any]] = (
+            self.ref,
+            self.source,
+            self.var,
+            self.env_var,
+            self.config,
+            self.log,
+            self.is_incremental,
+            self.run_query,
+            self.statement,
+            self.fromjson,
+            self.tojson,
+        )
+        return {
+            **{function.__name__: function for function in functions},
+            "this": This(self),
+            "target": self.target,
+            "project_name": self._project.name,
+            "execute": True,
+            "exceptions": Exceptions(self),
+            "return": self.return_,
+            "set": set,
+            "zip": lambda *values: list(zip(*values, strict=False)),
+        }
+
+    # Tables
+
+    def ref(self, *names: Any, **options: Any) -> str:
+        if not 1 <= len(names) <= 2 or options or not all(isinstance(name, str) for name in names):
+            self._record("unresolved-ref", "ref() takes the name of a model or seed as a string", "ref", None, "Write ref('name').")
+            return placeholder.for_ref("")
+        *project, name = names
+        if project and project[0].lower() != self._project.name.lower():
+            help = f"This project is called '{self._project.name}'; declare other projects' tables as sources."  # noqa: A001
+            self._record("unresolved-ref", f"There is no project '{project[0]}' here", "ref", project[0], help)
+        elif name.lower() not in self._models:
+            self._record("unresolved-ref", f"There is no model or seed '{name}'", "ref", name, did_you_mean(name, self._models.values()))
+        return placeholder.for_ref(self._models.get(name.lower(), name))
+
+    def source(self, *names: Any) -> str:
+        if len(names) != 2 or not all(isinstance(name, str) for name in names):
+            help = "Write source('source', 'table')."  # noqa: A001
+            self._record("unresolved-source", "source() takes the names of a source and of its table as strings", "source", None, help)
+            return placeholder.for_source("", "")
+        source, table = names
+        found = self._sources.get((source.lower(), table.lower()))
+        if found:
+            return placeholder.for_source(*found)
+        tables = {t for s, t in self._sources.values() if s.lower() == source.lower()}
+        if tables:
+            help = did_you_mean(table, tables)  # noqa: A001
+            self._record("unresolved-source", f"The source '{source}' has no table '{table}'", "source", table, help)
+        else:
+            help = did_you_mean(source, {s for s, _ in self._sources.values()})  # noqa: A001
+            self._record("unresolved-source", f"There is no source '{source}'", "source", source, help)
+        return placeholder.for_source(source, table)
+
+    # Values
+
+    def var(self, name: Any, default: Any = _NO_DEFAULT) -> Any:
+        if name in self._project.vars:
+            return self._project.vars[name]
+        if default is not _NO_DEFAULT:
+            return default
+        near = did_you_mean(str(name), self._project.vars) if self._project.vars else ""
+        help = " ".join(filter(None, (near if near.startswith("Did") else "", "Set it under `vars:` or with --vars, or give a default.")))  # noqa: A001
+        self._record("missing-var", f"The variable '{name}' is not set", "var", name, help)
+        return ""
+
+    def env_var(self, name: Any, default: Any = _NO_DEFAULT) -> Any:
+        if str(name) in self._env:
+            return self._env[str(name)]
+        if default is not _NO_DEFAULT:
+            return default
+        self._record("missing-env-var", f"The environment variable '{name}' is not set", "env_var", name, "")
+        return ""
+
+    def config(self, *settings: Any, **named: Any) -> str:
+        place = self._places.running()
+        span = place.text.tag(place.line, "config") if place else self.current.file.line_span(1)
+        values: dict[str, Any] = {}
+        for setting in settings:
+            if not isinstance(setting, dict):
+                self.current.diagnostics.append(error("wrong-type", "config() takes settings by name, or one mapping of them", span))
+                continue
+            values.update(setting)
+        values.update(named)
+        self.current.layers.append({str(key): Setting(self._setting(key, value, span), span) for key, value in values.items()})
+        return ""
+
+    def _setting(self, key: Any, value: Any, span: Span) -> Any:
+        try:
+            return _plain(value)
+        except TypeError:
+            message = f"config() cannot keep a {type(value).__name__} as '{key}'"
+            self.current.diagnostics.append(error("wrong-type", message, span, help="Give text, a number, a list or a mapping."))
+            return None
+
+    def fromjson(self, text: Any, default: Any = None) -> Any:
+        try:
+            return json.loads(text)
+        except ValueError:
+            return default
+
+    def tojson(self, value: Any, default: Any = None) -> Any:
+        try:
+            return json.dumps(value)
+        except (TypeError, ValueError):
+            return default
+
+    # What does nothing, and what is not needed
+
+    def log(self, *_: Any, **__: Any) -> str:
+        return ""
+
+    def return_(self, value: Any = None) -> NoReturn:
+        raise Returned(value)
+
+    def is_incremental(self, *_: Any) -> bool:
+        self._record("not-needed", "is_incremental() is not needed", "is_incremental", None, _NOT_NEEDED)
+        return False
+
+    def run_query(self, *_: Any, **__: Any) -> NoReturn:
+        self.stop("not-needed", "Templates run no queries", "run_query", _NOT_NEEDED)
+
+    def statement(self, *_: Any, **__: Any) -> NoReturn:
+        self.stop("not-needed", "Templates run no statements", "statement", _NOT_NEEDED)
+
+    # For `this` and `exceptions`
+
+    def model_name(self) -> str:
+        if self.current.model is None:
+            self.stop("undefined-name", "'this' is known in models only", "this", "Name the table with ref().")
+        return self.current.model
+
+    def stop(self, code: str, message: str, word: str, help: str) -> NoReturn:  # noqa: A002
+        self._record(code, message, word, None, help)
+        raise Stopped
+
+    def warn(self, message: str, word: str) -> None:
+        self.current.diagnostics.append(
+            warning("template-error", message, self._place(word, None), help="The template itself warns of this.")
+        )
+
+    def _record(self, code: str, message: str, word: str, literal: Any, help: str) -> None:  # noqa: A002
+        diagnostic = error(code, message, self._place(word, literal), help=help)
+        if all((d.code, d.message, d.span) != (code, message, diagnostic.span) for d in self.current.diagnostics):
+            self.current.diagnostics.append(diagnostic)
+
+    def _place(self, word: str, literal: Any) -> Span:
+        """The literal argument of the running call, else the tag that the call stands in."""
+        place = self._places.running()
+        if place is None:
+            return self.current.file.line_span(1)
+        found = place.text.word(place.line, lambda x: x.kind == "string" and x.text[1:-1] == literal) if literal is not None else None
+        return found or place.text.tag(place.line, word)
+
+
+def _plain(value: Any) -> Any:
+    """A copy in plain types. Raises TypeError for objects, and Jinja's error for undefined names."""
+    if isinstance(value, Undefined):
+        str(value)
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {_plain(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple, set)):
+        return [_plain(v) for v in value]
+    raise TypeError(type(value).__name__)

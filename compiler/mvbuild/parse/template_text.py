@@ -1,0 +1,125 @@
+"""template file -> Lexemes: where each word of a template's expressions stands, and which one a running or failed template is at."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from types import FrameType
+
+from jinja2 import Environment, Template
+
+from mvbuild.source import SourceFile, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Lexeme:
+    """A piece of a template as Jinja's lexer cuts it: kind `name`, `string`, `data`, `variable_begin`..."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+    line: int
+
+
+@dataclass(frozen=True)
+class TemplateText:
+    """A file with its lexemes."""
+
+    file: SourceFile
+    lexemes: tuple[Lexeme, ...]
+
+    @staticmethod
+    def of(env: Environment, file: SourceFile) -> TemplateText:
+        return TemplateText(file, tuple(_lexemes(env, file.text)))
+
+    @cached_property
+    def tags(self) -> tuple[tuple[Lexeme, ...], ...]:
+        """The `{{ ... }}` and `{% ... %}` of the file."""
+        tags: list[list[Lexeme]] = []
+        inside = False
+        for lexeme in self.lexemes:
+            if lexeme.kind in ("variable_begin", "block_begin"):
+                inside = True
+                tags.append([])
+            if inside:
+                tags[-1].append(lexeme)
+            if lexeme.kind in ("variable_end", "block_end"):
+                inside = False
+        return tuple(tuple(tag) for tag in tags)
+
+    def word(self, line: int, matches: Callable[[Lexeme], bool]) -> Span | None:
+        """The first matching lexeme of the tags on a line, at the line or below it."""
+        found = [x for tag in self._tags_on(line) for x in tag if matches(x)]
+        best = next((x for x in found if x.line >= line), found[0] if found else None)
+        return Span(self.file, best.start, best.end) if best else None
+
+    def anywhere(self, matches: Callable[[Lexeme], bool]) -> Span | None:
+        return next((Span(self.file, x.start, x.end) for x in self.lexemes if matches(x)), None)
+
+    def tag(self, line: int, name: str = "") -> Span:
+        """The tag on a line that has the name in it; without a name the only tag there. Else the line."""
+        tags = [tag for tag in self._tags_on(line) if not name or any(x.kind == "name" and x.text == name for x in tag)]
+        tags.sort(key=lambda tag: tag[0].line != line)
+        if not tags or (len(tags) > 1 and not name):
+            return self.file.line_span(line)
+        return Span(self.file, tags[0][0].start, tags[0][-1].end)
+
+    def _tags_on(self, line: int) -> list[tuple[Lexeme, ...]]:
+        return [tag for tag in self.tags if tag[0].line <= line <= tag[-1].line]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of a template that runs or has failed."""
+
+    text: TemplateText
+    line: int
+
+
+class Places:
+    """The templates of a run, to find the one that a Python frame belongs to."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, TemplateText] = {}
+
+    def add(self, text: TemplateText) -> None:
+        self._texts[text.file.path] = text
+
+    def running(self) -> Place | None:
+        """Where the template is that called the function that asks."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            place = self._of(frame, frame.f_lineno)
+            if place:
+                return place
+            frame = frame.f_back
+        return None
+
+    def failed(self, exc: BaseException) -> Place | None:
+        """The innermost template line of a traceback."""
+        place, traceback = None, exc.__traceback__
+        while traceback is not None:
+            place = self._of(traceback.tb_frame, traceback.tb_lineno) or place
+            traceback = traceback.tb_next
+        return place
+
+    def _of(self, frame: FrameType, line: int) -> Place | None:
+        template = frame.f_globals.get("__jinja_template__")
+        if not isinstance(template, Template) or template.name not in self._texts:
+            return None
+        return Place(self._texts[template.name], template.get_corresponding_lineno(line))
+
+
+def _lexemes(env: Environment, text: str) -> Iterator[Lexeme]:
+    """Whitespace control makes the lexer drop blanks, so each piece is found again from where the last one ended."""
+    at, line, counted = 0, 1, 0
+    for _, kind, value in env.lex(text):
+        at = text.index(value, at)
+        line += text.count("\n", counted, at)
+        counted = at
+        if kind != "whitespace":
+            yield Lexeme(kind, value, at, at + len(value), line)
+        at += len(value)

@@ -1,0 +1,85 @@
+"""tokens after a table's name -> TimeTravel, and where an alias may stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import Token, TokenType, exp
+
+from mvbuild.diagnostics import Diagnostic, error
+from mvbuild.parse.model import TimeTravel
+from mvbuild.source import MappedText
+
+_VERSION = frozenset(("VERSION", "SYSTEM_VERSION"))
+_LITERAL_TYPES = frozenset(("TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "DATE"))
+
+
+def time_travel(
+    version: exp.Expr | None, tokens: Sequence[Token], index: int, text: MappedText
+) -> tuple[TimeTravel | None, int, Diagnostic | None]:
+    """The clause that begins at `index` if the parser saw one there, the offset where an alias may be added, and what is wrong."""
+    if version is None:
+        return None, _tail(tokens, index), None
+    words, value = _clause(tokens, index, text.text)
+    found = _literal(version, words, tokens, value, text.text)
+    if found is None:
+        last = tokens[min(value, len(tokens) - 1)]
+        span = text.span(tokens[index].start, last.end + 1)
+        return None, _tail(tokens, index), error("bad-time-travel", "A version must be written as a literal to be pinned", span)
+    literal, end = found
+    travel = TimeTravel(
+        kind="version" if words[-3] in _VERSION else "timestamp", value=literal, start=tokens[index].start, end=tokens[end].end + 1
+    )
+    return travel, _tail(tokens, end + 1), None
+
+
+def _clause(tokens: Sequence[Token], index: int, text: str) -> tuple[list[str], int]:
+    """The words up to OF, and the index of the token after it. sqlglot makes one token of FOR VERSION."""
+    words: list[str] = []
+    while index < len(tokens) and len(words) < 4:
+        words += text[tokens[index].start : tokens[index].end + 1].upper().split()
+        index += 1
+        if words[-1] == "OF":
+            break
+    return words, index
+
+
+def _literal(version: exp.Expr, words: list[str], tokens: Sequence[Token], index: int, text: str) -> tuple[str | int, int] | None:
+    """The value and the index of its last token, None for anything that is computed."""
+    value = version.expression
+    if len(words) < 3 or index >= len(tokens):
+        return None
+    if isinstance(value, exp.Cast) and isinstance(value.this, exp.Literal) and words[-3] not in _VERSION:
+        is_typed = tokens[index].text.upper() in _LITERAL_TYPES and index + 1 < len(tokens)
+        if is_typed and tokens[index + 1].token_type == TokenType.STRING:
+            return tokens[index + 1].text, index + 1
+        return None
+    if not isinstance(value, exp.Literal):
+        return None
+    token = tokens[index]
+    if token.token_type == TokenType.STRING:
+        # Iceberg takes a string of digits for a snapshot id.
+        return (int(token.text) if words[-3] in _VERSION and _is_digits(token.text) else token.text), index
+    raw = text[token.start : token.end + 1]
+    return (int(raw), index) if _is_digits(raw) else None
+
+
+def _is_digits(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _tail(tokens: Sequence[Token], index: int) -> int:
+    """The offset after WITH (options) and TABLESAMPLE (...) REPEATABLE (...), which Spark wants before the alias."""
+    for word in ("WITH", "TABLESAMPLE", "REPEATABLE"):
+        if index + 1 < len(tokens) and tokens[index].text.upper() == word and tokens[index + 1].token_type == TokenType.L_PAREN:
+            index = _after_parentheses(tokens, index + 1)
+    return tokens[index - 1].end + 1
+
+
+def _after_parentheses(tokens: Sequence[Token], index: int) -> int:
+    depth = 0
+    for i in range(index, len(tokens)):
+        depth += (tokens[i].token_type == TokenType.L_PAREN) - (tokens[i].token_type == TokenType.R_PAREN)
+        if depth == 0:
+            return i + 1
+    return len(tokens)

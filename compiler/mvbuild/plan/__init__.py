@@ -1,0 +1,1 @@
+"""Graph + Observed + Freshness -> Plan."""

@@ -1,0 +1,126 @@
+"""World + Freshness + selection -> Plan. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mvbuild.diagnostics import Diagnostic, ProjectError, error
+from mvbuild.freshness.leaves import node_inputs
+from mvbuild.freshness.model import Freshness, Reason
+from mvbuild.freshness.observed import World
+from mvbuild.freshness.pins import leaf_table, pin
+from mvbuild.freshness.rules import judge, pending_seeds, pending_views
+from mvbuild.graph.model import ModelNode, NodeId, SeedNode
+from mvbuild.names import TableIdentifier
+from mvbuild.plan.collisions import collisions
+from mvbuild.plan.model import Action, Plan, Step
+
+_OF_OTHERS = {"upstream-stale", "upstream-unknown", "seed-changed", "child-view-edited"}
+"""Reasons that hold only when the run also changes what they name."""
+
+
+def build_plan(world: World, selected: frozenset[NodeId], *, full_refresh: bool = False, warnings: tuple[Diagnostic, ...] = ()) -> Plan:
+    """What a run of the selected nodes would do. ProjectError where a name that it would write is taken by something else."""
+    taken = collisions(world, selected)
+    if taken:
+        raise ProjectError(taken)
+    draft = _Draft(
+        world=world,
+        freshness=judge(world),
+        pending=pending_seeds(world) | pending_views(world),
+        full_refresh=full_refresh,
+        selected=selected,
+    )
+    for id_, node in world.graph.nodes.items():
+        if id_ in selected and not (isinstance(node, ModelNode) and node.materialized == "ephemeral"):
+            draft.add(draft.step(id_))
+    return Plan(world=world, steps=tuple(draft.steps.values()), freshness=draft.freshness, warnings=warnings)
+
+
+@dataclass
+class _Draft:
+    world: World
+    freshness: Mapping[NodeId, Freshness]
+    pending: frozenset[NodeId]
+    full_refresh: bool
+    selected: frozenset[NodeId]
+    steps: dict[NodeId, Step] = field(default_factory=dict)
+    changing: set[TableIdentifier] = field(default_factory=set)
+    """What the steps so far give new content or a new definition."""
+
+    def add(self, step: Step) -> None:
+        self.steps[step.node] = step
+        if step.action in ("load", "create", "replace", "refresh"):
+            self.changing.add(self.world.graph.nodes[step.node].identifier)
+
+    def step(self, id_: NodeId) -> Step:
+        node = self.world.graph.nodes[id_]
+        if isinstance(node, SeedNode):
+            return self._seed(node)
+        assert isinstance(node, ModelNode)
+        blocked = self._blocked(node)
+        if blocked:
+            return Step(node=id_, action="blocked", reasons=self._reasons(id_), diagnostic=blocked)
+        return self._mv(node) if node.storage else self._view(node)
+
+    def _seed(self, node: SeedNode) -> Step:
+        if node.id not in self.pending:
+            return Step(node=node.id, action="reuse", reasons=())
+        exists = self.world.observed.table(node.identifier) is not None
+        message = "its file or its declared types changed" if exists else "it was never loaded"
+        code = "seed-changed" if exists else "never-loaded"
+        return Step(node=node.id, action="load", reasons=(Reason(code=code, message=message, effect="stale", table=node.identifier),))
+
+    def _view(self, node: ModelNode) -> Step:
+        if node.id not in self.pending:
+            return Step(node=node.id, action="reuse", reasons=())
+        exists = self.world.observed.view(node.identifier) is not None
+        action: Action = "replace" if exists else "create"
+        code, message = ("definition-changed", "its definition was changed") if exists else ("never-created", "it was never created")
+        return Step(node=node.id, action=action, reasons=(Reason(code=code, message=message, effect="stale", table=node.identifier),))
+
+    def _mv(self, node: ModelNode) -> Step:
+        reasons = self._reasons(node.id)
+        if self.full_refresh:
+            forced = Reason(code="forced", message="a full refresh was asked for", effect="stale")
+            return Step(node=node.id, action="refresh", reasons=(forced, *reasons), strategy="full")
+        if any(self._counts(r) for r in reasons):
+            return Step(node=node.id, action="refresh", reasons=tuple(r for r in reasons if self._counts(r) or r.effect == "fresh"), strategy="full")
+        if any(r.code == "base-table-compacted" for r in reasons):
+            return Step(node=node.id, action="record", reasons=reasons)
+        return Step(node=node.id, action="reuse", reasons=reasons)
+
+    def _reasons(self, id_: NodeId) -> tuple[Reason, ...]:
+        return self.freshness[id_].reasons if id_ in self.freshness else ()
+
+    def _counts(self, reason: Reason) -> bool:
+        if reason.effect == "fresh":
+            return False
+        return reason.code not in _OF_OTHERS or reason.table in self.changing
+
+    def _blocked(self, node: ModelNode) -> Diagnostic | None:
+        """A table or view that the node reads does not exist, and this run does not make it."""
+        graph, below = self.world.graph, node_inputs(self.world.graph, node)
+        for leaf in below.leaves:
+            made = leaf.node in self.steps and self.steps[leaf.node].is_change
+            if made or pin(graph, self.world.observed, leaf) is not None:
+                continue
+            return self._missing(node, leaf.node, f"{leaf_table(graph, leaf)}" if leaf.travel is None else "", leaf.travel)
+        for id_ in below.views:
+            made = id_ in self.steps and self.steps[id_].is_change
+            if not made and self.world.observed.view(graph.nodes[id_].identifier) is None:
+                return self._missing(node, id_, str(graph.nodes[id_].identifier), None)
+        return None
+
+    def _missing(self, node: ModelNode, id_: NodeId, name: str, travel: tuple[str, str | int] | None) -> Diagnostic:
+        parent = self.world.graph.nodes[id_]
+        span = next((r.span for r, read in zip(node.query.reads, node.reads, strict=True) if read == id_), node.model.file.line_span(1))
+        if travel is not None:
+            return error("missing-table", f"{parent.identifier} has no version {travel[1]!r} that is still kept", span)
+        if isinstance(parent, ModelNode | SeedNode):
+            what = parent.model.name if isinstance(parent, ModelNode) else parent.seed.name
+            if id_ in self.steps and self.steps[id_].action == "blocked":
+                return error("missing-table", f"'{what}', which it reads, cannot be built", span, help="Mend that one first.")
+            return error("missing-table", f"'{what}' was never built and is not selected", span, help=f"Select it too: --select +{node.model.name}")
+        return error("missing-table", f"the table {name} does not exist", span)

@@ -1,0 +1,69 @@
+"""World -> Diagnostics for names that a run would write and that something else has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mvbuild.diagnostics import Diagnostic, error
+from mvbuild.formats import properties
+from mvbuild.freshness.observed import World
+from mvbuild.freshness.rules import SEED_CHECKSUM
+from mvbuild.graph.model import ModelNode, NodeId, SeedNode
+from mvbuild.ports.catalog import TableState, ViewState
+from mvbuild.source import Span
+
+OWNER = "mvbuild.model"
+"""Property of every view and storage table that mvbuild writes: the model's unique id."""
+
+
+def collisions(world: World, selected: frozenset[NodeId]) -> list[Diagnostic]:
+    """One diagnostic per name. What mvbuild, or another engine as an MV of the same name, wrote is no collision."""
+    found: list[Diagnostic] = []
+    for id_ in sorted(selected):
+        node = world.graph.nodes[id_]
+        if isinstance(node, SeedNode):
+            found += _of_seed(world, node)
+        elif isinstance(node, ModelNode) and node.materialized != "ephemeral":
+            found += _of_model(world, node)
+    return found
+
+
+def _of_seed(world: World, node: SeedNode) -> Iterator[Diagnostic]:
+    state = world.observed.states.get(node.identifier)
+    if isinstance(state, ViewState) or (isinstance(state, TableState) and SEED_CHECKSUM not in state.properties):
+        kind = "view" if isinstance(state, ViewState) else "table"
+        yield error(
+            "name-collision",
+            f"seed '{node.seed.name}' would be loaded into {node.identifier}, a {kind} that mvbuild did not write",
+            help="Rename the seed with `alias:` or `namespace:`, or drop the file and read the table as it is.",
+        )
+
+
+def _of_model(world: World, node: ModelNode) -> Iterator[Diagnostic]:
+    spans = node.model.config.spans
+    state = world.observed.states.get(node.identifier)
+    span = spans.get("alias") or spans.get("namespace") or node.model.file.line_span(1)
+    if isinstance(state, TableState):
+        yield _taken(node, f"{node.identifier}, which is a table", span)
+    elif state is not None and OWNER not in state.properties and not (node.storage and properties.is_materialized(state.properties)):
+        yield _taken(node, f"{node.identifier}, a view that mvbuild did not write", span)
+    if node.storage is None:
+        return
+    storage = world.observed.states.get(node.storage)
+    span = spans.get("storage_table") or span
+    if isinstance(storage, ViewState):
+        yield _taken(node, f"{node.storage}, which is a view", span)
+    elif storage is not None and not _is_storage_of(storage, state):
+        yield _taken(node, f"{node.storage}, a table that mvbuild did not write", span)
+
+
+def _is_storage_of(storage: TableState, view: TableState | ViewState | None) -> bool:
+    """Marked as ours, or the view (of whatever engine) points at it."""
+    if OWNER in storage.properties:
+        return True
+    pointer = view.properties.get(properties.STORAGE_TABLE, "") if isinstance(view, ViewState) else ""
+    return pointer in (storage.identifier.dotted, str(storage.identifier), storage.identifier.name)
+
+
+def _taken(node: ModelNode, what: str, span: Span) -> Diagnostic:
+    return error("name-collision", f"model '{node.model.name}' would be written to {what}", span)

@@ -1,0 +1,52 @@
+"""The types of a plan: what a run would do to each node, in order, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from mvbuild.diagnostics import Diagnostic
+from mvbuild.freshness.model import Freshness, Reason
+from mvbuild.freshness.observed import World
+from mvbuild.graph.model import NodeId
+
+Action = Literal["load", "create", "replace", "refresh", "record", "reuse", "blocked"]
+"""load a seed · create or replace a plain view · refresh an MV · record: the data is the same though a base table was compacted, only
+the record moves on · reuse: nothing to do · blocked: it cannot be done now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One node of the plan."""
+
+    node: NodeId
+    action: Action
+    reasons: tuple[Reason, ...]
+    strategy: str | None = None
+    """How an MV is refreshed: `full`."""
+    diagnostic: Diagnostic | None = None
+    """Why a node is blocked."""
+
+    @property
+    def is_change(self) -> bool:
+        return self.action not in ("reuse", "blocked")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Steps in topological order, for the selected models and seeds."""
+
+    world: World
+    steps: tuple[Step, ...]
+    freshness: Mapping[NodeId, Freshness]
+    warnings: tuple[Diagnostic, ...] = ()
+
+    @property
+    def changes(self) -> tuple[Step, ...]:
+        return tuple(s for s in self.steps if s.is_change)
+
+    @property
+    def needs_engine(self) -> bool:
+        """Whether the steps that are planned need Spark: loading seeds and moving a record on do not."""
+        return any(s.action in ("create", "replace", "refresh") for s in self.steps)

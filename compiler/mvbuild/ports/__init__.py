@@ -1,0 +1,1 @@
+"""What mvbuild needs of the world, as Protocols."""

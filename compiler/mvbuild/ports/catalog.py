@@ -1,0 +1,201 @@
+"""The Iceberg catalog as mvbuild needs it: states to read, commits to make. No PyIceberg types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from mvbuild.names import TableIdentifier
+
+Schema = Mapping[str, Any]
+"""An Iceberg schema as its JSON form in the table specification: {"type": "struct", "schema-id": int, "fields": [...]}."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """One snapshot of a table, under the names of the Iceberg specification."""
+
+    snapshot_id: int
+    parent_id: int | None
+    sequence_number: int
+    timestamp_ms: int
+    operation: str
+    """append, replace, overwrite or delete; empty where an old writer left it out."""
+    schema_id: int | None
+    summary: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableState:
+    """A table as one metadata file gives it."""
+
+    identifier: TableIdentifier
+    uuid: str
+    location: str
+    metadata_location: str
+    format_version: int
+    current_snapshot_id: int | None
+    current_schema_id: int
+    schemas: Mapping[int, Schema]
+    snapshots: Mapping[int, Snapshot]
+    snapshot_log: tuple[tuple[int, int], ...]
+    """(timestamp-ms, snapshot id) of each change of the current snapshot, oldest first."""
+    refs: Mapping[str, int]
+    """Branches and tags -> snapshot id."""
+    branches: frozenset[str]
+    properties: Mapping[str, str]
+
+    @property
+    def current_snapshot(self) -> Snapshot | None:
+        return None if self.current_snapshot_id is None else self.snapshots.get(self.current_snapshot_id)
+
+    @property
+    def schema(self) -> Schema:
+        return self.schemas[self.current_schema_id]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewState:
+    """A view as one metadata file gives it; only the current version."""
+
+    identifier: TableIdentifier
+    uuid: str
+    location: str
+    metadata_location: str
+    version_id: int
+    last_version_id: int
+    """The highest version id in the metadata: the next version gets this plus one."""
+    representations: Mapping[str, str]
+    """Dialect (lower case) -> SQL of the current version."""
+    default_catalog: str | None
+    default_namespace: tuple[str, ...]
+    schema: Schema
+    properties: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """A field of a partition spec: source column, transform as Iceberg writes it ("month", "bucket[16]", "identity")."""
+
+    column: str
+    transform: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sort:
+    """A field of a sort order, by identity."""
+
+    column: str
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableLayout:
+    """What a table should look like. Field ids of `schema` are the catalog's to assign."""
+
+    schema: Schema
+    partition_by: tuple[Partition, ...] = ()
+    sort_by: tuple[Sort, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableCommit:
+    """One change of one table: what must still be true, and what to set."""
+
+    identifier: TableIdentifier
+    expect_uuid: str
+    expect_snapshot_id: int | None
+    """`main` must point here (None: the table must have no snapshot on main)."""
+    set_snapshot_id: int | None = None
+    """Move `main` to this snapshot. None leaves it alone."""
+    staged: TableIdentifier | None = None
+    """Take `set_snapshot_id` and the layout from this scratch table, see `Catalog.stage`."""
+    create_branch: tuple[str, int] | None = None
+    drop_branches: tuple[str, ...] = ()
+    set_properties: Mapping[str, str] = field(default_factory=dict)
+    remove_properties: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewCommit:
+    """Create a view, or give it a new version that becomes current."""
+
+    identifier: TableIdentifier
+    expect_metadata_location: str | None
+    """The state that this commit was made from; None: the view must not exist."""
+    version_id: int
+    """1 for a new view, else `last_version_id` + 1."""
+    schema: Schema
+    representations: Mapping[str, str]
+    default_namespace: tuple[str, ...]
+    properties: Mapping[str, str]
+    """Set, besides those that are there."""
+    storage_table: TableIdentifier | None = None
+    """The `storage-table` field of the draft upstream specification."""
+
+
+class CatalogError(Exception):
+    """The catalog could not do what was asked. `unreachable` tells a lost connection from a refusal."""
+
+    def __init__(self, message: str, *, unreachable: bool = False) -> None:
+        super().__init__(message)
+        self.unreachable = unreachable
+
+
+class CommitConflict(CatalogError):
+    """What a commit expected is no longer true. Nothing was changed."""
+
+
+class AlreadyExists(CatalogError):
+    """A table or view has that name."""
+
+
+class Catalog(Protocol):
+    """A catalog of Iceberg tables and views. Every method may raise CatalogError."""
+
+    name: str
+    atomic: bool
+    """`commit` moves all its tables and views in one step. If False it goes in the order given, views first."""
+
+    def load(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, TableState | ViewState]:
+        """The tables and views of that name (exact case); names that do not exist are left out."""
+
+    def list_names(self, namespace: tuple[str, ...]) -> tuple[TableIdentifier, ...]:
+        """All tables and views of a namespace; empty if it does not exist."""
+
+    def ensure_namespace(self, namespace: tuple[str, ...]) -> None:
+        """Create the namespace (and its parents) unless it is there."""
+
+    def create_table(self, identifier: TableIdentifier, layout: TableLayout, properties: Mapping[str, str]) -> TableState:
+        """A new table without snapshots. AlreadyExists if the name is taken."""
+
+    def create_branch(self, table: TableState, branch: str) -> TableState:
+        """A branch at the current snapshot of main; for a table without snapshots at a new, empty snapshot that main does not have."""
+
+    def stage(self, table: TableState, layout: TableLayout, scratch: TableIdentifier) -> TableState:
+        """Register a scratch table that shares the table's snapshots and location, with `layout` as its current schema, spec and order.
+
+        What is written there becomes the table's by a TableCommit with `staged`; the table itself is untouched until then.
+        """
+
+    def pin_schema(self, table: TableState, snapshot_id: int, scratch: TableIdentifier) -> TableState:
+        """Register a scratch table whose only snapshot is `snapshot_id` of `table`, read with the table's *current* schema."""
+
+    def drop_scratch(self, identifier: TableIdentifier) -> None:
+        """Remove a scratch table's entry and metadata file, never a data file. Nothing happens if it does not exist."""
+
+    def commit(self, changes: Sequence[TableCommit | ViewCommit]) -> Mapping[TableIdentifier, TableState | ViewState]:
+        """All changes or none (see `atomic`); CommitConflict if an expectation does not hold. Gives the new states."""
+
+    def replace_rows(
+        self, identifier: TableIdentifier, layout: TableLayout, columns: Mapping[str, Sequence[Any]], properties: Mapping[str, str]
+    ) -> TableState:
+        """Create the table if need be, give it `layout`, and make `columns` (name -> values) its whole content, in one snapshot of main."""
+
+    def rows(self, table: TableState, limit: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+        """Column names and up to `limit` rows of the current snapshot, read without Spark."""
+
+    def drop(self, identifier: TableIdentifier) -> None:
+        """Drop a table or view entry, leaving its files."""

@@ -1,0 +1,67 @@
+"""The engine that computes: Spark as mvbuild needs it. No PySpark types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from mvbuild.names import TableIdentifier
+from mvbuild.ports.catalog import Schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """A small result: column names and rows as plain Python values."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+
+class EngineError(Exception):
+    """The engine could not start, or stopped working. `code` is a diagnostic code."""
+
+    def __init__(self, code: str, message: str, *, help: str = "") -> None:  # noqa: A002
+        super().__init__(message)
+        self.code = code
+        self.help = help
+
+
+class QueryError(Exception):
+    """The engine refused or failed a query. `start`, `end`: offsets in the SQL that was given, where the engine told them."""
+
+    def __init__(self, message: str, *, condition: str = "", start: int | None = None, end: int | None = None) -> None:
+        super().__init__(message)
+        self.condition = condition
+        """Spark's error condition, e.g. UNRESOLVED_COLUMN.WITH_SUGGESTION."""
+        self.start = start
+        self.end = end
+
+
+class PreparedQuery(Protocol):
+    """A query that the engine has analyzed once. Its tables are those that it had then."""
+
+    @property
+    def schema(self) -> Schema:
+        """The Iceberg schema of the result: field ids count from 1, nothing is required."""
+
+    def overwrite(self, table: TableIdentifier, branch: str | None, summary: Mapping[str, str]) -> None:
+        """Make the rows the whole content of the table, or of one branch that exists, in one snapshot with `summary` entries.
+
+        Columns go by name. No rows make a snapshot too. Nothing is returned: the catalog tells the head of a private branch in a millisecond,
+        Spark in sixty. CommitConflict (of ports.catalog) if the branch is gone or another commit came first.
+        """
+
+
+class Engine(Protocol):
+    """A running engine; safe to use from several threads. Queries raise QueryError, a lost engine EngineError."""
+
+    def prepare(self, sql: str) -> PreparedQuery:
+        """Analyze a query. A type that Iceberg cannot hold is a QueryError with condition `mvbuild.UNSTORABLE_COLUMN`; two output columns of
+        one name `mvbuild.DUPLICATE_COLUMN`; all such columns are named at once."""
+
+    def rows(self, sql: str, limit: int) -> Rows:
+        """Up to `limit` rows of a query."""
+
+    def close(self) -> None:
+        """Stop the engine if it is mvbuild's own."""

@@ -1,0 +1,1 @@
+"""files on disk -> LoadedProject."""

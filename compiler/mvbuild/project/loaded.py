@@ -1,0 +1,139 @@
+"""The types of a project as it stands on disk: LoadedProject and its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from mvbuild.project.settings import EMPTY, Layer, SeedConfig
+from mvbuild.source import SourceFile, Span
+
+TestKind = Literal["not_null", "unique", "accepted_values", "relationships"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataTest:
+    """A generic data test of a model, seed or source.
+
+    `arguments`: accepted_values {values: list, quote: bool}, relationships {to: str (a ref() or source() expression or a table name),
+    field: str}. `column` is None for a `unique`-like test of a whole table, which none of the built-in kinds is today.
+    """
+
+    kind: TestKind
+    column: str
+    arguments: Mapping[str, Any]
+    severity: Literal["error", "warn"]
+    where: str | None
+    name: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column as YAML describes it."""
+
+    name: str
+    description: str
+    data_type: str | None
+    tags: tuple[str, ...]
+    meta: Mapping[str, Any]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Properties:
+    """What YAML says of a model, seed or source table, but for its configuration."""
+
+    description: str = ""
+    columns: tuple[Column, ...] = ()
+    tests: tuple[DataTest, ...] = ()
+    patch_path: str | None = None
+    """The YAML file, relative to the project."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFile:
+    """A model before its template is rendered. `layers` run from the farthest (project file) to the nearest (its own YAML)."""
+
+    name: str
+    file: SourceFile
+    folders: tuple[str, ...]
+    """Folders between the model path and the file."""
+    layers: tuple[Layer, ...]
+    properties: Properties
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seed:
+    """A CSV file. Its rows are read only where they are needed: see `seeds.read`."""
+
+    name: str
+    path: str
+    """Relative to the project."""
+    file: Path
+    checksum: str
+    """SHA-256 of the bytes of the file together with the declared types: when it changes the seed is loaded again."""
+    config: SeedConfig
+    properties: Properties
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceTable:
+    """A declared table of a source that mvbuild reads and never writes."""
+
+    source: str
+    name: str
+    catalog: str | None
+    namespace: tuple[str, ...]
+    identifier: str
+    """The table's name in the catalog."""
+    properties: Properties
+    tags: tuple[str, ...]
+    meta: Mapping[str, Any]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkSettings:
+    """Spark of a target: `master` for a session of its own, or `remote` for Spark Connect; `config` is passed on as it is."""
+
+    master: str = "local[*]"
+    remote: str | None = None
+    config: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where a project is built. `catalog` holds PyIceberg's catalog properties, `type` among them."""
+
+    name: str
+    catalog_name: str
+    catalog: Mapping[str, str]
+    namespace: tuple[str, ...]
+    spark: SparkSettings
+    threads: int
+    embedded: bool
+    """True for the catalog that mvbuild creates in the project directory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedProject:
+    """Everything that was read from the project directory, checked for form, nothing rendered or parsed."""
+
+    root: Path
+    name: str
+    version: str | None
+    file: SourceFile
+    """mvbuild.yml."""
+    target: Target
+    target_names: tuple[str, ...]
+    target_path: Path
+    vars: Mapping[str, Any]
+    models: tuple[ModelFile, ...]
+    seeds: tuple[Seed, ...]
+    sources: tuple[SourceTable, ...]
+    macros: tuple[SourceFile, ...]
+    tests: tuple[SourceFile, ...]
+    """SQL tests: a query each that returns the rows that are wrong."""

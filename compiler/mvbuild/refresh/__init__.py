@@ -1,0 +1,1 @@
+"""Plan + engine + catalog -> RunResult."""

@@ -1,0 +1,159 @@
+"""TestNode + pins -> its SQL; engine -> TestResults: the data tests of an MV on data that is not published yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mvbuild.diagnostics import Diagnostic, error
+from mvbuild.freshness.leaves import Inputs, inputs, is_leaf
+from mvbuild.freshness.observed import Leaf, Pin
+from mvbuild.graph.definition import parenthesized
+from mvbuild.graph.model import Graph, ModelNode, NodeId, TestNode, ViewNode
+from mvbuild.names import quote
+from mvbuild.parse.model import ParsedTest
+from mvbuild.ports.clock import Clock
+from mvbuild.ports.engine import Engine, QueryError
+from mvbuild.project.loaded import DataTest
+from mvbuild.refresh.result import TestResult
+from mvbuild.refresh.sql import SchemaPin, pinned_sql, pinned_table
+
+
+def test_inputs(graph: Graph, test: TestNode) -> Inputs:
+    """The leaves and views that a test reads."""
+    if isinstance(test.test, ParsedTest):
+        return inputs(graph, test.test.query, test.reads)
+    leaves: dict[Leaf, None] = {}
+    views: dict[NodeId, None] = {}
+    for id_ in test.reads:
+        node = graph.nodes[id_]
+        if is_leaf(node):
+            leaves[Leaf(node=id_)] = None
+        else:
+            assert isinstance(node, ModelNode | ViewNode)
+            below = inputs(graph, node.query, node.reads)
+            leaves.update(dict.fromkeys(below.leaves))
+            views.update(dict.fromkeys((id_, *below.views)))
+    return Inputs(leaves=tuple(leaves), views=tuple(views))
+
+
+test_inputs.__test__ = False  # type: ignore[attr-defined]
+
+
+def audit_sql(graph: Graph, test: TestNode, pins: Mapping[Leaf, Pin], schema_pin: SchemaPin) -> str:
+    """A query for the rows that break the test's rule."""
+    if isinstance(test.test, ParsedTest):
+        return pinned_sql(graph, test.test.query, test.reads, pins, schema_pin).text
+    relations = [_relation(graph, id_, pins, schema_pin) for id_ in test.reads]
+    where = f" WHERE {test.test.where}" if test.test.where else ""
+    tested = f"(SELECT * FROM {relations[0]} AS tested{where})"
+    return _GENERIC[test.test.kind](tested, quote(test.test.column), test.test, relations)
+
+
+def run_audits(
+    engine: Engine, clock: Clock, tests: Sequence[tuple[TestNode, str]], *, now_ms: int
+) -> tuple[TestResult, ...]:
+    """Count the failing rows of all tests: in one job, and one by one only if that job fails."""
+    if not tests:
+        return ()
+    began = clock.monotonic()
+    try:
+        union = "\nUNION ALL\n".join(f"SELECT {i} AS test, count(*) AS failures FROM ({sql}\n) AS t{i}" for i, (_, sql) in enumerate(tests))
+        counted = {row[0]: row[1] for row in engine.rows(union, len(tests)).rows}
+        share = (clock.monotonic() - began) / len(tests)
+        return tuple(_result(test, sql, counted[i], now_ms, share) for i, (test, sql) in enumerate(tests))
+    except QueryError:
+        return tuple(_alone(engine, clock, test, sql, now_ms) for test, sql in tests)
+
+
+def failures(tests: Sequence[TestNode], results: Sequence[TestResult]) -> tuple[Diagnostic, ...]:
+    """A diagnostic for each test that does not let its MV be published."""
+    return tuple(
+        error("test-failed", f"data test {test.name}: {result.message}", _span(test), help=f"See the rows: {_one_line(result.sql)}")
+        for test, result in zip(tests, results, strict=True)
+        if result.status in ("fail", "error")
+    )
+
+
+def _alone(engine: Engine, clock: Clock, test: TestNode, sql: str, now_ms: int) -> TestResult:
+    began = clock.monotonic()
+    try:
+        count = engine.rows(f"SELECT count(*) AS failures FROM ({sql}\n) AS t", 1).rows[0][0]
+    except QueryError as exc:
+        seconds = clock.monotonic() - began
+        return TestResult(
+            id=test.id, name=test.name, status="error", failures=None, message=str(exc), sql=sql, started_ms=now_ms, seconds=seconds
+        )
+    return _result(test, sql, count, now_ms, clock.monotonic() - began)
+
+
+def _result(test: TestNode, sql: str, count: int, now_ms: int, seconds: float) -> TestResult:
+    bad = "fail" if test.severity == "error" else "warn"
+    rows = "1 row breaks" if count == 1 else f"{count} rows break"
+    return TestResult(
+        id=test.id,
+        name=test.name,
+        status="pass" if count == 0 else "fail" if bad == "fail" else "warn",
+        failures=count,
+        message="" if count == 0 else f"{rows} its rule",
+        sql=sql,
+        started_ms=now_ms,
+        seconds=seconds,
+    )
+
+
+def _relation(graph: Graph, id_: NodeId, pins: Mapping[Leaf, Pin], schema_pin: SchemaPin) -> str:
+    node = graph.nodes[id_]
+    if is_leaf(node):
+        return pinned_table(pins[Leaf(node=id_)], schema_pin)
+    assert isinstance(node, ModelNode | ViewNode)
+    return parenthesized(pinned_sql(graph, node.query, node.reads, pins, schema_pin)).text
+
+
+def _span(test: TestNode) -> Any:
+    return test.test.span if isinstance(test.test, DataTest) else test.test.file.line_span(1)
+
+
+def _one_line(sql: str) -> str:
+    text = " ".join(sql.split())
+    return text if len(text) <= 300 else text[:297] + "..."
+
+
+def _literal(value: Any, *, as_text: bool) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str) and as_text:
+        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return str(value)
+
+
+def _not_null(tested: str, column: str, _: DataTest, __: Sequence[str]) -> str:
+    return f"SELECT * FROM {tested} WHERE {column} IS NULL"
+
+
+def _unique(tested: str, column: str, _: DataTest, __: Sequence[str]) -> str:
+    return f"SELECT {column}, count(*) AS copies FROM {tested} WHERE {column} IS NOT NULL GROUP BY {column} HAVING count(*) > 1"
+
+
+def _accepted_values(tested: str, column: str, test: DataTest, _: Sequence[str]) -> str:
+    as_text = bool(test.arguments.get("quote", True))
+    values = ", ".join(_literal(v, as_text=as_text) for v in test.arguments["values"])
+    return f"SELECT {column}, count(*) AS copies FROM {tested} WHERE {column} IS NOT NULL AND {column} NOT IN ({values}) GROUP BY {column}"
+
+
+def _relationships(tested: str, column: str, test: DataTest, relations: Sequence[str]) -> str:
+    field = quote(str(test.arguments["field"]))
+    return (
+        f"SELECT child.{column} FROM {tested} AS child LEFT ANTI JOIN {relations[1]} AS parent "
+        f"ON child.{column} = parent.{field} WHERE child.{column} IS NOT NULL"
+    )
+
+
+_GENERIC: Mapping[str, Callable[[str, str, DataTest, Sequence[str]], str]] = {
+    "not_null": _not_null,
+    "unique": _unique,
+    "accepted_values": _accepted_values,
+    "relationships": _relationships,
+}

@@ -1,0 +1,84 @@
+"""ModelConfig + result schema -> TableLayout and properties of the storage table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
+from mvbuild.graph.model import ModelNode
+from mvbuild.plan.collisions import OWNER
+from mvbuild.ports.catalog import Partition, Schema, Sort, TableLayout, TableState
+from mvbuild.project.settings import PartitionField
+
+STORAGE_DEFAULTS: Mapping[str, str] = {
+    # PyIceberg, which publishes, cannot write v3; merge-on-read makes the later incremental refreshes cheap.
+    "format-version": "2",
+    "write.delete.mode": "merge-on-read",
+    "write.update.mode": "merge-on-read",
+    "write.merge.mode": "merge-on-read",
+    # Every refresh makes several metadata files; without a bound they would pile up for ever.
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+}
+
+
+def storage_layout(node: ModelNode, schema: Schema) -> TableLayout:
+    """What the storage table must look like to hold the query's result. ProjectError for a column that the result does not have."""
+    config = node.model.config
+    names = {f["name"].lower(): f["name"] for f in schema["fields"]}
+    diagnostics: list[Diagnostic] = []
+
+    def column(name: str, key: str) -> str:
+        if name.lower() not in names:
+            message = f"{key} of '{node.model.name}' names column '{name}', which its query does not give"
+            diagnostics.append(error("bad-config", message, config.spans.get(key), help=did_you_mean(name, names.values())))
+        return names.get(name.lower(), name)
+
+    partition_by = tuple(Partition(column=column(p.column, "partition_by"), transform=_transform(p)) for p in config.partition_by)
+    sort_by = tuple(Sort(column=column(s.column, "sort_by"), descending=s.descending, nulls_first=s.nulls_first) for s in config.sort_by)
+    if diagnostics:
+        raise ProjectError(diagnostics)
+    return TableLayout(schema=documented(node, schema), partition_by=partition_by, sort_by=sort_by)
+
+
+def storage_properties(node: ModelNode) -> dict[str, str]:
+    """Properties of a new storage table; the user's win."""
+    return {**STORAGE_DEFAULTS, **node.model.config.table_properties, OWNER: node.id}
+
+
+def changed_properties(node: ModelNode, storage: TableState) -> dict[str, str]:
+    """Properties that the configuration asks for and the table has otherwise; the format version is fixed when it is made."""
+    wanted = {**node.model.config.table_properties, OWNER: node.id}
+    return {k: v for k, v in wanted.items() if k != "format-version" and storage.properties.get(k) != v}
+
+
+def documented(node: ModelNode, schema: Schema) -> Schema:
+    """The schema with the columns' descriptions as their docs."""
+    docs = {c.name.lower(): c.description for c in node.model.properties.columns if c.description}
+    fields = [{**f, "doc": docs[f["name"].lower()]} if f["name"].lower() in docs else f for f in schema["fields"]]
+    return {**schema, "fields": fields}
+
+
+def same_columns(one: Schema, other: Schema) -> bool:
+    """Whether two schemas have the same names and types in the same order; field ids, docs and nullability aside."""
+    return _shape(one) == _shape(other)
+
+
+def same_layout(table: TableState, layout: TableLayout) -> bool:
+    """Whether rows of this layout can go into the table as it is."""
+    return same_columns(table.schema, layout.schema) and table.partition_by == layout.partition_by and table.sort_by == layout.sort_by
+
+
+def _transform(field: PartitionField) -> str:
+    return field.transform if field.width is None else f"{field.transform}[{field.width}]"
+
+
+def _shape(type_: Any) -> Any:
+    if not isinstance(type_, Mapping):
+        return str(type_).replace(" ", "")
+    if type_["type"] == "struct":
+        return tuple((f["name"], _shape(f["type"])) for f in type_["fields"])
+    if type_["type"] == "list":
+        return ("list", _shape(type_["element"]))
+    return ("map", _shape(type_["key"]), _shape(type_["value"]))

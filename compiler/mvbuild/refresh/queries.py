@@ -1,0 +1,48 @@
+"""MappedText + engine -> PreparedQuery, or diagnostics at the place in the user's file that the engine complains of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mvbuild.diagnostics import Diagnostic, ProjectError, error
+from mvbuild.graph.model import ModelNode
+from mvbuild.ports.engine import Engine, PreparedQuery, QueryError
+from mvbuild.source import MappedText
+
+_OF_COLUMNS = ("mvbuild.UNSTORABLE_COLUMN", "mvbuild.DUPLICATE_COLUMN")
+
+
+def prepare(engine: Engine, sql: MappedText, node: ModelNode) -> PreparedQuery:
+    """Analyze a model's query. The prepared query's errors at run time are told in the same way."""
+    with explained(sql, node):
+        return _Explained(engine.prepare(sql.text), sql, node)
+
+
+@contextmanager
+def explained(sql: MappedText, node: ModelNode) -> Iterator[None]:
+    """QueryError -> ProjectError."""
+    try:
+        yield
+    except QueryError as exc:
+        raise ProjectError([_diagnostic(exc, sql, node)]) from exc
+
+
+class _Explained:
+    """A PreparedQuery whose errors are ProjectErrors."""
+
+    def __init__(self, query: PreparedQuery, sql: MappedText, node: ModelNode) -> None:
+        self._query, self._sql, self._node = query, sql, node
+        self.schema = query.schema
+
+    def overwrite(self, table, branch, summary) -> None:  # type: ignore[no-untyped-def]
+        with explained(self._sql, self._node):
+            self._query.overwrite(table, branch, summary)
+
+
+def _diagnostic(exc: QueryError, sql: MappedText, node: ModelNode) -> Diagnostic:
+    span = node.model.file.line_span(1)
+    if exc.start is not None:
+        span = sql.span(exc.start, exc.end if exc.end is not None else exc.start + 1)
+    code = "bad-column" if exc.condition in _OF_COLUMNS else "query-failed"
+    return error(code, f"'{node.model.name}': {exc}", span)

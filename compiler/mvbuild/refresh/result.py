@@ -1,0 +1,98 @@
+"""The types of a run's outcome: NodeResult, TestResult, RunResult; and the events that tell its progress."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from mvbuild.diagnostics import Diagnostic
+from mvbuild.freshness.model import Reason
+from mvbuild.graph.model import NodeId
+
+Status = Literal["success", "error", "skipped", "reused"]
+TestStatus = Literal["pass", "fail", "warn", "error", "skipped"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestResult:
+    """The outcome of one data test: how many rows broke its rule, and the SQL that finds them."""
+
+    __test__ = False
+
+    id: NodeId
+    name: str
+    status: TestStatus
+    failures: int | None
+    message: str
+    sql: str
+    started_ms: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeResult:
+    """The outcome of one node; the statuses are dbt's."""
+
+    node: NodeId
+    status: Status
+    message: str
+    reasons: tuple[Reason, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    tests: tuple[TestResult, ...] = ()
+    started_ms: int = 0
+    seconds: float = 0.0
+    thread: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """Facts for run_results.json: snapshot ids, view version, rows."""
+    sql: str | None = None
+    """The SQL that the engine ran."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """The outcome of a run, in the order of the plan."""
+
+    results: tuple[NodeResult, ...]
+    tests: tuple[TestResult, ...] = ()
+    """Results of tests that belong to no node of the run (`mvbuild test`)."""
+    started_ms: int = 0
+    seconds: float = 0.0
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        failed_test = any(t.status in ("fail", "error") for t in self.all_tests)
+        return not failed_test and all(r.status in ("success", "reused") for r in self.results)
+
+    @property
+    def all_tests(self) -> tuple[TestResult, ...]:
+        return (*(t for r in self.results for t in r.tests), *self.tests)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """A node has begun."""
+
+    node: NodeId
+    index: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """A node has ended."""
+
+    result: NodeResult
+    index: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """Something that takes long has begun, outside any node: starting Spark, resolving jars."""
+
+    message: str
+
+
+Event = Started | Finished | Said

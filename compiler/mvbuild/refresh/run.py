@@ -1,0 +1,183 @@
+"""Plan + RunSession -> RunResult: the steps in topological order, several at once, failures kept to their descendants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from threading import current_thread
+
+from mvbuild.diagnostics import Diagnostic, ProjectError, error
+from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode, ViewNode
+from mvbuild.plan.model import Plan, Step
+from mvbuild.ports.catalog import CatalogError, CommitConflict
+from mvbuild.ports.engine import EngineError
+from mvbuild.project.seeds import SeedRows
+from mvbuild.refresh import materialize, seeds, views
+from mvbuild.refresh.materialize import AuditFailed, Outcome
+from mvbuild.refresh.result import Event, Finished, NodeResult, RunResult, Started
+from mvbuild.refresh.session import RunSession
+from mvbuild.refresh.staging import SCRATCH_NAMESPACE, left_over
+
+OnEvent = Callable[[Event], None]
+
+
+def run_plan(
+    plan: Plan, session: RunSession, rows: Mapping[NodeId, SeedRows], *, threads: int, fail_fast: bool, on_event: OnEvent
+) -> RunResult:
+    """Carry the plan out. Never raises for what one node did: its result tells."""
+    started_ms, began = session.clock.now_ms(), session.clock.monotonic()
+    _remove_leftovers(plan, session)
+    schedule = _Schedule(plan=plan, session=session, rows=rows, fail_fast=fail_fast, on_event=on_event)
+    schedule.run(threads)
+    return RunResult(
+        results=tuple(schedule.done[s.node] for s in plan.steps), started_ms=started_ms, seconds=session.clock.monotonic() - began
+    )
+
+
+@dataclass
+class _Schedule:
+    plan: Plan
+    session: RunSession
+    rows: Mapping[NodeId, SeedRows]
+    fail_fast: bool
+    on_event: OnEvent
+    done: dict[NodeId, NodeResult] = field(default_factory=dict)
+    waiting: dict[NodeId, set[NodeId]] = field(default_factory=dict)
+
+    def run(self, threads: int) -> None:
+        steps = {s.node: s for s in self.plan.steps}
+        self.waiting = {id: set(_before(self.plan.world.graph, id, steps)) for id in steps}
+        if not self.plan.changes:
+            self._settle(steps)
+            return
+        pool = ThreadPoolExecutor(max_workers=max(1, threads), thread_name_prefix="Thread")
+        running: dict[Future[NodeResult], NodeId] = {}
+        try:
+            while self._settle(steps) or running:
+                for id_ in self._ready(set(running.values())):
+                    if len(running) >= max(1, threads):
+                        break
+                    running[pool.submit(self._carry_out, steps[id_])] = id_
+                finished, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    self._finish(running.pop(future), future.result())
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _ready(self, running: set[NodeId]) -> list[NodeId]:
+        return [id for id, before in self.waiting.items() if id not in self.done and id not in running and before <= self.done.keys()]
+
+    def _settle(self, steps: Mapping[NodeId, Step]) -> bool:
+        """Finish every node that needs no work: reused, blocked, skipped. Whether work is left."""
+        progress = True
+        while progress:
+            progress = False
+            for id_ in self._ready(set()):
+                result = self._without_work(steps[id_])
+                if result and id_ not in self.done:
+                    self._finish(id_, result)
+                    progress = True
+        return len(self.done) < len(steps)
+
+    def _without_work(self, step: Step) -> NodeResult | None:
+        now = self.session.clock.now_ms()
+        if step.action == "blocked":
+            diagnostics = (step.diagnostic,) if step.diagnostic else ()
+            return NodeResult(
+                node=step.node, status="error", message=diagnostics[0].message if diagnostics else "", reasons=step.reasons,
+                diagnostics=diagnostics, started_ms=now,
+            )
+        if step.action == "reuse":
+            return NodeResult(node=step.node, status="reused", message="", reasons=step.reasons, started_ms=now)
+        failed = [id for id in self.waiting[step.node] if self.done[id].status in ("error", "skipped")]
+        if failed:
+            name = self.plan.world.graph.nodes[failed[0]].identifier.dotted
+            what = "failed" if self.done[failed[0]].status == "error" else "was skipped"
+            return NodeResult(node=step.node, status="skipped", message=f"{name} {what}", reasons=step.reasons, started_ms=now)
+        if self.fail_fast and any(r.status == "error" for r in self.done.values()):
+            return NodeResult(node=step.node, status="skipped", message="an earlier node failed (--fail-fast)", reasons=step.reasons, started_ms=now)
+        return None
+
+    def _finish(self, id_: NodeId, result: NodeResult) -> None:
+        self.done[id_] = result
+        self.on_event(Finished(result=result, index=len(self.done), total=len(self.plan.steps)))
+
+    def _carry_out(self, step: Step) -> NodeResult:
+        clock = self.session.clock
+        index = 1 + [s.node for s in self.plan.steps].index(step.node)
+        self.on_event(Started(node=step.node, index=index, total=len(self.plan.steps)))
+        started_ms, began = clock.now_ms(), clock.monotonic()
+        result = self._attempt(step)
+        return NodeResult(
+            node=step.node,
+            status=result.status,
+            message=result.message,
+            reasons=step.reasons,
+            diagnostics=result.diagnostics,
+            tests=result.tests,
+            details=result.details,
+            sql=result.sql,
+            started_ms=started_ms,
+            seconds=clock.monotonic() - began,
+            thread=current_thread().name,
+        )
+
+    def _attempt(self, step: Step) -> NodeResult:
+        try:
+            outcome = self._work(step)
+        except AuditFailed as exc:
+            many = len(exc.diagnostics)
+            return _failed(step, exc.diagnostics, f"{many} data test{'s' * (many > 1)} failed; the old data stays", tests=exc.tests, sql=exc.sql)
+        except ProjectError as exc:
+            return _failed(step, exc.diagnostics, exc.diagnostics[0].message)
+        except CommitConflict as exc:
+            return _failed(step, (error("commit-conflict", str(exc)),), str(exc))
+        except CatalogError as exc:
+            return _failed(step, (error("catalog-unreachable" if exc.unreachable else "catalog-error", str(exc)),), str(exc))
+        except EngineError as exc:
+            return _failed(step, (error(exc.code, str(exc), help=exc.help),), str(exc))
+        status = "reused" if outcome.reused else "success"
+        return NodeResult(
+            node=step.node, status=status, message=outcome.message, tests=outcome.tests, details=outcome.details, sql=outcome.sql
+        )
+
+    def _work(self, step: Step) -> Outcome:
+        node = self.plan.world.graph.nodes[step.node]
+        if isinstance(node, SeedNode):
+            return seeds.load(self.session, node, self.rows[node.id])
+        assert isinstance(node, ModelNode)
+        if step.action == "record":
+            return materialize.advance(self.session, node)
+        if node.storage is None:
+            return Outcome(message=views.create_or_replace(self.session, node))
+        return materialize.refresh(self.session, node)
+
+
+def _failed(step: Step, diagnostics: tuple[Diagnostic, ...], message: str, **more) -> NodeResult:  # type: ignore[no-untyped-def]
+    return NodeResult(node=step.node, status="error", message=message, diagnostics=diagnostics, **more)
+
+
+def _before(graph: Graph, id_: NodeId, steps: Mapping[NodeId, Step]) -> Iterator[NodeId]:
+    """The steps that must end first: those it reads, through whatever is expanded in its query, and those that its tests read."""
+    reads = [*graph.nodes[id_].reads, *(r for test in graph.tests_of(id_) for r in test.reads)]
+    for read in reads:
+        if read in steps and read != id_:
+            yield read
+        node = graph.nodes[read]
+        if isinstance(node, ViewNode) or (isinstance(node, ModelNode) and node.storage is None):
+            yield from (b for b in _before(graph, read, steps) if b != id_)
+
+
+def _remove_leftovers(plan: Plan, session: RunSession) -> None:
+    """What killed runs left behind: scratch tables, and audit branches of MVs that this run would not touch otherwise."""
+    for scratch in session.catalog.list_names(SCRATCH_NAMESPACE):
+        if left_over([scratch.name], session.run, session.is_alive):
+            session.catalog.drop_scratch(scratch)
+    for node in plan.world.graph.views:
+        storage = plan.world.observed.table(node.storage)
+        if storage is None:
+            continue
+        branches = left_over(storage.branches, session.run, session.is_alive)
+        if branches:
+            materialize.drop_branches(session.catalog, storage.identifier, branches)

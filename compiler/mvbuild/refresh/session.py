@@ -1,0 +1,82 @@
+"""Plan + catalog + engine -> RunSession: what the steps of one run share, and how they tell each other what they wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from threading import Lock
+
+from mvbuild.freshness.leaves import Inputs
+from mvbuild.freshness.observed import Leaf, Pin, World
+from mvbuild.freshness.pins import pin
+from mvbuild.names import TableIdentifier
+from mvbuild.ports.catalog import Catalog, TableState, ViewState
+from mvbuild.ports.clock import Clock
+from mvbuild.ports.engine import Engine
+from mvbuild.refresh.staging import SCRATCH_NAMESPACE, RunId
+
+
+@dataclass(kw_only=True)
+class RunSession:
+    """Shared by the threads of one run. The world starts as it was observed, and changes only by what this run writes (or finds written
+    by another run in its place): so every base table stays pinned to one snapshot for the whole run."""
+
+    catalog: Catalog
+    clock: Clock
+    run: RunId
+    world: World
+    start_engine: Callable[[], Engine]
+    is_alive: Callable[[int], bool]
+    _engine: Engine | None = None
+    _engine_lock: Lock = field(default_factory=Lock)
+    _world_lock: Lock = field(default_factory=Lock)
+    _scratch: dict[tuple[str, int], TableIdentifier] = field(default_factory=dict)
+    _scratch_lock: Lock = field(default_factory=Lock)
+    _numbers: count[int] = field(default_factory=count)
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, started by the first step that needs it."""
+        with self._engine_lock:
+            if self._engine is None:
+                self._engine = self.start_engine()
+            return self._engine
+
+    def observe(self, states: Mapping[TableIdentifier, TableState | ViewState]) -> None:
+        """Take newer states of some names into the world of this run."""
+        with self._world_lock:
+            self.world = World(graph=self.world.graph, observed=self.world.observed.updated(states))
+
+    def reload(self, identifiers: Iterable[TableIdentifier]) -> None:
+        """Read some names again: another run has changed them."""
+        self.observe(self.catalog.load(identifiers))
+
+    def pins(self, inputs: Inputs) -> dict[Leaf, Pin]:
+        """The snapshots that a query reads in this run. Every leaf has one: the plan blocks nodes that would miss one."""
+        world = self.world
+        found = {leaf: pin(world.graph, world.observed, leaf) for leaf in inputs.leaves}
+        return {leaf: p for leaf, p in found.items() if p is not None}
+
+    def new_scratch(self) -> TableIdentifier:
+        """A name for a scratch table of this run."""
+        self.catalog.ensure_namespace(SCRATCH_NAMESPACE)
+        return TableIdentifier(self.catalog.name, SCRATCH_NAMESPACE, self.run.scratch(next(self._numbers)))
+
+    def schema_pin(self, found: Pin) -> TableIdentifier:
+        """A scratch table that shows a pinned snapshot under the table's current schema; one per snapshot and run."""
+        key = (found.table.uuid, found.snapshot_id)
+        with self._scratch_lock:
+            if key not in self._scratch:
+                scratch = self.new_scratch()
+                self.catalog.pin_schema(found.table, found.snapshot_id, scratch)
+                self._scratch[key] = scratch
+            return self._scratch[key]
+
+    def close(self, *, keep_engine: bool = False) -> None:
+        """Remove the scratch tables and stop the engine."""
+        for scratch in self._scratch.values():
+            self.catalog.drop_scratch(scratch)
+        self._scratch.clear()
+        if self._engine is not None and not keep_engine:
+            self._engine.close()

@@ -1,0 +1,54 @@
+"""run -> the names of its audit branches and scratch tables, and which of those of other runs are left over.
+
+A name tells which process made it: `mvbuild_<host>_<pid>_<time in ms>_<random>`. What a process of this host left that no longer runs is
+left over; of another host's nothing can be known, so only age tells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from hashlib import sha256
+
+SCRATCH_NAMESPACE = ("mvbuild_scratch",)
+ABANDONED_AFTER_MS = 24 * 3600 * 1000
+"""Of a run on another host: no run takes a day."""
+
+_NAME = re.compile(r"mvbuild_([0-9a-f]{8})_(\d+)_(\d+)_([0-9a-f]+)(?:_\d+)?\Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunId:
+    """One run of mvbuild, unique in the world."""
+
+    host: str
+    pid: int
+    started_ms: int
+    nonce: str
+
+    @property
+    def branch(self) -> str:
+        """The audit branch of every storage table that this run refreshes."""
+        return f"mvbuild_{sha256(self.host.encode()).hexdigest()[:8]}_{self.pid}_{self.started_ms}_{self.nonce}"
+
+    def scratch(self, number: int) -> str:
+        """The name of a scratch table in SCRATCH_NAMESPACE."""
+        return f"{self.branch}_{number}"
+
+
+def left_over(names: Iterable[str], run: RunId, is_alive: Callable[[int], bool]) -> tuple[str, ...]:
+    """Those of the names that a dead run left. Names that are not mvbuild's are never among them."""
+    return tuple(name for name in names if _is_left_over(name, run, is_alive))
+
+
+def _is_left_over(name: str, run: RunId, is_alive: Callable[[int], bool]) -> bool:
+    match = _NAME.match(name)
+    if match is None or name.startswith(run.branch):
+        return False
+    host, pid, started = match[1], int(match[2]), int(match[3])
+    if host == run.branch.split("_")[1]:
+        # The same process started both: an earlier run of a notebook or an orchestrator, which ended without cleaning up only if it died
+        # with its thread; a process id that was used again looks the same and is caught by age.
+        return not is_alive(pid) or started < run.started_ms - ABANDONED_AFTER_MS
+    return started < run.started_ms - ABANDONED_AFTER_MS

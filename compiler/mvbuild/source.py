@@ -1,0 +1,104 @@
+"""text -> SourceFile, Span, SourceMap: where in the user's files a piece of text stands."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+
+
+@dataclass(frozen=True, eq=False)
+class SourceFile:
+    """A file that the user wrote. `path` is relative to the project directory, with forward slashes."""
+
+    path: str
+    text: str
+
+    @cached_property
+    def line_starts(self) -> tuple[int, ...]:
+        return (0, *(i + 1 for i, c in enumerate(self.text) if c == "\n"))
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Offset -> (line, column), both counted from 1."""
+        line = bisect_right(self.line_starts, offset)
+        return line, offset - self.line_starts[line - 1] + 1
+
+    def line(self, number: int) -> str:
+        """The text of a line, without its end; empty past the end of the file."""
+        if not 1 <= number <= len(self.line_starts):
+            return ""
+        start = self.line_starts[number - 1]
+        end = self.text.find("\n", start)
+        return self.text[start : end if end >= 0 else len(self.text)]
+
+    def line_span(self, number: int) -> Span:
+        """The text of a line without its indentation, for errors that know no column."""
+        number = min(max(number, 1), len(self.line_starts))
+        text = self.line(number)
+        start = self.line_starts[number - 1] + len(text) - len(text.lstrip())
+        return Span(self, start, start + len(text.strip()))
+
+
+@dataclass(frozen=True)
+class Span:
+    """Characters [start, end) of a file."""
+
+    file: SourceFile
+    start: int
+    end: int
+
+    @property
+    def position(self) -> tuple[int, int]:
+        return self.file.position(self.start)
+
+    @property
+    def text(self) -> str:
+        return self.file.text[self.start : self.end]
+
+    def __str__(self) -> str:
+        line, column = self.position
+        return f"{self.file.path}:{line}:{column}"
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A run of derived text that starts at `offset` and came from `origin`.
+
+    `verbatim` runs were copied character by character; others (the value of a template expression) map to their origin as a whole.
+    """
+
+    offset: int
+    origin: Span
+    verbatim: bool
+
+
+@dataclass(frozen=True)
+class SourceMap:
+    """Offsets in a derived text -> Spans in the files that it came from. Segments are in ascending order and cover the text."""
+
+    segments: tuple[Segment, ...]
+
+    def span(self, start: int, end: int) -> Span:
+        """Where [start, end) of the derived text was written; a range over several segments maps to its first."""
+        index = bisect_right(self.segments, start, key=lambda s: s.offset) - 1
+        segment = self.segments[max(index, 0)]
+        if not segment.verbatim:
+            return segment.origin
+        begin = min(segment.origin.start + max(start - segment.offset, 0), segment.origin.end)
+        return Span(segment.origin.file, begin, min(begin + max(end - start, 0), max(segment.origin.end, begin)))
+
+
+@dataclass(frozen=True)
+class MappedText:
+    """A text that was derived from the user's files, with the way back."""
+
+    text: str
+    map: SourceMap
+
+    def span(self, start: int, end: int) -> Span:
+        return self.map.span(start, end)
+
+    @staticmethod
+    def of(file: SourceFile) -> MappedText:
+        """The file itself."""
+        return MappedText(file.text, SourceMap((Segment(0, Span(file, 0, len(file.text)), verbatim=True),)))

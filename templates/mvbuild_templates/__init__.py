@@ -1,0 +1,1 @@
+"""The text files that mvbuild copies into projects and pages."""

@@ -1,0 +1,31 @@
+"""name of an adapter -> a fresh catalog of it: every test of this folder runs over all of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from behaviour.world import World, embedded, memory, remote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_WORLDS: dict[str, Any] = {"embedded": embedded, "memory": memory, "remote": remote}
+
+
+@pytest.fixture(params=["embedded", "memory", "remote"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    found: World = _WORLDS[request.param](tmp_path)
+    found.catalog.ensure_namespace(("mart",))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def sql_world(tmp_path: Path) -> Iterator[World]:
+    found = embedded(tmp_path)
+    found.catalog.ensure_namespace(("mart",))
+    yield found
+    found.close()

@@ -1,0 +1,257 @@
+"""Every condition of the specification, and what it leaves open: state and reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from unit.worlds import PROJECT, Shop, append, base_table, name, shop
+
+from mvbuild.freshness.model import Freshness
+from mvbuild.freshness.rules import judge
+from mvbuild.ports.catalog import TableCommit, TableState, ViewCommit, ViewState
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Shop:
+    made = shop(tmp_path)
+    made.run()
+    return made
+
+
+def answer(of: Shop, model: str = "daily") -> Freshness:
+    return judge(of.world())[f"model.shop.{model}"]
+
+
+def codes(of: Shop, model: str = "daily") -> list[str]:
+    return [r.code for r in answer(of, model).reasons]
+
+
+def commit(of: Shop, table: str, **changes: object) -> None:
+    state = of.table(table)
+    of.catalog.commit(
+        [TableCommit(identifier=state.identifier, expect_uuid=state.uuid, expect_snapshot_id=state.current_snapshot_id, **changes)]  # type: ignore[arg-type]
+    )
+
+
+def test_an_mv_that_was_never_refreshed_is_stale(tmp_path: Path) -> None:
+    of = shop(tmp_path)
+    assert answer(of).state == "stale"
+    assert "never-refreshed" in codes(of)
+
+
+def test_after_a_run_everything_is_fresh(built: Shop) -> None:
+    assert [f.state for f in judge(built.world()).values()] == ["fresh", "fresh"]
+    assert codes(built) == []
+
+
+def test_new_data_makes_exactly_the_descendants_stale(built: Shop) -> None:
+    append(built.catalog, "raw.customers")
+    assert answer(built, "daily").state == "fresh"
+    assert codes(built, "monthly") == ["base-table-changed"]
+    reason = answer(built, "monthly").reasons[0]
+    assert (reason.table, reason.current) == (name("raw.customers"), built.table("raw.customers").current_snapshot_id)
+    assert reason.recorded != reason.current
+
+
+def test_staleness_passes_to_the_mvs_below(built: Shop) -> None:
+    append(built.catalog, "raw.orders")
+    assert codes(built, "daily") == ["base-table-changed"]
+    assert codes(built, "monthly") == ["upstream-stale"]
+
+
+def test_a_compacted_base_table_has_the_same_rows(built: Shop) -> None:
+    append(built.catalog, "raw.orders", operation="replace")
+    append(built.catalog, "raw.orders", operation="replace")
+    assert answer(built).state == "fresh"
+    assert codes(built) == ["base-table-compacted"]
+
+
+def test_compaction_with_an_append_before_it_is_a_change(built: Shop) -> None:
+    append(built.catalog, "raw.orders")
+    append(built.catalog, "raw.orders", operation="replace")
+    assert codes(built) == ["base-table-changed"]
+
+
+def test_a_rolled_back_base_table(tmp_path: Path) -> None:
+    of = shop(tmp_path)
+    first = of.table("raw.orders").current_snapshot_id
+    append(of.catalog, "raw.orders")
+    of.run()
+    commit(of, "raw.orders", set_snapshot_id=first)
+    assert codes(of) == ["base-table-rolled-back"]
+    assert answer(of).reasons[0].current == first
+
+
+def test_a_base_table_that_was_dropped_is_unknown(built: Shop) -> None:
+    built.catalog.drop(name("raw.orders"))
+    assert answer(built).state == "unknown"
+    assert codes(built) == ["base-table-missing"]
+
+
+def test_a_base_table_that_was_dropped_and_created_again(built: Shop) -> None:
+    built.catalog.drop(name("raw.orders"))
+    base_table(built.catalog, "raw.orders")
+    assert answer(built).state == "stale"
+    assert codes(built) == ["base-table-recreated"]
+
+
+def test_an_empty_base_table_stays_fresh_until_it_has_rows(tmp_path: Path) -> None:
+    of = Shop(tmp_path).write(PROJECT)
+    base_table(of.catalog, "raw.orders", rows=None)
+    base_table(of.catalog, "raw.customers")
+    of.run()
+    assert answer(of).state == "fresh"
+    append(of.catalog, "raw.orders")
+    assert codes(of) == ["base-table-changed"]
+
+
+def test_a_base_table_without_snapshots_that_the_record_does_not_cover_is_unknown(tmp_path: Path) -> None:
+    of = Shop(tmp_path).write(PROJECT)
+    base_table(of.catalog, "raw.orders", rows=None)
+    base_table(of.catalog, "raw.customers")
+    of.run()
+    key = "iceberg.base.snapshot." + of.table("raw.orders").uuid
+    commit(of, "main.daily__storage", remove_properties=(key,))
+    assert answer(of).state == "unknown"
+    assert codes(of) == ["base-table-empty"]
+
+
+def test_a_dependency_that_the_record_does_not_cover_is_unknown(built: Shop) -> None:
+    table = built.table("raw.orders")
+    commit(built, "main.daily__storage", remove_properties=(f"iceberg.base.snapshot.{table.uuid}",))
+    assert answer(built).state == "unknown"
+    assert codes(built) == ["base-table-not-recorded"]
+
+
+def test_a_replaced_child_view(built: Shop) -> None:
+    view = built.catalog.load([name("main.orders_clean")])[name("main.orders_clean")]
+    assert isinstance(view, ViewState)
+    same = ViewCommit(
+        identifier=view.identifier,
+        expect_metadata_location=view.metadata_location,
+        version_id=view.last_version_id + 1,
+        schema=view.schema,
+        representations=view.representations,
+        default_namespace=("main",),
+        properties={},
+    )
+    built.catalog.commit([same])
+    assert codes(built) == ["child-view-changed"]
+    assert (answer(built).reasons[0].recorded, answer(built).reasons[0].current) == (1, 2)
+
+
+def test_an_edited_child_view_model(built: Shop) -> None:
+    built.write({"models/orders_clean.sql": "{{ config(materialized='view') }} SELECT id FROM raw.orders WHERE id > 1"})
+    assert codes(built) == ["child-view-edited"]
+
+
+def test_a_reformatted_definition_is_the_same(built: Shop) -> None:
+    built.write({"models/daily.sql": "-- every order\nselect\n    id\nfrom {{ ref('orders_clean') }} /* cleaned */\n"})
+    assert answer(built).state == "fresh"
+
+
+def test_a_changed_definition(built: Shop) -> None:
+    built.write({"models/daily.sql": "SELECT id FROM {{ ref('orders_clean') }} WHERE id < 100"})
+    assert codes(built) == ["definition-changed"]
+    assert codes(built, "monthly") == ["upstream-stale"]
+
+
+def test_a_view_that_somebody_else_replaced(built: Shop) -> None:
+    view = built.catalog.load([name("main.daily")])[name("main.daily")]
+    assert isinstance(view, ViewState)
+    other = ViewCommit(
+        identifier=view.identifier,
+        expect_metadata_location=view.metadata_location,
+        version_id=view.last_version_id + 1,
+        schema=view.schema,
+        representations=view.representations,
+        default_namespace=("main",),
+        properties={},
+    )
+    built.catalog.commit([other])
+    assert codes(built) == ["view-version-differs"]
+
+
+def test_a_storage_table_that_is_gone(built: Shop) -> None:
+    built.catalog.drop(name("main.daily__storage"))
+    assert codes(built)[0] == "storage-missing"
+
+
+def test_a_view_that_is_gone(built: Shop) -> None:
+    built.catalog.drop(name("main.daily"))
+    assert codes(built) == ["view-missing"]
+
+
+def test_a_foreign_write_to_the_storage(built: Shop) -> None:
+    state = append(built.catalog, "main.daily__storage")
+    assert codes(built)[0] == "storage-changed"
+    assert answer(built).reasons[0].current == state.current_snapshot_id
+
+
+def test_compacted_storage_keeps_its_record(built: Shop) -> None:
+    append(built.catalog, "main.daily__storage", operation="replace")
+    assert answer(built, "daily").state == "fresh"
+    assert codes(built, "monthly") == ["base-table-compacted"]
+
+
+def test_storage_that_was_rolled_back(built: Shop) -> None:
+    first = built.table("main.daily__storage").current_snapshot_id
+    append(built.catalog, "raw.orders")
+    built.run()
+    commit(built, "main.daily__storage", set_snapshot_id=first)
+    assert codes(built) == ["storage-changed"]
+
+
+def test_a_record_that_cannot_be_read(built: Shop) -> None:
+    commit(built, "main.daily__storage", set_properties={"iceberg.view.version": "newest"})
+    assert codes(built)[0] == "record-unreadable"
+    assert "iceberg.view.version" in answer(built).reasons[0].message
+
+
+WINDOW = PROJECT | {"models/daily.sql": "{{ config(freshness={'max_staleness': '10s'}) }}\n" + PROJECT["models/daily.sql"]}
+
+
+@pytest.mark.parametrize(("lag_ms", "code", "state"), [(9_999, "within-window", "fresh"), (10_000, "within-window", "fresh"), (10_001, "base-table-changed", "stale")])
+def test_the_window_compares_snapshot_timestamps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lag_ms: int, code: str, state: str) -> None:
+    of = shop(tmp_path, WINDOW)
+    of.run()
+    before = of.table("raw.orders").current_snapshot
+    assert before is not None
+    after = append(of.catalog, "raw.orders")
+    _set_time(of, after, before.timestamp_ms + lag_ms)
+    assert codes(of) == [code]
+    assert answer(of).state == state
+    assert answer(of).reasons[0].lag_ms == lag_ms
+
+
+def _set_time(of: Shop, table: TableState, at_ms: int) -> None:
+    """Move the newest snapshot to a time, in the metadata itself."""
+    import json
+
+    files = of.catalog._files._contents  # type: ignore[attr-defined]
+    raw = json.loads(files[table.metadata_location])
+    for snapshot in raw["snapshots"]:
+        if snapshot["snapshot-id"] == table.current_snapshot_id:
+            snapshot["timestamp-ms"] = at_ms
+    files[table.metadata_location] = json.dumps(raw).encode()
+
+
+def test_a_tag_is_followed_and_main_is_not(tmp_path: Path) -> None:
+    of = shop(tmp_path, PROJECT | {"models/daily.sql": "SELECT id FROM raw.orders VERSION AS OF 'v1'"})
+    orders = of.table("raw.orders")
+    of.catalog.create_branch(orders, "v1")
+    of.run()
+    append(of.catalog, "raw.orders")
+    assert answer(of).state == "fresh"
+    of.catalog.append_snapshot(name("raw.orders"), {"id": [9]}, branch="v1")
+    assert codes(of) == ["base-table-changed"]
+
+
+def test_a_snapshot_that_the_user_pinned_never_changes(tmp_path: Path) -> None:
+    of = shop(tmp_path)
+    snapshot = of.table("raw.orders").current_snapshot_id
+    of.write({"models/daily.sql": f"SELECT id FROM raw.orders VERSION AS OF {snapshot}"})
+    of.run()
+    append(of.catalog, "raw.orders")
+    assert answer(of).state == "fresh"

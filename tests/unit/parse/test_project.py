@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import pytest
+
+from mvbuild.diagnostics import ProjectError
+from mvbuild.parse.project import parse_project
+from mvbuild.project.settings import Setting
+from mvbuild.source import Span
+
+from .projects import FILE, project
+
+OFF = ({"enabled": Setting(False, Span(FILE, 0, 4))},)
+
+
+def test_models_and_tests():
+    parsed = parse_project(
+        project(
+            {"a": "select 1 as x", "b": "{{ config(materialized='view') }} select * from {{ ref('A') }}"},
+            tests={"none_negative": "{{ config(severity='warn') }} select * from {{ ref('b') }} where x < 0"},
+        ),
+        env={},
+    )
+    a, b = parsed.models
+    assert (a.name, a.config.materialized, a.query.columns) == ("a", "materialized_view", ("x",))
+    assert (b.config.materialized, b.query.reads[0].kind, b.query.reads[0].parts) == ("view", "ref", ("a",))
+    (test,) = parsed.tests
+    assert (test.name, test.severity, test.query.reads[0].parts) == ("none_negative", "warn", ("b",))
+
+
+def test_all_files_are_reported_at_once():
+    with pytest.raises(ProjectError) as raised:
+        parse_project(
+            project(
+                {"a": "select {{ nope }}", "b": "select * from {{ ref('gone') }} where", "c": "drop table x", "d": "select 1"},
+                tests={"t": "{{ config(severty='warn') }} select 1; select 2"},
+                macros={"m": "{% macro x %}"},
+            ),
+            env={},
+        )
+    assert [(d.code, str(d.span)) for d in raised.value.diagnostics] == [
+        ("template-syntax", "macros/m.sql:1:12"),
+        ("undefined-name", "models/a.sql:1:11"),
+        ("unresolved-ref", "models/b.sql:1:22"),
+        ("sql-syntax", "models/b.sql:1:33"),
+        ("not-a-query", "models/c.sql:1:1"),
+        ("unknown-key", "tests/t.sql:1:1"),
+        ("many-statements", "tests/t.sql:1:40"),
+    ]
+
+
+def test_disabled_models_are_dropped_with_their_errors():
+    models = {"a": "{{ nope }}", "b": "{{ config(enabled=false) }} not sql", "c": "select 1"}
+    parsed = parse_project(project(models, layers={"a": OFF}), env={})
+    assert [model.name for model in parsed.models] == ["c"]
+
+
+def test_reading_a_disabled_model():
+    with pytest.raises(ProjectError) as raised:
+        parse_project(project({"a": "select 1", "b": "select * from {{ ref('a') }}"}, layers={"a": OFF}), env={})
+    (diagnostic,) = raised.value.diagnostics
+    assert (diagnostic.code, str(diagnostic.span)) == ("unresolved-ref", "models/b.sql:1:15")
+    assert "disabled" in diagnostic.message
+
+
+def test_warnings_are_kept():
+    parsed = parse_project(project({"a": "select 1{{ exceptions.warn('old') }}"}), env={})
+    assert [d.message for d in parsed.warnings] == ["old"]
+    assert len(parsed.models) == 1

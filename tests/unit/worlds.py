@@ -1,0 +1,189 @@
+"""files of a project -> Graph; a catalog and an engine in memory: what tests of freshness, plans and runs stand on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from mvbuild.adapters.memory import MemoryCatalog
+from mvbuild.freshness.observe import observe
+from mvbuild.freshness.observed import World
+from mvbuild.graph.model import Graph
+from mvbuild.graph.resolve import build
+from mvbuild.graph.select import select
+from mvbuild.names import TableIdentifier
+from mvbuild.parse.project import parse_project
+from mvbuild.plan.build import build_plan
+from mvbuild.plan.model import Plan
+from mvbuild.ports.catalog import TableLayout, TableState
+from mvbuild.ports.engine import QueryError, Rows
+from mvbuild.project.load import load_project
+from mvbuild.project.seeds import read
+from mvbuild.refresh.result import RunResult
+from mvbuild.refresh.run import run_plan
+from mvbuild.refresh.session import RunSession
+from mvbuild.refresh.staging import RunId
+
+SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "type": "long", "required": False}]}
+
+PROJECT = {
+    "mvbuild.yml": "name: shop\n",
+    "models/orders_clean.sql": "{{ config(materialized='view') }}\nSELECT id FROM raw.orders WHERE id > 0\n",
+    "models/daily.sql": "SELECT id FROM {{ ref('orders_clean') }}\n",
+    "models/monthly.sql": "SELECT id FROM daily JOIN raw.customers USING (id)\n",
+}
+"""raw.orders -> view orders_clean -> MV daily -> MV monthly <- raw.customers."""
+
+
+def write_project(root: Path, files: Mapping[str, str]) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return root
+
+
+def compiled(root: Path, files: Mapping[str, str] | None = None, **options: Any) -> Graph:
+    if files is not None:
+        write_project(root, files)
+    project = load_project(root, target=None, vars=options.get("vars", {}), env=options.get("env", {}))
+    return build(project, parse_project(project, env=options.get("env", {})))
+
+
+def name(text: str) -> TableIdentifier:
+    return TableIdentifier.parse(text, "lake")
+
+
+def base_table(catalog: MemoryCatalog, text: str, *, rows: int | None = 3) -> TableState:
+    """A base table of another writer; with rows None it has no snapshot."""
+    identifier = name(text)
+    catalog.ensure_namespace(identifier.namespace)
+    state = catalog.create_table(identifier, TableLayout(schema=SCHEMA), {})
+    return state if rows is None else append(catalog, text, rows)
+
+
+def append(catalog: MemoryCatalog, text: str, rows: int = 1, *, operation: str = "append") -> TableState:
+    return catalog.append_snapshot(name(text), {"id": list(range(rows))}, operation=operation)
+
+
+@dataclass
+class ManualClock:
+    """Time that a test moves."""
+
+    at_ms: int = 1_700_000_000_000
+
+    def now_ms(self) -> int:
+        return self.at_ms
+
+    def monotonic(self) -> float:
+        return self.at_ms / 1000
+
+
+@dataclass
+class RecordingEngine:
+    """Computes nothing: every query gives one `id` column and one row. Remembers the SQL, and fails where a test says so."""
+
+    catalog: MemoryCatalog
+    fails: Callable[[str], str | None] = lambda sql: None
+    failures: Mapping[str, int] = field(default_factory=dict)
+    """Text in a test's SQL -> how many rows it finds."""
+    before_write: Callable[[TableIdentifier], None] = lambda table: None
+    schema: Mapping[str, Any] = field(default_factory=lambda: SCHEMA)
+    executed: list[str] = field(default_factory=list)
+    lock: Any = field(default_factory=threading.Lock)
+
+    def prepare(self, sql: str) -> _Prepared:
+        message = self.fails(sql)
+        if message:
+            raise QueryError(message, condition="TEST", start=0, end=6)
+        return _Prepared(self, sql, self.schema)
+
+    def rows(self, sql: str, limit: int) -> Rows:
+        with self.lock:
+            self.executed.append(sql)
+        parts = sql.split("\nUNION ALL\n")
+        counts = [next((n for text, n in self.failures.items() if text in part), 0) for part in parts]
+        if len(parts) == 1 and " AS test" not in sql:
+            return Rows(columns=("failures",), rows=((counts[0],),)[:limit])
+        return Rows(columns=("test", "failures"), rows=tuple(enumerate(counts)))
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass
+class _Prepared:
+    engine: RecordingEngine
+    sql: str
+    schema: Mapping[str, Any]
+
+    def overwrite(self, table: TableIdentifier, branch: str | None, summary: Mapping[str, str]) -> None:
+        self.engine.before_write(table)
+        with self.engine.lock:
+            self.engine.executed.append(self.sql)
+        self.engine.catalog.append_snapshot(table, {"id": [1]}, branch=branch or "main", operation="overwrite", summary=summary)
+
+
+_NONCES = count()
+
+
+@dataclass
+class Shop:
+    """A project directory with a catalog and an engine in memory."""
+
+    root: Path
+    catalog: MemoryCatalog = field(default_factory=lambda: MemoryCatalog("lake"))
+    clock: ManualClock = field(default_factory=ManualClock)
+    alive: Callable[[int], bool] = lambda pid: True
+
+    def __post_init__(self) -> None:
+        self.engine = RecordingEngine(self.catalog)
+
+    def write(self, files: Mapping[str, str]) -> Shop:
+        write_project(self.root, files)
+        return self
+
+    def world(self) -> World:
+        return observe(compiled(self.root), self.catalog)
+
+    def plan(self, *include: str, **options: Any) -> Plan:
+        world = self.world()
+        chosen, warnings = select(world.graph, include, options.pop("exclude", ()))
+        return build_plan(world, chosen, warnings=warnings, **options)
+
+    def actions(self, *include: str, **options: Any) -> dict[str, str]:
+        """Node name -> action of the plan."""
+        return {s.node.rpartition(".")[2]: s.action for s in self.plan(*include, **options).steps}
+
+    def run(self, *include: str, threads: int = 1, fail_fast: bool = False, planned: Plan | None = None, **options: Any) -> RunResult:
+        planned = planned or self.plan(*include, **options)
+        rows = {s.node: read(planned.world.graph.nodes[s.node].seed) for s in planned.steps if s.action == "load"}  # type: ignore[union-attr]
+        run = RunId(host="here", pid=1, started_ms=self.clock.at_ms, nonce=f"{next(_NONCES):06x}")
+        session = RunSession(
+            catalog=self.catalog, clock=self.clock, run=run, world=planned.world, start_engine=lambda: self.engine, is_alive=self.alive
+        )
+        try:
+            return run_plan(planned, session, rows, threads=threads, fail_fast=fail_fast, on_event=lambda event: None)
+        finally:
+            session.close()
+
+    def statuses(self, *include: str, **options: Any) -> dict[str, str]:
+        """Node name -> status of a run."""
+        return {r.node.rpartition(".")[2]: r.status for r in self.run(*include, **options).results}
+
+    def table(self, text: str) -> TableState:
+        state = self.catalog.load([name(text)])[name(text)]
+        assert isinstance(state, TableState)
+        return state
+
+
+def shop(root: Path, files: Mapping[str, str] = PROJECT) -> Shop:
+    """The project with its two base tables."""
+    made = Shop(root).write(files)
+    base_table(made.catalog, "raw.orders")
+    base_table(made.catalog, "raw.customers")
+    return made

@@ -1,9 +1,9 @@
 """project directory -> Graph | Plan | RunResult: the pipeline on one screen, for programs. Nothing here prints.
 
-    >>> from mvbuild import api                                   # doctest: +SKIP
-    >>> result = api.run("shop", select=["+revenue_daily"])       # doctest: +SKIP
-    >>> result.ok                                                 # doctest: +SKIP
-    True
+>>> from mvbuild import api                                   # doctest: +SKIP
+>>> result = api.run("shop", select=["+revenue_daily"])       # doctest: +SKIP
+>>> result.ok                                                 # doctest: +SKIP
+True
 """
 
 from __future__ import annotations
@@ -60,32 +60,28 @@ class SystemClock:
         return time.monotonic()
 
 
-def compile(  # noqa: A001
+def compile(
     project_dir: str | Path = ".",
     *,
     target: str | None = None,
-    vars: Mapping[str, Any] | None = None,  # noqa: A002
+    vars: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     target_path: Path | None = None,
     threads: int | None = None,
 ) -> Graph:
     """Load, render, parse and resolve a project. No catalog, no Spark. ProjectError with every error of the stage that failed."""
     environment = os.environ if env is None else env
-    project = load_project(
-        Path(project_dir), target=target, vars=vars or {}, env=environment, target_path=target_path, threads=threads
-    )
+    project = load_project(Path(project_dir), target=target, vars=vars or {}, env=environment, target_path=target_path, threads=threads)
     return build(project, parse_project(project, env=environment))
 
 
 def catalog_of(graph: Graph) -> Catalog:
     """The catalog of the project's target; the embedded one is made on first use."""
     target = graph.project.target
-    return open_catalog(target.catalog_name, target.catalog, create=target.embedded)
+    return open_catalog(target.catalog_name, target.catalog, embedded=target.embedded)
 
 
-def plan(
-    graph: Graph, catalog: Catalog, *, select: Iterable[str] = (), exclude: Iterable[str] = (), full_refresh: bool = False
-) -> Plan:
+def plan(graph: Graph, catalog: Catalog, *, select: Iterable[str] = (), exclude: Iterable[str] = (), full_refresh: bool = False) -> Plan:
     """What a run would do and why: one read of the catalog, no Spark."""
     world = observe(graph, catalog)
     chosen, warnings = select_nodes(world.graph, select, exclude)
@@ -107,7 +103,7 @@ def run(
     fail_fast: bool = False,
     threads: int | None = None,
     target: str | None = None,
-    vars: Mapping[str, Any] | None = None,  # noqa: A002
+    vars: Mapping[str, Any] | None = None,
     spark: Any = None,
     on_event: OnEvent = lambda event: None,
     arguments: Mapping[str, Any] | None = None,
@@ -120,9 +116,7 @@ def run(
     with _session(planned.world, catalog, spark, on_event) as session:
         if planned.needs_engine:
             _ = session.engine  # before any step: where Spark cannot start nothing is touched
-        result = run_plan(
-            planned, session, rows, threads=threads or graph.project.target.threads, fail_fast=fail_fast, on_event=on_event
-        )
+        result = run_plan(planned, session, rows, threads=threads or graph.project.target.threads, fail_fast=fail_fast, on_event=on_event)
     write_artifacts(planned.world.graph, result, arguments={"which": "run", **(arguments or {})})
     return result
 

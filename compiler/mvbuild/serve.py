@@ -53,7 +53,9 @@ def _query(session: RunSession, node: ModelNode, stale: frozenset[NodeId], limit
     pins = session.pins(below)
     missing = [leaf_table(graph, leaf) for leaf in below.leaves if leaf not in pins]
     if missing:
-        raise ProjectError([error("missing-table", f"{missing[0]} does not exist", node.model.file.line_span(1), help="Build it: mvbuild run")])
+        raise ProjectError(
+            [error("missing-table", f"{missing[0]} does not exist", node.model.file.line_span(1), help="Build it: mvbuild run")]
+        )
     sql = pinned_sql(graph, node.query, node.reads, pins, session.schema_pin, stale)
     prepare(session.engine, sql, node)
     return session.engine.rows(sql.text, limit)

@@ -104,7 +104,9 @@ def _model(graph: Graph, node: ModelNode) -> dict[str, Any]:
     mine = {
         "storage_table": str(node.storage) if node.storage else None,
         "refresh_policy": config.refresh_policy,
-        "partition_by": [f"{p.transform}({p.column})" if p.width is None else f"{p.transform}({p.width}, {p.column})" for p in config.partition_by],
+        "partition_by": [
+            f"{p.transform}({p.column})" if p.width is None else f"{p.transform}({p.width}, {p.column})" for p in config.partition_by
+        ],
         "max_staleness_seconds": config.max_staleness.total_seconds() if config.max_staleness else None,
         "fingerprint": fingerprint(sql),
     }
@@ -129,8 +131,16 @@ def _model(graph: Graph, node: ModelNode) -> dict[str, Any]:
         "tags": list(config.tags),
         "meta": dict(config.meta),
         "depends_on": {"macros": [], "nodes": list(dict.fromkeys(node.reads))},
-        "refs": [{"name": _short(graph.nodes[r]), "package": None, "version": None} for r in dict.fromkeys(node.reads) if not isinstance(graph.nodes[r], TableNode | ViewNode)],
-        "sources": [[n.source.source, n.source.name] for r in dict.fromkeys(node.reads) if isinstance(n := graph.nodes[r], TableNode | ViewNode) and n.source],
+        "refs": [
+            {"name": _short(graph.nodes[r]), "package": None, "version": None}
+            for r in dict.fromkeys(node.reads)
+            if not isinstance(graph.nodes[r], TableNode | ViewNode)
+        ],
+        "sources": [
+            [n.source.source, n.source.name]
+            for r in dict.fromkeys(node.reads)
+            if isinstance(n := graph.nodes[r], TableNode | ViewNode) and n.source
+        ],
         "access": "protected",
         "constraints": [],
         "group": None,

@@ -26,7 +26,9 @@ def command(directory: str, name: str | None) -> int:
         return report([error("bad-config", f"{root / found[0]} exists: there is a project already", help="Choose another directory.")])
     project = name or re.sub(r"\W+", "_", root.resolve().name.lower()).strip("_") or "project"
     if not re.fullmatch(r"[A-Za-z_]\w*", project):
-        return report([error("bad-config", f"'{project}' cannot be a project's name", help="Use letters, digits and underscores: --name shop.")])
+        return report(
+            [error("bad-config", f"'{project}' cannot be a project's name", help="Use letters, digits and underscores: --name shop.")]
+        )
     try:
         with as_file(files("mvbuild_templates") / "init") as source:
             written, kept = _copy(source, root, project)

@@ -34,7 +34,7 @@ class Options:
 def project_options(command: F) -> F:
     """--project-dir, --target, --vars, --target-path: passed to the command as one `options`."""
 
-    def wrapped(project_dir: str, target: str | None, vars: str | None, target_path: str | None, **kwargs: Any) -> Any:  # noqa: A002
+    def wrapped(project_dir: str, target: str | None, vars: str | None, target_path: str | None, **kwargs: Any) -> Any:
         options = Options(
             project_dir=Path(project_dir), target=target, vars=_vars(vars), target_path=Path(target_path) if target_path else None
         )

@@ -110,6 +110,10 @@ def _paragraph(planned: Plan, step: Step) -> str:
     how = f" ({step.strategy})" if step.strategy else ""
     lines = [f"{_VERBS[step.action]}{how}  {click.style(name, bold=True)}"]
     if step.diagnostic:
-        lines.append(f"    error: {step.diagnostic.message} ({step.diagnostic.span})" if step.diagnostic.span else f"    error: {step.diagnostic.message}")
+        lines.append(
+            f"    error: {step.diagnostic.message} ({step.diagnostic.span})"
+            if step.diagnostic.span
+            else f"    error: {step.diagnostic.message}"
+        )
     lines += [f"    {reason_text(r)}" for r in step.reasons]
     return "\n".join(lines)

@@ -59,12 +59,16 @@ class Progress:
 
     def _result(self, event: Finished) -> None:
         word, what, end = _outcome(event.result)
-        line = _dots(f"{event.index} of {event.total} {word} {what} {describe(self._graph, event.result.node)}{_more(event.result)}", f"[{end}]")
+        line = _dots(
+            f"{event.index} of {event.total} {word} {what} {describe(self._graph, event.result.node)}{_more(event.result)}", f"[{end}]"
+        )
         if not self._quiet or event.result.status == "error":
             click.echo(_stamped(line.replace(word, click.style(word, fg=_COLORS[word]), 1)))
         for test in event.result.tests:
             if test.status != "pass":
-                click.echo(_stamped(f"  {test.status.upper()} {test.failures if test.failures is not None else ''} {test.name}: {test.message}"))
+                click.echo(
+                    _stamped(f"  {test.status.upper()} {test.failures if test.failures is not None else ''} {test.name}: {test.message}")
+                )
 
     def _aside(self, message: str) -> None:
         if not self._quiet:

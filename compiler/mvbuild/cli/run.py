@@ -47,7 +47,12 @@ def command(
             fail_fast=fail_fast,
             threads=threads,
             on_event=progress,
-            arguments={"select": list(select), "exclude": list(exclude), "full_refresh": full_refresh, "project_dir": str(options.project_dir)},
+            arguments={
+                "select": list(select),
+                "exclude": list(exclude),
+                "full_refresh": full_refresh,
+                "project_dir": str(options.project_dir),
+            },
         )
     report([*result.diagnostics, *(d for r in result.results for d in r.diagnostics)])
     click.echo(summary(graph, result))

@@ -17,25 +17,41 @@ CODES: dict[str, Code] = {
     # project: files on disk
     "not-a-project": Code("The directory holds no mvbuild project.", "Run `mvbuild init` there, or name the project with --project-dir."),
     "unreadable-file": Code("A file of the project cannot be read as UTF-8 text.", "Check the file's permissions and its encoding."),
-    "yaml-syntax": Code("A YAML file cannot be parsed.", "Mend the line that is shown; a common cause is indentation or an unquoted ':' or '{'."),
-    "unknown-key": Code("A YAML file or config() has a key that mvbuild does not know.", "Remove it, or put keys of your own under `meta:`."),
+    "yaml-syntax": Code(
+        "A YAML file cannot be parsed.", "Mend the line that is shown; a common cause is indentation or an unquoted ':' or '{'."
+    ),
+    "unknown-key": Code(
+        "A YAML file or config() has a key that mvbuild does not know.", "Remove it, or put keys of your own under `meta:`."
+    ),
     "wrong-type": Code("A value has the wrong type or is outside what its key allows.", "Give a value of the type that is named."),
     "missing-key": Code("A required key is missing.", "Add it."),
     "duplicate-key": Code("A YAML mapping has the same key twice.", "Keep one of the two."),
     "duplicate-name": Code("Two models, seeds or sources have the same name.", "Rename one of them: names are unique in a project."),
     "unknown-name": Code("YAML describes a model, seed or column that does not exist.", "Mend the name, or remove the entry."),
     "unknown-target": Code("The target that was asked for is not declared.", "Declare it under `targets:` in mvbuild.yml."),
-    "bad-seed": Code("A seed file has a value that does not fit its declared column.", "Mend the value, or declare another type for the column."),
+    "bad-seed": Code(
+        "A seed file has a value that does not fit its declared column.", "Mend the value, or declare another type for the column."
+    ),
     "bad-config": Code("Configuration values contradict each other.", "Change one of them."),
     # parse: templates and SQL
     "template-syntax": Code("A Jinja template cannot be parsed.", "Mend the template at the line that is shown."),
-    "undefined-name": Code("A Jinja template uses a name that does not exist.", "Define it with {% set %}, as a macro or as a var, or mend its spelling."),
+    "undefined-name": Code(
+        "A Jinja template uses a name that does not exist.", "Define it with {% set %}, as a macro or as a var, or mend its spelling."
+    ),
     "template-error": Code("A Jinja template failed while it was rendered.", "Mend the expression at the line that is shown."),
-    "unsafe-template": Code("A template tried to leave the sandbox.", "Templates reach ref, source, var, env_var, config, this, target and macros only."),
+    "unsafe-template": Code(
+        "A template tried to leave the sandbox.", "Templates reach ref, source, var, env_var, config, this, target and macros only."
+    ),
     "missing-env-var": Code("env_var() names a variable that is not set.", "Set it, or give a default: env_var('NAME', 'default')."),
-    "missing-var": Code("var() names a variable that is not set.", "Set it under `vars:` in mvbuild.yml or with --vars, or give a default."),
-    "unresolved-ref": Code("ref() names a model or seed that does not exist.", "Mend the name; the project's models and seeds are listed by `mvbuild ls`."),
-    "unresolved-source": Code("source() names a source that is not declared.", "Declare it under `sources:` in a YAML file of the project."),
+    "missing-var": Code(
+        "var() names a variable that is not set.", "Set it under `vars:` in mvbuild.yml or with --vars, or give a default."
+    ),
+    "unresolved-ref": Code(
+        "ref() names a model or seed that does not exist.", "Mend the name; the project's models and seeds are listed by `mvbuild ls`."
+    ),
+    "unresolved-source": Code(
+        "source() names a source that is not declared.", "Declare it under `sources:` in a YAML file of the project."
+    ),
     "not-needed": Code("A dbt construct that mvbuild has no need of.", "Write the plain query; mvbuild finds the least work by itself."),
     "sql-syntax": Code("The SQL cannot be parsed.", "Mend the SQL; names that are keywords need `backticks`."),
     "many-statements": Code("A file has more than one SQL statement.", "Keep one query per file."),
@@ -47,12 +63,16 @@ CODES: dict[str, Code] = {
     "ambiguous-name": Code("A table name can mean more than one thing.", "Write the full name, or use ref() or source()."),
     "unknown-selector": Code("A selector matches nothing or cannot be read.", "List the models with `mvbuild ls`."),
     # catalog
-    "catalog-unreachable": Code("The catalog cannot be reached.", "Check the catalog's address and credentials; `mvbuild debug` tests them."),
+    "catalog-unreachable": Code(
+        "The catalog cannot be reached.", "Check the catalog's address and credentials; `mvbuild debug` tests them."
+    ),
     "catalog-error": Code("The catalog refused or failed an operation.", "Read the message; `mvbuild debug` tests the connection."),
     "missing-table": Code("A model reads a table that does not exist.", "Create the table, or mend its name."),
     "unreadable-table": Code("The metadata of a table or view cannot be read.", "Repair it with the engine that wrote it."),
-    "name-collision": Code("The name of an MV, view or storage table is taken by something that mvbuild did not write.",
-                           "Rename the model with `alias:` or `namespace:`, or move the other table."),
+    "name-collision": Code(
+        "The name of an MV, view or storage table is taken by something that mvbuild did not write.",
+        "Rename the model with `alias:` or `namespace:`, or move the other table.",
+    ),
     "unsupported-view": Code("A child view cannot be expanded.", "Recreate the view with Spark, or read its base tables directly."),
     # engine
     "no-java": Code("No usable Java was found.", "Install Java 17 or 21 and set JAVA_HOME."),
@@ -60,8 +80,12 @@ CODES: dict[str, Code] = {
     "jars-unavailable": Code("The jars that Spark needs could not be resolved.", "Check the network, or set spark.jars in the target."),
     "spark-start": Code("Spark could not be started.", "Read the Spark log that is named; `mvbuild debug` checks each part."),
     "query-failed": Code("Spark refused or failed the query of a model.", "Mend the query at the place that is shown."),
-    "bad-column": Code("A column of the result cannot be stored in an Iceberg table.", "Give it a name and a type with `CAST(... AS ...) AS name`."),
-    "test-failed": Code("A data test found rows that break its rule.", "Look at the rows with the query that is shown, then mend the data or the rule."),
+    "bad-column": Code(
+        "A column of the result cannot be stored in an Iceberg table.", "Give it a name and a type with `CAST(... AS ...) AS name`."
+    ),
+    "test-failed": Code(
+        "A data test found rows that break its rule.", "Look at the rows with the query that is shown, then mend the data or the rule."
+    ),
     "commit-conflict": Code("Another process changed the same MV at the same time.", "Run again: what is fresh by then is not rebuilt."),
     "unwritable-target": Code("The target directory cannot be written.", "Check its permissions, or choose another with --target-path."),
     "command-line": Code("The command line is wrong.", "See `mvbuild --help`."),

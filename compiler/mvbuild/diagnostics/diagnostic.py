@@ -41,12 +41,12 @@ class ProjectError(Exception):
         super().__init__("; ".join(f"{d.code}: {d.message}" for d in self.diagnostics))
 
 
-def error(code: str, message: str, span: Span | None = None, *, help: str = "", notes: Iterable[Note] = ()) -> Diagnostic:  # noqa: A002
+def error(code: str, message: str, span: Span | None = None, *, help: str = "", notes: Iterable[Note] = ()) -> Diagnostic:
     """An error with a code of the table; without `help` it gets the general help of its code."""
     return Diagnostic(code=code, message=message, span=span, notes=tuple(notes), help=help or CODES[code].help)
 
 
-def warning(code: str, message: str, span: Span | None = None, *, help: str = "") -> Diagnostic:  # noqa: A002
+def warning(code: str, message: str, span: Span | None = None, *, help: str = "") -> Diagnostic:
     """Like `error`, for what does not stop a stage."""
     return Diagnostic(code=code, message=message, span=span, help=help or CODES[code].help, severity="warning")
 

@@ -26,7 +26,11 @@ def observe(graph: Graph, catalog: Catalog) -> World:
     _find_other_case(nodes, states, catalog)
     expanded: set[NodeId] = set()
     while True:
-        views = [n for n in nodes.values() if isinstance(n, TableNode) and n.id not in expanded and isinstance(states.get(n.identifier), ViewState)]
+        views = [
+            n
+            for n in nodes.values()
+            if isinstance(n, TableNode) and n.id not in expanded and isinstance(states.get(n.identifier), ViewState)
+        ]
         if not views:
             break
         expanded |= {n.id for n in views}
@@ -36,7 +40,9 @@ def observe(graph: Graph, catalog: Catalog) -> World:
         states.update(catalog.load(new))
     if diagnostics:
         raise ProjectError(diagnostics)
-    return World(graph=replace(graph, nodes=topological(nodes)) if expanded else replace(graph, nodes=nodes), observed=Observed(states=states))
+    return World(
+        graph=replace(graph, nodes=topological(nodes)) if expanded else replace(graph, nodes=nodes), observed=Observed(states=states)
+    )
 
 
 def _identifiers(nodes: Iterable[Node]) -> list[TableIdentifier]:
@@ -107,5 +113,3 @@ def _name_in_view(read: Read, view: ViewState) -> TableIdentifier:
     if len(parts) > 2 and parts[0] in (catalog, view.default_catalog):
         parts = parts[1:]
     return TableIdentifier(catalog, parts[:-1] or view.default_namespace, parts[-1])
-
-

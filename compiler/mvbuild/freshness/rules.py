@@ -159,7 +159,9 @@ def upstream_not_fresh(s: Situation) -> Iterator[Reason]:
         above = s.upstream.get(leaf.node)
         if above is not None and not above.is_fresh:
             message = f"it reads {s.world.graph.nodes[leaf.node].identifier}, which is {above.state}"
-            yield Reason(code=f"upstream-{above.state}", message=message, effect=above.state, table=s.world.graph.nodes[leaf.node].identifier)
+            yield Reason(
+                code=f"upstream-{above.state}", message=message, effect=above.state, table=s.world.graph.nodes[leaf.node].identifier
+            )
 
 
 def pending_changed(s: Situation) -> Iterator[Reason]:
@@ -190,7 +192,9 @@ def child_views(s: Situation) -> Iterator[Reason]:
         if view is None and id_ in s.pending:
             continue
         if view is None:
-            yield Reason(code="child-view-missing", message=f"the child view {identifier} does not exist", effect="unknown", table=identifier)
+            yield Reason(
+                code="child-view-missing", message=f"the child view {identifier} does not exist", effect="unknown", table=identifier
+            )
             continue
         recorded = s.record.of_view(view.uuid)
         if recorded is None:
@@ -206,7 +210,15 @@ def child_views(s: Situation) -> Iterator[Reason]:
             )
 
 
-RULES: tuple[Rule, ...] = (never_refreshed, storage_changed, definition_changed, upstream_not_fresh, pending_changed, base_tables, child_views)
+RULES: tuple[Rule, ...] = (
+    never_refreshed,
+    storage_changed,
+    definition_changed,
+    upstream_not_fresh,
+    pending_changed,
+    base_tables,
+    child_views,
+)
 
 _FRESH = Freshness(node="", state="fresh", reasons=(), record=None)
 
@@ -221,7 +233,10 @@ def _missing(s: Situation, leaf: Leaf) -> Reason:
         return Reason(code="base-table-missing", message=f"the table {identifier} does not exist", effect="unknown", table=identifier)
     version = leaf.travel[1] if leaf.travel else ""
     return Reason(
-        code="version-missing", message=f"the table {identifier} has no version {version!r} that is still kept", effect="unknown", table=identifier
+        code="version-missing",
+        message=f"the table {identifier} has no version {version!r} that is still kept",
+        effect="unknown",
+        table=identifier,
     )
 
 
@@ -290,13 +305,18 @@ def _not_recorded(s: Situation, record: RefreshRecord, found: Pin) -> Iterator[R
         )
     elif found.is_empty:
         yield Reason(
-            code="base-table-empty", message=f"{table.identifier} has no snapshot, and the record does not say that it had none",
-            effect="unknown", table=table.identifier,
+            code="base-table-empty",
+            message=f"{table.identifier} has no snapshot, and the record does not say that it had none",
+            effect="unknown",
+            table=table.identifier,
         )
     else:
         yield Reason(
-            code="base-table-not-recorded", message=f"the record does not cover {table.identifier}", effect="unknown",
-            table=table.identifier, current=found.snapshot_id,
+            code="base-table-not-recorded",
+            message=f"the record does not cover {table.identifier}",
+            effect="unknown",
+            table=table.identifier,
+            current=found.snapshot_id,
         )
 
 
@@ -307,11 +327,17 @@ def _view_not_recorded(s: Situation, view: ViewState) -> Iterator[Reason]:
     gone = [v for v in s.record.child_views if v.uuid not in current]
     if any(v.name in ("", view.identifier.name) for v in gone):
         yield Reason(
-            code="child-view-recreated", message=f"the child view {view.identifier} was dropped and created again",
-            effect="stale", table=view.identifier, current=view.version_id,
+            code="child-view-recreated",
+            message=f"the child view {view.identifier} was dropped and created again",
+            effect="stale",
+            table=view.identifier,
+            current=view.version_id,
         )
     else:
         yield Reason(
-            code="child-view-not-recorded", message=f"the record does not cover the child view {view.identifier}",
-            effect="unknown", table=view.identifier, current=view.version_id,
+            code="child-view-not-recorded",
+            message=f"the record does not cover the child view {view.identifier}",
+            effect="unknown",
+            table=view.identifier,
+            current=view.version_id,
         )

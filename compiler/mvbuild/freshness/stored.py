@@ -51,7 +51,7 @@ def _foreign(storage: TableState) -> Snapshot | None:
     if refreshed is None or not refreshed.lstrip("-").isdigit() or replaced_since(storage, int(refreshed)):
         return None
     at = storage.current_snapshot
-    while at is not None and at.operation == "replace" and at.parent_id in storage.snapshots:
+    while at is not None and at.operation == "replace" and at.parent_id is not None and at.parent_id in storage.snapshots:
         at = storage.snapshots[at.parent_id]
     return at
 

@@ -10,6 +10,7 @@ from typing import Literal
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import ParsedModel, ParsedTest, Query
 from mvbuild.project.loaded import DataTest, LoadedProject, Seed, SourceTable
+from mvbuild.source import Span
 
 NodeId = str
 """As in dbt: `model.shop.revenue_daily`, `seed.shop.orders`, `source.shop.raw.orders`; `table.lake.raw.orders` for what is not declared."""
@@ -87,6 +88,11 @@ class TestNode:
     gate: NodeId | None
 
     @property
+    def span(self) -> Span:
+        """Where the test was written."""
+        return self.test.span if isinstance(self.test, DataTest) else self.test.file.line_span(1)
+
+    @property
     def severity(self) -> Literal["error", "warn"]:
         return self.test.severity
 
@@ -116,7 +122,7 @@ class Graph:
         """The MVs, in topological order."""
         return (n for n in self.models if n.storage is not None)
 
-    def model(self, id: NodeId) -> ModelNode:  # noqa: A002
+    def model(self, id: NodeId) -> ModelNode:
         node = self.nodes[id]
         assert isinstance(node, ModelNode), id
         return node
@@ -136,7 +142,7 @@ class Graph:
             depth = None if depth is None else depth - 1
         return seen
 
-    def tests_of(self, id: NodeId) -> tuple[TestNode, ...]:  # noqa: A002
+    def tests_of(self, id: NodeId) -> tuple[TestNode, ...]:
         """The tests that gate a node."""
         return self._by_gate.get(id, ())
 

@@ -142,7 +142,12 @@ class _Directory:
         if found is None:
             known = [f"{s}.{t}" for s, t in self.by_source]
             self.diagnostics.append(
-                error("unresolved-source", f"no source table '{parts[0]}.{parts[-1]}' is declared", span, help=did_you_mean(".".join(parts), known))
+                error(
+                    "unresolved-source",
+                    f"no source table '{parts[0]}.{parts[-1]}' is declared",
+                    span,
+                    help=did_you_mean(".".join(parts), known),
+                )
             )
         return found
 
@@ -152,7 +157,9 @@ class _Directory:
         parts = read.parts
         if len(parts) > 2 and parts[0].lower() == target.catalog_name.lower():
             return parts[1:]
-        others = {k.removeprefix("spark.sql.catalog.") for k in target.spark.config if k.startswith("spark.sql.catalog.")} | {"spark_catalog"}
+        others = {k.removeprefix("spark.sql.catalog.") for k in target.spark.config if k.startswith("spark.sql.catalog.")} | {
+            "spark_catalog"
+        }
         if len(parts) > 1 and parts[0] in {o for o in others if "." not in o}:
             self.diagnostics.append(
                 error(
@@ -196,7 +203,9 @@ class _Directory:
         other = self.written.setdefault(identifier.key, span)
         if taken != id_:
             note = (Note(message=f"taken by {taken}", span=other),) if other else (Note(message=f"taken by {taken}"),)
-            self.diagnostics.append(error("duplicate-name", f"{what} is named {identifier.dotted} in the catalog, which is taken", span, notes=note))
+            self.diagnostics.append(
+                error("duplicate-name", f"{what} is named {identifier.dotted} in the catalog, which is taken", span, notes=note)
+            )
 
 
 def _tests(project: LoadedProject, parsed: ParsedProject, directory: _Directory, nodes: Mapping[NodeId, Node]) -> tuple[TestNode, ...]:
@@ -239,7 +248,9 @@ def _to(test: DataTest, directory: _Directory) -> NodeId | None:
     return directory._ref(call[3] or call[2], test.span)
 
 
-def _gate(test: DataTest | ParsedTest, reads: tuple[NodeId, ...], nodes: Mapping[NodeId, Node], order: Mapping[NodeId, int]) -> NodeId | None:
+def _gate(
+    test: DataTest | ParsedTest, reads: tuple[NodeId, ...], nodes: Mapping[NodeId, Node], order: Mapping[NodeId, int]
+) -> NodeId | None:
     """The last MV below what the test reads; a generic test of something that is no MV gates nothing."""
     if isinstance(test, DataTest) and not _is_mv(nodes.get(reads[0]) if reads else None):
         return None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error, warning
-from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode
+from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, ViewNode
 
 _TERM = re.compile(r"(?P<childrens_parents>@)?(?:(?P<up>\d*)\+)?(?P<body>[^+@]+)(?:\+(?P<down>\d*))?\Z")
 
@@ -42,11 +42,21 @@ def _intersection(graph: Graph, word: str, warnings: list[Diagnostic]) -> set[No
 def _term(graph: Graph, term: str) -> set[NodeId]:
     match = _TERM.match(term)
     if match is None:
-        raise ProjectError([error("unknown-selector", f"cannot read the selector '{term}'", help="Examples: orders, +orders, orders+, 2+orders, tag:daily, path:models/marts.")])
+        raise ProjectError(
+            [
+                error(
+                    "unknown-selector",
+                    f"cannot read the selector '{term}'",
+                    help="Examples: orders, +orders, orders+, 2+orders, tag:daily, path:models/marts.",
+                )
+            ]
+        )
     method, _, value = match["body"].rpartition(":")
     test = _METHODS.get(method)
     if test is None:
-        raise ProjectError([error("unknown-selector", f"no selector method is called '{method}'", help=did_you_mean(method, [m for m in _METHODS if m]))])
+        raise ProjectError(
+            [error("unknown-selector", f"no selector method is called '{method}'", help=did_you_mean(method, [m for m in _METHODS if m]))]
+        )
     found = {id for id, node in graph.nodes.items() if test(node, value)}
     reached = set(found)
     if match["up"] is not None:
@@ -72,7 +82,9 @@ def _name(node: Node) -> str:
 def _by_name(node: Node, value: str) -> bool:
     if isinstance(node, ModelNode):
         fqn = ".".join((*node.model.folders, node.model.name))
-        return fnmatchcase(node.model.name, value) or fnmatchcase(fqn, value) or value in node.model.folders or node.identifier.dotted == value
+        return (
+            fnmatchcase(node.model.name, value) or fnmatchcase(fqn, value) or value in node.model.folders or node.identifier.dotted == value
+        )
     return isinstance(node, SeedNode) and (fnmatchcase(node.seed.name, value) or node.identifier.dotted == value)
 
 
@@ -91,8 +103,8 @@ def _by_tag(node: Node, value: str) -> bool:
 
 
 def _by_source(node: Node, value: str) -> bool:
-    source = getattr(node, "source", None)
-    return bool(source) and (fnmatchcase(source.source, value) or fnmatchcase(f"{source.source}.{source.name}", value))
+    source = node.source if isinstance(node, TableNode | ViewNode) else None
+    return source is not None and (fnmatchcase(source.source, value) or fnmatchcase(f"{source.source}.{source.name}", value))
 
 
 def _by_type(node: Node, value: str) -> bool:

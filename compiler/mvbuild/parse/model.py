@@ -37,6 +37,8 @@ class Read:
     """Where columns (and stars) are qualified by this table's written name, offsets of the qualifier. Empty when there is an alias."""
     tail: int = 0
     """Where an alias may be added: after the time-travel, WITH (options) and TABLESAMPLE clauses. 0 means right after the name."""
+    wrap: tuple[int, str, str] | None = None
+    """For `TABLE name`, where Spark allows no version and no alias: the offset to replace from, and what to put around the new text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

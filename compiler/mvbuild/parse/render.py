@@ -161,7 +161,7 @@ class Renderer:
             return error(
                 "undefined-name", _sentence(message), _word(place, name), help="Test for it with `is defined`, or give |default(...)."
             )
-        help = did_you_mean(name, {*_public(self._table), *compiled.assigned})  # noqa: A001
+        help = did_you_mean(name, {*_public(self._table), *compiled.assigned})
         span = _word(place, name)
         if span.text != name:
             span = compiled.text.anywhere(lambda x: x.kind == "name" and x.text == name) or span

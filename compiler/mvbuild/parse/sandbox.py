@@ -104,7 +104,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
         @functools.wraps(wrapped)
         def bounded(*args: Any, **kwargs: Any) -> str:
-            _check_widths(str(value.__self__), (*args, *kwargs.values()))
+            values = [v for a in args if isinstance(a, dict) for v in a.values()]
+            _check_widths(str(value.__self__), (*args, *kwargs.values(), *values))
             return wrapped(*args, **kwargs)
 
         return bounded

@@ -83,19 +83,18 @@ def joined(pieces: Iterable[MappedText]) -> MappedText:
 
 def _edits(read: Read, replacement: Replacement) -> Iterable[Edit]:
     end = read.travel.end if read.travel else read.end
-    if read.alias is not None or replacement.alias is None:
-        yield Edit(start=read.start, end=end, new=replacement.text, origin=read.span)
-        return
-    alias = quote(replacement.alias)
+    start, before, after = read.wrap or (read.start, "", "")
+    aliased = read.alias is None and replacement.alias is not None
+    alias = quote(replacement.alias or "")
+    addition = f" AS {alias}" if aliased else ""
+    is_later = read.tail > end
     text = replacement.text if isinstance(replacement.text, MappedText) else _computed(replacement.text, read.span)
-    addition = _computed(f" AS {alias}", read.span)
-    if read.tail > end:
-        yield Edit(start=read.start, end=end, new=text, origin=read.span)
+    pieces = (_computed(before, read.span), text, _computed(("" if is_later else addition) + after, read.span))
+    yield Edit(start=start, end=end, new=joined(pieces), origin=read.span)
+    if is_later and aliased:
         yield Edit(start=read.tail, end=read.tail, new=addition, origin=read.span)
-    else:
-        yield Edit(start=read.start, end=end, new=joined((text, addition)), origin=read.span)
-    for start, stop in read.qualifiers:
-        yield Edit(start=start, end=stop, new=alias, origin=read.span)
+    for first, stop in read.qualifiers if aliased else ():
+        yield Edit(start=first, end=stop, new=alias, origin=read.span)
 
 
 def _computed(text: str, origin: Span) -> MappedText:

@@ -96,7 +96,7 @@ def _shape(statements: Sequence[Sequence[Token]], sql: MappedText) -> Iterator[D
         yield _not_a_query(sql, statements[0])
     elif first.text.upper() not in (*_STARTS, "MAP", "REDUCE"):
         near = did_you_mean(first.text.upper(), _STARTS[:-1])
-        help = near if near.startswith("Did") else ""  # noqa: A001
+        help = near if near.startswith("Did") else ""
         yield error("sql-syntax", f"A query cannot begin with '{_shown(first)}'", _span(sql, first), help=help)
 
 
@@ -181,8 +181,6 @@ def _respelled(tokens: Sequence[Token], index: int, before: Token | None) -> tup
     if [t.text.upper() for t in after] == ["AS", "OF"] and word in ("SYSTEM_VERSION", "SYSTEM_TIME"):
         is_version = word == "SYSTEM_VERSION"
         return (_like(token, TokenType.VAR if is_version else TokenType.TIMESTAMPTZ, "VERSION" if is_version else "TIMESTAMP"),), 1
-    if word == "SETMINUS" and after and after[0].text.upper() in ("SELECT", "(", "ALL", "DISTINCT", "FROM", "VALUES"):
-        return (_like(token, TokenType.EXCEPT, "EXCEPT"),), 1
     if word == "WITH" and after and after[0].token_type == TokenType.L_PAREN:
         return (), _parenthesized(tokens, index + 1) - index
     return (token,), 1
@@ -193,7 +191,7 @@ _SET_OPERATORS = (TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT)
 
 
 def _begins_query(before: Token | None) -> bool:
-    return before is None or before.token_type in (TokenType.L_PAREN, TokenType.R_PAREN, TokenType.ALL, *_SET_OPERATORS)
+    return before is None or before.token_type in (TokenType.L_PAREN, TokenType.R_PAREN, TokenType.FARROW, TokenType.ALL, *_SET_OPERATORS)
 
 
 def _is_table_argument(tokens: Sequence[Token], index: int, before: Token | None) -> bool:

@@ -53,7 +53,7 @@ class _Found:
     """Start offset of a read -> its relation."""
     problems: list[Diagnostic] = field(default_factory=list)
 
-    def problem(self, code: str, message: str, start: int, end: int, *, help: str = "") -> None:  # noqa: A002
+    def problem(self, code: str, message: str, start: int, end: int, *, help: str = "") -> None:
         self.problems.append(error(code, message, self.text.span(start, end), help=help))
 
 
@@ -88,6 +88,7 @@ def _finished(read: Read, found: _Found) -> Read:
         travel=read.travel,
         qualifiers=qualifiers,
         tail=read.tail,
+        wrap=read.wrap,
     )
 
 
@@ -140,6 +141,7 @@ def _read(node: exp.Table, names: tuple[str, ...], start: int, end: int, alias: 
         travel=travel,
         qualifiers=(),
         tail=tail,
+        wrap=_wrap(found.tokens, found.at[start]),
     )
     if alias:
         relation = _Relation(spellings=((alias.lower(),),), exact=True)
@@ -147,6 +149,21 @@ def _read(node: exp.Table, names: tuple[str, ...], start: int, end: int, alias: 
         spellings = (_lower(names), _lower(coded[1])) if coded else (_lower(names),)
         relation = found.unaliased[start] = _Relation(spellings=spellings, exact=False, qualifiers=set())
     _relate(node, relation, found)
+
+
+def _wrap(tokens: Sequence[Token], index: int) -> tuple[int, str, str] | None:
+    """`TABLE t` becomes `SELECT * FROM t`; as the argument of a table function it needs parentheses."""
+    before = [token.token_type for token in tokens[max(index - 3, 0) : index]]
+    if before[-2:] == [TokenType.TABLE, TokenType.L_PAREN]:
+        return tokens[index].start, "SELECT * FROM ", ""
+    if before[-1:] != [TokenType.TABLE]:
+        return None
+    is_argument = before[-2:-1] == [TokenType.FARROW] or before[:2] in (
+        [TokenType.VAR, TokenType.L_PAREN],
+        [TokenType.IDENTIFIER, TokenType.L_PAREN],
+    )
+    around = ("TABLE (SELECT * FROM ", ")") if is_argument else ("SELECT * FROM ", "")
+    return (tokens[index - 1].start, *around)
 
 
 def _table_function(node: exp.Table, alias: str | None, found: _Found) -> None:

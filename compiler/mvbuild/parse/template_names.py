@@ -146,7 +146,7 @@ class TemplateNames:
             return placeholder.for_ref("")
         *project, name = names
         if project and project[0].lower() != self._project.name.lower():
-            help = f"This project is called '{self._project.name}'; declare other projects' tables as sources."  # noqa: A001
+            help = f"This project is called '{self._project.name}'; declare other projects' tables as sources."
             self._record("unresolved-ref", f"There is no project '{project[0]}' here", "ref", project[0], help)
         elif name.lower() not in self._models:
             self._record("unresolved-ref", f"There is no model or seed '{name}'", "ref", name, did_you_mean(name, self._models.values()))
@@ -154,7 +154,7 @@ class TemplateNames:
 
     def source(self, *names: Any) -> str:
         if len(names) != 2 or not all(isinstance(name, str) for name in names):
-            help = "Write source('source', 'table')."  # noqa: A001
+            help = "Write source('source', 'table')."
             self._record("unresolved-source", "source() takes the names of a source and of its table as strings", "source", None, help)
             return placeholder.for_source("", "")
         source, table = names
@@ -163,10 +163,10 @@ class TemplateNames:
             return placeholder.for_source(*found)
         tables = {t for s, t in self._sources.values() if s.lower() == source.lower()}
         if tables:
-            help = did_you_mean(table, tables)  # noqa: A001
+            help = did_you_mean(table, tables)
             self._record("unresolved-source", f"The source '{source}' has no table '{table}'", "source", table, help)
         else:
-            help = did_you_mean(source, {s for s, _ in self._sources.values()})  # noqa: A001
+            help = did_you_mean(source, {s for s, _ in self._sources.values()})
             self._record("unresolved-source", f"There is no source '{source}'", "source", source, help)
         return placeholder.for_source(source, table)
 
@@ -178,7 +178,7 @@ class TemplateNames:
         if default is not _NO_DEFAULT:
             return default
         near = did_you_mean(str(name), self._project.vars) if self._project.vars else ""
-        help = " ".join(filter(None, (near if near.startswith("Did") else "", "Set it under `vars:` or with --vars, or give a default.")))  # noqa: A001
+        help = " ".join(filter(None, (near if near.startswith("Did") else "", "Set it under `vars:` or with --vars, or give a default.")))
         self._record("missing-var", f"The variable '{name}' is not set", "var", name, help)
         return ""
 
@@ -248,7 +248,7 @@ class TemplateNames:
             self.stop("undefined-name", "'this' is known in models only", "this", "Name the table with ref().")
         return self.current.model
 
-    def stop(self, code: str, message: str, word: str, help: str) -> NoReturn:  # noqa: A002
+    def stop(self, code: str, message: str, word: str, help: str) -> NoReturn:
         self._record(code, message, word, None, help)
         raise Stopped
 
@@ -257,7 +257,7 @@ class TemplateNames:
             warning("template-error", message, self._place(word, None), help="The template itself warns of this.")
         )
 
-    def _record(self, code: str, message: str, word: str, literal: Any, help: str) -> None:  # noqa: A002
+    def _record(self, code: str, message: str, word: str, literal: Any, help: str) -> None:
         diagnostic = error(code, message, self._place(word, literal), help=help)
         if all((d.code, d.message, d.span) != (code, message, diagnostic.span) for d in self.current.diagnostics):
             self.current.diagnostics.append(diagnostic)

@@ -86,7 +86,9 @@ class _Draft:
             forced = Reason(code="forced", message="a full refresh was asked for", effect="stale")
             return Step(node=node.id, action="refresh", reasons=(forced, *reasons), strategy="full")
         if any(self._counts(r) for r in reasons):
-            return Step(node=node.id, action="refresh", reasons=tuple(r for r in reasons if self._counts(r) or r.effect == "fresh"), strategy="full")
+            return Step(
+                node=node.id, action="refresh", reasons=tuple(r for r in reasons if self._counts(r) or r.effect == "fresh"), strategy="full"
+            )
         if any(r.code == "base-table-compacted" for r in reasons):
             return Step(node=node.id, action="record", reasons=reasons)
         return Step(node=node.id, action="reuse", reasons=reasons)
@@ -122,5 +124,7 @@ class _Draft:
             what = parent.model.name if isinstance(parent, ModelNode) else parent.seed.name
             if id_ in self.steps and self.steps[id_].action == "blocked":
                 return error("missing-table", f"'{what}', which it reads, cannot be built", span, help="Mend that one first.")
-            return error("missing-table", f"'{what}' was never built and is not selected", span, help=f"Select it too: --select +{node.model.name}")
+            return error(
+                "missing-table", f"'{what}' was never built and is not selected", span, help=f"Select it too: --select +{node.model.name}"
+            )
         return error("missing-table", f"the table {name} does not exist", span)

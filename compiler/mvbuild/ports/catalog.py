@@ -27,6 +27,23 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """A field of a partition spec: source column, transform as Iceberg writes it ("month", "bucket[16]", "identity")."""
+
+    column: str
+    transform: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sort:
+    """A field of a sort order, by identity."""
+
+    column: str
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableState:
     """A table as one metadata file gives it."""
 
@@ -38,6 +55,10 @@ class TableState:
     current_snapshot_id: int | None
     current_schema_id: int
     schemas: Mapping[int, Schema]
+    partition_by: tuple[Partition, ...]
+    """The default partition spec."""
+    sort_by: tuple[Sort, ...]
+    """The default sort order; a field that is no plain column has its transform in `column`."""
     snapshots: Mapping[int, Snapshot]
     snapshot_log: tuple[tuple[int, int], ...]
     """(timestamp-ms, snapshot id) of each change of the current snapshot, oldest first."""
@@ -72,23 +93,6 @@ class ViewState:
     default_namespace: tuple[str, ...]
     schema: Schema
     properties: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Partition:
-    """A field of a partition spec: source column, transform as Iceberg writes it ("month", "bucket[16]", "identity")."""
-
-    column: str
-    transform: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sort:
-    """A field of a sort order, by identity."""
-
-    column: str
-    descending: bool
-    nulls_first: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ class Rows:
 class EngineError(Exception):
     """The engine could not start, or stopped working. `code` is a diagnostic code."""
 
-    def __init__(self, code: str, message: str, *, help: str = "") -> None:  # noqa: A002
+    def __init__(self, code: str, message: str, *, help: str = "") -> None:
         super().__init__(message)
         self.code = code
         self.help = help

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Literal
 
+from mvbuild.diagnostics import Diagnostic, Note, did_you_mean, error
+from mvbuild.project import setting_values as read
+from mvbuild.project.setting_values import Unfit
 from mvbuild.source import Span
 
 Materialization = Literal["materialized_view", "view", "ephemeral"]
@@ -19,10 +22,19 @@ EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One value that the user set, as plain Python (str, int, float, bool, None, list, dict), and where."""
+    """One value that the user set, as plain Python (str, int, float, bool, None, list, dict), and where.
+
+    `key` is the place of its key, `inner` the settings in a mapping or list; a config() call knows neither.
+    """
 
     value: Any
     span: Span
+    key: Span | None = None
+    inner: Mapping[str | int, Setting] = field(default_factory=lambda: EMPTY)
+
+    def at(self, name: str | int) -> Setting:
+        """An item of the value, at its own place where that is known."""
+        return self.inner.get(name) or Setting(self.value[name], self.span)
 
 
 Layer = Mapping[str, Setting]
@@ -82,3 +94,155 @@ class SeedConfig:
     table_properties: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     tags: tuple[str, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingKey:
+    """A configuration key: how its value is read, what the nearest layer does to the farther ones, and what it is for."""
+
+    read: Callable[[str, Setting], Any]
+    field: str
+    """The field of ModelConfig or SeedConfig."""
+    doc: str
+    kind: str
+    """The shape of the value, as keys.py names it."""
+    merge: Literal["nearest", "append", "update"] = "nearest"
+
+
+_DELIVERED = "materialized_view is what you want: mvbuild finds the increments by itself."
+_MATERIALIZED = read.one_of(
+    ("materialized_view", "view", "ephemeral"), {word: _DELIVERED for word in ("table", "incremental", "dynamic_table", "streaming_table")}
+)
+_POLICY = read.one_of(("auto", "incremental", "incremental_strict", "full"))
+
+_SHARED = {
+    "enabled": SettingKey(read=read.flag, field="enabled", kind="flag", doc="false takes it out of the project."),
+    "catalog": SettingKey(read=read.text, field="catalog", kind="text", doc="The catalog that it stands in; the target's by default."),
+    "namespace": SettingKey(
+        read=read.namespace, field="namespace", kind="namespace", doc="The namespace in the catalog; the target's by default."
+    ),
+    "alias": SettingKey(read=read.text, field="alias", kind="text", doc="Its name in the catalog, when that is not the file's name."),
+    "table_properties": SettingKey(
+        read=read.text_mapping, field="table_properties", kind="mapping", doc="Properties of the Iceberg table.", merge="update"
+    ),
+    "tags": SettingKey(read=read.texts, field="tags", kind="texts", doc="Words to select by: `--select tag:daily`.", merge="append"),
+    "meta": SettingKey(read=read.mapping, field="meta", kind="mapping", doc="Anything else; mvbuild keeps it.", merge="update"),
+}
+
+MODEL_SETTINGS: Mapping[str, SettingKey] = {
+    "materialized": SettingKey(
+        read=_MATERIALIZED, field="materialized", kind="text", doc="materialized_view (the default), view or ephemeral."
+    ),
+    **_SHARED,
+    "storage_table": SettingKey(read=read.text, field="storage_table", kind="text", doc="The name of the MV's storage table."),
+    "storage_namespace": SettingKey(
+        read=read.namespace, field="storage_namespace", kind="namespace", doc="The namespace of the MV's storage table."
+    ),
+    "partition_by": SettingKey(
+        read=read.partition_fields, field="partition_by", kind="texts", doc="Partition fields: `month(order_date)`, `bucket(16, id)`, `c`."
+    ),
+    "sort_by": SettingKey(read=read.sort_fields, field="sort_by", kind="texts", doc="Sort fields: `a`, `a desc`, `a asc nulls last`."),
+    "refresh_policy": SettingKey(
+        read=_POLICY, field="refresh_policy", kind="text", doc="auto (the default), incremental, incremental_strict or full."
+    ),
+    "freshness": SettingKey(
+        read=read.max_staleness, field="max_staleness", kind="mapping", doc="{max_staleness: 30m}: how old what is served may be."
+    ),
+}
+
+SEED_SETTINGS: Mapping[str, SettingKey] = {
+    **_SHARED,
+    "column_types": SettingKey(
+        read=read.column_types, field="column_types", kind="mapping", doc="Column -> Spark SQL type; other columns are strings.", merge="update"
+    ),
+    "delimiter": SettingKey(read=read.delimiter, field="delimiter", kind="text", doc="The character between two fields; ',' by default."),
+}
+
+ALIASES: Mapping[str, str] = {"database": "catalog", "schema": "namespace", "tblproperties": "table_properties"}
+"""dbt's and Spark's words -> mvbuild's."""
+
+KNOWN_MODEL_SETTINGS: frozenset[str] = frozenset((*MODEL_SETTINGS, *ALIASES))
+KNOWN_SEED_SETTINGS: frozenset[str] = frozenset((*SEED_SETTINGS, *ALIASES))
+
+_BY_ITSELF = "Remove it: mvbuild finds the increments by itself."
+_NOT_NEEDED: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("unique_key", "incremental_strategy", "on_schema_change", "full_refresh", "event_time", "batch_size", "lookback", "begin"), _BY_ITSELF
+    ),
+    **dict.fromkeys(("pre_hook", "post_hook", "pre-hook", "post-hook"), "Remove it: mvbuild runs no hooks."),
+    "file_format": "Remove it: every table of mvbuild is an Iceberg table.",
+}
+
+
+def model_config(layers: Sequence[Layer]) -> tuple[ModelConfig, tuple[Diagnostic, ...]]:
+    """The configuration of a model, from its layers in the order from the farthest to the nearest."""
+    values, spans, diagnostics = _merged(layers, MODEL_SETTINGS)
+    values["partition_by"] = tuple(PartitionField(transform=t, column=c, width=w) for t, c, w in values.get("partition_by") or ())
+    values["sort_by"] = tuple(SortField(column=c, descending=d, nulls_first=n) for c, d, n in values.get("sort_by") or ())
+    config = ModelConfig(**values, spans=spans)
+    return config, (*diagnostics, *_contradictions(config))
+
+
+def seed_config(layers: Sequence[Layer]) -> tuple[SeedConfig, tuple[Diagnostic, ...]]:
+    """The configuration of a seed, like `model_config`."""
+    values, _, diagnostics = _merged(layers, SEED_SETTINGS)
+    return SeedConfig(**values), diagnostics
+
+
+def check_layer(layer: Layer) -> tuple[Diagnostic, ...]:
+    """The unknown keys and bad values of one layer of a model."""
+    return _merged((layer,), MODEL_SETTINGS)[2]
+
+
+def check_seed_layer(layer: Layer) -> tuple[Diagnostic, ...]:
+    """The unknown keys and bad values of one layer of a seed."""
+    return _merged((layer,), SEED_SETTINGS)[2]
+
+
+def _merged(layers: Sequence[Layer], known: Mapping[str, SettingKey]) -> tuple[dict[str, Any], dict[str, Span], tuple[Diagnostic, ...]]:
+    values: dict[str, Any] = {}
+    spans: dict[str, Span] = {}
+    diagnostics: list[Diagnostic] = []
+    for layer in layers:
+        for name, setting in layer.items():
+            canonical = ALIASES.get(name, name)
+            key = known.get(canonical)
+            if key is None:
+                diagnostics.append(_unknown(name, setting, known))
+            elif canonical != name and canonical in layer:
+                message = f"'{name}' is another word for '{canonical}', which is set as well"
+                diagnostics.append(error("duplicate-key", message, setting.key or setting.span))
+            else:
+                try:
+                    _apply(values, spans, key, key.read(name, setting), setting)
+                except Unfit as exc:
+                    code = "unknown-key" if "has no key" in exc.message else "wrong-type"
+                    diagnostics.append(error(code, exc.message, exc.span, help=exc.help))
+    return values, spans, tuple(diagnostics)
+
+
+def _apply(values: dict[str, Any], spans: dict[str, Span], key: SettingKey, value: Any, setting: Setting) -> None:
+    if value is None:
+        values.pop(key.field, None)
+        spans.pop(key.field, None)
+        return
+    if key.merge == "append":
+        value = tuple(dict.fromkeys((*values.get(key.field, ()), *value)))
+    elif key.merge == "update":
+        value = {**values.get(key.field, {}), **value}
+    values[key.field] = value
+    spans[key.field] = setting.span
+
+
+def _unknown(name: str, setting: Setting, known: Mapping[str, SettingKey]) -> Diagnostic:
+    help = _NOT_NEEDED.get(name) or did_you_mean(name, (*known, *ALIASES))  # noqa: A001
+    return error("unknown-key", f"There is no setting '{name}'", setting.key or setting.span, help=help)
+
+
+def _contradictions(config: ModelConfig) -> Iterator[Diagnostic]:
+    if config.materialized == "materialized_view":
+        return
+    for name in ("partition_by", "sort_by", "storage_table", "storage_namespace"):
+        if name in config.spans and getattr(config, name):
+            notes = (Note(message=f"materialized as {config.materialized}", span=config.spans.get("materialized")),)
+            yield error("bad-config", f"'{name}' is for models that store rows", config.spans[name], help="Remove it.", notes=notes)

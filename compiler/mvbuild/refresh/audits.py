@@ -50,9 +50,7 @@ def audit_sql(graph: Graph, test: TestNode, pins: Mapping[Leaf, Pin], schema_pin
     return _GENERIC[test.test.kind](tested, quote(test.test.column), test.test, relations)
 
 
-def run_audits(
-    engine: Engine, clock: Clock, tests: Sequence[tuple[TestNode, str]], *, now_ms: int
-) -> tuple[TestResult, ...]:
+def run_audits(engine: Engine, clock: Clock, tests: Sequence[tuple[TestNode, str]], *, now_ms: int) -> tuple[TestResult, ...]:
     """Count the failing rows of all tests: in one job, and one by one only if that job fails."""
     if not tests:
         return ()
@@ -69,7 +67,7 @@ def run_audits(
 def failures(tests: Sequence[TestNode], results: Sequence[TestResult]) -> tuple[Diagnostic, ...]:
     """A diagnostic for each test that does not let its MV be published."""
     return tuple(
-        error("test-failed", f"data test {test.name}: {result.message}", _span(test), help=f"See the rows: {_one_line(result.sql)}")
+        error("test-failed", f"data test {test.name}: {result.message}", test.span, help=f"See the rows: {_one_line(result.sql)}")
         for test, result in zip(tests, results, strict=True)
         if result.status in ("fail", "error")
     )
@@ -108,10 +106,6 @@ def _relation(graph: Graph, id_: NodeId, pins: Mapping[Leaf, Pin], schema_pin: S
         return pinned_table(pins[Leaf(node=id_)], schema_pin)
     assert isinstance(node, ModelNode | ViewNode)
     return parenthesized(pinned_sql(graph, node.query, node.reads, pins, schema_pin)).text
-
-
-def _span(test: TestNode) -> Any:
-    return test.test.span if isinstance(test.test, DataTest) else test.test.file.line_span(1)
 
 
 def _one_line(sql: str) -> str:

@@ -26,7 +26,7 @@ STORAGE_DEFAULTS: Mapping[str, str] = {
 def storage_layout(node: ModelNode, schema: Schema) -> TableLayout:
     """What the storage table must look like to hold the query's result. ProjectError for a column that the result does not have."""
     config = node.model.config
-    names = {f["name"].lower(): f["name"] for f in schema["fields"]}
+    names: dict[str, str] = {f["name"].lower(): f["name"] for f in schema["fields"]}
     diagnostics: list[Diagnostic] = []
 
     def column(name: str, key: str) -> str:
@@ -62,7 +62,7 @@ def documented(node: ModelNode, schema: Schema) -> Schema:
 
 def same_columns(one: Schema, other: Schema) -> bool:
     """Whether two schemas have the same names and types in the same order; field ids, docs and nullability aside."""
-    return _shape(one) == _shape(other)
+    return bool(_shape(one) == _shape(other))
 
 
 def same_layout(table: TableState, layout: TableLayout) -> bool:

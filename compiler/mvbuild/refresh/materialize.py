@@ -115,7 +115,11 @@ def _record(world: World, below: Inputs, pins: Mapping[Leaf, Pin], version: int,
         assert state is not None, f"the plan lets no MV be refreshed without its child view {identifier}"
         views.append(
             ChildView(
-                uuid=state.uuid, version_id=state.version_id, catalog=identifier.catalog, namespace=identifier.namespace, name=identifier.name
+                uuid=state.uuid,
+                version_id=state.version_id,
+                catalog=identifier.catalog,
+                namespace=identifier.namespace,
+                name=identifier.name,
             )
         )
     return RefreshRecord(view_version_id=version, base_tables=tuple(tables.values()), child_views=tuple(views), refresh_start_ms=started_ms)
@@ -267,4 +271,3 @@ def _look_again(session: RunSession, node: ModelNode) -> World:
     states = session.catalog.load([*own, *others])
     session.observe({i: states[i] for i in own if i in states})
     return World(graph=graph, observed=session.world.observed.updated(states))
-

@@ -85,8 +85,12 @@ class _Schedule:
         if step.action == "blocked":
             diagnostics = (step.diagnostic,) if step.diagnostic else ()
             return NodeResult(
-                node=step.node, status="error", message=diagnostics[0].message if diagnostics else "", reasons=step.reasons,
-                diagnostics=diagnostics, started_ms=now,
+                node=step.node,
+                status="error",
+                message=diagnostics[0].message if diagnostics else "",
+                reasons=step.reasons,
+                diagnostics=diagnostics,
+                started_ms=now,
             )
         if step.action == "reuse":
             return NodeResult(node=step.node, status="reused", message="", reasons=step.reasons, started_ms=now)
@@ -96,7 +100,9 @@ class _Schedule:
             what = "failed" if self.done[failed[0]].status == "error" else "was skipped"
             return NodeResult(node=step.node, status="skipped", message=f"{name} {what}", reasons=step.reasons, started_ms=now)
         if self.fail_fast and any(r.status == "error" for r in self.done.values()):
-            return NodeResult(node=step.node, status="skipped", message="an earlier node failed (--fail-fast)", reasons=step.reasons, started_ms=now)
+            return NodeResult(
+                node=step.node, status="skipped", message="an earlier node failed (--fail-fast)", reasons=step.reasons, started_ms=now
+            )
         return None
 
     def _finish(self, id_: NodeId, result: NodeResult) -> None:
@@ -128,7 +134,9 @@ class _Schedule:
             outcome = self._work(step)
         except AuditFailed as exc:
             many = len(exc.diagnostics)
-            return _failed(step, exc.diagnostics, f"{many} data test{'s' * (many > 1)} failed; the old data stays", tests=exc.tests, sql=exc.sql)
+            return _failed(
+                step, exc.diagnostics, f"{many} data test{'s' * (many > 1)} failed; the old data stays", tests=exc.tests, sql=exc.sql
+            )
         except ProjectError as exc:
             return _failed(step, exc.diagnostics, exc.diagnostics[0].message)
         except CommitConflict as exc:
@@ -137,9 +145,13 @@ class _Schedule:
             return _failed(step, (error("catalog-unreachable" if exc.unreachable else "catalog-error", str(exc)),), str(exc))
         except EngineError as exc:
             return _failed(step, (error(exc.code, str(exc), help=exc.help),), str(exc))
-        status = "reused" if outcome.reused else "success"
         return NodeResult(
-            node=step.node, status=status, message=outcome.message, tests=outcome.tests, details=outcome.details, sql=outcome.sql
+            node=step.node,
+            status="reused" if outcome.reused else "success",
+            message=outcome.message,
+            tests=outcome.tests,
+            details=outcome.details,
+            sql=outcome.sql,
         )
 
     def _work(self, step: Step) -> Outcome:

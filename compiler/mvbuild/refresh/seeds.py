@@ -15,7 +15,8 @@ def load(session: RunSession, node: SeedNode, rows: SeedRows) -> Outcome:
     """Make the file's rows the content of the seed's table. If another run loaded the same file meanwhile, nothing is left to do."""
     properties = {**node.seed.config.table_properties, SEED_CHECKSUM: node.seed.checksum, OWNER: node.id}
     fields = [
-        {"id": i, "name": name, "type": type_, "required": False} for i, (name, type_) in enumerate(zip(rows.names, rows.types, strict=True), 1)
+        {"id": i, "name": name, "type": type_, "required": False}
+        for i, (name, type_) in enumerate(zip(rows.names, rows.types, strict=True), 1)
     ]
     layout = TableLayout(schema={"type": "struct", "schema-id": 0, "fields": fields})
     columns = dict(zip(rows.names, rows.columns, strict=True))

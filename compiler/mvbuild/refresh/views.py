@@ -57,7 +57,12 @@ def _commit(world: World, node: ModelNode, schema: Schema, marks: dict[str, str]
     names = [f["name"] for f in schema["fields"]]
     if not any("," in n for n in names):
         wanted[_QUERY_COLUMNS] = ",".join(names)
-    if view is not None and same_definition(world, node, view) and same_columns(view.schema, schema) and _has(view.properties, wanted, marks):
+    if (
+        view is not None
+        and same_definition(world, node, view)
+        and same_columns(view.schema, schema)
+        and _has(view.properties, wanted, marks)
+    ):
         return None
     return ViewCommit(
         identifier=node.identifier,

@@ -44,7 +44,11 @@ NEW = Replacement("lake.raw.t VERSION AS OF 7", "t")
             "select percentile_cont(0.5) within group (order by a) from lake.raw.t VERSION AS OF 7 AS t",
         ),
         ("select /*+ BROADCAST(raw.t) */ 1 from raw.t", "select /*+ BROADCAST(t) */ 1 from lake.raw.t VERSION AS OF 7 AS t"),
-        ("table t", "table lake.raw.t VERSION AS OF 7 AS t"),
+        ("table t", "SELECT * FROM lake.raw.t VERSION AS OF 7 AS t"),
+        ("select * from (TABLE t) x", "select * from (SELECT * FROM lake.raw.t VERSION AS OF 7 AS t) x"),
+        ("select * from f(table t)", "select * from f(TABLE (SELECT * FROM lake.raw.t VERSION AS OF 7 AS t))"),
+        ("select * from f(table(t))", "select * from f(table(SELECT * FROM lake.raw.t VERSION AS OF 7 AS t))"),
+        ("select * from f(i => table t)", "select * from f(i => TABLE (SELECT * FROM lake.raw.t VERSION AS OF 7 AS t))"),
     ],
 )
 def test_only_the_reads_change(sql: str, expected: str):

@@ -72,11 +72,10 @@ def reads(sql: str) -> list[str]:
         ("select * from ((t join u) join v)", ["t@16", "u@23", "v@31"]),
         (
             "select (select max(a) from u) from t where exists (select 1 from v) and x in (select y from w)",
-            ["u@27", "t@36", "v@66", "w@92"],
+            ["u@27", "t@35", "v@65", "w@92"],
         ),
         ("(select * from t) union (select * from u) except select * from v intersect select * from w", ["t@15", "u@39", "v@63", "w@89"]),
         ("select * from a minus select * from b", ["a@14", "b@36"]),
-        ("select * from a setminus select * from b", ["a@14", "b@39"]),
         ("select a from t |> where t.a = 1", ["t@14 [t@25]"]),
         ("from t |> where t.a = 1 |> select t.b |> join u on u.x = t.b", ["t@5 [t@16 t@34 t@57]", "u@46 [u@51]"]),
         ("select transform(a) using 'cat' as (x) from t", ["t@44"]),

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mvbuild.ports.catalog import CatalogError, Snapshot, TableState, ViewState
+from mvbuild.ports.catalog import CatalogError, Partition, Snapshot, Sort, TableState, ViewState
 
 if TYPE_CHECKING:
     from mvbuild.names import TableIdentifier
@@ -81,12 +81,44 @@ def table_state(identifier: TableIdentifier, location: str, raw: Raw) -> TableSt
         current_snapshot_id=current,
         current_schema_id=raw.get("current-schema-id", next(iter(by_id))),
         schemas=by_id,
+        partition_by=_partition_by(raw),
+        sort_by=_sort_by(raw),
         snapshots=Snapshots(raw.get("snapshots") or []),
         snapshot_log=tuple((e["timestamp-ms"], e["snapshot-id"]) for e in raw.get("snapshot-log") or ()),
         refs=snapshot_ids,
         branches=frozenset(name for name in snapshot_ids if refs.get(name, {}).get("type", "branch") == "branch"),
         properties=raw.get("properties") or {},
     )
+
+
+def _partition_by(raw: Raw) -> tuple[Partition, ...]:
+    spec = next((s["fields"] for s in raw.get("partition-specs") or () if s["spec-id"] == raw.get("default-spec-id", 0)), None)
+    fields = raw.get("partition-spec") or [] if spec is None else spec
+    return tuple(Partition(column=_path(raw, f["source-id"]), transform=f["transform"]) for f in fields if f["transform"] != "void")
+
+
+def _sort_by(raw: Raw) -> tuple[Sort, ...]:
+    order = next((o["fields"] for o in raw.get("sort-orders") or () if o["order-id"] == raw.get("default-sort-order-id", 0)), [])
+    return tuple(
+        Sort(column=_sorted(raw, f), descending=f["direction"] == "desc", nulls_first=f["null-order"] == "nulls-first") for f in order
+    )
+
+
+def _sorted(raw: Raw, field: Raw) -> str:
+    path = _path(raw, field["source-id"])
+    return path if field["transform"] == "identity" else f"{field['transform']}({path})"
+
+
+def _path(raw: Raw, field_id: int) -> str:
+    """The dotted name of a column by its id; empty if it was dropped."""
+    return next((path for path, id_ in _paths(current_schema(raw)["fields"], "") if id_ == field_id), "")
+
+
+def _paths(fields: list[Raw], prefix: str) -> Iterator[tuple[str, int]]:
+    for field in fields:
+        yield prefix + field["name"], field["id"]
+        if isinstance(field["type"], dict) and field["type"]["type"] == "struct":
+            yield from _paths(field["type"]["fields"], f"{prefix}{field['name']}.")
 
 
 def view_state(identifier: TableIdentifier, location: str, raw: Raw) -> ViewState:

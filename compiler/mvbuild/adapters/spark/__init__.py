@@ -1,1 +1,25 @@
-"""Engine port over PySpark."""
+"""Target -> Engine: the engine port over PySpark, which is imported only here, when an engine is needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from mvbuild.ports.engine import Engine
+    from mvbuild.project.loaded import Target
+
+
+def start_engine(
+    target: Target, *, log_file: Path, env: Mapping[str, str], spark: Any = None, progress: Callable[[str], None] | None = None
+) -> Engine:
+    """An engine with a Spark of its own, or on the session `spark` that the caller has and keeps."""
+    from mvbuild.adapters.spark.engine import SparkEngine
+
+    if spark is not None:
+        return SparkEngine(spark, own=False)
+    from mvbuild.adapters.spark.session import start
+
+    return SparkEngine(start(target, log_file=log_file, env=env, progress=progress), own=True)

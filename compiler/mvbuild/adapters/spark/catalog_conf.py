@@ -17,7 +17,18 @@ _BUSY_MS = "60000"
 _S3_FILE_IO = "org.apache.iceberg.aws.s3.S3FileIO"
 _S3_SCHEMES = ("s3://", "s3a://", "s3n://")
 _RENAMED = {"s3.region": "client.region", "glue.region": "client.region"}
-_PYTHON_ONLY = ("type", "uri", "py-", "downcast-", "auth", "ssl", "echo", "pool_pre_ping", "init_catalog_tables", "s3.force-virtual-addressing")
+_PYTHON_ONLY = (
+    "type",
+    "uri",
+    "py-",
+    "downcast-",
+    "auth",
+    "ssl",
+    "echo",
+    "pool_pre_ping",
+    "init_catalog_tables",
+    "s3.force-virtual-addressing",
+)
 
 
 def catalog_conf(name: str, properties: Mapping[str, str]) -> dict[str, str]:
@@ -79,7 +90,9 @@ def _sql(name: str, settings: Mapping[str, str]) -> dict[str, str]:
     uri = settings.get("uri", "")
     scheme = uri.partition("://")[0].split("+")[0]
     if scheme not in _DATABASES:
-        raise EngineError("spark-start", f"Catalog '{name}' keeps its tables in a '{scheme}' database; Spark's side knows sqlite and postgresql.")
+        raise EngineError(
+            "spark-start", f"Catalog '{name}' keeps its tables in a '{scheme}' database; Spark's side knows sqlite and postgresql."
+        )
     return {"type": "jdbc", "jdbc.schema-version": "V1", **_DATABASES[scheme](uri)}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
 _MAGIC = b"\xa8\xba\x0b\xf0"
 """Of a dynamic archive; the JVM writes the header last."""
 _QUIET = ("-XX:+IgnoreUnrecognizedVMOptions", "-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
-_OLDEST_TRAINED = 17
+_ABANDONED_SECONDS = 600
 
 
 def options(java: Java, class_path: Sequence[Path], spark_home: Path, cache: Path, *, train: bool) -> tuple[str, ...]:
     """To use the archive for this class path, or, with `train`, to write it when the JVM ends."""
-    if java.major < _OLDEST_TRAINED or any(c.isspace() for c in str(cache)):
+    if any(c.isspace() for c in str(cache)):
         return ()
     folder = cache / "cds"
     archive = folder / f"{_key(java, class_path, spark_home)}.jsa"
@@ -38,3 +39,22 @@ def options(java: Java, class_path: Sequence[Path], spark_home: Path, cache: Pat
     except OSError:
         return ()
     return (*_QUIET, f"-XX:ArchiveClassesAtExit={archive.with_suffix(f'.{os.getpid()}.tmp')}")
+
+
+def _key(java: Java, class_path: Sequence[Path], spark_home: Path) -> str:
+    jars = [(str(jar), jar.stat().st_size, jar.stat().st_mtime_ns) for jar in class_path]
+    return hashlib.sha256(repr((java.full_version, str(java.path), str(spark_home), jars)).encode()).hexdigest()[:16]
+
+
+def _adopt(archive: Path) -> bool:
+    """Give an archive that an earlier run wrote its name; one that was not finished has no header and is removed."""
+    for written in sorted(archive.parent.glob(f"{archive.stem}.*.tmp")):
+        with suppress(OSError):
+            with written.open("rb") as file:
+                finished = file.read(4) == _MAGIC
+            if finished:
+                written.replace(archive)
+                return True
+            if time.time() - written.stat().st_mtime > _ABANDONED_SECONDS:
+                written.unlink()
+    return False

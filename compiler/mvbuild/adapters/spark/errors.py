@@ -16,7 +16,13 @@ if TYPE_CHECKING:
 Place = tuple[int, int]
 
 _CONFLICTS = ("CommitFailedException", "Cannot use branch (does not exist)", "CommitStateUnknownException")
-_LOST = ("stopped SparkContext", "Answer from Java side is empty", "Connection refused", "does not exist in the JVM", "SparkContext was shut down")
+_LOST = (
+    "stopped SparkContext",
+    "Answer from Java side is empty",
+    "Connection refused",
+    "does not exist in the JVM",
+    "SparkContext was shut down",
+)
 _PLACE = re.compile(r"\bline (\d+),? pos(?:ition)? (\d+)")
 _TOKEN = re.compile(r"`[^`]*`|[\w.]+|\S")
 _NOISE = (

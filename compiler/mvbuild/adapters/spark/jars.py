@@ -19,7 +19,15 @@ if TYPE_CHECKING:
 ICEBERG_VERSION = "1.12.0"
 
 _RESOLVER_SECONDS = 900
-_NETWORK = ("UnknownHostException", "Server access error", "ConnectException", "Connection refused", "timed out", "SSLHandshake", "NoRouteToHost")
+_NETWORK = (
+    "UnknownHostException",
+    "Server access error",
+    "ConnectException",
+    "Connection refused",
+    "timed out",
+    "SSLHandshake",
+    "NoRouteToHost",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +191,14 @@ def _run(
     ]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", timeout=_RESOLVER_SECONDS, check=False, env=dict(env), stdin=subprocess.DEVNULL
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_RESOLVER_SECONDS,
+            check=False,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired as exc:
         raise EngineError("jars-unavailable", f"{packages} could not be downloaded within {_RESOLVER_SECONDS // 60} minutes.") from exc
@@ -199,5 +214,7 @@ def spark_home(env: Mapping[str, str]) -> Path:
         return Path(pyspark.__file__).parent
     minor = ".".join(pyspark.__version__.split(".")[:2])
     if not any(Path(home, "jars").glob(f"spark-core_2.13-{minor}.*.jar")):
-        raise EngineError("spark-start", f"SPARK_HOME is {home}, which is not Spark {minor}.", help="Unset SPARK_HOME: PySpark brings its own Spark.")
+        raise EngineError(
+            "spark-start", f"SPARK_HOME is {home}, which is not Spark {minor}.", help="Unset SPARK_HOME: PySpark brings its own Spark."
+        )
     return Path(home)

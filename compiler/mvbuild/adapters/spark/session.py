@@ -1,0 +1,212 @@
+"""Target -> SparkSession: started as fast as it goes, without a word on the user's terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from mvbuild.adapters.spark import cds, jars
+from mvbuild.adapters.spark.catalog_conf import EXTENSIONS, catalog_conf, resolved
+from mvbuild.adapters.spark.errors import message_of
+from mvbuild.adapters.spark.java import find_java
+from mvbuild.ports.engine import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from mvbuild.project.loaded import Target
+
+_LOCAL = re.compile(r"local(?:\[\s*(\d+|\*)\s*(?:,.*)?\])?\Z")
+_PRIVATE = ("spark.sql.", "spark.hadoop.")
+"""Settings that may hold passwords. What goes to spark-submit stands in its command line, for all users of the machine to see."""
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+_DULL = re.compile(r"^\s*(at |\.\.\. \d+ more|Using Spark's|Setting default|To adjust|WARNING: )|^\d\d/\d\d/\d\d \S+ (WARN|INFO) |^\s*$")
+
+_lock = Lock()
+_on_class_path: set[Path] = set()
+"""The jars that the JVM of this process was started with: there is one JVM in a process, whatever sessions it runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Launch:
+    """What a session is started with. `class_path` is empty where executors fetch the jars by themselves."""
+
+    conf: Mapping[str, str]
+    class_path: tuple[Path, ...]
+    java_options: tuple[str, ...]
+
+
+def start(target: Target, *, log_file: Path, env: Mapping[str, str], progress: Callable[[str], None] | None = None) -> SparkSession:
+    """A session of mvbuild's own. EngineError if there is no Java or no jars, or Spark does not start."""
+    say = progress or (lambda message: None)
+    remote = target.spark.remote
+    if remote and not remote.startswith("local"):
+        say("connecting to Spark")
+        return _connect(remote, {"spark.sql.session.timeZone": "UTC", **target.spark.config})
+    launch = _prepare(target, env, say)
+    say("starting Spark")
+    with _lock:
+        if remote:
+            return _connect(remote, {**launch.conf, **_class_path_conf(launch)})
+        return _start_classic(launch, log_file)
+
+
+def session_conf(target: Target) -> dict[str, str]:
+    """The whole configuration but for jars. The user's own wins."""
+    master = target.spark.remote or target.spark.master
+    return {
+        "spark.app.name": "mvbuild",
+        "spark.master": master,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.extensions": EXTENSIONS,
+        **_local_conf(master),
+        **catalog_conf(target.catalog_name, target.catalog),
+        **_user_conf(target.spark.config),
+    }
+
+
+def _user_conf(config: Mapping[str, str]) -> dict[str, str]:
+    conf = dict(config)
+    if EXTENSIONS not in conf.get("spark.sql.extensions", EXTENSIONS):
+        conf["spark.sql.extensions"] = f"{EXTENSIONS},{conf['spark.sql.extensions']}"
+    return conf
+
+
+def _local_conf(master: str) -> dict[str, str]:
+    match = _LOCAL.match(master)
+    if match is None:
+        return {}
+    cores = _cores() if match[1] == "*" else int(match[1] or 1)
+    return {
+        "spark.driver.memory": "2g",
+        # The machine's own name may resolve to an address that is not there: in containers, and with a VPN.
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        # 200 tasks for each shuffle is made for a cluster; adaptive execution splits what is too large.
+        "spark.sql.shuffle.partitions": str(cores * 2),
+    }
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def _prepare(target: Target, env: Mapping[str, str], say: Callable[[str], None]) -> _Launch:
+    java = find_java(env)
+    conf, config = session_conf(target), target.spark.config
+    cache, home = jars.cache_dir(env), jars.spark_home(env)
+    wanted = jars.needed(resolved(target.catalog_name, target.catalog), config)
+    kept = all((cache / "jars" / artifact.file_name).is_file() for artifact in wanted)
+    paths = jars.resolve(wanted, cache=cache, java=java.path, config=config, env=env, progress=say)
+    # A folder that nobody writes to: the session keeps its tables in Iceberg.
+    conf.setdefault("spark.sql.warehouse.dir", str(Path(tempfile.gettempdir()) / "mvbuild-spark-warehouse"))
+    if _LOCAL.match(conf["spark.master"]) is None or config.keys() & {"spark.jars", "spark.jars.packages"}:
+        # Jars that look each other's classes up must come by the same way.
+        conf["spark.jars"] = ",".join(filter(None, [config.get("spark.jars", ""), *map(str, paths)]))
+        return _Launch(conf=conf, class_path=(), java_options=())
+    return _Launch(conf=conf, class_path=paths, java_options=cds.options(java, paths, home, cache, train=kept))
+
+
+def _class_path_conf(launch: _Launch) -> dict[str, str]:
+    """In a local session the class path is enough, and saves copying 50 MB for each session."""
+    conf: dict[str, str] = {}
+    if launch.class_path:
+        joined = os.pathsep.join(filter(None, [launch.conf.get("spark.driver.extraClassPath", ""), *map(str, launch.class_path)]))
+        conf["spark.driver.extraClassPath"] = joined
+    if launch.java_options:
+        own = launch.conf.get("spark.driver.extraJavaOptions", "")
+        conf["spark.driver.extraJavaOptions"] = " ".join(filter(None, [own, *map(shlex.quote, launch.java_options)]))
+    return conf
+
+
+def _start_classic(launch: _Launch, log_file: Path) -> SparkSession:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+    if SparkContext._active_spark_context is not None:
+        raise EngineError(
+            "spark-start", "A Spark session is already running in this process.", help="Pass it on: mvbuild.run(..., spark=session)."
+        )
+    log_file.parent.mkdir(parents=True, exist_ok=True)
+    begin = log_file.stat().st_size if log_file.exists() else 0
+    try:
+        gateway = _gateway(launch, log_file)
+        conf = SparkConf().setAll([(key, value) for key, value in launch.conf.items() if key != "spark.jars" or not launch.class_path])
+        context = SparkContext(conf=conf, gateway=gateway)
+        session = SparkSession(context)
+    except EngineError:
+        raise
+    except Exception as exc:
+        raise _not_started(exc, log_file, begin) from exc
+    _silence()
+    return session
+
+
+def _gateway(launch: _Launch, log_file: Path) -> Any:
+    """The JVM. Its output goes to the log for good: it has file descriptors of its own, not those of this process."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is not None:
+        lacking = [path.name for path in launch.class_path if path not in _on_class_path]
+        if lacking:
+            raise EngineError(
+                "spark-start", f"The Spark of this process was started without {', '.join(lacking)}.", help="Start Python anew."
+            )
+        return SparkContext._gateway
+    command_line = {key: value for key, value in {**launch.conf, **_class_path_conf(launch)}.items() if not key.startswith(_PRIVATE)}
+    with log_file.open("ab") as log:
+        gateway = launch_gateway(SparkConf(loadDefaults=False).setAll(list(command_line.items())), {"stdout": log, "stderr": log})
+    _on_class_path.update(launch.class_path)
+    return gateway
+
+
+def _connect(remote: str, conf: Mapping[str, str]) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.remote(remote)
+    for key, value in conf.items():
+        if key != "spark.master":
+            builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except ImportError as exc:
+        raise EngineError(
+            "spark-start", f"Spark Connect cannot be used: {exc}", help="Install it: pip install 'pyspark[connect]'."
+        ) from exc
+    except Exception as exc:
+        raise EngineError("spark-start", f"Spark at {remote} cannot be reached: {message_of(str(exc)) or type(exc).__name__}") from exc
+
+
+def _silence() -> None:
+    """PySpark prints each error of a query as a JSON document of ten thousand characters; mvbuild tells it in its own way."""
+    from pyspark.logger import PySparkLogger
+
+    for name in _LOGGERS:
+        PySparkLogger.getLogger(name).disabled = True
+
+
+def _not_started(exc: Exception, log_file: Path, begin: int) -> EngineError:
+    with log_file.open("rb") as log:
+        log.seek(begin)
+        lines = log.read().decode(errors="replace").splitlines()
+    reason = last_words(lines) or message_of(str(exc)) or type(exc).__name__
+    return EngineError("spark-start", f"Spark could not be started: {reason} (log: {log_file})")
+
+
+def last_words(lines: Sequence[str]) -> str:
+    """The line of a JVM's log that says why it ended: its last cause, else the last that is no stack and no warning."""
+    telling = [line.strip() for line in lines if not _DULL.match(line)]
+    causes = [line for line in telling if line.startswith(("Caused by: ", "Error: ", "Exception in "))]
+    return (causes or telling or [""])[-1]

@@ -1,0 +1,206 @@
+"""Setting -> the checked value of one configuration key, or Unfit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from mvbuild.diagnostics import did_you_mean
+from mvbuild.project.yaml_spans import as_text
+
+if TYPE_CHECKING:
+    from mvbuild.project.settings import Setting
+    from mvbuild.source import Span
+
+_COLUMN = r"(?:`[^`]+`|[^\W\d]\w*)(?:\.(?:`[^`]+`|[^\W\d]\w*))*"
+_PLAIN = re.compile(rf"\s*({_COLUMN})\s*\Z")
+_CALL = re.compile(rf"\s*([a-z]+)\s*\(\s*(?:([0-9]+)\s*,\s*)?({_COLUMN})\s*\)\s*\Z", re.IGNORECASE)
+_SORT = re.compile(rf"\s*({_COLUMN})(?:\s+(asc|desc))?(?:\s+nulls\s+(first|last))?\s*\Z", re.IGNORECASE)
+_TRANSFORMS = {
+    **{name: name for name in ("identity", "year", "month", "day", "hour", "bucket", "truncate")},
+    **{f"{name}s": name for name in ("year", "month", "day", "hour")},
+}
+_DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(d|days?|h|hrs?|hours?|m|mins?|minutes?|s|secs?|seconds?)(?![a-z])", re.IGNORECASE)
+_COMPACT = re.compile(r"(?:[0-9]+[dhms])+\Z", re.IGNORECASE)
+_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+
+
+class Unfit(Exception):
+    """A value that its key does not allow. The message never repeats the value, which may be a secret from the environment."""
+
+    def __init__(self, message: str, span: Span, help: str = "") -> None:  # noqa: A002
+        super().__init__(message)
+        self.message, self.span, self.help = message, span, help
+
+
+def flag(key: str, setting: Setting) -> bool:
+    if not isinstance(setting.value, bool):
+        raise Unfit(f"'{key}' is true or false", setting.span)
+    return setting.value
+
+
+def one_of(words: Iterable[str], instead: Mapping[str, str] | None = None) -> Callable[[str, Setting], str]:
+    """One word of a list. `instead` gives the help for words that people try."""
+    words = tuple(words)
+
+    def read(key: str, setting: Setting) -> str:
+        value = setting.value
+        if value not in words:
+            help = did_you_mean(value, words) if isinstance(value, str) else ""  # noqa: A001
+            if isinstance(value, str):
+                help = (instead or {}).get(value, help)  # noqa: A001
+            raise Unfit(f"'{key}' is one of {', '.join(words)}", setting.span, help)
+        return str(value)
+
+    return read
+
+
+def text(key: str, setting: Setting) -> str | None:
+    if setting.value is None:
+        return None
+    if not isinstance(setting.value, str) or not setting.value.strip():
+        raise Unfit(f"'{key}' is text", setting.span)
+    return setting.value
+
+
+def namespace(key: str, setting: Setting) -> tuple[str, ...] | None:
+    """`a.b`, or a list of its levels."""
+    value = setting.value
+    if value is None:
+        return None
+    parts = value.split(".") if isinstance(value, str) else value
+    if not isinstance(parts, list) or not parts or not all(isinstance(p, str) and p.strip() for p in parts):
+        raise Unfit(f"'{key}' is a namespace: text like 'mart' or 'mart.daily', or a list of its levels", setting.span)
+    return tuple(p.strip() for p in parts)
+
+
+def texts(key: str, setting: Setting) -> tuple[str, ...]:
+    """Text, or a list of texts, without repeats."""
+    return tuple(dict.fromkeys(value for value, _ in _listed(key, setting)))
+
+
+def mapping(key: str, setting: Setting) -> Mapping[str, Any]:
+    if setting.value is None:
+        return {}
+    if not isinstance(setting.value, dict) or not all(isinstance(k, str) for k in setting.value):
+        raise Unfit(f"'{key}' is a mapping", setting.span)
+    return setting.value
+
+
+def text_mapping(key: str, setting: Setting) -> Mapping[str, str]:
+    """A mapping whose numbers and booleans become text, as Iceberg's table properties are."""
+    out: dict[str, str] = {}
+    for name, value in mapping(key, setting).items():
+        as_written = as_text(value)
+        if as_written is None:
+            raise Unfit(f"'{name}' in '{key}' is text, a number, true or false", setting.at(name).span)
+        out[name] = as_written
+    return out
+
+
+def max_staleness(key: str, setting: Setting) -> timedelta | None:
+    """`freshness: {max_staleness: 30m}`."""
+    values = mapping(key, setting)
+    for name in values:
+        if name != "max_staleness":
+            raise Unfit(f"'{key}' has no key '{name}'", setting.at(name).key or setting.span, did_you_mean(name, ("max_staleness",)))
+    value = values.get("max_staleness")
+    if value is None:
+        return None
+    found = _duration(value) if isinstance(value, str) else None
+    if found is None:
+        raise Unfit("'max_staleness' is a duration like 30m, 1h30m or '2 days'", setting.at("max_staleness").span)
+    return found
+
+
+def _duration(text: str) -> timedelta | None:
+    if _COMPACT.match(text.strip()):
+        text = re.sub(r"([a-z])", r"\1 ", text, flags=re.IGNORECASE)
+    seconds, at = 0.0, 0
+    while match := _DURATION.match(text, at):
+        seconds += float(match[1]) * _SECONDS[match[2][0].lower()]
+        at = match.end()
+    if at == 0 or text[at:].strip():
+        return None
+    try:
+        return timedelta(seconds=seconds)
+    except OverflowError:
+        return None
+
+
+def partition_fields(key: str, setting: Setting) -> tuple[tuple[str, str, int | None], ...]:
+    """(transform, column, width) for each."""
+    return tuple(_partition_field(value, span) for value, span in _listed(key, setting, split=True))
+
+
+def _partition_field(text: str, span: Span) -> tuple[str, str, int | None]:
+    plain = _PLAIN.match(text)
+    if plain:
+        return "identity", _unquoted(plain[1]), None
+    call = _CALL.match(text)
+    if call is None:
+        forms = "a column, year(c), month(c), day(c), hour(c), bucket(16, c) or truncate(4, c)"
+        raise Unfit(f"A partition field is {forms}", span)
+    transform = _TRANSFORMS.get(call[1].lower())
+    if transform is None:
+        raise Unfit("This is no partition transform of Iceberg", span, did_you_mean(call[1].lower(), set(_TRANSFORMS.values())))
+    has_width = transform in ("bucket", "truncate")
+    if has_width and not (call[2] and 0 < int(call[2][:11]) < 2**31):
+        raise Unfit(f"'{transform}' takes a number above 0 and a column: {transform}(16, c)", span)
+    if not has_width and call[2]:
+        raise Unfit(f"'{transform}' takes a column only: {transform}(c)", span)
+    return transform, _unquoted(call[3]), int(call[2]) if has_width else None
+
+
+def sort_fields(key: str, setting: Setting) -> tuple[tuple[str, bool, bool], ...]:
+    """(column, descending, nulls first) for each."""
+    return tuple(_sort_field(value, span) for value, span in _listed(key, setting, split=True))
+
+
+def _sort_field(text: str, span: Span) -> tuple[str, bool, bool]:
+    match = _SORT.match(text)
+    if match is None:
+        raise Unfit("A sort field is a column, with 'asc' or 'desc', with 'nulls first' or 'nulls last'", span)
+    descending = (match[2] or "asc").lower() == "desc"
+    nulls_first = match[3].lower() == "first" if match[3] else not descending
+    return _unquoted(match[1]), descending, nulls_first
+
+
+def delimiter(key: str, setting: Setting) -> str:
+    value = setting.value
+    if not isinstance(value, str) or len(value) != 1 or value in '"\n\r':
+        raise Unfit(f"'{key}' is one character, like ',' or ';'", setting.span)
+    return value
+
+
+def column_types(key: str, setting: Setting) -> Mapping[str, Setting]:
+    """Column -> the name of its type, with its place. Whether the type exists is for seed_types to say."""
+    for name, value in mapping(key, setting).items():
+        if not isinstance(value, str):
+            raise Unfit(f"'{key}' gives the name of a type for each column", setting.at(name).span)
+    return {name: setting.at(name) for name in mapping(key, setting)}
+
+
+def _listed(key: str, setting: Setting, *, split: bool = False) -> list[tuple[str, Span]]:
+    value = setting.value
+    if value is None:
+        return []
+    if isinstance(value, str):
+        return [(part, setting.span) for part in (_split(value) if split else (value,))]
+    if not isinstance(value, list):
+        raise Unfit(f"'{key}' is text or a list of texts", setting.span)
+    for i, item in enumerate(value):
+        if not isinstance(item, str):
+            raise Unfit(f"'{key}' is text or a list of texts", setting.at(i).span)
+    return [(item, setting.at(i).span) for i, item in enumerate(value)]
+
+
+def _split(text: str) -> list[str]:
+    """At the commas outside of parentheses."""
+    return re.split(r",(?![^()]*\))", text)
+
+
+def _unquoted(column: str) -> str:
+    return column.replace("`", "")

@@ -1,0 +1,262 @@
+"""SourceFile of YAML -> tree of ScalarNode, ListNode and MapNode: plain values, each with the place where it was written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import yaml
+
+from mvbuild.diagnostics import Diagnostic, Note, error
+from mvbuild.source import SourceFile, Span
+
+DEEPEST = 100
+MOST_ALIASED = 100_000
+_SAFE_DEPTH = 1000  # libyaml composes by recursion in C and crashes the process somewhere above 10,000 levels
+_INDENTED = re.compile(r"^[ \t?-]{%d,}" % _SAFE_DEPTH, re.MULTILINE)
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_TAG = "tag:yaml.org,2002:"
+_SCALAR_TAGS = frozenset(_TAG + name for name in ("null", "bool", "int", "float", "timestamp", "str", "merge", "value"))
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarNode:
+    """One value: str, int, float, bool, date, datetime or None. `rendered`: it came from a template and may be a secret."""
+
+    value: Any
+    span: Span
+    rendered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ListNode:
+    items: tuple[Node, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A key of a mapping and its value. `span` is of the key."""
+
+    key: str
+    span: Span
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class MapNode:
+    """Entries in the order of the file, merge keys (`<<`) resolved, each key once."""
+
+    entries: tuple[Entry, ...]
+    span: Span
+
+    def get(self, key: str) -> Entry | None:
+        return next((e for e in self.entries if e.key == key), None)
+
+
+Node = ScalarNode | ListNode | MapNode
+
+
+def read_yaml(file: SourceFile) -> tuple[Node | None, tuple[Diagnostic, ...]]:
+    """The document of a file; None where it is empty, or where its syntax is wrong, which the diagnostics say."""
+    unprintable = _UNPRINTABLE.search(file.text)
+    if unprintable:
+        span = Span(file, unprintable.start(), unprintable.end())
+        return None, (error("yaml-syntax", f"YAML may not hold the character U+{ord(unprintable[0]):04X}", span),)
+    try:
+        too_deep = _too_deep(file)
+        root = None if too_deep else yaml.compose(file.text, Loader=_LOADER)
+    except yaml.MarkedYAMLError as exc:
+        return None, (_syntax_error(file, exc),)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None, (error("yaml-syntax", "The file is no YAML", file.line_span(1)),)
+    if too_deep or root is None:
+        return None, too_deep
+    builder = _Builder(file)
+    try:
+        return builder.node(root, 0), tuple(builder.diagnostics)
+    except _Hopeless:
+        return None, tuple(builder.diagnostics)
+
+
+def plain(node: Node) -> Any:
+    """The value as scalars, lists and dicts."""
+    if isinstance(node, ScalarNode):
+        return node.value
+    if isinstance(node, ListNode):
+        return [plain(item) for item in node.items]
+    return {entry.key: plain(entry.node) for entry in node.entries}
+
+
+def node_of(value: Any, span: Span) -> Node:
+    """Plain values (of a template) as a tree whose parts all stand at `span`."""
+    if isinstance(value, Mapping):
+        return MapNode(tuple(Entry(str(k), span, node_of(v, span)) for k, v in value.items()), span)
+    if isinstance(value, (list, tuple)):
+        return ListNode(tuple(node_of(v, span) for v in value), span)
+    return ScalarNode(value, span, rendered=True)
+
+
+def is_empty(node: Node | None) -> bool:
+    """Nothing, or a key without a value."""
+    return node is None or (isinstance(node, ScalarNode) and node.value is None)
+
+
+class _Hopeless(Exception):
+    """The rest of the document cannot be built; why has been recorded."""
+
+
+class _Builder:
+    """PyYAML's nodes -> ours. A node that several aliases share is built once and counted each time."""
+
+    def __init__(self, file: SourceFile) -> None:
+        self.file = file
+        self.diagnostics: list[Diagnostic] = []
+        self._built: dict[int, Node] = {}
+        self._sizes: dict[int, int] = {}
+        self._open: set[int] = set()
+        self._size = 0
+        self._aliased = 0
+        self._constructor = yaml.constructor.SafeConstructor()
+
+    def node(self, raw: Any, depth: int) -> Node:
+        id_ = id(raw)
+        if id_ in self._built:
+            return self._again(raw, id_)
+        if id_ in self._open:
+            self._stop(raw, "An anchor holds an alias of itself")
+        if depth > DEEPEST:
+            self._stop(raw, f"The YAML is nested more than {DEEPEST} levels deep")
+        self._open.add(id_)
+        before = self._size
+        self._size += 1
+        node = self._build(raw, depth)
+        self._open.discard(id_)
+        self._built[id_], self._sizes[id_] = node, self._size - before
+        return node
+
+    def _again(self, raw: Any, id_: int) -> Node:
+        self._aliased += self._sizes[id_]
+        self._size += self._sizes[id_]
+        if self._aliased > MOST_ALIASED:
+            self._stop(raw, f"Aliases repeat more than {MOST_ALIASED:,} values")
+        return self._built[id_]
+
+    def _build(self, raw: Any, depth: int) -> Node:
+        if isinstance(raw, yaml.ScalarNode):
+            return ScalarNode(self._value(raw), self._span(raw))
+        if raw.tag not in (_TAG + "map", _TAG + "seq"):
+            self._report(raw, f"The tag '{_short(raw.tag)}' is not known")
+        if isinstance(raw, yaml.MappingNode):
+            entries = self._entries(raw, depth)
+            return MapNode(entries, self._span(raw, entries[-1].node if entries else None))
+        items = tuple(self.node(item, depth + 1) for item in raw.value)
+        return ListNode(items, self._span(raw, items[-1] if items else None))
+
+    def _entries(self, raw: Any, depth: int) -> tuple[Entry, ...]:
+        written: dict[str, Entry] = {}
+        merged: dict[str, Entry] = {}
+        for raw_key, raw_value in raw.value:
+            if raw_key.tag == _TAG + "merge":
+                for entry in self._merged(raw_value, depth):
+                    merged.setdefault(entry.key, entry)
+                continue
+            key = self.node(raw_key, depth + 1)
+            value = self.node(raw_value, depth + 1)
+            if not isinstance(key, ScalarNode) or not isinstance(key.value, str):
+                help = "Write it in quotes: YAML reads yes, no, on, off, numbers and dates as values of their own."  # noqa: A001
+                self.diagnostics.append(error("wrong-type", "A key must be text", key.span, help=help))
+            elif key.value in written:
+                notes = (Note(message="first written here", span=written[key.value].span),)
+                self.diagnostics.append(error("duplicate-key", f"The key '{key.value}' is there twice", key.span, notes=notes))
+            else:
+                written[key.value] = Entry(key.value, key.span, value)
+        return (*written.values(), *(e for k, e in merged.items() if k not in written)) if merged else tuple(written.values())
+
+    def _merged(self, raw: Any, depth: int) -> Iterator[Entry]:
+        node = self.node(raw, depth + 1)
+        for part in node.items if isinstance(node, ListNode) else (node,):
+            if isinstance(part, MapNode):
+                yield from part.entries
+            else:
+                self.diagnostics.append(error("wrong-type", "'<<' takes a mapping or a list of mappings", part.span))
+
+    def _value(self, raw: Any) -> Any:
+        if raw.tag == _TAG + "str":
+            return raw.value
+        if raw.tag not in _SCALAR_TAGS:
+            self._report(raw, f"The tag '{_short(raw.tag)}' is not known")
+            return raw.value
+        try:
+            return self._constructor.construct_object(raw) if raw.tag not in (_TAG + "merge", _TAG + "value") else raw.value
+        except (yaml.YAMLError, ValueError, ArithmeticError, KeyError, IndexError, AttributeError):
+            self._report(raw, f"This is no {_short(raw.tag)}", "Mend it, or write it in quotes.")
+            return raw.value
+
+    def _span(self, raw: Any, last: Node | None = None) -> Span:
+        """Where a node was written; a block collection ends with its last part, not with the comments and empty lines below it."""
+        start, end = raw.start_mark.index, raw.end_mark.index
+        if last is not None and not getattr(raw, "flow_style", False) and start <= last.span.end <= end:
+            end = last.span.end
+        text = self.file.text
+        while end > start and text[end - 1] in " \n":
+            end -= 1
+        return Span(self.file, start, end)
+
+    def _report(self, raw: Any, message: str, help: str = "") -> None:  # noqa: A002
+        self.diagnostics.append(error("yaml-syntax", message, self._span(raw), help=help))
+
+    def _stop(self, raw: Any, message: str) -> None:
+        self._report(raw, message, "Write the values out, and less deep.")
+        raise _Hopeless
+
+
+def _too_deep(file: SourceFile) -> tuple[Diagnostic, ...]:
+    """For texts that could be too deep for the recursion of the composer: look at the parser's events, which come one by one."""
+    if file.text.count("[") + file.text.count("{") < _SAFE_DEPTH and not _INDENTED.search(file.text):
+        return ()
+    depth = 0
+    for event in yaml.parse(file.text, Loader=_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > _SAFE_DEPTH // 2:
+                span = Span(file, event.start_mark.index, event.end_mark.index)
+                return (error("yaml-syntax", f"The YAML is nested more than {DEEPEST} levels deep", span, help="Write it less deep."),)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+    return ()
+
+
+def _syntax_error(file: SourceFile, exc: yaml.MarkedYAMLError) -> Diagnostic:
+    mark = exc.problem_mark or exc.context_mark
+    index = min(mark.index if mark else 0, len(file.text))
+    while index > 0 and (index == len(file.text) or file.text[index] == "\n") and file.text[index - 1] in " \n":
+        index -= 1
+    span = Span(file, index, min(index + 1, len(file.text)))
+    notes = ()
+    if exc.context_mark and exc.context and exc.context_mark.index != (mark.index if mark else -1):
+        at = min(exc.context_mark.index, len(file.text))
+        notes = (Note(message=str(exc.context), span=Span(file, at, min(at + 1, len(file.text)))),)
+    problem = str(exc.problem or exc.context or "syntax error")
+    if "single document" in str(exc.context):
+        problem = "the file holds more than one document"
+    return error("yaml-syntax", f"The YAML cannot be parsed: {problem}", span, notes=notes)
+
+
+def _short(tag: str) -> str:
+    return tag.removeprefix(_TAG)
+
+
+def as_text(value: Any) -> str | None:
+    """A scalar as a property's text: true and false in small letters, dates in ISO form; None for what is no scalar."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (int, float)):
+        return str(value)
+    return value.isoformat() if isinstance(value, date) else None

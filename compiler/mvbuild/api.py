@@ -49,6 +49,10 @@ from mvbuild.serve import choose_rows
 OnEvent = Callable[[Event], None]
 
 
+def unheard(_: Event) -> None:
+    """For callers that want no progress."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemClock:
     """The machine's clock."""
@@ -105,7 +109,7 @@ def run(
     target: str | None = None,
     vars: Mapping[str, Any] | None = None,
     spark: Any = None,
-    on_event: OnEvent = lambda event: None,
+    on_event: OnEvent = unheard,
     arguments: Mapping[str, Any] | None = None,
 ) -> RunResult:
     """Refresh what is stale. With `spark` a session that the caller has is used and left running."""
@@ -122,7 +126,7 @@ def run(
 
 
 def test(
-    graph: Graph, *, select: Iterable[str] = (), exclude: Iterable[str] = (), spark: Any = None, on_event: OnEvent = lambda event: None
+    graph: Graph, *, select: Iterable[str] = (), exclude: Iterable[str] = (), spark: Any = None, on_event: OnEvent = unheard
 ) -> RunResult:
     """Run the data tests of the selected models, seeds and sources on what the catalog has now."""
     catalog = catalog_of(graph)
@@ -139,7 +143,7 @@ def test(
 test.__test__ = False  # type: ignore[attr-defined]
 
 
-def show(graph: Graph, name: str, *, limit: int = 10, spark: Any = None, on_event: OnEvent = lambda event: None) -> tuple[Rows, str]:
+def show(graph: Graph, name: str, *, limit: int = 10, spark: Any = None, on_event: OnEvent = unheard) -> tuple[Rows, str]:
     """Rows of a model, and where they come from: an MV's storage if it may be served, else its query on the tables as they are now."""
     catalog = catalog_of(graph)
     world = observe(graph, catalog)

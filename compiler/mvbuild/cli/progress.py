@@ -66,9 +66,8 @@ class Progress:
             click.echo(_stamped(line.replace(word, click.style(word, fg=_COLORS[word]), 1)))
         for test in event.result.tests:
             if test.status != "pass":
-                click.echo(
-                    _stamped(f"  {test.status.upper()} {test.failures if test.failures is not None else ''} {test.name}: {test.message}")
-                )
+                count = "" if test.failures is None else f" {test.failures}"
+                click.echo(_stamped(f"  {test.status.upper()}{count} {test.name}: {test.message}"))
 
     def _aside(self, message: str) -> None:
         if not self._quiet:

@@ -45,7 +45,7 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
     for node, answer in shown:
         state = click.style(f"{answer.state:<7}", fg={"fresh": "green", "stale": "yellow", "unknown": "red"}[answer.state])
         at = _time(answer.record.refresh_start_ms) if answer.record else None
-        click.echo(f"{str(node.identifier):<{width}}  {state}  {f'refreshed {at}' if at else 'never refreshed'}")
+        click.echo(f"{node.identifier!s:<{width}}  {state}  {f'refreshed {at}' if at else 'never refreshed'}")
         for reason in answer.reasons:
             click.echo(f"    {reason_text(reason)}")
     return 0

@@ -212,20 +212,20 @@ def _names_table(tokens: Sequence[Token], index: int) -> bool:
 def _relation_words(tokens: Sequence[Token]) -> set[str]:
     """Words that may name a table in this query: parts of names after FROM and JOIN, and everything that stands as an alias may."""
     words: set[str] = set()
+    depths = _depths(tokens)
     for index in range(1, len(tokens)):
         before = tokens[index - 1].token_type
         if before in (TokenType.FROM, TokenType.JOIN):
             words.update(tokens[i].text.lower() for i in _chain(tokens, index))
         elif before in (TokenType.ALIAS, TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN):
             words.add(tokens[index].text.lower())
-        elif before == TokenType.COMMA and _is_listed_table(tokens, index):
+        elif before == TokenType.COMMA and _is_listed_table(tokens, depths, index):
             words.update(tokens[i].text.lower() for i in _chain(tokens, index))
     return words
 
 
-def _is_listed_table(tokens: Sequence[Token], index: int) -> bool:
+def _is_listed_table(tokens: Sequence[Token], depths: Sequence[int], index: int) -> bool:
     """Whether a comma before a name belongs to a FROM list, not to a list of columns."""
-    depths = _depths(tokens[: index + 1])
     for i in range(index - 1, -1, -1):
         if depths[i] < depths[index]:
             return False

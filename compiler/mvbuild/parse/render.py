@@ -93,11 +93,12 @@ class Renderer:
     def _compile(self, file: SourceFile) -> tuple[_Compiled | None, tuple[Diagnostic, ...]]:
         try:
             tree = self._env.parse(file.text, file.path, file.path)
-            refused = tuple(_refusal(node, file) for node in tree.find_all(_REFUSED))
+            special = tuple(tree.find_all((*_REFUSED, nodes.Name)))
+            refused = tuple(_refusal(node, file) for node in special if isinstance(node, _REFUSED))
             if refused:
                 return None, refused
             macros = tuple(node.name for node in tree.body if isinstance(node, nodes.Macro))
-            assigned = frozenset(n.name for n in tree.find_all(nodes.Name) if n.ctx != "load")
+            assigned = frozenset(n.name for n in special if isinstance(n, nodes.Name) and n.ctx != "load")
             marker = Marker()
             tree = marker.visit(tree)
             tree.set_environment(self._env)

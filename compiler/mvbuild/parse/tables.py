@@ -128,7 +128,7 @@ def _read(node: exp.Table, names: tuple[str, ...], start: int, end: int, alias: 
         return
     coded = placeholder.decode(names[0]) if len(names) == 1 else None
     version = node.args.get("version")
-    travel, tail, problem = time_travel(version, found.tokens, _index_after(end, found), found.text)
+    travel, tail, problem = time_travel(version, found.tokens, found.at[start] + 2 * len(names) - 1, found.text)
     if problem:
         found.problems.append(problem)
     found.reads[start] = Read(
@@ -368,14 +368,6 @@ def _extent(node: exp.Expr, found: _Found) -> tuple[int, int]:
     words = {n.name.lower() for n in node.walk() if n.name}
     first = next((t for t in found.tokens if t.text.lower() in words), found.tokens[0])
     return first.start, first.end + 1
-
-
-def _index_after(end: int, found: _Found) -> int:
-    """The index of the first token at or after an offset."""
-    last = found.at.get(end)
-    if last is not None:
-        return last
-    return next((i for i, token in enumerate(found.tokens) if token.start >= end), len(found.tokens))
 
 
 def _lower(names: Iterable[str]) -> tuple[str, ...]:

@@ -48,8 +48,8 @@ class PreparedQuery(Protocol):
     def overwrite(self, table: TableIdentifier, branch: str | None, summary: Mapping[str, str]) -> None:
         """Make the rows the whole content of the table, or of one branch that exists, in one snapshot with `summary` entries.
 
-        Columns go by name. No rows make a snapshot too. Nothing is returned: the catalog tells the head of a private branch in a millisecond,
-        Spark in sixty. CommitConflict (of ports.catalog) if the branch is gone or another commit came first.
+        Columns go by name. No rows make a snapshot too. Nothing is returned: the catalog tells the head of a private branch in a
+        millisecond, Spark in sixty. CommitConflict (of ports.catalog) if the branch is gone or another commit came first.
         """
 
 
@@ -57,8 +57,8 @@ class Engine(Protocol):
     """A running engine; safe to use from several threads. Queries raise QueryError, a lost engine EngineError."""
 
     def prepare(self, sql: str) -> PreparedQuery:
-        """Analyze a query. A type that Iceberg cannot hold is a QueryError with condition `mvbuild.UNSTORABLE_COLUMN`; two output columns of
-        one name `mvbuild.DUPLICATE_COLUMN`; all such columns are named at once."""
+        """Analyze a query. A type that Iceberg cannot hold is a QueryError with condition `mvbuild.UNSTORABLE_COLUMN`, two output columns
+        of one name are `mvbuild.DUPLICATE_COLUMN`; all such columns are named at once."""
 
     def rows(self, sql: str, limit: int) -> Rows:
         """Up to `limit` rows of a query."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
-from mvbuild.diagnostics import did_you_mean
-from mvbuild.project.yaml_spans import as_text
+from mvbuild.diagnostics import did_you_mean, error
 
 if TYPE_CHECKING:
     from mvbuild.project.settings import Setting
@@ -30,9 +29,9 @@ _SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 class Unfit(Exception):
     """A value that its key does not allow. The message never repeats the value, which may be a secret from the environment."""
 
-    def __init__(self, message: str, span: Span, help: str = "") -> None:  # noqa: A002
+    def __init__(self, message: str, span: Span, help: str = "", code: str = "wrong-type") -> None:  # noqa: A002
         super().__init__(message)
-        self.message, self.span, self.help = message, span, help
+        self.diagnostic = error(code, message, span, help=help)
 
 
 def flag(key: str, setting: Setting) -> bool:
@@ -105,7 +104,8 @@ def max_staleness(key: str, setting: Setting) -> timedelta | None:
     values = mapping(key, setting)
     for name in values:
         if name != "max_staleness":
-            raise Unfit(f"'{key}' has no key '{name}'", setting.at(name).key or setting.span, did_you_mean(name, ("max_staleness",)))
+            help = did_you_mean(name, ("max_staleness",))  # noqa: A001
+            raise Unfit(f"'{key}' has no key '{name}'", setting.at(name).key or setting.span, help, "unknown-key")
     value = values.get("max_staleness")
     if value is None:
         return None
@@ -204,3 +204,14 @@ def _split(text: str) -> list[str]:
 
 def _unquoted(column: str) -> str:
     return column.replace("`", "")
+
+
+def as_text(value: Any) -> str | None:
+    """A scalar as a property's text: true and false in small letters, dates in ISO form; None for what is no scalar."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (int, float)):
+        return str(value)
+    return value.isoformat() if isinstance(value, date) else None

@@ -216,8 +216,7 @@ def _merged(layers: Sequence[Layer], known: Mapping[str, SettingKey]) -> tuple[d
                 try:
                     _apply(values, spans, key, key.read(name, setting), setting)
                 except Unfit as exc:
-                    code = "unknown-key" if "has no key" in exc.message else "wrong-type"
-                    diagnostics.append(error(code, exc.message, exc.span, help=exc.help))
+                    diagnostics.append(exc.diagnostic)
     return values, spans, tuple(diagnostics)
 
 
@@ -242,7 +241,7 @@ def _unknown(name: str, setting: Setting, known: Mapping[str, SettingKey]) -> Di
 def _contradictions(config: ModelConfig) -> Iterator[Diagnostic]:
     if config.materialized == "materialized_view":
         return
-    for name in ("partition_by", "sort_by", "storage_table", "storage_namespace"):
+    for name in ("partition_by", "sort_by"):
         if name in config.spans and getattr(config, name):
             notes = (Note(message=f"materialized as {config.materialized}", span=config.spans.get("materialized")),)
             yield error("bad-config", f"'{name}' is for models that store rows", config.spans[name], help="Remove it.", notes=notes)

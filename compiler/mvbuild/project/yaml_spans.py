@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date
 from typing import Any
 
 import yaml
@@ -249,14 +248,3 @@ def _syntax_error(file: SourceFile, exc: yaml.MarkedYAMLError) -> Diagnostic:
 
 def _short(tag: str) -> str:
     return tag.removeprefix(_TAG)
-
-
-def as_text(value: Any) -> str | None:
-    """A scalar as a property's text: true and false in small letters, dates in ISO form; None for what is no scalar."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return value
-    if isinstance(value, (int, float)):
-        return str(value)
-    return value.isoformat() if isinstance(value, date) else None

@@ -244,7 +244,8 @@ def advance(session: RunSession, node: ModelNode) -> Outcome:
     """Move the record of a fresh MV on to the snapshots of base tables that were only compacted. No data, no engine, no new snapshot."""
     world = session.world
     storage, record = world.observed.table(node.storage), judge_one(world, node, {}).record
-    assert storage is not None and record is not None
+    assert storage is not None, "only an MV with storage is moved on"
+    assert record is not None, "only an MV with a record is moved on"
     by_uuid = {p.table.uuid: p for p in session.pins(node_inputs(world.graph, node)).values() if p.ref is None and p.moves}
     moved = replace(
         record,

@@ -98,7 +98,7 @@ def _partition_by(raw: Raw) -> tuple[Partition, ...]:
 
 
 def _sort_by(raw: Raw) -> tuple[Sort, ...]:
-    order = next((o["fields"] for o in raw.get("sort-orders") or () if o["order-id"] == raw.get("default-sort-order-id", 0)), [])
+    order: list[Raw] = next((o["fields"] for o in raw.get("sort-orders") or () if o["order-id"] == raw.get("default-sort-order-id", 0)), [])
     return tuple(
         Sort(column=_sorted(raw, f), descending=f["direction"] == "desc", nulls_first=f["null-order"] == "nulls-first") for f in order
     )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from mvbuild.adapters.spark.java import Java
 
-_MAGIC = b"\xa8\xba\x0b\xf0"
+_MAGIC = b"\xa8\xab\x0b\xf0"
 """Of a dynamic archive; the JVM writes the header last."""
 _QUIET = ("-XX:+IgnoreUnrecognizedVMOptions", "-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
 _ABANDONED_SECONDS = 600

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 
 from mvbuild.adapters.spark.errors import translated
 from mvbuild.adapters.spark.types import iceberg_schema

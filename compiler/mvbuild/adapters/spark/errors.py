@@ -48,7 +48,7 @@ class _Failure:
 @contextmanager
 def translated(sql: str) -> Iterator[None]:
     """No exception of PySpark or Py4J leaves this block."""
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
     try:
@@ -124,7 +124,7 @@ def _classic(exc: Any, sql: str) -> list[_Failure]:
 
 
 def _failure(throwable: Any, sql: str) -> _Failure:
-    from py4j.java_gateway import is_instance_of
+    from py4j.java_gateway import is_instance_of  # type: ignore[import-untyped]
     from pyspark import SparkContext
 
     kind, message = throwable.getClass().getName(), throwable.getMessage() or ""

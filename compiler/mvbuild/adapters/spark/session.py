@@ -46,7 +46,7 @@ class _Launch:
 
 def start(target: Target, *, log_file: Path, env: Mapping[str, str], progress: Callable[[str], None] | None = None) -> SparkSession:
     """A session of mvbuild's own. EngineError if there is no Java or no jars, or Spark does not start."""
-    say = progress or (lambda message: None)
+    say = progress or (lambda _: None)
     remote = target.spark.remote
     if remote and not remote.startswith("local"):
         say("connecting to Spark")
@@ -167,7 +167,7 @@ def _gateway(launch: _Launch, log_file: Path) -> Any:
         return SparkContext._gateway
     command_line = {key: value for key, value in {**launch.conf, **_class_path_conf(launch)}.items() if not key.startswith(_PRIVATE)}
     with log_file.open("ab") as log:
-        gateway = launch_gateway(SparkConf(loadDefaults=False).setAll(list(command_line.items())), {"stdout": log, "stderr": log})
+        gateway = launch_gateway(SparkConf(loadDefaults=False).setAll(list(command_line.items())), {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
     _on_class_path.update(launch.class_path)
     return gateway
 

@@ -1,0 +1,333 @@
+"""The table of every key in mvbuild's YAML files, and tree + table -> diagnostics. The JSON Schemas are generated from the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mvbuild.diagnostics import Diagnostic, did_you_mean, error
+from mvbuild.project.settings import ALIASES, MODEL_SETTINGS, SEED_SETTINGS, SettingKey
+from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNode, is_empty
+
+Kind = Literal[
+    "text", "scalar", "flag", "count", "texts", "namespace", "mapping", "any", "block", "blocks", "named blocks", "tests", "settings", "folders"
+]
+
+_SAYS: Mapping[str, str] = {
+    "text": "text",
+    "scalar": "text or a number",
+    "flag": "true or false",
+    "count": "a whole number above 0",
+    "texts": "text or a list of texts",
+    "namespace": "text like 'mart' or 'mart.daily', or a list of its levels",
+    "mapping": "a mapping",
+    "block": "a mapping",
+    "blocks": "a list of mappings",
+    "named blocks": "a mapping of names to mappings",
+    "tests": "a list of tests",
+    "settings": "a mapping of settings",
+    "folders": "a mapping of folders and settings",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What stands under a key. `block` is the table of the mappings below it."""
+
+    kind: Kind
+    doc: str
+    required: bool = False
+    block: Block | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """The keys of one kind of mapping. `what` names it in messages, `unsupported` has the help for keys that dbt knows and mvbuild does not."""
+
+    what: str
+    keys: Mapping[str, Key]
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    unsupported: Mapping[str, str] = field(default_factory=dict)
+
+
+def _later(*names: str) -> dict[str, str]:
+    return dict.fromkeys(names, "mvbuild does not support it yet: remove it.")
+
+
+_NAME = Key("text", "Its name.", required=True)
+_DESCRIPTION = Key("text", "What it holds, for the documentation.")
+_TESTS = Key("tests", "Data tests: not_null, unique, accepted_values, relationships.")
+_TAGS = Key("texts", "Words to select by.")
+_META = Key("mapping", "Anything else; mvbuild keeps it.")
+_DOCS = Key("mapping", "dbt's settings of the documentation; mvbuild does not use them.")
+_TESTED = {"tests": "data_tests"}
+
+COLUMN_CONFIG = Block(what="a column's config", keys={"tags": _TAGS, "meta": _META})
+COLUMN = Block(
+    what="a column",
+    keys={
+        "name": _NAME,
+        "description": _DESCRIPTION,
+        "data_type": Key("text", "Its Spark SQL type."),
+        "data_tests": _TESTS,
+        "tags": _TAGS,
+        "meta": _META,
+        "config": Key("block", "Tags and meta.", block=COLUMN_CONFIG),
+        "quote": Key("flag", "dbt's quoting; mvbuild quotes by itself."),
+    },
+    aliases=_TESTED,
+    unsupported=_later("constraints", "granularity", "policy_tags"),
+)
+_DESCRIBED = {
+    "name": _NAME,
+    "description": _DESCRIPTION,
+    "columns": Key("blocks", "Its columns.", block=COLUMN),
+    "data_tests": _TESTS,
+    "tags": _TAGS,
+    "meta": _META,
+    "docs": _DOCS,
+}
+_ENABLED = Key("flag", "false takes it out of the project.")
+MODEL = Block(
+    what="a model",
+    keys={**_DESCRIBED, "enabled": _ENABLED, "config": Key("settings", "Settings of the model.")},
+    aliases=_TESTED,
+    unsupported={
+        **_later("constraints", "versions", "latest_version", "deprecation_date", "access", "group", "contract", "time_spine"),
+        **dict.fromkeys((*MODEL_SETTINGS, *ALIASES), "Settings stand under `config:`."),
+    },
+)
+SEED = Block(
+    what="a seed",
+    keys={**_DESCRIBED, "enabled": _ENABLED, "config": Key("settings", "Settings of the seed.")},
+    aliases=_TESTED,
+    unsupported=dict.fromkeys((*SEED_SETTINGS, *ALIASES), "Settings stand under `config:`."),
+)
+SOURCE_CONFIG = Block(
+    what="a source's config", keys={"enabled": _ENABLED, "tags": _TAGS, "meta": _META}, unsupported=_later("freshness", "loaded_at_field")
+)
+_SOURCE_LATER = _later("freshness", "loaded_at_field", "loaded_at_query", "loader", "overrides", "quoting", "external")
+SOURCE_TABLE = Block(
+    what="a table of a source",
+    keys={
+        **_DESCRIBED,
+        "identifier": Key("text", "The table's name in the catalog; its `name` by default."),
+        "config": Key("block", "Enabled, tags and meta.", block=SOURCE_CONFIG),
+    },
+    aliases=_TESTED,
+    unsupported=_SOURCE_LATER,
+)
+SOURCE = Block(
+    what="a source",
+    keys={
+        "name": _NAME,
+        "description": _DESCRIPTION,
+        "catalog": Key("text", "The catalog of its tables; the target's by default."),
+        "namespace": Key("namespace", "The namespace of its tables; the source's name by default."),
+        "tables": Key("blocks", "Its tables.", block=SOURCE_TABLE),
+        "tags": _TAGS,
+        "meta": _META,
+        "config": Key("block", "Enabled, tags and meta.", block=SOURCE_CONFIG),
+    },
+    aliases={"database": "catalog", "schema": "namespace"},
+    unsupported=_SOURCE_LATER,
+)
+PROPERTIES = Block(
+    what="a properties file",
+    keys={
+        "version": Key("scalar", "2, as in dbt; optional."),
+        "models": Key("blocks", "Models: descriptions, columns, tests and settings.", block=MODEL),
+        "seeds": Key("blocks", "Seeds: descriptions, columns, tests and settings.", block=SEED),
+        "sources": Key("blocks", "Tables that mvbuild reads and does not write.", block=SOURCE),
+    },
+    unsupported=_later(
+        "exposures", "groups", "macros", "metrics", "unit_tests", "anchors", "snapshots", "analyses", "semantic_models", "functions",
+        "data_tests", "tests", "saved_queries",
+    ),
+)  # fmt: skip
+
+SPARK = Block(
+    what="`spark`",
+    keys={
+        "master": Key("text", "Master of the session that mvbuild starts; local[*] by default."),
+        "remote": Key("text", "Address of a Spark Connect server, sc://host:port, in place of a session of its own."),
+        "config": Key("mapping", "Spark properties, passed on as they are."),
+    },
+)
+TARGET = Block(
+    what="a target",
+    keys={
+        "catalog": Key("mapping", "`name`, and PyIceberg's catalog properties: type, uri, warehouse, ..."),
+        "namespace": Key("namespace", "Where models go that name no namespace; main by default."),
+        "threads": Key("count", "How many models are built at a time; 4 by default."),
+        "spark": Key("block", "The Spark that builds.", block=SPARK),
+    },
+    aliases={"schema": "namespace"},
+    unsupported={"type": "The catalog's type stands under `catalog:`.", "database": "The catalog's name stands under `catalog: {name: ...}`."},
+)
+
+IGNORED_OF_DBT = (
+    "config-version", "profile", "clean-targets", "require-dbt-version", "analysis-paths", "snapshot-paths", "asset-paths", "docs-paths",
+    "log-path", "flags", "query-comment", "quoting", "dispatch", "packages-install-path",
+)  # fmt: skip
+"""Keys of dbt_project.yml that have no meaning here."""
+
+PROJECT = Block(
+    what="mvbuild.yml",
+    keys={
+        "name": Key("text", "The project's name: letters, digits and underscores.", required=True),
+        "version": Key("scalar", "The project's own version."),
+        "model-paths": Key("texts", "Folders of models; [models] by default."),
+        "seed-paths": Key("texts", "Folders of seeds; [seeds] by default."),
+        "macro-paths": Key("texts", "Folders of macros; [macros] by default."),
+        "test-paths": Key("texts", "Folders of SQL tests; [tests] by default."),
+        "target-path": Key("text", "The folder of generated files; target by default."),
+        "log-path": Key("text", "Accepted for dbt's sake; logs stand below the target path."),
+        "vars": Key("mapping", "Values for var()."),
+        "target": Key("text", "The target that is used when none is asked for."),
+        "targets": Key("named blocks", "Where the project can be built.", block=TARGET),
+        "models": Key("folders", "Settings of models, by folder."),
+        "seeds": Key("folders", "Settings of seeds, by folder."),
+    },
+    unsupported={
+        **dict.fromkeys(IGNORED_OF_DBT, "It is a key of dbt that has no meaning here: remove it."),
+        **_later("sources", "data_tests", "tests", "snapshots", "exposures", "metrics", "unit_tests", "on-run-start", "on-run-end"),
+        "sources": "Sources are declared in the YAML files below the model paths.",
+    },
+)  # fmt: skip
+
+_TEST_CONFIG_KEYS = {
+    "enabled": Key("flag", "false takes the test out."),
+    "severity": Key("text", "error (the default) or warn."),
+    "where": Key("text", "Only rows for which this condition holds are tested."),
+    "tags": _TAGS,
+    "meta": _META,
+}
+TEST_CONFIG = Block(
+    what="a test's config", keys=_TEST_CONFIG_KEYS, unsupported=_later("error_if", "warn_if", "limit", "store_failures", "fail_calc")
+)
+TEST_ARGUMENTS: Mapping[str, Mapping[str, Key]] = {
+    "not_null": {},
+    "unique": {},
+    "accepted_values": {
+        "values": Key("any", "The values that are allowed.", required=True),
+        "quote": Key("flag", "false compares with the values as they stand, without quotes."),
+    },
+    "relationships": {
+        "to": Key("text", "ref('model'), source('source', 'table') or a table's name.", required=True),
+        "field": Key("text", "The column there.", required=True),
+    },
+}
+
+
+def _test_block(kind: str) -> Block:
+    arguments = {name: Key(key.kind, key.doc) for name, key in TEST_ARGUMENTS[kind].items()}
+    column = {"column_name": Key("text", "The column, for a test that stands at a model.")}
+    return Block(
+        what=f"the test '{kind}'",
+        keys={
+            **arguments,
+            **column,
+            "arguments": Key("block", "Its arguments.", block=Block(what=f"the arguments of '{kind}'", keys={**arguments, **column})),
+            "name": Key("text", "The test's name."),
+            "description": _DESCRIPTION,
+            "config": Key("block", "Severity and condition.", block=TEST_CONFIG),
+            **_TEST_CONFIG_KEYS,
+        },
+        unsupported=TEST_CONFIG.unsupported,
+    )
+
+
+TESTS: Mapping[str, Block] = {kind: _test_block(kind) for kind in TEST_ARGUMENTS}
+
+
+def check(node: Node, block: Block, *, ignored: tuple[str, ...] = ()) -> Iterator[Diagnostic]:
+    """Every unknown, missing and badly typed key of a mapping and of what is below it, but for settings, folders and tests."""
+    if not isinstance(node, MapNode):
+        yield error("wrong-type", f"{block.what} is a mapping", node.span)
+        return
+    seen: set[str] = set()
+    for entry in node.entries:
+        name = block.aliases.get(entry.key, entry.key)
+        key = block.keys.get(name)
+        if key is None:
+            if entry.key not in ignored:
+                yield unknown(entry, block)
+        elif name in seen:
+            yield error("duplicate-key", f"'{entry.key}' is another word for a key that is set as well", entry.span)
+        else:
+            seen.add(name)
+            yield from _check_value(entry, key)
+    for name, key in block.keys.items():
+        if key.required and name not in seen:
+            yield error("missing-key", f"'{name}' is missing in {block.what}", node.span)
+
+
+def unknown(entry: Entry, block: Block) -> Diagnostic:
+    help = block.unsupported.get(entry.key) or did_you_mean(entry.key, (*block.keys, *block.aliases))  # noqa: A001
+    return error("unknown-key", f"There is no key '{entry.key}' in {block.what}", entry.span, help=help)
+
+
+def _check_value(entry: Entry, key: Key) -> Iterator[Diagnostic]:
+    node = entry.node
+    if is_empty(node) and not key.required:
+        return
+    wrong = _misfit(node, key.kind)
+    if wrong is not None:
+        yield error("wrong-type", f"'{entry.key}' is {_SAYS[key.kind]}", wrong.span)
+    elif key.block and key.kind == "block":
+        yield from check(node, key.block)
+    elif key.block and isinstance(node, ListNode):
+        for item in node.items:
+            yield from check(item, key.block)
+    elif key.block and isinstance(node, MapNode):
+        for inner in node.entries:
+            if not is_empty(inner.node):
+                yield from check(inner.node, key.block)
+
+
+def _misfit(node: Node, kind: Kind) -> Node | None:
+    """The part of a value that does not fit its kind. Templates that are not rendered, as in targets that are not used, fit."""
+    if kind == "any" or (isinstance(node, ScalarNode) and isinstance(node.value, str) and "{{" in node.value):
+        return None
+    if kind in ("mapping", "block", "named blocks", "settings", "folders"):
+        return None if isinstance(node, MapNode) else node
+    if kind in ("blocks", "tests"):
+        return None if isinstance(node, ListNode) else node
+    if kind in ("texts", "namespace") and isinstance(node, ListNode):
+        return next((item for item in node.items if not _is_text(item)), None if node.items or kind == "texts" else node)
+    return None if isinstance(node, ScalarNode) and _fits(node, kind) else node
+
+
+def _fits(node: ScalarNode, kind: Kind) -> bool:
+    value = node.value
+    if kind == "scalar":
+        return isinstance(value, (str, int, float)) and not isinstance(value, bool)
+    if kind == "flag":
+        return isinstance(value, bool)
+    if kind == "count":
+        return count_of(node) is not None
+    if kind == "namespace":
+        return isinstance(value, str) and all(part.strip() for part in value.split("."))
+    return _is_text(node)
+
+
+def count_of(node: Node | None) -> int | None:
+    """A whole number above 0; a template gives it as text."""
+    if not isinstance(node, ScalarNode):
+        return None
+    value = node.value
+    if node.rendered and isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def _is_text(node: Node) -> bool:
+    return isinstance(node, ScalarNode) and isinstance(node.value, str)
+
+
+def key_of(setting: SettingKey) -> Key:
+    """A setting as a key of the table."""
+    kinds: Mapping[str, Kind] = {"flag": "flag", "namespace": "namespace", "mapping": "mapping", "texts": "texts"}
+    return Key(kinds.get(setting.kind, "text"), setting.doc)

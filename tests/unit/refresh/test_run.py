@@ -1,0 +1,345 @@
+"""What a run does, and what it leaves in the catalog when something goes wrong. Engine and catalog in memory."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from unit.worlds import PROJECT, SCHEMA, Shop, append, base_table, name, shop
+
+from mvbuild.ports.catalog import TableCommit, TableState, ViewState
+from mvbuild.refresh.staging import RunId, left_over
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Shop:
+    return shop(tmp_path)
+
+
+def view(of: Shop, text: str) -> ViewState:
+    state = of.catalog.load([name(text)])[name(text)]
+    assert isinstance(state, ViewState)
+    return state
+
+
+def mvbuild_branches(of: Shop, text: str) -> list[str]:
+    return [b for b in of.table(text).branches if b != "main"]
+
+
+def test_a_first_run_builds_everything_in_order(made: Shop) -> None:
+    assert made.statuses() == {"orders_clean": "success", "daily": "success", "monthly": "success"}
+    assert made.statuses() == {"orders_clean": "reused", "daily": "reused", "monthly": "reused"}
+
+
+def test_the_record_is_the_specifications(made: Shop) -> None:
+    made.run()
+    storage, orders, clean = made.table("main.daily__storage"), made.table("raw.orders"), view(made, "main.orders_clean")
+    record = {k: v for k, v in storage.properties.items() if k.startswith("iceberg.")}
+    assert record == {
+        "iceberg.view.version": "1",
+        f"iceberg.base.snapshot.{orders.uuid}": str(orders.current_snapshot_id),
+        f"iceberg.child.view.version.{clean.uuid}": "1",
+    }
+    properties = view(made, "main.daily").properties
+    assert properties["iceberg.materialized.view"] == "true"
+    assert properties["iceberg.materialized.view.storage.table"] == "main.daily__storage"
+    assert storage.current_snapshot is not None
+    state = json.loads(storage.current_snapshot.summary["refresh-state"])
+    assert state["view-version-id"] == 1
+    assert {(s["type"], s["uuid"]) for s in state["source-states"]} == {("table", orders.uuid), ("view", clean.uuid)}
+
+
+def test_an_mv_over_an_mv_records_the_others_storage(made: Shop) -> None:
+    made.run()
+    daily, customers = made.table("main.daily__storage"), made.table("raw.customers")
+    recorded = {k for k in made.table("main.monthly__storage").properties if k.startswith("iceberg.base")}
+    assert recorded == {f"iceberg.base.snapshot.{daily.uuid}", f"iceberg.base.snapshot.{customers.uuid}"}
+
+
+def test_every_table_is_read_at_its_pinned_snapshot(made: Shop) -> None:
+    made.run()
+    orders = made.table("raw.orders").current_snapshot_id
+    sql = next(s for s in made.engine.executed if "raw.orders" in s and "JOIN" not in s)
+    assert sql.strip() == f"SELECT id FROM (\nSELECT id FROM lake.raw.orders VERSION AS OF {orders} WHERE id > 0\n) AS orders_clean".replace("(\n", "(", 1) or (
+        f"lake.raw.orders VERSION AS OF {orders} AS orders" in sql
+    )
+
+
+def test_a_writer_between_planning_and_writing_changes_nothing_that_was_pinned(made: Shop) -> None:
+    pinned = made.table("raw.orders").current_snapshot_id
+    planned = made.plan()
+    append(made.catalog, "raw.orders")
+    made.run(planned=planned)
+    key = f"iceberg.base.snapshot.{made.table('raw.orders').uuid}"
+    assert made.table("main.daily__storage").properties[key] == str(pinned)
+    assert made.actions() == {"orders_clean": "reuse", "daily": "refresh", "monthly": "refresh"}
+
+
+def test_a_compacted_table_moves_the_record_on_without_the_engine(made: Shop) -> None:
+    made.run()
+    snapshot = made.table("main.daily__storage").current_snapshot_id
+    compacted = append(made.catalog, "raw.orders", operation="replace")
+    made.engine.executed.clear()
+    assert made.actions()["daily"] == "record"
+    assert made.statuses()["daily"] == "reused"
+    after = made.table("main.daily__storage")
+    assert after.current_snapshot_id == snapshot
+    assert after.properties[f"iceberg.base.snapshot.{compacted.uuid}"] == str(compacted.current_snapshot_id)
+    assert made.engine.executed == []
+    assert made.actions()["daily"] == "reuse"
+
+
+def test_a_failed_mv_keeps_its_data_and_stops_its_descendants_only(made: Shop) -> None:
+    made.write({"models/other.sql": "SELECT id FROM raw.customers"})
+    made.run()
+    before = made.table("main.daily__storage")
+    append(made.catalog, "raw.orders")
+    append(made.catalog, "raw.customers")
+    made.engine.fails = lambda sql: "the cluster is on fire" if "raw.orders" in sql else None
+    result = made.run()
+    assert {r.node.rpartition(".")[2]: r.status for r in result.results} == {
+        "orders_clean": "reused",
+        "daily": "error",
+        "monthly": "skipped",
+        "other": "success",
+    }
+    assert not result.ok
+    after = made.table("main.daily__storage")
+    assert after.current_snapshot_id == before.current_snapshot_id
+    assert after.properties == before.properties
+    assert mvbuild_branches(made, "main.daily__storage") == []
+    failed = next(r for r in result.results if r.status == "error")
+    assert failed.diagnostics[0].span is not None
+    assert str(failed.diagnostics[0].span).startswith("models/daily.sql:1:1")
+    skipped = next(r for r in result.results if r.status == "skipped")
+    assert skipped.message == "main.daily failed"
+
+
+TESTED = PROJECT | {
+    "models/daily.yml": "models:\n  - name: daily\n    columns:\n      - {name: id, data_tests: [not_null, unique]}\n",
+    "tests/no_orphans.sql": "SELECT * FROM {{ ref('daily') }} JOIN raw.customers USING (id) WHERE id < 0",
+}
+
+
+def test_data_tests_run_on_the_unpublished_snapshot(tmp_path: Path) -> None:
+    made = shop(tmp_path, TESTED)
+    result = made.run()
+    daily = next(r for r in result.results if r.node == "model.shop.daily")
+    assert sorted((t.name, t.status) for t in daily.tests) == [("no_orphans", "pass"), ("not_null_daily_id", "pass"), ("unique_daily_id", "pass")]
+    audited = [s for s in made.engine.executed if "IS NULL" in s]
+    assert len(audited) == 1
+    assert f"VERSION AS OF {made.table('main.daily__storage').current_snapshot_id}" in audited[0]
+
+
+def test_a_failing_data_test_publishes_nothing(tmp_path: Path) -> None:
+    made = shop(tmp_path, TESTED)
+    made.run()
+    before = made.table("main.daily__storage")
+    append(made.catalog, "raw.orders")
+    made.write({"models/daily.sql": "SELECT id FROM {{ ref('orders_clean') }} WHERE id > 7\n"})
+    made.engine.failures = {"IS NULL": 3}
+    result = made.run()
+    daily = next(r for r in result.results if r.node == "model.shop.daily")
+    assert (daily.status, daily.message) == ("error", "1 data test failed; the old data stays")
+    assert [(t.status, t.failures) for t in daily.tests if t.name == "not_null_daily_id"] == [("fail", 3)]
+    assert str(daily.diagnostics[0].span).startswith("models/daily.yml:4:")
+    after = made.table("main.daily__storage")
+    assert after.current_snapshot_id == before.current_snapshot_id
+    assert mvbuild_branches(made, "main.daily__storage") == []
+    assert view(made, "main.daily").version_id == 1
+    made.engine.failures = {}
+    assert made.statuses()["daily"] == "success"
+    assert view(made, "main.daily").version_id == 2
+
+
+def test_a_failing_test_of_severity_warn_lets_the_data_through(tmp_path: Path) -> None:
+    yaml = "models:\n  - name: daily\n    columns:\n      - name: id\n        data_tests:\n          - not_null: {severity: warn}\n"
+    made = shop(tmp_path, PROJECT | {"models/daily.yml": yaml})
+    made.engine.failures = {"IS NULL": 3}
+    result = made.run()
+    assert result.ok
+    assert [t.status for t in result.all_tests] == ["warn"]
+
+
+def test_the_loser_of_a_race_takes_the_winners_refresh(made: Shop) -> None:
+    made.run()
+    append(made.catalog, "raw.orders")
+    planned, other = made.plan(), made.plan()
+    raced: list[str] = []
+
+    def race(table: object) -> None:
+        made.engine.before_write = lambda table: None
+        raced.append(str(table))
+        made.run(planned=other)
+
+    made.engine.before_write = race
+    statuses = {r.node.rpartition(".")[2]: (r.status, r.message) for r in made.run(planned=planned).results}
+    assert raced == ["lake.main.daily__storage"]
+    assert statuses["daily"] == ("reused", "another run refreshed it")
+    assert mvbuild_branches(made, "main.daily__storage") == []
+    assert set(made.actions().values()) == {"reuse"}
+
+
+def test_two_first_runs_at_once(made: Shop) -> None:
+    first, second = made.plan(), made.plan()
+    made.run(planned=first)
+    result = made.run(planned=second)
+    assert result.ok
+    assert mvbuild_branches(made, "main.daily__storage") == []
+    assert set(made.actions().values()) == {"reuse"}
+    assert view(made, "main.daily").version_id == 1
+
+
+def test_what_killed_runs_left_is_removed_and_what_live_ones_need_is_not(made: Shop) -> None:
+    made.run()
+    host = RunId(host="here", pid=1, started_ms=0, nonce="0").branch.split("_")[1]
+    dead, alive = f"mvbuild_{host}_666_{made.clock.at_ms}_abcdef", f"mvbuild_{host}_777_{made.clock.at_ms}_abcdef"
+    for branch in (dead, alive, "nightly"):
+        made.catalog.create_branch(made.table("main.daily__storage"), branch)
+    made.alive = lambda pid: pid != 666
+    assert set(made.statuses().values()) == {"reused"}
+    assert sorted(mvbuild_branches(made, "main.daily__storage")) == sorted([alive, "nightly"])
+
+
+@pytest.mark.parametrize(
+    ("branch", "expected"),
+    [
+        ("nightly", False),
+        ("mvbuild_audit", False),
+        ("mvbuild_00000000_1_0_ab", True),
+        ("mvbuild_00000000_1_99999999_ab", False),
+        ("mvbuild_00000000_1_0_ab_12", True),
+    ],
+)
+def test_of_other_hosts_only_what_is_a_day_old_is_left_over(branch: str, expected: bool) -> None:
+    run = RunId(host="here", pid=1, started_ms=100_000_000, nonce="ff")
+    assert (left_over([branch], run, lambda pid: True) == (branch,)) is expected
+
+
+def test_a_new_column_is_staged_and_published_with_its_data(made: Shop) -> None:
+    made.run()
+    before = made.table("main.daily__storage")
+    made.write({"models/daily.sql": "SELECT id, name FROM {{ ref('orders_clean') }}"})
+    fields = [*SCHEMA["fields"], {"id": 2, "name": "name", "type": "string", "required": False}]  # type: ignore[misc]
+    made.engine.schema = {**SCHEMA, "fields": fields}
+    seen: list[list[str]] = []
+    made.engine.before_write = lambda table: seen.append([f["name"] for f in made.table("main.daily__storage").schema["fields"]])
+    assert made.statuses("daily")["daily"] == "success"
+    after = made.table("main.daily__storage")
+    assert seen == [["id"]]
+    assert [f["name"] for f in after.schema["fields"]] == ["id", "name"]
+    assert after.uuid == before.uuid
+    assert made.catalog.list_names(("mvbuild_scratch",)) == ()
+    assert made.actions("daily")["daily"] == "reuse"
+
+
+def test_partitioning_is_changed_with_the_next_refresh(made: Shop) -> None:
+    made.run()
+    made.write({"models/daily.sql": "{{ config(partition_by=['bucket(4, id)']) }}\n" + PROJECT["models/daily.sql"]})
+    assert made.actions("daily")["daily"] == "reuse"
+    append(made.catalog, "raw.orders")
+    made.run()
+    assert [(p.column, p.transform) for p in made.table("main.daily__storage").partition_by] == [("id", "bucket[4]")]
+
+
+def test_partitioning_by_a_column_that_is_not_there(made: Shop) -> None:
+    made.write({"models/daily.sql": "{{ config(partition_by=['month(order_date)']) }}\nSELECT id FROM raw.orders\n"})
+    result = made.run("daily")
+    diagnostic = result.results[0].diagnostics[0]
+    assert diagnostic.code == "bad-config"
+    assert str(diagnostic.span).startswith("models/daily.sql:1:")
+
+
+def test_an_empty_base_table_is_read_as_empty_even_if_it_fills_up(tmp_path: Path) -> None:
+    made = Shop(tmp_path).write(PROJECT)
+    base_table(made.catalog, "raw.orders", rows=None)
+    base_table(made.catalog, "raw.customers")
+    made.run()
+    assert any("(SELECT * FROM lake.raw.orders WHERE false)" in sql for sql in made.engine.executed)
+    key = f"iceberg.base.snapshot.{made.table('raw.orders').uuid}"
+    assert made.table("main.daily__storage").properties[key] == "-1"
+
+
+def test_a_missing_table_blocks_what_reads_it(tmp_path: Path) -> None:
+    made = Shop(tmp_path).write(PROJECT | {"models/other.sql": "SELECT id FROM raw.customers"})
+    base_table(made.catalog, "raw.customers")
+    result = made.run()
+    by_name = {r.node.rpartition(".")[2]: r for r in result.results}
+    assert {n: r.status for n, r in by_name.items()} == {"orders_clean": "error", "daily": "error", "monthly": "error", "other": "success"}
+    assert by_name["orders_clean"].diagnostics[0].code == "missing-table"
+    assert str(by_name["orders_clean"].diagnostics[0].span) == "models/orders_clean.sql:2:16"
+
+
+def test_selecting_one_mv_leaves_its_stale_upstream_alone(made: Shop) -> None:
+    made.run()
+    append(made.catalog, "raw.orders")
+    assert made.statuses("monthly") == {"monthly": "reused"}
+    assert made.statuses("+monthly") == {"orders_clean": "reused", "daily": "success", "monthly": "success"}
+
+
+def test_selecting_an_mv_whose_upstream_was_never_built(made: Shop) -> None:
+    result = made.run("monthly")
+    assert [r.status for r in result.results] == ["error"]
+    assert "never built" in result.results[0].message
+
+
+def test_full_refresh_rebuilds_what_is_selected(made: Shop) -> None:
+    made.run()
+    assert made.statuses(full_refresh=True) == {"orders_clean": "reused", "daily": "success", "monthly": "success"}
+
+
+def test_fail_fast_starts_nothing_more(made: Shop) -> None:
+    made.write({"models/zz_other.sql": "SELECT id FROM raw.customers"})
+    made.engine.fails = lambda sql: "no" if "raw.orders" in sql else None
+    statuses = made.statuses(fail_fast=True)
+    assert statuses["orders_clean"] == "error"
+    assert "success" not in [statuses["daily"], statuses["monthly"]]
+
+
+def test_many_threads_refresh_everything_once(tmp_path: Path) -> None:
+    models = {f"models/m{i}.sql": f"SELECT id FROM {'raw.orders' if i < 4 else f'm{i - 4}'}" for i in range(24)}
+    made = Shop(tmp_path).write({"mvbuild.yml": "name: shop\n"} | models)
+    base_table(made.catalog, "raw.orders")
+    assert set(made.run(threads=4).results[i].status for i in range(24)) == {"success"}
+    assert len(made.engine.executed) == 24
+    assert set(made.actions().values()) == {"reuse"}
+
+
+def test_a_seed_is_loaded_when_its_file_changed(tmp_path: Path) -> None:
+    files = {
+        "mvbuild.yml": "name: shop\nseeds: {+namespace: raw}\n",
+        "seeds/orders.csv": "id,amount\n1,2.50\n2,\n",
+        "seeds/orders.yml": "seeds:\n  - name: orders\n    columns:\n      - {name: id, data_type: bigint}\n      - {name: amount, data_type: 'decimal(10,2)'}\n",
+        "models/daily.sql": "SELECT id FROM raw.orders",
+    }
+    made = Shop(tmp_path).write(files)
+    assert made.statuses() == {"orders": "success", "daily": "success"}
+    assert made.statuses() == {"orders": "reused", "daily": "reused"}
+    made.write({"seeds/orders.csv": "id,amount\n1,2.50\n3,1.00\n"})
+    assert made.actions() == {"orders": "load", "daily": "refresh"}
+    assert made.statuses() == {"orders": "success", "daily": "success"}
+    assert made.actions() == {"orders": "reuse", "daily": "reuse"}
+
+
+def test_a_property_of_the_user_reaches_the_storage(made: Shop) -> None:
+    made.write({"models/daily.sql": "{{ config(table_properties={'write.parquet.compression-codec': 'zstd'}) }}\n" + PROJECT["models/daily.sql"]})
+    made.run()
+    assert made.table("main.daily__storage").properties["write.parquet.compression-codec"] == "zstd"
+
+
+def test_a_foreign_write_is_replaced(made: Shop) -> None:
+    made.run()
+    append(made.catalog, "main.daily__storage")
+    assert made.statuses() == {"orders_clean": "reused", "daily": "success", "monthly": "success"}
+
+
+def test_the_storage_is_never_written_when_its_pointer_moved(made: Shop) -> None:
+    """The commit's expectation is what makes a race harmless: without it a refresh would overwrite the winner's newer data."""
+    made.run()
+    state: TableState = made.table("main.daily__storage")
+    append(made.catalog, "main.daily__storage")
+    with pytest.raises(Exception, match="main|snapshot|moved|changed"):
+        made.catalog.commit(
+            [TableCommit(identifier=state.identifier, expect_uuid=state.uuid, expect_snapshot_id=state.current_snapshot_id, set_properties={"a": "b"})]
+        )

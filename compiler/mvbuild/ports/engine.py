@@ -48,8 +48,9 @@ class PreparedQuery(Protocol):
     def overwrite(self, table: TableIdentifier, branch: str | None, summary: Mapping[str, str]) -> None:
         """Make the rows the whole content of the table, or of one branch that exists, in one snapshot with `summary` entries.
 
-        Columns go by name. No rows make a snapshot too. Nothing is returned: the catalog tells the head of a private branch in a
-        millisecond, Spark in sixty. CommitConflict (of ports.catalog) if the branch is gone or another commit came first.
+        Keys of the summary are in lower case, or become so. Columns go by name. No rows make a snapshot too. Nothing is returned: the
+        catalog tells the head of a private branch in a millisecond, Spark in sixty. CommitConflict (of ports.catalog) if the branch is
+        gone or another commit came first.
         """
 
 

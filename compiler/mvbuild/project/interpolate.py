@@ -22,7 +22,7 @@ _METHODS = frozenset("split strip lstrip rstrip lower upper startswith endswith 
 class Interpolation:
     """Renders the scalars of a project. Messages name variables, and never a value: it may be a secret."""
 
-    def __init__(self, env: Mapping[str, str], vars: Mapping[str, Any]) -> None:  # noqa: A002
+    def __init__(self, env: Mapping[str, str], vars: Mapping[str, Any]) -> None:
         self.diagnostics: list[Diagnostic] = []
         self._env = env
         self._vars = vars
@@ -51,10 +51,10 @@ class Interpolation:
         except TemplateSyntaxError as exc:
             self.diagnostics.append(error("template-syntax", f"The template cannot be parsed: {exc.message}", span))
         except SecurityError:
-            help = "Templates in YAML reach env_var(), var() and simple filters only."  # noqa: A001
+            help = "Templates in YAML reach env_var(), var() and simple filters only."
             self.diagnostics.append(error("unsafe-template", "The template uses what it may not", span, help=help))
         except UndefinedError as exc:
-            help = "Templates in YAML know env_var() and var() only."  # noqa: A001
+            help = "Templates in YAML know env_var() and var() only."
             self.diagnostics.append(error("undefined-name", f"The template uses a name that does not exist: {_name(exc)}", span, help=help))
         except Exception as exc:  # noqa: BLE001  (the text of other errors could repeat a value)
             self.diagnostics.append(error("template-error", f"The template failed with {type(exc).__name__}", span))

@@ -11,7 +11,20 @@ from mvbuild.project.settings import ALIASES, MODEL_SETTINGS, SEED_SETTINGS, Set
 from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNode, is_empty
 
 Kind = Literal[
-    "text", "scalar", "flag", "count", "texts", "namespace", "mapping", "any", "block", "blocks", "named blocks", "tests", "settings", "folders"
+    "text",
+    "scalar",
+    "flag",
+    "count",
+    "texts",
+    "namespace",
+    "mapping",
+    "any",
+    "block",
+    "blocks",
+    "named blocks",
+    "tests",
+    "settings",
+    "folders",
 ]
 
 _SAYS: Mapping[str, str] = {
@@ -43,7 +56,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """The keys of one kind of mapping. `what` names it in messages, `unsupported` has the help for keys that dbt knows and mvbuild does not."""
+    """The keys of one kind of mapping. `what` names it in messages, `unsupported` has help for keys of dbt."""
 
     what: str
     keys: Mapping[str, Key]
@@ -164,7 +177,10 @@ TARGET = Block(
         "spark": Key("block", "The Spark that builds.", block=SPARK),
     },
     aliases={"schema": "namespace"},
-    unsupported={"type": "The catalog's type stands under `catalog:`.", "database": "The catalog's name stands under `catalog: {name: ...}`."},
+    unsupported={
+        "type": "The catalog's type stands under `catalog:`.",
+        "database": "The catalog's name stands under `catalog: {name: ...}`.",
+    },
 )
 
 IGNORED_OF_DBT = (
@@ -265,7 +281,7 @@ def check(node: Node, block: Block, *, ignored: tuple[str, ...] = ()) -> Iterato
 
 
 def unknown(entry: Entry, block: Block) -> Diagnostic:
-    help = block.unsupported.get(entry.key) or did_you_mean(entry.key, (*block.keys, *block.aliases))  # noqa: A001
+    help = block.unsupported.get(entry.key) or did_you_mean(entry.key, (*block.keys, *block.aliases))
     return error("unknown-key", f"There is no key '{entry.key}' in {block.what}", entry.span, help=help)
 
 

@@ -29,7 +29,7 @@ _SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 class Unfit(Exception):
     """A value that its key does not allow. The message never repeats the value, which may be a secret from the environment."""
 
-    def __init__(self, message: str, span: Span, help: str = "", code: str = "wrong-type") -> None:  # noqa: A002
+    def __init__(self, message: str, span: Span, help: str = "", code: str = "wrong-type") -> None:
         super().__init__(message)
         self.diagnostic = error(code, message, span, help=help)
 
@@ -47,9 +47,9 @@ def one_of(words: Iterable[str], instead: Mapping[str, str] | None = None) -> Ca
     def read(key: str, setting: Setting) -> str:
         value = setting.value
         if value not in words:
-            help = did_you_mean(value, words) if isinstance(value, str) else ""  # noqa: A001
+            help = did_you_mean(value, words) if isinstance(value, str) else ""
             if isinstance(value, str):
-                help = (instead or {}).get(value, help)  # noqa: A001
+                help = (instead or {}).get(value, help)
             raise Unfit(f"'{key}' is one of {', '.join(words)}", setting.span, help)
         return str(value)
 
@@ -104,7 +104,7 @@ def max_staleness(key: str, setting: Setting) -> timedelta | None:
     values = mapping(key, setting)
     for name in values:
         if name != "max_staleness":
-            help = did_you_mean(name, ("max_staleness",))  # noqa: A001
+            help = did_you_mean(name, ("max_staleness",))
             raise Unfit(f"'{key}' has no key '{name}'", setting.at(name).key or setting.span, help, "unknown-key")
     value = values.get("max_staleness")
     if value is None:

@@ -17,7 +17,7 @@ Materialization = Literal["materialized_view", "view", "ephemeral"]
 RefreshPolicy = Literal["auto", "incremental", "incremental_strict", "full"]
 Transform = Literal["identity", "year", "month", "day", "hour", "bucket", "truncate"]
 
-EMPTY: Mapping[str, Any] = MappingProxyType({})
+EMPTY: Mapping[Any, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class SettingKey:
 
 _DELIVERED = "materialized_view is what you want: mvbuild finds the increments by itself."
 _MATERIALIZED = read.one_of(
-    ("materialized_view", "view", "ephemeral"), {word: _DELIVERED for word in ("table", "incremental", "dynamic_table", "streaming_table")}
+    ("materialized_view", "view", "ephemeral"), dict.fromkeys(("table", "incremental", "dynamic_table", "streaming_table"), _DELIVERED)
 )
 _POLICY = read.one_of(("auto", "incremental", "incremental_strict", "full"))
 
@@ -153,7 +153,11 @@ MODEL_SETTINGS: Mapping[str, SettingKey] = {
 SEED_SETTINGS: Mapping[str, SettingKey] = {
     **_SHARED,
     "column_types": SettingKey(
-        read=read.column_types, field="column_types", kind="mapping", doc="Column -> Spark SQL type; other columns are strings.", merge="update"
+        read=read.column_types,
+        field="column_types",
+        kind="mapping",
+        doc="Column -> Spark SQL type; other columns are strings.",
+        merge="update",
     ),
     "delimiter": SettingKey(read=read.delimiter, field="delimiter", kind="text", doc="The character between two fields; ',' by default."),
 }
@@ -167,7 +171,8 @@ KNOWN_SEED_SETTINGS: frozenset[str] = frozenset((*SEED_SETTINGS, *ALIASES))
 _BY_ITSELF = "Remove it: mvbuild finds the increments by itself."
 _NOT_NEEDED: Mapping[str, str] = {
     **dict.fromkeys(
-        ("unique_key", "incremental_strategy", "on_schema_change", "full_refresh", "event_time", "batch_size", "lookback", "begin"), _BY_ITSELF
+        ("unique_key", "incremental_strategy", "on_schema_change", "full_refresh", "event_time", "batch_size", "lookback", "begin"),
+        _BY_ITSELF,
     ),
     **dict.fromkeys(("pre_hook", "post_hook", "pre-hook", "post-hook"), "Remove it: mvbuild runs no hooks."),
     "file_format": "Remove it: every table of mvbuild is an Iceberg table.",
@@ -234,7 +239,7 @@ def _apply(values: dict[str, Any], spans: dict[str, Span], key: SettingKey, valu
 
 
 def _unknown(name: str, setting: Setting, known: Mapping[str, SettingKey]) -> Diagnostic:
-    help = _NOT_NEEDED.get(name) or did_you_mean(name, (*known, *ALIASES))  # noqa: A001
+    help = _NOT_NEEDED.get(name) or did_you_mean(name, (*known, *ALIASES))
     return error("unknown-key", f"There is no setting '{name}'", setting.key or setting.span, help=help)
 
 

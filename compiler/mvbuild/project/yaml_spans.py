@@ -15,7 +15,7 @@ from mvbuild.source import SourceFile, Span
 DEEPEST = 100
 MOST_ALIASED = 100_000
 _SAFE_DEPTH = 1000  # libyaml composes by recursion in C and crashes the process somewhere above 10,000 levels
-_INDENTED = re.compile(r"^[ \t?-]{%d,}" % _SAFE_DEPTH, re.MULTILINE)
+_INDENTED = re.compile(rf"^[ \t?-]{{{_SAFE_DEPTH},}}", re.MULTILINE)
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TAG = "tag:yaml.org,2002:"
 _SCALAR_TAGS = frozenset(_TAG + name for name in ("null", "bool", "int", "float", "timestamp", "str", "merge", "value"))
@@ -100,6 +100,15 @@ def node_of(value: Any, span: Span) -> Node:
     return ScalarNode(value, span, rendered=True)
 
 
+def has_templates(node: Node, keep: frozenset[str] = frozenset()) -> bool:
+    """Whether a scalar below the node, but not below the keys of `keep`, has a `{{` in it."""
+    if isinstance(node, MapNode):
+        return any(entry.key not in keep and has_templates(entry.node, keep) for entry in node.entries)
+    if isinstance(node, ListNode):
+        return any(has_templates(item, keep) for item in node.items)
+    return isinstance(node.value, str) and "{{" in node.value
+
+
 def is_empty(node: Node | None) -> bool:
     """Nothing, or a key without a value."""
     return node is None or (isinstance(node, ScalarNode) and node.value is None)
@@ -167,7 +176,7 @@ class _Builder:
             key = self.node(raw_key, depth + 1)
             value = self.node(raw_value, depth + 1)
             if not isinstance(key, ScalarNode) or not isinstance(key.value, str):
-                help = "Write it in quotes: YAML reads yes, no, on, off, numbers and dates as values of their own."  # noqa: A001
+                help = "Write it in quotes: YAML reads yes, no, on, off, numbers and dates as values of their own."
                 self.diagnostics.append(error("wrong-type", "A key must be text", key.span, help=help))
             elif key.value in written:
                 notes = (Note(message="first written here", span=written[key.value].span),)
@@ -206,7 +215,7 @@ class _Builder:
             end -= 1
         return Span(self.file, start, end)
 
-    def _report(self, raw: Any, message: str, help: str = "") -> None:  # noqa: A002
+    def _report(self, raw: Any, message: str, help: str = "") -> None:
         self.diagnostics.append(error("yaml-syntax", message, self._span(raw), help=help))
 
     def _stop(self, raw: Any, message: str) -> None:
@@ -223,7 +232,8 @@ def _too_deep(file: SourceFile) -> tuple[Diagnostic, ...]:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > _SAFE_DEPTH // 2:
-                span = Span(file, event.start_mark.index, event.end_mark.index)
+                start = event.start_mark.index if event.start_mark else 0
+                span = Span(file, start, start + 1)
                 return (error("yaml-syntax", f"The YAML is nested more than {DEEPEST} levels deep", span, help="Write it less deep."),)
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
@@ -236,7 +246,7 @@ def _syntax_error(file: SourceFile, exc: yaml.MarkedYAMLError) -> Diagnostic:
     while index > 0 and (index == len(file.text) or file.text[index] == "\n") and file.text[index - 1] in " \n":
         index -= 1
     span = Span(file, index, min(index + 1, len(file.text)))
-    notes = ()
+    notes: tuple[Note, ...] = ()
     if exc.context_mark and exc.context and exc.context_mark.index != (mark.index if mark else -1):
         at = min(exc.context_mark.index, len(file.text))
         notes = (Note(message=str(exc.context), span=Span(file, at, min(at + 1, len(file.text)))),)

@@ -1,7 +1,7 @@
-"""Java + class path -> JVM options that make Spark start in two thirds of the time: an archive of its loaded classes, kept in the cache.
+"""Java + class path -> JVM options that let Spark start in two thirds of the time: an archive of its loaded classes, in the cache.
 
-The JVM checks the archive against its own build and the class path, and goes on without it where they do not fit. It is written by the JVM of
-an early run when that ends, which costs that run some seconds: so not in the very first run, which in CI is often also the last.
+The JVM checks the archive against its own build and the class path, and goes on without it where they do not fit. It is written by the
+JVM of an early run when that ends, which costs this run some seconds: so not in the very first run, which in CI is often also the last.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _MAGIC = b"\xa8\xab\x0b\xf0"
 """Of a dynamic archive; the JVM writes the header last."""
 _QUIET = ("-XX:+IgnoreUnrecognizedVMOptions", "-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
-_ABANDONED_SECONDS = 600
+_ABANDONED_SECONDS = 24 * 3600
 
 
 def options(java: Java, class_path: Sequence[Path], spark_home: Path, cache: Path, *, train: bool) -> tuple[str, ...]:
@@ -32,11 +32,7 @@ def options(java: Java, class_path: Sequence[Path], spark_home: Path, cache: Pat
     archive = folder / f"{_key(java, class_path, spark_home)}.jsa"
     if archive.is_file() or _adopt(archive):
         return (*_QUIET, f"-XX:SharedArchiveFile={archive}")
-    if not train or any(folder.glob(f"{archive.stem}.*.tmp")):
-        return ()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
+    if not train or not _claim(archive.with_suffix(".claim")):
         return ()
     return (*_QUIET, f"-XX:ArchiveClassesAtExit={archive.with_suffix(f'.{os.getpid()}.tmp')}")
 
@@ -44,6 +40,17 @@ def options(java: Java, class_path: Sequence[Path], spark_home: Path, cache: Pat
 def _key(java: Java, class_path: Sequence[Path], spark_home: Path) -> str:
     jars = [(str(jar), jar.stat().st_size, jar.stat().st_mtime_ns) for jar in class_path]
     return hashlib.sha256(repr((java.full_version, str(java.path), str(spark_home), jars)).encode()).hexdigest()[:16]
+
+
+def _claim(claim: Path) -> bool:
+    """One process writes the archive. If nothing came of it, another may try a day later."""
+    with suppress(OSError):
+        if claim.exists() and time.time() - claim.stat().st_mtime > _ABANDONED_SECONDS:
+            claim.unlink()
+        claim.parent.mkdir(parents=True, exist_ok=True)
+        claim.touch(exist_ok=False)
+        return True
+    return False
 
 
 def _adopt(archive: Path) -> bool:

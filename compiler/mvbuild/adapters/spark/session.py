@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shlex
@@ -195,6 +196,12 @@ def _silence() -> None:
 
     for name in _LOGGERS:
         PySparkLogger.getLogger(name).disabled = True
+    logging.getLogger().addFilter(_not_of_py4j)
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    """Py4J logs the stack of a lost connection to the root logger itself; `errors` tells it in a sentence."""
+    return "py4j" not in record.pathname
 
 
 def _not_started(exc: Exception, log_file: Path, begin: int) -> EngineError:

@@ -1,0 +1,145 @@
+"""`data_tests:` of a model, seed, source table or column -> DataTests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Literal, cast
+
+from mvbuild.diagnostics import Diagnostic, Note, did_you_mean, error
+from mvbuild.project.keys import TEST_ARGUMENTS, TESTS, check
+from mvbuild.project.loaded import DataTest, TestKind
+from mvbuild.project.yaml_spans import ListNode, MapNode, Node, ScalarNode, is_empty, plain
+from mvbuild.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """What the tests are of, as the names of tests spell it: prefix "" and a model's name, or "source_" and `source_table`."""
+
+    prefix: str
+    name: str
+
+
+def read_tests(node: Node | None, tested: Tested, column: str | None, report: list[Diagnostic]) -> Iterator[DataTest]:
+    """The tests of a column, or with `column` None those of the whole, which name a column each."""
+    for item in node.items if isinstance(node, ListNode) else ():
+        found = _kind_of(item, report)
+        if found:
+            kind, span, arguments = found
+            test = _test(kind, span, arguments, tested, column, report)
+            if test:
+                yield test
+
+
+def repeated(tests: tuple[DataTest, ...]) -> Iterator[Diagnostic]:
+    """Tests of one table that have the same name."""
+    first: dict[str, DataTest] = {}
+    for test in tests:
+        other = first.setdefault(test.name, test)
+        if other is not test:
+            notes = (Note(message="first written here", span=other.span),)
+            help = "Remove one of them, or give it another `name:`."
+            yield error("duplicate-name", f"The test '{test.name}' is there twice", test.span, help=help, notes=notes)
+
+
+def _kind_of(item: Node, report: list[Diagnostic]) -> tuple[TestKind, Span, MapNode | None] | None:
+    if isinstance(item, ScalarNode) and isinstance(item.value, str):
+        kind, span, arguments = item.value, item.span, None
+    elif isinstance(item, MapNode) and len(item.entries) == 1:
+        entry = item.entries[0]
+        kind, span = entry.key, entry.span
+        if not isinstance(entry.node, MapNode) and not is_empty(entry.node):
+            report.append(error("wrong-type", f"The arguments of the test '{kind}' are a mapping", entry.node.span))
+            return None
+        arguments = entry.node if isinstance(entry.node, MapNode) else None
+    else:
+        help = "Write `- unique`, or `- accepted_values:` with its arguments indented below it."
+        report.append(error("wrong-type", "A test is a name, or a mapping of one name to its arguments", item.span, help=help))
+        return None
+    if kind not in TESTS:
+        report.append(_unknown(kind, span))
+        return None
+    return cast("TestKind", kind), span, arguments
+
+
+def _unknown(kind: str, span: Span) -> Diagnostic:
+    near = did_you_mean(kind, TESTS)
+    own = "For a rule of your own write a query for the rows that break it, in the folder tests."
+    return error("unknown-key", f"There is no test '{kind}'", span, help=near if near.startswith("Did") else f"{near} {own}")
+
+
+def _test(
+    kind: TestKind, span: Span, node: MapNode | None, tested: Tested, column: str | None, report: list[Diagnostic]
+) -> DataTest | None:
+    wrong = list(check(node, TESTS[kind])) if node else []
+    given = plain(node) if node else {}
+    nested = given.get("arguments") or {}
+    config = {**given, **(given.get("config") or {})} if not wrong else {}
+    arguments = {k: _constant(v) for k, v in {**given, **nested}.items() if k in TEST_ARGUMENTS[kind]} if not wrong else {}
+    if not wrong:
+        column = column or {**given, **nested}.get("column_name")
+        wrong = list(_problems(kind, span, node, arguments, config, column))
+    if wrong or column is None:
+        report.extend(wrong)
+        return None
+    if config.get("enabled") is False:
+        return None
+    return DataTest(
+        kind=kind,
+        column=column,
+        arguments=arguments,
+        severity=cast("Literal['error', 'warn']", (config.get("severity") or "error").lower()),
+        where=config.get("where"),
+        name=given.get("name") or _name(kind, tested, column, arguments),
+        span=span,
+    )
+
+
+def _problems(
+    kind: str, span: Span, node: MapNode | None, arguments: dict[str, Any], config: dict[str, Any], column: str | None
+) -> Iterator[Diagnostic]:
+    for name, key in TEST_ARGUMENTS[kind].items():
+        if key.required and arguments.get(name) is None:
+            yield error("missing-key", f"The test '{kind}' needs '{name}'", span)
+    values = arguments.get("values")
+    if kind == "accepted_values" and values is not None and not _are_values(values):
+        yield error("wrong-type", "'values' is a list of texts, numbers or booleans", _place(node, "values", span))
+    if (config.get("severity") or "error").lower() not in ("error", "warn"):
+        yield error("wrong-type", "'severity' is error or warn", _place(node, "severity", span))
+    if column is None:
+        help = "Put the test below the column, or name it: `column_name: id`."
+        yield error("missing-key", f"The test '{kind}' needs a column", span, help=help)
+
+
+def _are_values(values: Any) -> bool:
+    return isinstance(values, list) and bool(values) and all(v is not None and not isinstance(v, (list, dict)) for v in values)
+
+
+def _constant(value: Any) -> Any:
+    """Dates as the text that SQL compares with."""
+    if isinstance(value, list):
+        return [_constant(item) for item in value]
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def _place(node: MapNode | None, key: str, default: Span) -> Span:
+    """Where a key's value is, also below `config` and `arguments`."""
+    for entry in node.entries if node else ():
+        if entry.key == key:
+            return entry.node.span
+        if entry.key in ("config", "arguments") and isinstance(entry.node, MapNode) and (inner := entry.node.get(key)):
+            return inner.node.span
+    return default
+
+
+def _name(kind: str, tested: Tested, column: str, arguments: dict[str, Any]) -> str:
+    """dbt's name: kind, table, and the arguments in the order of their keys."""
+    flat = [column]
+    for key in sorted(arguments):
+        value = arguments[key]
+        flat.extend(str(v) for v in (value if isinstance(value, list) else [value]))
+    clean = "__".join(re.sub(r"[^0-9a-zA-Z_]+", "_", part) for part in flat)
+    return f"{tested.prefix}{kind}_{tested.name}_{clean}"

@@ -1,0 +1,178 @@
+"""mvbuild.yml -> ProjectFile: its tree rendered and checked, its paths, vars and target."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from mvbuild.diagnostics import Diagnostic, ProjectError, error
+from mvbuild.project import targets
+from mvbuild.project.files import read_text
+from mvbuild.project.keys import IGNORED_OF_DBT, PROJECT, check
+from mvbuild.project.loaded import Target
+from mvbuild.project.yaml_spans import Entry, MapNode, Node, ScalarNode, has_templates, is_empty, plain, read_yaml
+from mvbuild.source import SourceFile
+
+if TYPE_CHECKING:
+    from mvbuild.project.interpolate import Interpolation
+
+NAMES = ("mvbuild.yml", "mvbuild.yaml", "dbt_project.yml")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_SEPARATE = ("vars", "targets", "target")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectFile:
+    file: SourceFile
+    name: str
+    version: str | None
+    paths: Mapping[str, tuple[str, ...]]
+    target_path: str
+    vars: Mapping[str, Any]
+    target: Target
+    target_names: tuple[str, ...]
+    models: Node | None
+    """Folder configuration of models; `seeds` that of seeds."""
+    seeds: Node | None
+
+
+@dataclass(slots=True)
+class Templates:
+    """env_var() and var() for all YAML files. Jinja is imported for the first text that has a `{{`."""
+
+    env: Mapping[str, str]
+    vars: Mapping[str, Any]
+    report: list[Diagnostic]
+    _interpolation: Interpolation | None = None
+
+    def render(self, node: Node, text: str, keep: frozenset[str] = frozenset()) -> Node:
+        if "{{" not in text or not has_templates(node, keep):
+            return node
+        if self._interpolation is None:
+            from mvbuild.project.interpolate import Interpolation
+
+            self._interpolation = Interpolation(self.env, self.vars)
+        try:
+            return self._interpolation.render(node, keep=keep)
+        finally:
+            self.report.extend(self._interpolation.diagnostics)
+            self._interpolation.diagnostics.clear()
+
+
+def read_project_file(
+    root: Path,
+    *,
+    target: str | None,
+    vars: Mapping[str, Any],
+    env: Mapping[str, str],
+    threads: int | None,
+    report: list[Diagnostic],
+) -> tuple[ProjectFile, Templates]:
+    """Raises ProjectError where nothing of the project can be read without it; other errors go to `report`."""
+    file, tree = _tree(root, report)
+    given = _vars(file, tree, vars, env, report)
+    templates = Templates(env, given, report)
+    if target is None and (default := tree.get("target")):
+        tree = _with(tree, "target", templates.render(default.node, file.text))
+    chosen = targets.choose_target(file, tree, target, tree.get("target"))
+    tree = _rendered(file, tree, templates, chosen)
+    ignored = IGNORED_OF_DBT if file.path == "dbt_project.yml" else ()
+    report.extend(check(tree, PROJECT, ignored=ignored))
+    entry = _chosen(tree, chosen)
+    return ProjectFile(
+        file=file,
+        name=_name(tree, report),
+        version=_version(tree),
+        paths={key: _paths(tree, f"{key}-paths", key + "s") for key in ("model", "seed", "macro", "test")},
+        target_path=_text(tree, "target-path") or "target",
+        vars=MappingProxyType(given),
+        target=targets.target_of(root, entry, threads, report),
+        target_names=targets.names(tree) or (targets.DEFAULT_NAME,),
+        models=_node(tree, "models"),
+        seeds=_node(tree, "seeds"),
+    ), templates
+
+
+def _tree(root: Path, report: list[Diagnostic]) -> tuple[SourceFile, MapNode]:
+    name = next((name for name in NAMES if (root / name).is_file()), None)
+    if name is None:
+        raise ProjectError([error("not-a-project", f"There is no mvbuild.yml in {root}")])
+    file = read_text(root, name)
+    tree, wrong = read_yaml(file)
+    if tree is None and not wrong:
+        wrong = (error("missing-key", "'name' is missing in mvbuild.yml", file.line_span(1)),)
+    elif tree is not None and not isinstance(tree, MapNode):
+        wrong = (*wrong, error("wrong-type", "mvbuild.yml is a mapping", tree.span))
+    if not isinstance(tree, MapNode):
+        raise ProjectError(wrong)
+    report.extend(wrong)
+    return file, tree
+
+
+def _vars(file: SourceFile, tree: MapNode, given: Mapping[str, Any], env: Mapping[str, str], report: list[Diagnostic]) -> dict[str, Any]:
+    """The project's vars below those of the caller. dbt's form, with the project's name above them, is accepted."""
+    node = _node(tree, "vars")
+    if not isinstance(node, MapNode):
+        return dict(given)
+    values = plain(Templates(env, given, report).render(node, file.text))
+    name = _text(tree, "name")
+    if name in values and isinstance(values[name], dict):
+        values = {**{k: v for k, v in values.items() if k != name}, **values[name]}
+    return {**values, **given}
+
+
+def _rendered(file: SourceFile, tree: MapNode, templates: Templates, chosen: Entry | None) -> MapNode:
+    """Everything but the targets that are not used: what they need of the environment need not be there."""
+    entries = tuple(
+        entry if entry.key in _SEPARATE else Entry(entry.key, entry.span, templates.render(entry.node, file.text)) for entry in tree.entries
+    )
+    tree = MapNode(entries, tree.span)
+    declared = _node(tree, "targets")
+    if chosen is None or not isinstance(declared, MapNode):
+        return tree
+    return _with(tree, "targets", _with(declared, chosen.key, templates.render(chosen.node, file.text)))
+
+
+def _with(tree: MapNode, key: str, node: Node) -> MapNode:
+    return MapNode(tuple(Entry(e.key, e.span, node) if e.key == key else e for e in tree.entries), tree.span)
+
+
+def _chosen(tree: MapNode, chosen: Entry | None) -> Entry | None:
+    declared = _node(tree, "targets")
+    return declared.get(chosen.key) if chosen and isinstance(declared, MapNode) else None
+
+
+def _name(tree: MapNode, report: list[Diagnostic]) -> str:
+    name = _text(tree, "name")
+    entry = tree.get("name")
+    if entry and name is not None and not _IDENTIFIER.match(name):
+        help = "Use letters, digits and underscores, and begin with a letter."
+        report.append(error("wrong-type", "'name' is an identifier", entry.node.span, help=help))
+    return name or ""
+
+
+def _version(tree: MapNode) -> str | None:
+    node = _node(tree, "version")
+    return str(node.value) if isinstance(node, ScalarNode) and node.value is not None else None
+
+
+def _paths(tree: MapNode, key: str, default: str) -> tuple[str, ...]:
+    node = _node(tree, key)
+    if node is None or is_empty(node):
+        return (default,)
+    value = plain(node)
+    return tuple(v for v in (value if isinstance(value, list) else [value]) if isinstance(v, str))
+
+
+def _node(tree: MapNode, key: str) -> Node | None:
+    entry = tree.get(key)
+    return entry.node if entry else None
+
+
+def _text(tree: MapNode, key: str) -> str | None:
+    node = _node(tree, key)
+    return node.value if isinstance(node, ScalarNode) and isinstance(node.value, str) else None

@@ -1,0 +1,186 @@
+"""YAML files below the model and seed paths -> Described: what they say of models, seeds and sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mvbuild.diagnostics import Diagnostic, Note, error
+from mvbuild.project.data_tests import Tested, read_tests, repeated
+from mvbuild.project.folders import layer_of, setting_of
+from mvbuild.project.keys import PROPERTIES, check
+from mvbuild.project.loaded import Column, DataTest, Properties, SourceTable
+from mvbuild.project.settings import EMPTY, Layer, Setting
+from mvbuild.project.yaml_spans import ListNode, MapNode, Node, ScalarNode, is_empty, plain
+from mvbuild.source import SourceFile, Span
+
+KEPT = frozenset(("description", "data_tests", "tests"))
+"""Keys whose values are no templates of this stage: text for people, expressions for the graph."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What YAML says of one model or seed. `types` are the declared types of its columns."""
+
+    name: str
+    span: Span
+    layers: tuple[Layer, ...]
+    properties: Properties
+    types: Mapping[str, Setting]
+
+
+@dataclass(slots=True)
+class Described:
+    """All files together; names in small letters, because Spark ignores case."""
+
+    models: dict[str, Entry] = field(default_factory=dict)
+    seeds: dict[str, Entry] = field(default_factory=dict)
+    sources: dict[tuple[str, str], SourceTable] = field(default_factory=dict)
+
+
+def read_properties(file: SourceFile, tree: Node, into: Described, report: list[Diagnostic]) -> None:
+    """Add what one file says."""
+    report.extend(check(tree, PROPERTIES))
+    for kind, entries in (("models", into.models), ("seeds", into.seeds)):
+        for node in _items(tree, kind):
+            entry = _described(file, node, report)
+            if entry is not None:
+                other = entries.setdefault(entry.name.lower(), entry)
+                if other is not entry:
+                    report.append(_twice(f"The {kind[:-1]} '{entry.name}' is described", entry.span, other.span))
+    for node in _items(tree, "sources"):
+        for table in _source(file, node, report):
+            other_table = into.sources.setdefault((table.source.lower(), table.name.lower()), table)
+            if other_table is not table:
+                report.append(_twice(f"The source table '{table.source}.{table.name}' is declared", table.span, other_table.span))
+
+
+def _described(file: SourceFile, node: MapNode, report: list[Diagnostic]) -> Entry | None:
+    name, span = _name(node)
+    if name is None:
+        return None
+    top = {e.key: setting_of(e.node, e) for e in node.entries if e.key in ("tags", "meta", "enabled") and not is_empty(e.node)}
+    config = layer_of(_get(node, "config"))
+    properties, types = _properties(file, node, Tested("", name), report)
+    return Entry(name=name, span=span, layers=tuple(layer for layer in (top, config) if layer), properties=properties, types=types)
+
+
+def _properties(file: SourceFile, node: MapNode, tested: Tested, report: list[Diagnostic]) -> tuple[Properties, Mapping[str, Setting]]:
+    columns: dict[str, Column] = {}
+    types: dict[str, Setting] = {}
+    tests: list[DataTest] = list(read_tests(_tests_node(node), tested, None, report))
+    for item in _items(node, "columns"):
+        column = _column(item)
+        if column is None:
+            continue
+        other = columns.setdefault(column.name.lower(), column)
+        if other is not column:
+            report.append(_twice(f"The column '{column.name}' is described", column.span, other.span))
+            continue
+        type_node = _get(item, "data_type")
+        if type_node is not None and column.data_type is not None:
+            types[column.name] = setting_of(type_node)
+        tests.extend(read_tests(_tests_node(item), tested, column.name, report))
+    report.extend(repeated(tuple(tests)))
+    properties = Properties(
+        description=_text(node, "description") or "", columns=tuple(columns.values()), tests=tuple(tests), patch_path=file.path
+    )
+    return properties, types
+
+
+def _column(node: MapNode) -> Column | None:
+    name, span = _name(node)
+    if name is None:
+        return None
+    config = _get(node, "config")
+    return Column(
+        name=name,
+        description=_text(node, "description") or "",
+        data_type=_text(node, "data_type"),
+        tags=_union(_tags(node), _tags(config)),
+        meta={**_meta(node), **_meta(config)},
+        span=span,
+    )
+
+
+def _source(file: SourceFile, node: MapNode, report: list[Diagnostic]) -> Iterator[SourceTable]:
+    source, _ = _name(node)
+    if source is None:
+        return
+    config = _get(node, "config")
+    namespace = _get(node, "namespace") or _get(node, "schema")
+    for item in _items(node, "tables"):
+        name, span = _name(item)
+        inner = _get(item, "config")
+        if name is None or _is_disabled(config, inner):
+            continue
+        properties, _ = _properties(file, item, Tested("source_", f"{source}_{name}"), report)
+        yield SourceTable(
+            source=source,
+            name=name,
+            catalog=_text(node, "catalog") or _text(node, "database"),
+            namespace=_levels(namespace) or (source,),
+            identifier=_text(item, "identifier") or name,
+            properties=properties,
+            tags=_union(_tags(node), _tags(config), _tags(item), _tags(inner)),
+            meta={**_meta(node), **_meta(config), **_meta(item), **_meta(inner)} or EMPTY,
+            span=span,
+        )
+
+
+def _is_disabled(outer: Node | None, inner: Node | None) -> bool:
+    values = [v.value for config in (inner, outer) if isinstance(v := _get(config, "enabled"), ScalarNode)]
+    return bool(values) and values[0] is False
+
+
+def _tests_node(node: MapNode) -> Node | None:
+    return _get(node, "data_tests") or _get(node, "tests")
+
+
+def _twice(what: str, span: Span, first: Span) -> Diagnostic:
+    notes = (Note(message="first written here", span=first),)
+    return error("duplicate-name", f"{what} twice", span, help="Keep one of the two.", notes=notes)
+
+
+def _items(node: Node, key: str) -> Iterator[MapNode]:
+    items = _get(node, key)
+    for item in items.items if isinstance(items, ListNode) else ():
+        if isinstance(item, MapNode):
+            yield item
+
+
+def _get(node: Node | None, key: str) -> Node | None:
+    entry = node.get(key) if isinstance(node, MapNode) else None
+    return entry.node if entry else None
+
+
+def _name(node: MapNode) -> tuple[str | None, Span]:
+    value = _get(node, "name")
+    return (value.value, value.span) if isinstance(value, ScalarNode) and isinstance(value.value, str) else (None, node.span)
+
+
+def _text(node: Node | None, key: str) -> str | None:
+    value = _get(node, key)
+    return value.value if isinstance(value, ScalarNode) and isinstance(value.value, str) else None
+
+
+def _levels(node: Node | None) -> tuple[str, ...]:
+    value = plain(node) if node else None
+    parts = value.split(".") if isinstance(value, str) else value
+    return tuple(p.strip() for p in parts if isinstance(p, str)) if isinstance(parts, list) else ()
+
+
+def _tags(node: Node | None) -> tuple[str, ...]:
+    value = _get(node, "tags")
+    found = plain(value) if value else []
+    return tuple(t for t in (found if isinstance(found, list) else [found]) if isinstance(t, str))
+
+
+def _union(*tags: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(tag for part in tags for tag in part))
+
+
+def _meta(node: Node | None) -> Mapping[str, Any]:
+    value = _get(node, "meta")
+    return plain(value) if isinstance(value, MapNode) else {}

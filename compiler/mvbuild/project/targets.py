@@ -1,0 +1,99 @@
+"""`targets:` of the project file -> Target."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import MappingProxyType
+
+from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
+from mvbuild.project.keys import count_of
+from mvbuild.project.loaded import SparkSettings, Target
+from mvbuild.project.setting_values import as_text
+from mvbuild.project.yaml_spans import Entry, MapNode, Node, ScalarNode, is_empty, plain
+from mvbuild.source import SourceFile
+
+DEFAULT_NAME = "dev"
+
+
+def choose_target(file: SourceFile, project: MapNode, asked: str | None, default: Entry | None) -> Entry | None:
+    """The entry of the target to use; None where the project declares no targets. Raises ProjectError for a target that is not there."""
+    declared = names(project)
+    name, span = asked, None
+    is_secret = False
+    if name is None and default is not None and isinstance(default.node, ScalarNode) and isinstance(default.node.value, str):
+        name, span, is_secret = default.node.value, default.node.span, default.node.rendered
+    if name is None:
+        name = DEFAULT_NAME if DEFAULT_NAME in declared or len(declared) != 1 else declared[0]
+    targets = project.get("targets")
+    if targets is None or not isinstance(targets.node, MapNode) or not targets.node.entries:
+        declared = (DEFAULT_NAME,)
+    if name not in declared:
+        what = "The target that `target:` gives" if is_secret else f"The target '{name}'"
+        place = span or (targets.span if targets else file.line_span(1))
+        raise ProjectError([error("unknown-target", f"{what} is not declared", place, help=did_you_mean(name, declared))])
+    return targets.node.get(name) if targets and isinstance(targets.node, MapNode) else None
+
+
+def names(project: MapNode) -> tuple[str, ...]:
+    """The declared targets."""
+    targets = project.get("targets")
+    return tuple(e.key for e in targets.node.entries) if targets and isinstance(targets.node, MapNode) else ()
+
+
+def target_of(root: Path, entry: Entry | None, threads: int | None, report: list[Diagnostic]) -> Target:
+    """A target from its rendered, checked block; without one, or without a catalog in it, the catalog in the project directory."""
+    block = entry.node if entry and isinstance(entry.node, MapNode) else None
+    catalog = _strings(_value(block, "catalog"), "A property of a catalog", report)
+    name = catalog.pop("name", "lake")
+    embedded = not catalog
+    return Target(
+        name=entry.key if entry else DEFAULT_NAME,
+        catalog_name=name,
+        catalog=MappingProxyType(embedded_catalog(root) if embedded else catalog),
+        namespace=_namespace(_value(block, "namespace") or _value(block, "schema")),
+        spark=_spark(_value(block, "spark"), report),
+        threads=threads or count_of(_value(block, "threads")) or 4,
+        embedded=embedded,
+    )
+
+
+def embedded_catalog(root: Path) -> dict[str, str]:
+    """A SQLite catalog and its warehouse inside the project directory."""
+    home = (root / ".mvbuild").as_posix()
+    return {"type": "sql", "uri": f"sqlite:///{home}/catalog.db", "warehouse": f"file://{home}/warehouse"}
+
+
+def _spark(node: Node | None, report: list[Diagnostic]) -> SparkSettings:
+    config = MappingProxyType(_strings(_value(node, "config"), "A property of Spark", report))
+    return SparkSettings(master=_text(node, "master") or "local[*]", remote=_text(node, "remote"), config=config)
+
+
+def _strings(node: Node | None, what: str, report: list[Diagnostic]) -> dict[str, str]:
+    out: dict[str, str] = {}
+    for entry in node.entries if isinstance(node, MapNode) else ():
+        if is_empty(entry.node):
+            continue
+        text = as_text(plain(entry.node))
+        if text is None:
+            report.append(error("wrong-type", f"{what} is text, a number, true or false: '{entry.key}'", entry.node.span))
+        else:
+            out[entry.key] = text
+    return out
+
+
+def _namespace(node: Node | None) -> tuple[str, ...]:
+    if node is None or is_empty(node):
+        return ("main",)
+    value = plain(node)
+    parts = value.split(".") if isinstance(value, str) else value
+    return tuple(str(p).strip() for p in parts) if isinstance(parts, list) and parts else ("main",)
+
+
+def _value(node: Node | None, key: str) -> Node | None:
+    entry = node.get(key) if isinstance(node, MapNode) else None
+    return entry.node if entry else None
+
+
+def _text(node: Node | None, key: str) -> str | None:
+    value = _value(node, key)
+    return value.value if isinstance(value, ScalarNode) and isinstance(value.value, str) else None

@@ -1,0 +1,72 @@
+"""One Spark for the whole test run, on an embedded SQLite catalog."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog.sql import SqlCatalog
+
+from mvbuild.adapters.spark import start_engine
+from mvbuild.adapters.spark.engine import SparkEngine
+from mvbuild.project.loaded import SparkSettings, Target
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lake:
+    """A catalog, and the one engine of the test run on it."""
+
+    name: str
+    properties: Mapping[str, str]
+    file: Path
+    warehouse: Path
+    log_file: Path
+    target: Target
+    engine: SparkEngine
+    catalog: SqlCatalog
+    """PyIceberg's view of it."""
+
+    @property
+    def session(self) -> Any:
+        return self.engine.session
+
+    def sql(self, text: str) -> list[Any]:
+        return self.engine.session.sql(text).collect()
+
+    def pointer(self, table: str) -> str:
+        with closing(sqlite3.connect(self.file)) as db:
+            return db.execute("SELECT metadata_location FROM iceberg_tables WHERE table_name = ?", [table]).fetchone()[0]
+
+
+@pytest.fixture(scope="session")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    root = tmp_path_factory.mktemp("lake")
+    file, warehouse = root / "catalog.db", root / "warehouse"
+    properties = {"type": "sql", "uri": f"sqlite:///{file}", "warehouse": warehouse.as_uri()}
+    spark = SparkSettings(master="local[2]", config={"spark.driver.memory": "1g"})
+    target = Target(
+        name="test", catalog_name="lake", catalog=properties, namespace=("main",), spark=spark, threads=4, embedded=True
+    )
+    catalog = load_catalog("lake", **properties)
+    assert isinstance(catalog, SqlCatalog)
+    engine = start_engine(target, log_file=root / "spark.log", env=os.environ)
+    assert isinstance(engine, SparkEngine)
+    yield Lake(
+        name="lake",
+        properties=properties,
+        file=file,
+        warehouse=warehouse,
+        log_file=root / "spark.log",
+        target=target,
+        engine=engine,
+        catalog=catalog,
+    )
+    engine.close()
+    catalog.close()

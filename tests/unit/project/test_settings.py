@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from mvbuild.project.folders import layer_of
+from mvbuild.project.settings import PartitionField, Setting, SortField, check_layer, model_config, seed_config
+from mvbuild.project.yaml_spans import read_yaml
+from mvbuild.source import SourceFile, Span
+
+
+def layer(text: str):
+    node, wrong = read_yaml(SourceFile("c.yml", text))
+    assert not wrong
+    return layer_of(node)
+
+
+def config(*texts: str):
+    return model_config([layer(text) for text in texts])
+
+
+def test_the_nearest_layer_wins_and_tags_and_meta_add_up() -> None:
+    found, wrong = config(
+        "+schema: a.b\n+tags: x\nmeta: {p: 1, q: 1}\ntblproperties: {k: 1, f: true}",
+        "namespace: [c, d]\ntags: [y, x]\nmeta: {q: 2}\ntable_properties: {k: v}",
+    )
+    assert not wrong
+    assert found.namespace == ("c", "d")
+    assert found.tags == ("x", "y")
+    assert found.meta == {"p": 1, "q": 2}
+    assert found.table_properties == {"k": "v", "f": "true"}
+    assert str(found.spans["namespace"]) == "c.yml:1:12"
+    assert found.materialized == "materialized_view"
+
+
+def test_null_takes_an_outer_value_back() -> None:
+    found, wrong = config("alias: a", "alias: null")
+    assert (found.alias, dict(found.spans), wrong) == (None, {}, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        ("region", [PartitionField(transform="identity", column="region")]),
+        ("months(order_date), bucket(16, id)", [PartitionField(transform="month", column="order_date"), PartitionField(transform="bucket", column="id", width=16)]),
+        ("[day(ts), 'truncate(4, code)']", [PartitionField(transform="day", column="ts"), PartitionField(transform="truncate", column="code", width=4)]),
+        ("'`my col`'", [PartitionField(transform="identity", column="my col")]),
+    ],
+)
+def test_partition_by(text: str, fields: list[PartitionField]) -> None:
+    found, wrong = config(f"partition_by: {text}")
+    assert not wrong
+    assert found.partition_by == tuple(fields)
+
+
+def test_sort_by() -> None:
+    found, wrong = config("sort_by: [a, b desc, c ASC nulls last, d desc nulls first]")
+    assert not wrong
+    assert found.sort_by == (
+        SortField(column="a"),
+        SortField(column="b", descending=True, nulls_first=False),
+        SortField(column="c", nulls_first=False),
+        SortField(column="d", descending=True, nulls_first=True),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("30m", 1800), ("1h30m", 5400), ("'30 minutes'", 1800), ("2 days", 172800), ("1d 2h", 93600), ("45s", 45), ("1.5h", 5400), ("0s", 0)],
+)
+def test_durations(text: str, seconds: int) -> None:
+    found, wrong = config(f"freshness: {{max_staleness: {text}}}")
+    assert not wrong
+    assert found.max_staleness == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "place"),
+    [
+        ("materialized: table", "wrong-type", "1:15"),
+        ("materialized: [view]", "wrong-type", "1:15"),
+        ("enabled: 'no'", "wrong-type", "1:10"),
+        ("alias: 5", "wrong-type", "1:8"),
+        ("namespace: a..b", "wrong-type", "1:12"),
+        ("partition_by: [a, week(b)]", "wrong-type", "1:19"),
+        ("partition_by: bucket(id)", "wrong-type", "1:15"),
+        ("partition_by: bucket(0, id)", "wrong-type", "1:15"),
+        ("partition_by: month(2, id)", "wrong-type", "1:15"),
+        ("sort_by: [a down]", "wrong-type", "1:11"),
+        ("freshness: {max_staleness: 30}", "wrong-type", "1:28"),
+        ("freshness: {max_staleness: 30 parsecs}", "wrong-type", "1:28"),
+        ("freshness: {max_staleness: 99999999999d}", "wrong-type", "1:28"),
+        ("freshness: {max_stale: 30m}", "unknown-key", "1:13"),
+        ("table_properties: {a: [1]}", "wrong-type", "1:23"),
+        ("tags: [a, 1]", "wrong-type", "1:11"),
+        ("refresh_policy: never", "wrong-type", "1:17"),
+        ("+materalized: view", "unknown-key", "1:1"),
+        ("schema: a\nnamespace: b", "duplicate-key", "1:1"),
+    ],
+)
+def test_bad_settings(text: str, code: str, place: str) -> None:
+    (wrong,) = check_layer(layer(text))
+    assert (wrong.code, str(wrong.span)) == (code, f"c.yml:{place}")
+    assert wrong.help
+
+
+def test_help() -> None:
+    assert "mvbuild finds the increments by itself" in check_layer(layer("materialized: incremental"))[0].help
+    assert check_layer(layer("materalized: view"))[0].help == "Did you mean 'materialized'?"
+    assert check_layer(layer("unique_key: id"))[0].help == "Remove it: mvbuild finds the increments by itself."
+
+
+def test_a_view_has_no_partitions() -> None:
+    _, (wrong,) = config("partition_by: a", "materialized: view")
+    assert (wrong.code, str(wrong.span), str(wrong.notes[0].span)) == ("bad-config", "c.yml:1:15", "c.yml:1:15")
+
+
+def test_a_config_call_has_one_place() -> None:
+    file = SourceFile("m.sql", "{{ config(tags=[1]) }}")
+    call = Span(file, 3, 19)
+    setting: dict[str, Any] = {"tags": Setting([1], call), "zzz": Setting(1, call)}
+    _, wrong = model_config([setting])
+    assert [(d.code, d.span) for d in wrong] == [("wrong-type", call), ("unknown-key", call)]
+
+
+def test_seed_settings() -> None:
+    found, wrong = seed_config([layer("column_types: {a: int}\ndelimiter: ;"), layer("column_types: {b: date}\nenabled: false")])
+    assert not wrong
+    assert {n: (s.value, str(s.span)) for n, s in found.column_types.items()} == {"a": ("int", "c.yml:1:19"), "b": ("date", "c.yml:1:19")}
+    assert (found.delimiter, found.enabled) == (";", False)
+    _, wrong = seed_config([layer("delimiter: ab\nmaterialized: view")])
+    assert [(d.code, str(d.span)) for d in wrong] == [("wrong-type", "c.yml:1:12"), ("unknown-key", "c.yml:2:1")]

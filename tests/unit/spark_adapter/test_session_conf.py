@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from mvbuild.adapters.spark import cds
+from mvbuild.adapters.spark.java import Java
+from mvbuild.adapters.spark.session import last_words, session_conf
+from mvbuild.project.loaded import SparkSettings, Target
+
+
+def conf(**spark: Any) -> dict[str, str]:
+    catalog = {"type": "sql", "uri": "sqlite:////c.db"}
+    settings = SparkSettings(**spark)
+    return session_conf(
+        Target(name="t", catalog_name="lake", catalog=catalog, namespace=("n",), spark=settings, threads=1, embedded=False)
+    )
+
+
+def test_a_local_session_is_small() -> None:
+    found = conf(master="local[3]")
+    assert (found["spark.sql.shuffle.partitions"], found["spark.driver.memory"], found["spark.ui.enabled"]) == ("6", "2g", "false")
+    assert conf(master="local")["spark.sql.shuffle.partitions"] == "2"
+
+
+def test_a_cluster_keeps_its_defaults() -> None:
+    assert not conf(master="spark://h:7077").keys() & {"spark.sql.shuffle.partitions", "spark.driver.memory", "spark.driver.host"}
+
+
+def test_the_user_wins() -> None:
+    config = {"spark.sql.session.timeZone": "Europe/Berlin", "spark.sql.catalog.lake.uri": "jdbc:x", "spark.sql.extensions": "my.Extension"}
+    found = conf(config=config)
+    assert found["spark.sql.session.timeZone"] == "Europe/Berlin"
+    assert found["spark.sql.catalog.lake.uri"] == "jdbc:x"
+    assert found["spark.sql.extensions"].endswith("IcebergSparkSessionExtensions,my.Extension")
+
+
+def test_the_reason_is_found_in_the_log() -> None:
+    log = [
+        "26/11/21 11:13:19 WARN Utils: Set SPARK_LOCAL_IP if you need to bind to another address",
+        'Exception in thread "main" org.apache.spark.SparkException: Job aborted',
+        "\tat org.apache.spark.Main.main(Main.java:1)",
+        "Caused by: java.net.BindException: Address already in use",
+        "\t... 12 more",
+    ]
+    assert last_words(log) == "Caused by: java.net.BindException: Address already in use"
+    assert last_words(["Unrecognized VM option 'x'", "Error: Could not create the Java Virtual Machine."]).startswith("Error: Could not")
+    assert last_words([]) == ""
+
+
+def test_one_run_writes_the_class_archive_and_later_ones_use_it(tmp_path: Path) -> None:
+    java = Java(path=Path("/java"), major=17, full_version="17.0.1")
+
+    def options(train: bool = True) -> str:
+        return " ".join(cds.options(java, [], Path("/spark"), tmp_path, train=train))
+
+    assert options(train=False) == ""
+    written = Path(options().rpartition("ArchiveClassesAtExit=")[2])
+    assert options() == ""  # somebody is at it
+    written.write_bytes(b"\0\0\0\0 not finished")
+    assert options() == ""
+    written.write_bytes(b"\xa8\xab\x0b\xf0 finished")
+    archive = Path(options().rpartition("SharedArchiveFile=")[2])
+    assert archive.read_bytes().endswith(b" finished")
+    assert not written.exists()
+
+
+def test_nothing_of_pyspark_is_imported_before_it_is_needed() -> None:
+    code = "import sys, mvbuild.adapters.spark.session, mvbuild.adapters.spark.engine; sys.exit('pyspark' in sys.modules)"
+    compiler = Path(__file__).parents[3] / "compiler"
+    assert subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(compiler)}, check=False).returncode == 0

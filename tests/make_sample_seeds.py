@@ -38,11 +38,11 @@ COUNTRIES = (
     ("ZZ", "Unknown", "Unknown", "EUR", 0),
 )
 RATES = {"EUR": "1", "GBP": "1.17", "NOK": "0.086", "SEK": "0.089", "DKK": "0.134", "PLN": "0.234"}
-FIRST_NAMES = (  # noqa: SIM905
+FIRST_NAMES = (
     "Anna Łukasz José Zoë Björn Siân Müge Chloé Jürgen Inés Søren Małgorzata Pieter Giulia Aoife Rafał Élodie Henk Ingrid Marco "
     "Fatima Noah Lena Oskar Ida Tomasz Carmen Luca Freya Nils"
 ).split()
-LAST_NAMES = (  # noqa: SIM905
+LAST_NAMES = (
     "Müller Kowalska García Nguyễn Åkesson O'Brien Dubois Rossi Jansen Sørensen Schäfer Nowak Hernández Lindqvist Bakker Fischer "
     "Moreau Ferrari Hughes Visser Weiß Çelik Håland D'Angelo Wright Iglesias Petit Öberg Klein Sanders"
 ).split()

@@ -51,9 +51,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     file, warehouse = root / "catalog.db", root / "warehouse"
     properties = {"type": "sql", "uri": f"sqlite:///{file}", "warehouse": warehouse.as_uri()}
     spark = SparkSettings(master="local[2]", config={"spark.driver.memory": "1g"})
-    target = Target(
-        name="test", catalog_name="lake", catalog=properties, namespace=("main",), spark=spark, threads=4, embedded=True
-    )
+    target = Target(name="test", catalog_name="lake", catalog=properties, namespace=("main",), spark=spark, threads=4, embedded=True)
     catalog = load_catalog("lake", **properties)
     assert isinstance(catalog, SqlCatalog)
     engine = start_engine(target, log_file=root / "spark.log", env=os.environ)

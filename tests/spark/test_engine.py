@@ -49,12 +49,15 @@ def create(lake: Any, name: str, sql: str, branch: str | None = None) -> Any:
 
 
 def failed(lake: Any, sql: str, table: str | None = None) -> QueryError:
-    with pytest.raises(QueryError) as caught:
+    def attempt() -> None:
         query = lake.engine.prepare(sql)
         if table:
             query.overwrite(identifier(table), None, {})
         else:
             lake.engine.rows(sql, 1000)
+
+    with pytest.raises(QueryError) as caught:
+        attempt()
     return caught.value
 
 
@@ -153,6 +156,11 @@ def test_columns_of_one_name(lake: Any) -> None:
     assert str(error) == "2 columns are named 'a' or 'A'; names must differ in more than case."
 
 
+_NOPE = (
+    "A column, variable, or function parameter with name `nope` cannot be resolved. Did you mean one of the following? [`id`, `k`, `s`]."
+)
+
+
 @pytest.mark.parametrize(
     ("sql", "condition", "place", "message"),
     [
@@ -160,15 +168,15 @@ def test_columns_of_one_name(lake: Any) -> None:
             "SELECT id,\n  nope FROM lake.eng.base",
             "UNRESOLVED_COLUMN.WITH_SUGGESTION",
             "nope",
-            "A column, variable, or function parameter with name `nope` cannot be resolved. Did you mean one of the following? [`id`, `k`, `s`].",
+            _NOPE,
         ),
         (
             "SELECT '\U0001f600é' AS e, nope FROM lake.eng.base",
             "UNRESOLVED_COLUMN.WITH_SUGGESTION",
             "nope",
-            "A column, variable, or function parameter with name `nope` cannot be resolved. Did you mean one of the following? [`id`, `k`, `s`].",
+            _NOPE,
         ),
-        ("SELECT 1\nFROM lake.eng.base WHERE id id", "PARSE_SYNTAX_ERROR", "id", "Syntax error at or near 'id'."),
+        ("SELECT 1\nFROM lake.eng.base WHERE id id", "PARSE_SYNTAX_ERROR", "id", "Syntax error at or near 'id': extra input 'id'."),
         ("SELECT count(", "PARSE_SYNTAX_ERROR", "(", "Syntax error at or near end of input."),
         (
             "SELECT * FROM lake.eng.missing",
@@ -186,8 +194,9 @@ def test_columns_of_one_name(lake: Any) -> None:
             "SELECT CAST('a' || s AS INT) AS x FROM lake.eng.base",
             "CAST_INVALID_INPUT",
             "CAST('a' || s AS INT)",
-            'The value \'a0\' of the type "STRING" cannot be cast to "INT" because it is malformed. Correct the value as per the syntax, or '
-            "change its target type. Use `try_cast` to tolerate malformed input and return NULL instead.",
+            'The value \'a0\' of the type "STRING" cannot be cast to "INT" because it is malformed. '
+            "Correct the value as per the syntax, or change its target type. "
+            "Use `try_cast` to tolerate malformed input and return NULL instead.",
         ),
         (
             "SELECT id FROM lake.eng.base WHERE id > (SELECT id FROM lake.eng.base)",
@@ -284,15 +293,19 @@ def test_the_session_is_what_was_asked_for(lake: Any) -> None:
     assert lake.session.sparkContext.appName == "mvbuild"
 
 
-_QUIET = """
+_TARGET = """
 import os, sys
 from pathlib import Path
 from mvbuild.adapters.spark import start_engine
-from mvbuild.ports.engine import QueryError
+from mvbuild.ports.engine import EngineError, QueryError
 from mvbuild.project.loaded import SparkSettings, Target
 root = Path(sys.argv[1])
 catalog = {"type": "sql", "uri": f"sqlite:///{root}/c.db", "warehouse": f"{root}/wh"}
-target = Target(name="t", catalog_name="lake", catalog=catalog, namespace=("n",), spark=SparkSettings(master="local[1]"), threads=1, embedded=True)
+spark = SparkSettings(master="local[1]", config=dict(pair.split("=") for pair in sys.argv[2:]))
+target = Target(name="t", catalog_name="lake", catalog=catalog, namespace=("n",), spark=spark, threads=1, embedded=True)
+"""
+
+_QUIET = """
 engine = start_engine(target, log_file=root / "logs" / "spark.log", env=os.environ)
 try:
     engine.prepare("SELECT nope FROM range(3)")
@@ -302,25 +315,52 @@ engine.rows("SELECT id FROM range(3)", 1)
 engine.close()
 second = start_engine(target, log_file=root / "logs" / "spark.log", env=os.environ)
 assert second.rows("SHOW NAMESPACES IN lake", 9).rows == ()
+arguments = Path(f"/proc/{second.session.sparkContext._gateway.proc.pid}/cmdline").read_text()
+assert "iceberg-spark-runtime" in arguments and "c.db" not in arguments, "catalog settings may hold passwords"
 os.kill(second.session.sparkContext._gateway.proc.pid, 9)
-from mvbuild.ports.engine import EngineError
 try:
     second.rows("SELECT id FROM range(3)", 1)
 except EngineError as error:
     assert error.code == "spark-start", error
 else:
     raise AssertionError("the JVM is dead")
+second.close()
+"""
+
+_BROKEN = """
+try:
+    start_engine(target, log_file=root / "logs" / "spark.log", env=os.environ)
+except EngineError as error:
+    assert error.code == "spark-start", error.code
+    print(error)
 """
 
 
-def test_nothing_is_printed_and_nothing_left_behind(tmp_path: Path) -> None:
+def python(tmp_path: Path, code: str, *config: str) -> tuple[int, str, str]:
+    """Run code in a process and a working directory of its own."""
     here, root = tmp_path / "here", tmp_path / "root"
     here.mkdir()
     root.mkdir()
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "compiler")}
-    done = subprocess.run(
-        [sys.executable, "-W", "error::UserWarning", "-c", _QUIET, str(root)], cwd=here, env=env, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    command = [sys.executable, "-W", "error::UserWarning", "-c", _TARGET + code, str(root), *config]
+    done = subprocess.run(command, cwd=here, env=env, capture_output=True, text=True, check=False)
     assert list(here.iterdir()) == []
-    assert "Spark" in (root / "logs" / "spark.log").read_text()
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_nothing_is_printed_and_nothing_left_behind(tmp_path: Path) -> None:
+    assert python(tmp_path, _QUIET) == (0, "", "")
+    assert "Spark" in (tmp_path / "root" / "logs" / "spark.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [("spark.driver.memory=lots", "lots"), ("spark.serializer=no.Such", "no.Such"), ("spark.master=nowhere", "Master must")],
+)
+def test_a_spark_that_does_not_start_says_why(tmp_path: Path, config: str, reason: str) -> None:
+    code, out, err = python(tmp_path, _BROKEN, config)
+    assert (code, err) == (0, "")
+    assert out.startswith("Spark could not be started: ")
+    assert reason in out
+    assert out.endswith(f"(log: {tmp_path}/root/logs/spark.log)\n")
+    assert len(out) < 400

@@ -90,7 +90,8 @@ def summary(graph: Graph, result: RunResult) -> str:
         kinds["data test"] = len(result.all_tests)
     parts = [f"{n} {kind}{'s' * (n != 1)}" for kind, n in sorted(kinds.items())] or ["nothing"]
     hours, minutes = int(result.seconds // 3600), int(result.seconds % 3600 // 60)
-    head = f"Finished running {', '.join(parts)} in {hours} hours {minutes} minutes and {result.seconds % 60:.2f} seconds ({result.seconds:.2f}s)."
+    took = f"{hours} hours {minutes} minutes and {result.seconds % 60:.2f} seconds ({result.seconds:.2f}s)"
+    head = f"Finished running {', '.join(parts)} in {took}."
     verdict = click.style("Completed successfully", fg="green") if result.ok else click.style("Completed with errors", fg="red")
     return "\n".join(_stamped(line) for line in ("", head, "", verdict, "", _done(result)))
 

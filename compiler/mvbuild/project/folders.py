@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from mvbuild.diagnostics import Diagnostic, did_you_mean, error
@@ -26,6 +26,15 @@ def layer_of(node: Node | None) -> Layer:
     """A `config:` block; keys may have dbt's `+`."""
     entries = node.entries if isinstance(node, MapNode) else ()
     return {entry.key.removeprefix("+"): setting_of(entry.node, entry) for entry in entries}
+
+
+def repeated_settings(node: Node | None) -> Iterator[Diagnostic]:
+    """Settings that stand in one block with and without a `+`."""
+    entries = node.entries if isinstance(node, MapNode) else ()
+    plain_keys = {entry.key for entry in entries}
+    for entry in entries:
+        if entry.key.startswith("+") and entry.key[1:] in plain_keys:
+            yield error("duplicate-key", f"'{entry.key[1:]}' is set twice, with and without a '+'", entry.span)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,6 +70,7 @@ class _Rules:
 
 
 def _read(node: MapNode, here: Folders, rules: _Rules, found: FolderLayers, *, at_top: bool = False) -> None:
+    rules.report.extend(repeated_settings(node))
     layer: dict[str, Setting] = {}
     below: list[tuple[Entry, Folders]] = []
     for entry in node.entries:

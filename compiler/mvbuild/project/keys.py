@@ -291,7 +291,8 @@ def _check_value(entry: Entry, key: Key) -> Iterator[Diagnostic]:
         return
     wrong = _misfit(node, key.kind)
     if wrong is not None:
-        yield error("wrong-type", f"'{entry.key}' is {_SAYS[key.kind]}", wrong.span)
+        help = "Write it in quotes." if key.kind in ("text", "texts") and isinstance(wrong, ScalarNode) else ""
+        yield error("wrong-type", f"'{entry.key}' is {_SAYS[key.kind]}", wrong.span, help=help)
     elif key.block and key.kind == "block":
         yield from check(node, key.block)
     elif key.block and isinstance(node, ListNode):

@@ -8,7 +8,7 @@ from typing import Any
 
 from mvbuild.diagnostics import Diagnostic, Note, error
 from mvbuild.project.data_tests import Tested, read_tests, repeated
-from mvbuild.project.folders import layer_of, setting_of
+from mvbuild.project.folders import layer_of, repeated_settings, setting_of
 from mvbuild.project.keys import PROPERTIES, check
 from mvbuild.project.loaded import Column, DataTest, Properties, SourceTable
 from mvbuild.project.settings import EMPTY, Layer, Setting
@@ -61,6 +61,7 @@ def _described(file: SourceFile, node: MapNode, report: list[Diagnostic]) -> Ent
     if name is None:
         return None
     top = {e.key: setting_of(e.node, e) for e in node.entries if e.key in ("tags", "meta", "enabled") and not is_empty(e.node)}
+    report.extend(repeated_settings(_get(node, "config")))
     config = layer_of(_get(node, "config"))
     properties, types = _properties(file, node, Tested("", name), report)
     return Entry(name=name, span=span, layers=tuple(layer for layer in (top, config) if layer), properties=properties, types=types)

@@ -62,6 +62,10 @@ class _Schedule:
                 finished, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in finished:
                     self._finish(running.pop(future), future.result())
+        except KeyboardInterrupt:
+            # Queries that run fail at once, so that their nodes can clean up; waiting for them could take hours.
+            self.session.stop_engine()
+            raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 

@@ -73,10 +73,14 @@ class RunSession:
                 self._scratch[key] = scratch
             return self._scratch[key]
 
-    def close(self, *, keep_engine: bool = False) -> None:
+    def stop_engine(self) -> None:
+        """Stop the engine, if it was started: what it is computing fails."""
+        if self._engine is not None:
+            self._engine.close()
+
+    def close(self) -> None:
         """Remove the scratch tables and stop the engine."""
         for scratch in self._scratch.values():
             self.catalog.drop_scratch(scratch)
         self._scratch.clear()
-        if self._engine is not None and not keep_engine:
-            self._engine.close()
+        self.stop_engine()

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from unit.worlds import PROJECT, Shop, append, base_table, name, shop
 
 from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.rules import judge
 from mvbuild.ports.catalog import TableCommit, TableState, ViewCommit, ViewState
+from unit.worlds import PROJECT, Shop, append, base_table, name, shop
 
 
 @pytest.fixture
@@ -212,8 +212,13 @@ def test_a_record_that_cannot_be_read(built: Shop) -> None:
 WINDOW = PROJECT | {"models/daily.sql": "{{ config(freshness={'max_staleness': '10s'}) }}\n" + PROJECT["models/daily.sql"]}
 
 
-@pytest.mark.parametrize(("lag_ms", "code", "state"), [(9_999, "within-window", "fresh"), (10_000, "within-window", "fresh"), (10_001, "base-table-changed", "stale")])
-def test_the_window_compares_snapshot_timestamps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lag_ms: int, code: str, state: str) -> None:
+@pytest.mark.parametrize(
+    ("lag_ms", "code", "state"),
+    [(9_999, "within-window", "fresh"), (10_000, "within-window", "fresh"), (10_001, "base-table-changed", "stale")],
+)
+def test_the_window_compares_snapshot_timestamps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lag_ms: int, code: str, state: str
+) -> None:
     of = shop(tmp_path, WINDOW)
     of.run()
     before = of.table("raw.orders").current_snapshot

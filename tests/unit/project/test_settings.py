@@ -44,8 +44,14 @@ def test_null_takes_an_outer_value_back() -> None:
     ("text", "fields"),
     [
         ("region", [PartitionField(transform="identity", column="region")]),
-        ("months(order_date), bucket(16, id)", [PartitionField(transform="month", column="order_date"), PartitionField(transform="bucket", column="id", width=16)]),
-        ("[day(ts), 'truncate(4, code)']", [PartitionField(transform="day", column="ts"), PartitionField(transform="truncate", column="code", width=4)]),
+        (
+            "months(order_date), bucket(16, id)",
+            [PartitionField(transform="month", column="order_date"), PartitionField(transform="bucket", column="id", width=16)],
+        ),
+        (
+            "[day(ts), 'truncate(4, code)']",
+            [PartitionField(transform="day", column="ts"), PartitionField(transform="truncate", column="code", width=4)],
+        ),
         ("'`my col`'", [PartitionField(transform="identity", column="my col")]),
     ],
 )

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from unit.worlds import PROJECT, SCHEMA, Shop, append, base_table, name, shop
 
 from mvbuild.ports.catalog import TableCommit, TableState, ViewState
 from mvbuild.refresh.staging import RunId, left_over
+from unit.worlds import PROJECT, SCHEMA, Shop, append, base_table, name, shop
 
 
 @pytest.fixture
@@ -60,10 +60,9 @@ def test_an_mv_over_an_mv_records_the_others_storage(made: Shop) -> None:
 def test_every_table_is_read_at_its_pinned_snapshot(made: Shop) -> None:
     made.run()
     orders = made.table("raw.orders").current_snapshot_id
-    sql = next(s for s in made.engine.executed if "raw.orders" in s and "JOIN" not in s)
-    assert sql.strip() == f"SELECT id FROM (\nSELECT id FROM lake.raw.orders VERSION AS OF {orders} WHERE id > 0\n) AS orders_clean".replace("(\n", "(", 1) or (
-        f"lake.raw.orders VERSION AS OF {orders} AS orders" in sql
-    )
+    assert any(f"lake.raw.orders VERSION AS OF {orders} AS orders" in sql for sql in made.engine.executed)
+    daily = made.table("main.daily__storage").current_snapshot_id
+    assert any(f"lake.main.daily__storage VERSION AS OF {daily} AS daily" in sql for sql in made.engine.executed)
 
 
 def test_a_writer_between_planning_and_writing_changes_nothing_that_was_pinned(made: Shop) -> None:
@@ -126,7 +125,11 @@ def test_data_tests_run_on_the_unpublished_snapshot(tmp_path: Path) -> None:
     made = shop(tmp_path, TESTED)
     result = made.run()
     daily = next(r for r in result.results if r.node == "model.shop.daily")
-    assert sorted((t.name, t.status) for t in daily.tests) == [("no_orphans", "pass"), ("not_null_daily_id", "pass"), ("unique_daily_id", "pass")]
+    assert sorted((t.name, t.status) for t in daily.tests) == [
+        ("no_orphans", "pass"),
+        ("not_null_daily_id", "pass"),
+        ("unique_daily_id", "pass"),
+    ]
     audited = [s for s in made.engine.executed if "IS NULL" in s]
     assert len(audited) == 1
     assert f"VERSION AS OF {made.table('main.daily__storage').current_snapshot_id}" in audited[0]
@@ -310,7 +313,13 @@ def test_a_seed_is_loaded_when_its_file_changed(tmp_path: Path) -> None:
     files = {
         "mvbuild.yml": "name: shop\nseeds: {+namespace: raw}\n",
         "seeds/orders.csv": "id,amount\n1,2.50\n2,\n",
-        "seeds/orders.yml": "seeds:\n  - name: orders\n    columns:\n      - {name: id, data_type: bigint}\n      - {name: amount, data_type: 'decimal(10,2)'}\n",
+        "seeds/orders.yml": """
+            seeds:
+              - name: orders
+                columns:
+                  - {name: id, data_type: bigint}
+                  - {name: amount, data_type: "decimal(10,2)"}
+        """,
         "models/daily.sql": "SELECT id FROM raw.orders",
     }
     made = Shop(tmp_path).write(files)
@@ -323,7 +332,9 @@ def test_a_seed_is_loaded_when_its_file_changed(tmp_path: Path) -> None:
 
 
 def test_a_property_of_the_user_reaches_the_storage(made: Shop) -> None:
-    made.write({"models/daily.sql": "{{ config(table_properties={'write.parquet.compression-codec': 'zstd'}) }}\n" + PROJECT["models/daily.sql"]})
+    made.write(
+        {"models/daily.sql": "{{ config(table_properties={'write.parquet.compression-codec': 'zstd'}) }}\n" + PROJECT["models/daily.sql"]}
+    )
     made.run()
     assert made.table("main.daily__storage").properties["write.parquet.compression-codec"] == "zstd"
 
@@ -339,7 +350,14 @@ def test_the_storage_is_never_written_when_its_pointer_moved(made: Shop) -> None
     made.run()
     state: TableState = made.table("main.daily__storage")
     append(made.catalog, "main.daily__storage")
-    with pytest.raises(Exception, match="main|snapshot|moved|changed"):
+    with pytest.raises(Exception, match=r"main|snapshot|moved|changed"):
         made.catalog.commit(
-            [TableCommit(identifier=state.identifier, expect_uuid=state.uuid, expect_snapshot_id=state.current_snapshot_id, set_properties={"a": "b"})]
+            [
+                TableCommit(
+                    identifier=state.identifier,
+                    expect_uuid=state.uuid,
+                    expect_snapshot_id=state.current_snapshot_id,
+                    set_properties={"a": "b"},
+                )
+            ]
         )

@@ -40,13 +40,17 @@ def test_postgresql() -> None:
 
 
 def test_rest() -> None:
-    found = options(type="rest", uri="http://c:8181", warehouse="wh", credential="id:secret", scope="all", oauth2_server_uri="http://o", token="t")
+    found = options(
+        type="rest", uri="http://c:8181", warehouse="wh", credential="id:secret", scope="all", oauth2_server_uri="http://o", token="t"
+    )
     expected = {"type": "rest", "uri": "http://c:8181", "warehouse": "wh", "credential": "id:secret", "scope": "all", "token": "t"}
     assert found == {**expected, "oauth2-server-uri": "http://o", "cache-enabled": "false"}
 
 
 def test_s3_settings_under_the_names_of_java() -> None:
-    found = options(type="sql", uri="sqlite:////c.db", warehouse="s3://b", s3__endpoint="http://m:9000", s3__region="eu", s3__access_key_id="k")
+    found = options(
+        type="sql", uri="sqlite:////c.db", warehouse="s3://b", s3__endpoint="http://m:9000", s3__region="eu", s3__access_key_id="k"
+    )
     assert (found["client.region"], found["s3.path-style-access"], found["s3.access-key-id"]) == ("eu", "true", "k")
     assert "s3.region" not in found
 
@@ -59,7 +63,11 @@ def test_glue_hive_and_hadoop() -> None:
 
 @pytest.mark.parametrize(
     ("properties", "reason"),
-    [({"type": "dynamodb"}, "type 'dynamodb'"), ({"type": "sql", "uri": "mysql://h/d"}, "'mysql' database"), ({"type": "rest"}, "no 'uri'")],
+    [
+        ({"type": "dynamodb"}, "type 'dynamodb'"),
+        ({"type": "sql", "uri": "mysql://h/d"}, "'mysql' database"),
+        ({"type": "rest"}, "no 'uri'"),
+    ],
 )
 def test_what_spark_cannot_do(properties: dict[str, str], reason: str) -> None:
     with pytest.raises(EngineError, match=reason) as caught:

@@ -39,14 +39,23 @@ def java(folder: Path, script: str) -> Path:
 
 def test_what_a_catalog_needs() -> None:
     assert jars.needed(SQLITE, {}) == (jars.RUNTIME, jars.SQLITE)
-    assert jars.needed({"type": "sql", "uri": "postgresql+psycopg2://h/d", "warehouse": "s3://b"}, {}) == (jars.RUNTIME, jars.POSTGRESQL, jars.AWS)
+    assert jars.needed({"type": "sql", "uri": "postgresql+psycopg2://h/d", "warehouse": "s3://b"}, {}) == (
+        jars.RUNTIME,
+        jars.POSTGRESQL,
+        jars.AWS,
+    )
     assert jars.needed({"type": "glue"}, {}) == (jars.RUNTIME, jars.AWS)
     assert jars.needed({"type": "rest", "uri": "http://c"}, {}) == (jars.RUNTIME,)
 
 
 def test_what_the_user_brings_is_not_added() -> None:
     assert jars.needed(SQLITE, {"spark.jars": "/opt/iceberg-spark-runtime-4.1_2.13-1.11.0.jar"}) == (jars.SQLITE,)
-    assert jars.needed(SQLITE, {"spark.jars.packages": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0,org.xerial:sqlite-jdbc:3.49.0.0"}) == ()
+    assert (
+        jars.needed(
+            SQLITE, {"spark.jars.packages": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0,org.xerial:sqlite-jdbc:3.49.0.0"}
+        )
+        == ()
+    )
 
 
 def test_where_the_cache_is() -> None:

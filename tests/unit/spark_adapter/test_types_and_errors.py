@@ -56,7 +56,11 @@ def test_ids_are_unique_and_top_level_fields_come_first() -> None:
 def test_every_problem_is_told_at_once() -> None:
     nested = t.StructType([t.StructField("p", t.IntegerType()), t.StructField("P", t.NullType())])
     schema = t.StructType(
-        [t.StructField("a", nested), t.StructField("b", t.DayTimeIntervalType()), t.StructField("c", t.MapType(t.StringType(), t.StructType()))]
+        [
+            t.StructField("a", nested),
+            t.StructField("b", t.DayTimeIntervalType()),
+            t.StructField("c", t.MapType(t.StringType(), t.StructType())),
+        ]
     )
     with pytest.raises(QueryError) as caught:
         iceberg_schema(schema)
@@ -72,7 +76,10 @@ def test_every_problem_is_told_at_once() -> None:
     ("text", "message"),
     [
         ("[A.B_C] It failed. SQLSTATE: 42703; line 1 pos 2;\n'Project ['x]\n+- OneRowRelation", "It failed."),
-        ("\n[PARSE_SYNTAX_ERROR] Syntax error at or near 'x'. SQLSTATE: 42601 (line 1, pos 0)\n\n== SQL ==\nx\n^^^\n", "Syntax error at or near 'x'."),
+        (
+            "\n[PARSE_SYNTAX_ERROR] Syntax error at or near 'x'. SQLSTATE: 42601 (line 1, pos 0)\n\n== SQL ==\nx\n^^^\n",
+            "Syntax error at or near 'x'.",
+        ),
         ("org.apache.spark.SparkException: [X] Boo. SQLSTATE: 21000\n\tat a.b.C(D.java:1)", "Boo."),
         ("Cannot find `[a]` in table", "Cannot find `[a]` in table"),
         ("", ""),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from mvbuild.adapters.spark.errors import translated
 from mvbuild.adapters.spark.types import iceberg_schema
 from mvbuild.names import quote
-from mvbuild.ports.engine import Rows
+from mvbuild.ports.engine import EngineError, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +41,11 @@ class SparkEngine:
             return Rows(columns=tuple(frame.columns), rows=tuple(tuple(row) for row in found))
 
     def close(self) -> None:
-        if self._own:
+        if not self._own:
+            return
+        # Where the JVM is gone already, the error that told it is the one to show.
+        with suppress(EngineError), translated(""), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             self.session.stop()
 
 

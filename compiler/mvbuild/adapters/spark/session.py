@@ -29,7 +29,11 @@ _LOCAL = re.compile(r"local(?:\[\s*(\d+|\*)\s*(?:,.*)?\])?\Z")
 _PRIVATE = ("spark.sql.", "spark.hadoop.")
 """Settings that may hold passwords. What goes to spark-submit stands in its command line, for all users of the machine to see."""
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-_DULL = re.compile(r"^\s*(at |\.\.\. \d+ more|Using Spark's|Setting default|To adjust|WARNING: )|^\d\d/\d\d/\d\d \S+ (WARN|INFO) |^\s*$")
+_LEAD = re.compile(r'(?:Exception in thread "\S+" |Caused by: |Error: )(?:[\w.$]+(?:Exception|Error): )?')
+_DULL = re.compile(
+    r"\s*(?:at |\.\.\. \d+ more|Using Spark's|Setting default|To adjust|WARNING: )|\d\d/\d\d/\d\d \S+ (?:WARN|INFO) |\s*$"
+    r"|Error: (?:A fatal exception has occurred|Could not create the Java)"
+)
 
 _lock = Lock()
 _on_class_path: set[Path] = set()
@@ -208,12 +212,21 @@ def _not_started(exc: Exception, log_file: Path, begin: int) -> EngineError:
     with log_file.open("rb") as log:
         log.seek(begin)
         lines = log.read().decode(errors="replace").splitlines()
-    reason = last_words(lines) or message_of(str(exc)) or type(exc).__name__
+    reason = _root_cause(exc) or last_words(lines) or message_of(str(exc)) or type(exc).__name__
     return EngineError("spark-start", f"Spark could not be started: {reason} (log: {log_file})")
 
 
+def _root_cause(exc: Exception) -> str:
+    """Where the JVM is up and refuses the session."""
+    throwable: Any = getattr(exc, "java_exception", None) or getattr(exc, "_origin", None)
+    said = ""
+    while throwable is not None:
+        said, throwable = message_of(throwable.toString()) or said, throwable.getCause()
+    return said
+
+
 def last_words(lines: Sequence[str]) -> str:
-    """The line of a JVM's log that says why it ended: its last cause, else the last that is no stack and no warning."""
-    telling = [line.strip() for line in lines if not _DULL.match(line)]
-    causes = [line for line in telling if line.startswith(("Caused by: ", "Error: ", "Exception in "))]
+    """What a JVM's log says of its end: its last cause, else the last line that is no stack and no warning."""
+    telling = [_LEAD.sub("", line.strip()) for line in lines if not _DULL.match(line)]
+    causes = [_LEAD.sub("", line.strip()) for line in lines if _LEAD.match(line) and not _DULL.match(line)]
     return (causes or telling or [""])[-1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
+from spark.projects import Project, new_project
 
 from mvbuild.adapters.spark import start_engine
 from mvbuild.adapters.spark.engine import SparkEngine
@@ -68,3 +69,17 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     )
     engine.close()
     catalog.close()
+
+
+@pytest.fixture
+def project(lake: Lake, tmp_path: Path) -> Iterator[Callable[[Mapping[str, str]], Project]]:
+    """Makes projects, each with an embedded catalog of its own, on the one Spark."""
+    made: list[Project] = []
+
+    def make(files: Mapping[str, str]) -> Project:
+        made.append(new_project(tmp_path / f"project{len(made)}", files, lake.session))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.catalog.close()

@@ -48,7 +48,7 @@ class Progress:
                     self._aside(_dots(f"{event.index} of {event.total} START {describe(self._graph, event.node)}", "[RUN]"))
             elif isinstance(event, Finished):
                 self._running.pop(event.result.node, None)
-                self._left = event.total - event.index
+                self._left = event.left
                 self._result(event)
 
     def running(self) -> str:

@@ -81,11 +81,12 @@ class Started:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """A node has ended."""
+    """A node has ended; `left` nodes have not."""
 
     result: NodeResult
     index: int
     total: int
+    left: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

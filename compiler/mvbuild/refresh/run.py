@@ -44,9 +44,12 @@ class _Schedule:
     on_event: OnEvent
     done: dict[NodeId, NodeResult] = field(default_factory=dict)
     waiting: dict[NodeId, set[NodeId]] = field(default_factory=dict)
+    numbers: dict[NodeId, int] = field(default_factory=dict)
+    """The place of each node in the plan, from 1, by which progress names it."""
 
     def run(self, threads: int) -> None:
         steps = {s.node: s for s in self.plan.steps}
+        self.numbers = {id: number for number, id in enumerate(steps, 1)}
         self.waiting = {id: set(_before(self.plan.world.graph, id, steps)) for id in steps}
         if not self.plan.changes:
             self._settle(steps)
@@ -111,12 +114,13 @@ class _Schedule:
 
     def _finish(self, id_: NodeId, result: NodeResult) -> None:
         self.done[id_] = result
-        self.on_event(Finished(result=result, index=len(self.done), total=len(self.plan.steps)))
+        self.on_event(
+            Finished(result=result, index=self.numbers[id_], total=len(self.plan.steps), left=len(self.plan.steps) - len(self.done))
+        )
 
     def _carry_out(self, step: Step) -> NodeResult:
         clock = self.session.clock
-        index = 1 + [s.node for s in self.plan.steps].index(step.node)
-        self.on_event(Started(node=step.node, index=index, total=len(self.plan.steps)))
+        self.on_event(Started(node=step.node, index=self.numbers[step.node], total=len(self.plan.steps)))
         started_ms, began = clock.now_ms(), clock.monotonic()
         result = self._attempt(step)
         return NodeResult(

@@ -23,7 +23,7 @@ from mvbuild.ports.catalog import TableLayout, TableState
 from mvbuild.ports.engine import QueryError, Rows
 from mvbuild.project.load import load_project
 from mvbuild.project.seeds import read
-from mvbuild.refresh.result import RunResult
+from mvbuild.refresh.result import Event, RunResult
 from mvbuild.refresh.run import run_plan
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.staging import RunId
@@ -159,7 +159,15 @@ class Shop:
         """Node name -> action of the plan."""
         return {s.node.rpartition(".")[2]: s.action for s in self.plan(*include, **options).steps}
 
-    def run(self, *include: str, threads: int = 1, fail_fast: bool = False, planned: Plan | None = None, **options: Any) -> RunResult:
+    def run(
+        self,
+        *include: str,
+        threads: int = 1,
+        fail_fast: bool = False,
+        planned: Plan | None = None,
+        on_event: Callable[[Event], None] = lambda event: None,
+        **options: Any,
+    ) -> RunResult:
         planned = planned or self.plan(*include, **options)
         rows = {s.node: read(planned.world.graph.nodes[s.node].seed) for s in planned.steps if s.action == "load"}  # type: ignore[union-attr]
         run = RunId(host="here", pid=1, started_ms=self.clock.at_ms, nonce=f"{next(_NONCES):06x}")
@@ -167,7 +175,7 @@ class Shop:
             catalog=self.catalog, clock=self.clock, run=run, world=planned.world, start_engine=lambda: self.engine, is_alive=self.alive
         )
         try:
-            return run_plan(planned, session, rows, threads=threads, fail_fast=fail_fast, on_event=lambda event: None)
+            return run_plan(planned, session, rows, threads=threads, fail_fast=fail_fast, on_event=on_event)
         finally:
             session.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -43,6 +44,7 @@ class _Schedule:
     fail_fast: bool
     on_event: OnEvent
     done: dict[NodeId, NodeResult] = field(default_factory=dict)
+    running: dict[Future[NodeResult], NodeId] = field(default_factory=dict)
     waiting: dict[NodeId, set[NodeId]] = field(default_factory=dict)
     numbers: dict[NodeId, int] = field(default_factory=dict)
     """The place of each node in the plan, from 1, by which progress names it."""
@@ -55,16 +57,13 @@ class _Schedule:
             self._settle(steps)
             return
         pool = ThreadPoolExecutor(max_workers=max(1, threads), thread_name_prefix="Thread")
-        running: dict[Future[NodeResult], NodeId] = {}
         try:
-            while self._settle(steps) or running:
-                for id_ in self._ready(set(running.values())):
-                    if len(running) >= max(1, threads):
-                        break
-                    running[pool.submit(self._carry_out, steps[id_])] = id_
-                finished, _ = wait(running, return_when=FIRST_COMPLETED)
+            while self._settle(steps) or self.running:
+                for id_ in self._ready()[: max(1, threads) - len(self.running)]:
+                    self.running[pool.submit(self._carry_out, steps[id_])] = id_
+                finished, _ = wait(self.running, return_when=FIRST_COMPLETED)
                 for future in finished:
-                    self._finish(running.pop(future), future.result())
+                    self._finish(self.running.pop(future), future.result())
         except KeyboardInterrupt:
             # Queries that run fail at once, so that their nodes can clean up; waiting for them could take hours.
             self.session.stop_engine()
@@ -72,17 +71,19 @@ class _Schedule:
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _ready(self, running: set[NodeId]) -> list[NodeId]:
-        return [id for id, before in self.waiting.items() if id not in self.done and id not in running and before <= self.done.keys()]
+    def _ready(self) -> list[NodeId]:
+        """Nodes that have not begun, and whose parents have all ended."""
+        begun = {*self.done, *self.running.values()}
+        return [id for id, before in self.waiting.items() if id not in begun and before <= self.done.keys()]
 
     def _settle(self, steps: Mapping[NodeId, Step]) -> bool:
         """Finish every node that needs no work: reused, blocked, skipped. Whether work is left."""
         progress = True
         while progress:
             progress = False
-            for id_ in self._ready(set()):
+            for id_ in self._ready():
                 result = self._without_work(steps[id_])
-                if result and id_ not in self.done:
+                if result:
                     self._finish(id_, result)
                     progress = True
         return len(self.done) < len(steps)
@@ -153,6 +154,9 @@ class _Schedule:
             return _failed(step, (error("catalog-unreachable" if exc.unreachable else "catalog-error", str(exc)),), str(exc))
         except EngineError as exc:
             return _failed(step, (error(exc.code, str(exc), help=exc.help),), str(exc))
+        except Exception as exc:  # noqa: BLE001 - what one node did in a way that nobody foresaw must not lose the results of the others
+            message = f"{type(exc).__name__} in '{step.node}'; the details are in run_results.json"
+            return _failed(step, (error("internal", message),), message, details={"traceback": traceback.format_exc()})
         return NodeResult(
             node=step.node,
             status="reused" if outcome.reused else "success",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from unit.worlds import compiled
 
 from mvbuild.diagnostics import ProjectError
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import Graph
 from mvbuild.graph.select import select
+from unit.worlds import compiled
 
 PLAIN = {"mvbuild.yml": "name: shop\n"}
 PROJECT = {"mvbuild.yml": "name: shop\nmodels: {marts: {+namespace: mart}}\n"}

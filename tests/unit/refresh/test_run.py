@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
 
 from mvbuild.ports.catalog import TableCommit, TableState, ViewState
+from mvbuild.refresh.result import Finished
 from mvbuild.refresh.staging import RunId, left_over
 from unit.worlds import PROJECT, SCHEMA, Shop, append, base_table, name, shop
 
@@ -298,6 +300,49 @@ def test_fail_fast_starts_nothing_more(made: Shop) -> None:
     statuses = made.statuses(fail_fast=True)
     assert statuses["orders_clean"] == "error"
     assert "success" not in [statuses["daily"], statuses["monthly"]]
+
+
+def test_fail_fast_lets_what_runs_end(tmp_path: Path) -> None:
+    made = shop(
+        tmp_path,
+        {"mvbuild.yml": "name: shop\n", "models/a.sql": "SELECT id FROM raw.orders", "models/b.sql": "SELECT id FROM raw.customers"},
+    )
+    started = threading.Event()
+    failed = threading.Event()
+
+    def fails(sql: str) -> str | None:
+        if "raw.orders" in sql:
+            assert started.wait(10)
+            return "no"
+        return None
+
+    def slow(table: object) -> None:
+        started.set()
+        assert failed.wait(10)
+
+    made.engine.fails, made.engine.before_write = fails, slow
+    result = made.run(threads=2, fail_fast=True, on_event=lambda event: failed.set() if isinstance(event, Finished) else None)
+    assert {r.node.rpartition(".")[2]: r.status for r in result.results} == {"a": "error", "b": "success"}
+
+
+def test_an_unforeseen_failure_of_one_node_is_only_that_nodes(made: Shop) -> None:
+    def broken(table: object) -> None:
+        if "daily" in str(table):
+            raise ZeroDivisionError
+
+    made.write({"models/other.sql": "SELECT id FROM raw.customers"})
+    made.engine.before_write = broken
+    result = made.run()
+    by_name = {r.node.rpartition(".")[2]: r for r in result.results}
+    assert {n: r.status for n, r in by_name.items()} == {
+        "orders_clean": "success",
+        "daily": "error",
+        "monthly": "skipped",
+        "other": "success",
+    }
+    assert by_name["daily"].diagnostics[0].code == "internal"
+    assert "ZeroDivisionError" in by_name["daily"].details["traceback"]
+    assert mvbuild_branches(made, "main.daily__storage") == []
 
 
 def test_many_threads_refresh_everything_once(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def write_artifacts(graph: Graph, result: RunResult | None = None, *, arguments:
             write_json(path / "run_results.json", content)
             write_executed(graph, result)
     except OSError as exc:
-        raise ProjectError([error("unwritable-target", f"cannot write to {path}: {exc.strerror or exc}")]) from exc
+        raise ProjectError([error("unwritable-target", f"Cannot write to {path}: {exc.strerror or exc}")]) from exc
 
 
 @contextmanager

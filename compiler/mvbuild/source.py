@@ -98,6 +98,15 @@ class MappedText:
     def span(self, start: int, end: int) -> Span:
         return self.map.span(start, end)
 
+    def given(self, offset: int) -> str | None:
+        """The whole text that one template expression gave, if the offset is in such a text."""
+        segments = self.map.segments
+        index = max(bisect_right(segments, offset, key=lambda s: s.offset) - 1, 0)
+        if segments[index].verbatim:
+            return None
+        end = segments[index + 1].offset if index + 1 < len(segments) else len(self.text)
+        return self.text[segments[index].offset : end]
+
     @staticmethod
     def of(file: SourceFile) -> MappedText:
         """The file itself."""

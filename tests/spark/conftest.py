@@ -71,13 +71,13 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     catalog.close()
 
 
-@pytest.fixture
-def project(lake: Lake, tmp_path: Path) -> Iterator[Callable[[Mapping[str, str]], Project]]:
+@pytest.fixture(scope="module")
+def project(lake: Lake, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Mapping[str, str]], Project]]:
     """Makes projects, each with an embedded catalog of its own, on the one Spark."""
     made: list[Project] = []
 
     def make(files: Mapping[str, str]) -> Project:
-        made.append(new_project(tmp_path / f"project{len(made)}", files, lake.session))
+        made.append(new_project(tmp_path_factory.mktemp("project"), files, lake.session))
         return made[-1]
 
     yield make

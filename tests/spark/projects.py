@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -103,7 +104,9 @@ class Project:
 
     def view(self, name: str) -> dict[str, Any]:
         """The metadata file of a view."""
-        return json.loads(self.catalog_file(name).read_text(encoding="utf-8"))
+        file = self.catalog_file(name)
+        content = file.read_bytes()
+        return json.loads(gzip.decompress(content) if ".gz." in file.name else content)
 
     def catalog_file(self, name: str) -> Path:
         """The metadata file that the catalog shows for a table or view."""
@@ -152,7 +155,6 @@ def session_on(spark: Any, root: Path) -> Any:
 
 
 def new_project(root: Path, files: Mapping[str, str], spark: Any) -> Project:
-    root.mkdir(parents=True, exist_ok=True)
     (root / ".mvbuild" / "warehouse").mkdir(parents=True)
     catalog = load_catalog("lake", **properties(root))
     assert isinstance(catalog, SqlCatalog)

@@ -12,7 +12,7 @@ from spark.projects import Project, arrow_bag, messages, order, properties
 from spark.shop import DAILY, MORE, MakeProject, shop
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def built(project: MakeProject) -> Project:
     made = shop(project, MORE)
     result = made.run()

@@ -12,11 +12,22 @@ MODEL = "models/marts/revenue_daily.sql"
 DESCENDANTS = {"revenue_daily", "revenue_total"}
 
 
-@pytest.fixture
-def built(project: MakeProject) -> Project:
+@pytest.fixture(scope="module")
+def house(project: MakeProject) -> Project:
     made = shop(project, MORE)
     assert made.refreshed() == {"active_customers", "revenue_daily", "revenue_total", "countries"}
     return made
+
+
+@pytest.fixture
+def built(house: Project) -> Project:
+    """The same project for all tests: each starts from the original files, with everything fresh."""
+    house.write(FILES)
+    if ("raw", "orders") not in house.catalog.list_tables("raw"):
+        house.make("raw.orders", orders((1, 1, "2026-01-05", "10.00"), (2, 2, "2026-01-05", "5.50")))
+    house.append("raw.orders", order(1, 1, "2026-01-05", "10.00"), order(2, 2, "2026-01-05", "5.50"))
+    house.run()
+    return house
 
 
 def assert_right(of: Project) -> None:
@@ -119,7 +130,7 @@ def test_a_foreign_write_to_a_storage_table_is_undone(built: Project) -> None:
 
 
 def test_properties_of_a_base_table_do_not_matter(built: Project) -> None:
-    built.sql("ALTER TABLE lake.raw.orders SET TBLPROPERTIES ('owner' = 'shop')")
+    built.sql("ALTER TABLE lake.raw.orders SET TBLPROPERTIES ('of' = 'shop')")
     built.sql("ALTER TABLE lake.raw.orders CREATE TAG v1")
     assert_right(built)
 
@@ -135,31 +146,34 @@ def test_properties_of_a_base_table_do_not_matter(built: Project) -> None:
     ids=["whitespace", "comments", "case", "name for ref"],
 )
 def test_reformatting_a_model_changes_nothing(built: Project, edit: object) -> None:
+    version = built.view_version("mart.revenue_daily")
     built.write({MODEL: edit(FILES[MODEL])})  # type: ignore[operator]
     assert_right(built)
-    assert built.view_version("mart.revenue_daily") == 1
+    assert built.view_version("mart.revenue_daily") == version
 
 
 def test_changing_what_a_model_means_refreshes_it_and_its_descendants(built: Project) -> None:
-    built.write({MODEL: FILES[MODEL].replace("GROUP BY", "WHERE o.amount > 2\nGROUP BY")})
+    version = built.view_version("mart.revenue_daily")
+    built.write({MODEL: FILES[MODEL].replace("GROUP BY", "WHERE c.country = 'FR'\nGROUP BY")})
     assert built.codes("revenue_daily") == ["definition-changed"]
     assert built.refreshed() == DESCENDANTS
-    assert built.view_version("mart.revenue_daily") == 2
-    assert built.table("mart.revenue_daily__storage").properties["iceberg.view.version"] == "2"
-    assert built.arrow("mart.revenue_daily__storage").num_rows == 2
+    assert built.view_version("mart.revenue_daily") == version + 1
+    assert built.table("mart.revenue_daily__storage").properties["iceberg.view.version"] == str(version + 1)
+    assert set(built.arrow("mart.revenue_daily__storage")["country"].to_pylist()) == {"FR"}
     assert built.only_reused()
     built.write({MODEL: FILES[MODEL]})
     assert built.refreshed() == DESCENDANTS
-    assert built.view_version("mart.revenue_daily") == 3
+    assert built.view_version("mart.revenue_daily") == version + 2
     assert_right(built)
 
 
 def test_changing_a_child_view(built: Project) -> None:
+    version = built.view_version("main.active_customers")
     built.write({"models/active_customers.sql": FILES["models/active_customers.sql"].replace("WHERE active", "WHERE active OR NOT active")})
     assert built.refreshed() == {"active_customers", *DESCENDANTS}
-    assert built.view_version("main.active_customers") == 2
+    assert built.view_version("main.active_customers") == version + 1
     uuid = built.view("main.active_customers")["view-uuid"]
-    assert built.table("mart.revenue_daily__storage").properties[f"iceberg.child.view.version.{uuid}"] == "2"
+    assert built.table("mart.revenue_daily__storage").properties[f"iceberg.child.view.version.{uuid}"] == str(version + 1)
     assert built.only_reused()
 
 
@@ -206,7 +220,7 @@ def test_expired_snapshots(built: Project) -> None:
     built.append("raw.orders", order(4, 2, "2026-02-01", "7.00"))
     now = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
     (done,) = built.sql(f"CALL lake.system.expire_snapshots(table => 'raw.orders', older_than => TIMESTAMP '{now}', retain_last => 1)")
-    assert done.deleted_manifest_lists_count == 1
+    assert done.deleted_manifest_lists_count > 0
     assert built.codes("revenue_daily") == ["snapshot-expired"]
     assert built.refreshed() == DESCENDANTS
     assert_right(built)

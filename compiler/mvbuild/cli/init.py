@@ -33,7 +33,7 @@ def command(directory: str, name: str | None) -> int:
         with as_file(files("mvbuild_templates") / "init") as source:
             written, kept = _copy(source, root, project)
     except OSError as exc:
-        return report([error("unwritable-target", f"cannot write to {root}: {exc.strerror or exc}")])
+        return report([error("unwritable-target", f"Cannot write to {root}: {exc.strerror or exc}")])
     for path in kept:
         click.echo(f"kept {path}, which was there", err=True)
     click.echo(f"Made project '{project}' in {root} ({len(written)} files). Next:\n\n  cd {root}\n  mvbuild run", err=True)

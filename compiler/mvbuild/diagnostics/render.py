@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from mvbuild.diagnostics.diagnostic import Diagnostic
 from mvbuild.source import Span
+
+_WIDEST = 160
+"""A longer line is shown around the place only."""
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def to_text(diagnostics: Iterable[Diagnostic]) -> str:
@@ -35,7 +40,7 @@ def _block(diagnostic: Diagnostic) -> str:
             lines += _excerpt(note.span)
     if diagnostic.help:
         lines.append(f"  help: {diagnostic.help}")
-    return "\n".join(lines)
+    return "\n".join(_visible(line) for line in lines)
 
 
 def _excerpt(span: Span) -> list[str]:
@@ -44,9 +49,25 @@ def _excerpt(span: Span) -> list[str]:
     if not text.strip():
         return [f"  --> {span}"]
     width = max(1, min(span.end - span.start, len(text) - column + 1))
-    pad = "".join("\t" if c == "\t" else " " for c in text[: column - 1])
+    text, before, width = _window(text, column - 1, width)
+    pad = "".join("\t" if c == "\t" else " " for c in text[:before])
     gutter = " " * len(str(number))
     return [f"  --> {span}", f"  {number} | {text}", f"  {gutter} | {pad}{'^' * width}"]
+
+
+def _window(text: str, before: int, width: int) -> tuple[str, int, int]:
+    """What is shown of a line: the text, and where the carets begin in it and how many they are."""
+    if len(text) <= _WIDEST:
+        return text, before, width
+    start = max(0, min(before - _WIDEST // 3, len(text) - _WIDEST))
+    end = start + _WIDEST
+    left, right = "..." if start else "", "..." if end < len(text) else ""
+    return f"{left}{text[start:end]}{right}", before - start + len(left), min(width, end - before)
+
+
+def _visible(line: str) -> str:
+    """Control characters as their pictures: a file must not move the cursor of the terminal that shows it."""
+    return _CONTROL.sub(lambda match: chr(0x2400 + ord(match[0])) if match[0] < " " else "\ufffd", line)
 
 
 def _object(diagnostic: Diagnostic) -> dict[str, Any]:

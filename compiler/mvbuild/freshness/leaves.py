@@ -25,7 +25,7 @@ def inputs(graph: Graph, query: Query, reads: tuple[NodeId, ...], expanded: froz
     views: their query stands for their storage."""
     leaves: dict[Leaf, None] = {}
     views: dict[NodeId, None] = {}
-    _collect(graph, query, reads, expanded, leaves, views)
+    _collect(graph, query, reads, expanded, leaves, views, set())
     return Inputs(leaves=tuple(leaves), views=tuple(views))
 
 
@@ -46,6 +46,7 @@ def _collect(
     expanded: frozenset[NodeId],
     leaves: dict[Leaf, None],
     views: dict[NodeId, None],
+    expansions: set[NodeId],
 ) -> None:
     for read, id_ in zip(query.reads, reads, strict=True):
         node = graph.nodes[id_]
@@ -53,6 +54,9 @@ def _collect(
             leaves[Leaf.of(id_, read.travel)] = None
             continue
         assert isinstance(node, ModelNode | ViewNode)
+        if id_ in expansions:
+            continue
+        expansions.add(id_)
         if isinstance(node, ViewNode) or node.materialized != "ephemeral":
             views[id_] = None
-        _collect(graph, node.query, node.reads, expanded, leaves, views)
+        _collect(graph, node.query, node.reads, expanded, leaves, views, expansions)

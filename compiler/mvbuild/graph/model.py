@@ -76,7 +76,7 @@ Node = ModelNode | SeedNode | TableNode | ViewNode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestNode:
-    """A data test, generic or SQL. It gates the publishing of `gate`, the last of the MVs that it reads; None: it gates nothing."""
+    """A data test, generic or SQL."""
 
     __test__ = False
 
@@ -85,7 +85,8 @@ class TestNode:
     test: DataTest | ParsedTest
     reads: tuple[NodeId, ...]
     """For a generic test the tested node, then the node of `to:`; for a SQL test as its query reads."""
-    gate: NodeId | None
+    gates: tuple[NodeId, ...]
+    """The MVs whose rows it looks at, in topological order: the last one that a run refreshes is not published unless the test passes."""
 
     @property
     def span(self) -> Span:
@@ -141,15 +142,3 @@ class Graph:
             seen |= edge
             depth = None if depth is None else depth - 1
         return seen
-
-    def tests_of(self, id: NodeId) -> tuple[TestNode, ...]:
-        """The tests that gate a node."""
-        return self._by_gate.get(id, ())
-
-    @cached_property
-    def _by_gate(self) -> Mapping[NodeId, tuple[TestNode, ...]]:
-        by_gate: dict[NodeId, list[TestNode]] = {}
-        for test in self.tests:
-            if test.gate:
-                by_gate.setdefault(test.gate, []).append(test)
-        return {id: tuple(tests) for id, tests in by_gate.items()}

@@ -51,8 +51,10 @@ def _cycle(cycle: list[NodeId], nodes: Mapping[NodeId, Node]) -> Diagnostic:
     names = [_name(nodes[id]) for id in cycle]
     arrows = " -> ".join([*names, names[0]])
     steps = [_step(nodes[id], cycle[(i + 1) % len(cycle)], nodes) for i, id in enumerate(cycle)]
-    what = f"model '{names[0]}' reads itself" if len(cycle) == 1 else f"models read each other in a circle: {arrows}"
-    return error("cycle", what, steps[0].span, notes=steps[1:])
+    if len(cycle) == 1:
+        help = "Read the tables that its rows come from: what a model held before is no input of it."
+        return error("cycle", f"The model '{names[0]}' reads itself", steps[0].span, help=help)
+    return error("cycle", f"Models read each other in a circle: {arrows}", steps[0].span, notes=steps[1:])
 
 
 def _step(node: Node, parent: NodeId, nodes: Mapping[NodeId, Node]) -> Note:

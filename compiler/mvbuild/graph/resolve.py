@@ -14,7 +14,7 @@ from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import ParsedModel, ParsedTest, Read
 from mvbuild.parse.project import ParsedProject
 from mvbuild.project.loaded import DataTest, LoadedProject, Seed, SourceTable
-from mvbuild.source import Span
+from mvbuild.source import SourceFile, Span
 
 _TO = re.compile(r"""\s*(?:\{\{\s*)?(ref|source)\(\s*['"]([^'"]+)['"](?:\s*,\s*['"]([^'"]+)['"])?\s*\)\s*(?:\}\})?\s*\Z""")
 
@@ -52,7 +52,8 @@ class _Directory:
     by_identifier: dict[tuple[str, ...], NodeId] = field(default_factory=dict)
     by_name: dict[str, NodeId] = field(default_factory=dict)
     by_source: dict[tuple[str, str], NodeId] = field(default_factory=dict)
-    written: dict[tuple[str, ...], Span | None] = field(default_factory=dict)
+    claims: dict[tuple[str, ...], tuple[str, Span]] = field(default_factory=dict)
+    """Catalog name -> what has it in this project, and where that was said."""
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
     def add_seed(self, seed: Seed) -> None:
@@ -64,7 +65,8 @@ class _Directory:
         )
         self.leaves[node.id] = node
         self.by_name[seed.name.lower()] = node.id
-        self._claim(node.identifier, node.id, f"seed '{seed.name}'", None)
+        span = Span(SourceFile(seed.path, ""), 0, 0)
+        self._claim(node.identifier, node.id, f"the seed '{seed.name}'", span, "Give one of them another `alias:` or `namespace:`.")
 
     def add_source(self, source: SourceTable) -> None:
         identifier = self._identifier(source.catalog, source.namespace, source.identifier, source.span)
@@ -77,6 +79,7 @@ class _Directory:
             return
         self.leaves[id_] = TableNode(id=id_, identifier=identifier, source=source)
         self.by_identifier[identifier.key] = id_
+        self.claims[identifier.key] = (f"the source '{source.source}.{source.name}'", source.span)
 
     def add_model(self, model: ParsedModel) -> None:
         id_ = self._model_id(model)
@@ -85,10 +88,11 @@ class _Directory:
             return
         span = model.config.spans.get("alias") or model.config.spans.get("namespace") or model.file.line_span(1)
         identifier = self._model_identifier(model)
-        self._claim(identifier, id_, f"model '{model.name}'", span)
-        if model.config.materialized == "materialized_view":
+        free = self._claim(identifier, id_, f"the model '{model.name}'", span, "Give one of them another `alias:` or `namespace:`.")
+        if model.config.materialized == "materialized_view" and (free or "storage_table" in model.config.spans):
             span = model.config.spans.get("storage_table") or span
-            self._claim(self._storage(model, identifier), id_, f"the storage table of model '{model.name}'", span)
+            what = f"the storage table of the model '{model.name}'"
+            self._claim(self._storage(model, identifier), id_, what, span, "Give one of them another name; see `storage_table:`.")
 
     def model_node(self, model: ParsedModel) -> ModelNode:
         identifier = self._model_identifier(model)
@@ -132,7 +136,7 @@ class _Directory:
         found = self.by_name.get(name.lower())
         if found is None:
             self.diagnostics.append(
-                error("unresolved-ref", f"no model or seed is called '{name}'", span, help=did_you_mean(name, self.by_name))
+                error("unresolved-ref", f"There is no model or seed '{name}'", span, help=did_you_mean(name, self.by_name))
             )
         return found
 
@@ -144,7 +148,7 @@ class _Directory:
             self.diagnostics.append(
                 error(
                     "unresolved-source",
-                    f"no source table '{parts[0]}.{parts[-1]}' is declared",
+                    f"There is no source table '{parts[0]}.{parts[-1]}'",
                     span,
                     help=did_you_mean(".".join(parts), known),
                 )
@@ -198,14 +202,15 @@ class _Directory:
                 self.diagnostics.append(diagnostic)
         return TableIdentifier(target.catalog_name, namespace or target.namespace, name)
 
-    def _claim(self, identifier: TableIdentifier, id_: NodeId, what: str, span: Span | None) -> None:
-        taken = self.by_identifier.setdefault(identifier.key, id_)
-        other = self.written.setdefault(identifier.key, span)
-        if taken != id_:
-            note = (Note(message=f"taken by {taken}", span=other),) if other else (Note(message=f"taken by {taken}"),)
-            self.diagnostics.append(
-                error("duplicate-name", f"{what} is named {identifier.dotted} in the catalog, which is taken", span, notes=note)
-            )
+    def _claim(self, identifier: TableIdentifier, id_: NodeId, what: str, span: Span, help: str) -> bool:
+        """Whether the name is free; if not, that is an error."""
+        self.by_identifier.setdefault(identifier.key, id_)
+        other, place = self.claims.setdefault(identifier.key, (what, span))
+        is_free = (other, place) == (what, span)
+        if not is_free:
+            message = f"{what[0].upper()}{what[1:]} and {other} are both named {identifier.dotted} in the catalog"
+            self.diagnostics.append(error("duplicate-name", message, span, help=help, notes=(Note(message=other, span=place),)))
+        return is_free
 
 
 def _tests(project: LoadedProject, parsed: ParsedProject, directory: _Directory, nodes: Mapping[NodeId, Node]) -> tuple[TestNode, ...]:
@@ -216,7 +221,7 @@ def _tests(project: LoadedProject, parsed: ParsedProject, directory: _Directory,
     for name, test, reads in tests:
         known = tuple(r for r in reads if r is not None)
         id_ = f"test.{project.name}.{name}.{sha256(repr((name, known)).encode()).hexdigest()[:10]}"
-        out[id_] = TestNode(id=id_, name=name, test=test, reads=known, gate=_gate(test, known, nodes, order))
+        out[id_] = TestNode(id=id_, name=name, test=test, reads=known, gates=_gates(test, known, nodes, order))
     return tuple(out.values())
 
 
@@ -238,24 +243,24 @@ def _declared(node: Node) -> tuple[DataTest, ...]:
 
 def _to(test: DataTest, directory: _Directory) -> NodeId | None:
     text = str(test.arguments.get("to", ""))
+    span = test.places.get("to", test.span)
     call = _TO.match(text)
     if call is None:
         parts = tuple(p.strip("` ") for p in text.split("."))
-        read = Read(kind="name", parts=parts, start=0, end=0, span=test.span, alias=None, travel=None, qualifiers=())
+        read = Read(kind="name", parts=parts, start=0, end=0, span=span, alias=None, travel=None, qualifiers=())
         return directory.resolve(read, None)
     if call[1] == "source":
-        return directory._source((call[2], call[3] or ""), test.span)
-    return directory._ref(call[3] or call[2], test.span)
+        return directory._source((call[2], call[3] or ""), span)
+    return directory._ref(call[3] or call[2], span)
 
 
-def _gate(
+def _gates(
     test: DataTest | ParsedTest, reads: tuple[NodeId, ...], nodes: Mapping[NodeId, Node], order: Mapping[NodeId, int]
-) -> NodeId | None:
-    """The last MV below what the test reads; a generic test of something that is no MV gates nothing."""
+) -> tuple[NodeId, ...]:
+    """The MVs below what the test reads; a generic test of something that is no MV gates nothing."""
     if isinstance(test, DataTest) and not _is_mv(nodes.get(reads[0]) if reads else None):
-        return None
-    found = {mv for read in reads for mv in _materialized(read, nodes)}
-    return max(found, key=lambda id: order[id], default=None)
+        return ()
+    return tuple(sorted({mv for read in reads for mv in _materialized(read, nodes)}, key=lambda id: order[id]))
 
 
 def _materialized(id_: NodeId, nodes: Mapping[NodeId, Node]) -> Iterable[NodeId]:

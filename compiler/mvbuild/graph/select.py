@@ -46,7 +46,7 @@ def _term(graph: Graph, term: str) -> set[NodeId]:
             [
                 error(
                     "unknown-selector",
-                    f"cannot read the selector '{term}'",
+                    f"The selector '{term}' cannot be read",
                     help="Examples: orders, +orders, orders+, 2+orders, tag:daily, path:models/marts.",
                 )
             ]
@@ -55,7 +55,7 @@ def _term(graph: Graph, term: str) -> set[NodeId]:
     test = _METHODS.get(method)
     if test is None:
         raise ProjectError(
-            [error("unknown-selector", f"no selector method is called '{method}'", help=did_you_mean(method, [m for m in _METHODS if m]))]
+            [error("unknown-selector", f"There is no selector method '{method}'", help=did_you_mean(method, [m for m in _METHODS if m]))]
         )
     found = {id for id, node in graph.nodes.items() if test(node, value)}
     reached = set(found)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ParseError, TokenError
 
-from mvbuild.diagnostics import Diagnostic, did_you_mean, error
+from mvbuild.diagnostics import Diagnostic, Note, did_you_mean, error
 from mvbuild.parse import placeholder
 from mvbuild.parse.dialect import parse, tokenize
 from mvbuild.parse.model import Query
@@ -39,7 +40,7 @@ def parse_query(sql: MappedText) -> tuple[Query | None, tuple[Diagnostic, ...]]:
         sql = _named_in_strings(sql, tokens)
         tokens = tokenize(sql.text)
     statements = list(_statements(tokens))
-    problems = (*_shape(statements, sql), *_continued_comments(tokens, sql))
+    problems = (*_invisible(tokens, sql), *_shape(statements, sql), *_continued_comments(tokens, sql))
     if problems:
         return None, problems
     first, last = statements[0][0].start, statements[0][-1].end + 1
@@ -98,6 +99,17 @@ def _shape(statements: Sequence[Sequence[Token]], sql: MappedText) -> Iterator[D
         near = did_you_mean(first.text.upper(), _STARTS[:-1])
         help = near if near.startswith("Did") else ""
         yield error("sql-syntax", f"A query cannot begin with '{_shown(first)}'", _span(sql, first), help=help)
+
+
+def _invisible(tokens: Sequence[Token], sql: MappedText) -> Iterator[Diagnostic]:
+    """Characters that nobody sees, outside of strings and quoted names: they would make a mystery of the error that follows."""
+    for token in tokens:
+        text = "" if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER) else sql.text[token.start : token.end + 1]
+        for offset, char in enumerate(text, token.start):
+            if unicodedata.category(char) in ("Cc", "Cf"):
+                message = f"There is an invisible character here: U+{ord(char):04X}"
+                yield error("sql-syntax", message, sql.span(offset, offset + 1), help="Remove it.")
+                return
 
 
 def _named_in_strings(sql: MappedText, tokens: Sequence[Token]) -> MappedText:
@@ -229,7 +241,15 @@ def _syntax(exc: ParseError, tokens: Sequence[Token], text: MappedText) -> Diagn
     token = next((t for t in tokens if (t.line, t.col) == where), tokens[-1])
     shown = _shown(token)
     message = _explained(str(details.get("description") or ""), shown, token is tokens[-1])
-    return error("sql-syntax", message, _span(text, token), help=_way_out(token, shown, message))
+    return error("sql-syntax", message, _span(text, token), help=_way_out(token, shown, message), notes=_written(text, token))
+
+
+def _written(text: MappedText, token: Token) -> Iterator[Note]:
+    """What an expression of the template gave, where the error is in that and so not to be seen in the file."""
+    given = text.given(token.start)
+    if given is not None and placeholder.PREFIX not in given and _shown(token) in given:
+        lines = given.strip().splitlines()
+        yield Note(message=f"the template writes {lines[0][:120]}{' ...' if len(lines) > 1 or len(lines[0]) > 120 else ''}")
 
 
 def _explained(description: str, shown: str, is_last: bool) -> str:

@@ -34,7 +34,7 @@ def _of_seed(world: World, node: SeedNode) -> Iterator[Diagnostic]:
         kind = "view" if isinstance(state, ViewState) else "table"
         yield error(
             "name-collision",
-            f"seed '{node.seed.name}' would be loaded into {node.identifier}, a {kind} that mvbuild did not write",
+            f"The seed '{node.seed.name}' would be loaded into {node.identifier}, a {kind} that mvbuild did not write",
             help="Rename the seed with `alias:` or `namespace:`, or drop the file and read the table as it is.",
         )
 
@@ -66,4 +66,4 @@ def _is_storage_of(storage: TableState, view: TableState | ViewState | None) -> 
 
 
 def _taken(node: ModelNode, what: str, span: Span) -> Diagnostic:
-    return error("name-collision", f"model '{node.model.name}' would be written to {what}", span)
+    return error("name-collision", f"The model '{node.model.name}' would be written to {what}", span)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import World
-from mvbuild.graph.model import NodeId
+from mvbuild.graph.model import NodeId, TestNode
 
 Action = Literal["load", "create", "replace", "refresh", "record", "reuse", "blocked"]
 """load a seed · create or replace a plain view · refresh an MV · record: the data is the same though a base table was compacted, only
@@ -33,7 +34,7 @@ class Step:
         return self.action not in ("reuse", "blocked")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """Steps in topological order, for the selected models and seeds."""
 
@@ -41,6 +42,18 @@ class Plan:
     steps: tuple[Step, ...]
     freshness: Mapping[NodeId, Freshness]
     warnings: tuple[Diagnostic, ...] = ()
+
+    @cached_property
+    def gating(self) -> Mapping[NodeId, tuple[TestNode, ...]]:
+        """MV -> the data tests that must pass before it is published: each test stands at the last MV of its own that the plan refreshes,
+        so that it never sees one of them new and another one about to change."""
+        refreshed = {s.node for s in self.steps if s.action == "refresh"}
+        by_gate: dict[NodeId, list[TestNode]] = {}
+        for test in self.world.graph.tests:
+            gates = [id for id in test.gates if id in refreshed]
+            if gates:
+                by_gate.setdefault(gates[-1], []).append(test)
+        return {id: tuple(tests) for id, tests in by_gate.items()}
 
     @property
     def changes(self) -> tuple[Step, ...]:

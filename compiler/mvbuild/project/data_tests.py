@@ -95,6 +95,7 @@ def _test(
         where=config.get("where"),
         name=given.get("name") or _name(kind, tested, column, arguments),
         span=span,
+        places={key: _place(node, key, span) for key in arguments},
     )
 
 

@@ -28,6 +28,8 @@ class DataTest:
     where: str | None
     name: str
     span: Span
+    places: Mapping[str, Span] = field(default_factory=dict, compare=False)
+    """Where the values of its arguments are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

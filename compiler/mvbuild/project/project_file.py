@@ -100,7 +100,7 @@ def read_project_file(
 def _tree(root: Path, report: list[Diagnostic]) -> tuple[SourceFile, MapNode]:
     name = next((name for name in NAMES if (root / name).is_file()), None)
     if name is None:
-        raise ProjectError([error("not-a-project", f"There is no mvbuild.yml in {root}")])
+        raise ProjectError([_no_project(root)])
     file = read_text(root, name)
     tree, wrong = read_yaml(file)
     if tree is None and not wrong:
@@ -111,6 +111,13 @@ def _tree(root: Path, report: list[Diagnostic]) -> tuple[SourceFile, MapNode]:
         raise ProjectError(wrong)
     report.extend(wrong)
     return file, tree
+
+
+def _no_project(root: Path) -> Diagnostic:
+    if root.is_dir():
+        return error("not-a-project", f"There is no mvbuild.yml in {root}")
+    message = f"{root} is no directory" if root.exists() else f"There is no directory {root}"
+    return error("not-a-project", message, help="Name the project's directory with --project-dir.")
 
 
 def _vars(file: SourceFile, tree: MapNode, given: Mapping[str, Any], env: Mapping[str, str], report: list[Diagnostic]) -> dict[str, Any]:

@@ -128,8 +128,10 @@ def _types_of(config: SeedConfig, names: Sequence[str]) -> tuple[SeedType, ...]:
 def _wrong_length(file: SourceFile, row: Record, expected: int) -> Diagnostic:
     found = len(row.values)
     start = row.place(expected)[0] if found > expected else row.start
-    help = "Quote a value that has the delimiter in it." if found > expected else ""
-    return error("bad-seed", f"The row has {found} fields, and the header {expected}", Span(file, start, row.end), help=help)
+    help = "Quote a value that has the delimiter in it." if found > expected else "Write a delimiter for empty fields too; they are NULL."
+    return error(
+        "bad-seed", f"The row has {found} field{'s' * (found != 1)}, and the header {expected}", Span(file, start, row.end), help=help
+    )
 
 
 def _columns(

@@ -251,6 +251,8 @@ def _syntax_error(file: SourceFile, exc: yaml.MarkedYAMLError) -> Diagnostic:
         at = min(exc.context_mark.index, len(file.text))
         notes = (Note(message=str(exc.context), span=Span(file, at, min(at + 1, len(file.text)))),)
     problem = str(exc.problem or exc.context or "syntax error")
+    if "cannot start any token" in problem and file.text[index : index + 1] == "\t":
+        problem = "a tab cannot indent a line, spaces can"
     if "single document" in str(exc.context):
         problem = "the file holds more than one document"
     return error("yaml-syntax", f"The YAML cannot be parsed: {problem}", span, notes=notes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,7 +14,7 @@ from mvbuild.freshness.leaves import Inputs, node_inputs
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.pins import leaf_table, pin
 from mvbuild.freshness.rules import judge_one
-from mvbuild.graph.model import ModelNode
+from mvbuild.graph.model import ModelNode, TestNode
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import AlreadyExists, Catalog, CommitConflict, TableCommit, TableLayout, TableState
 from mvbuild.ports.engine import PreparedQuery
@@ -51,12 +51,15 @@ class AuditFailed(ProjectError):
         self.sql = sql
 
 
-def refresh(session: RunSession, node: ModelNode) -> Outcome:
-    """Refresh an MV from the run's pinned snapshots. If another run published it first, and it is fresh now, that is as good."""
+def refresh(session: RunSession, node: ModelNode, tests: Sequence[TestNode]) -> Outcome:
+    """Refresh an MV from the run's pinned snapshots, and publish it if the tests pass.
+
+    If another run published it first, and it is fresh now, that is as good.
+    """
     world = session.world
     for _ in range(ATTEMPTS):
         try:
-            return _attempt(session, node, world)
+            return _attempt(session, node, world, tests)
         except CommitConflict:
             world = _look_again(session, node)
             if judge_one(world, node, {}).is_fresh:
@@ -64,7 +67,7 @@ def refresh(session: RunSession, node: ModelNode) -> Outcome:
     raise ProjectError([error("commit-conflict", f"'{node.model.name}' was changed by others {ATTEMPTS} times while it was refreshed")])
 
 
-def _attempt(session: RunSession, node: ModelNode, world: World) -> Outcome:
+def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence[TestNode]) -> Outcome:
     started_ms = session.clock.now_ms()
     below = node_inputs(world.graph, node)
     pins = {leaf: p for leaf in below.leaves if (p := pin(world.graph, world.observed, leaf))}
@@ -76,14 +79,14 @@ def _attempt(session: RunSession, node: ModelNode, world: World) -> Outcome:
     record = _record(world, below, pins, version, started_ms)
     with _stage(session, node, world, layout) as stage:
         written = _write(session.catalog, query, stage, record)
-        tests = _audit(session, node, world, written, sql.text)
+        results = _audit(session, node, world, written, tests, sql.text)
         states = session.catalog.commit([*([view] if view else []), _publish(session, node, stage, written, record)])
         session.observe(states)
     snapshot = written.snapshots[_head(written, stage)]
     rows = snapshot.summary.get("total-records")
     return Outcome(
         message=f"{int(rows):,} rows" if rows else "",
-        tests=tests,
+        tests=results,
         sql=sql.text,
         details={
             "storage_table": str(node.storage),
@@ -183,11 +186,10 @@ def _head(table: TableState, stage: _Stage) -> int:
     return head
 
 
-def _audit(session: RunSession, node: ModelNode, world: World, written: TableState, sql: str) -> tuple[TestResult, ...]:
-    """The tests that gate this MV, on the rows that were written; AuditFailed if one of them says no."""
-    gating = session.world.graph.tests_of(node.id)
-    if not gating:
-        return ()
+def _audit(
+    session: RunSession, node: ModelNode, world: World, written: TableState, gating: Sequence[TestNode], sql: str
+) -> tuple[TestResult, ...]:
+    """The tests on the rows that were written; AuditFailed if one of them says no."""
     head = written.refs.get(session.run.branch, written.current_snapshot_id)
     assert head is not None
     audited = Pin(table=written, snapshot_id=head, ref=None, moves=True)

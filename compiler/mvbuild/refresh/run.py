@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from threading import current_thread
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
-from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode, ViewNode
+from mvbuild.freshness.leaves import is_leaf
+from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
 from mvbuild.plan.model import Plan, Step
 from mvbuild.ports.catalog import CatalogError, CommitConflict
 from mvbuild.ports.engine import EngineError
@@ -52,7 +53,7 @@ class _Schedule:
     def run(self, threads: int) -> None:
         steps = {s.node: s for s in self.plan.steps}
         self.numbers = {id: number for number, id in enumerate(steps, 1)}
-        self.waiting = {id: set(_before(self.plan.world.graph, id, steps)) for id in steps}
+        self.waiting = {id: set(_before(self.plan, id, steps)) if step.is_change else set() for id, step in steps.items()}
         if not self.plan.changes:
             self._settle(steps)
             return
@@ -175,22 +176,30 @@ class _Schedule:
             return materialize.advance(self.session, node)
         if node.storage is None:
             return Outcome(message=views.create_or_replace(self.session, node))
-        return materialize.refresh(self.session, node)
+        return materialize.refresh(self.session, node, self.plan.gating.get(node.id, ()))
 
 
 def _failed(step: Step, diagnostics: tuple[Diagnostic, ...], message: str, **more) -> NodeResult:  # type: ignore[no-untyped-def]
     return NodeResult(node=step.node, status="error", message=message, diagnostics=diagnostics, **more)
 
 
-def _before(graph: Graph, id_: NodeId, steps: Mapping[NodeId, Step]) -> Iterator[NodeId]:
-    """The steps that must end first: those it reads, through whatever is expanded in its query, and those that its tests read."""
-    reads = [*graph.nodes[id_].reads, *(r for test in graph.tests_of(id_) for r in test.reads)]
-    for read in reads:
-        if read in steps and read != id_:
-            yield read
-        node = graph.nodes[read]
-        if isinstance(node, ViewNode) or (isinstance(node, ModelNode) and node.storage is None):
-            yield from (b for b in _before(graph, read, steps) if b != id_)
+def _before(plan: Plan, id_: NodeId, steps: Mapping[NodeId, Step]) -> Iterator[NodeId]:
+    """The steps that must end first: those it reads, and those that its tests read but for what stands on the node itself."""
+    graph = plan.world.graph
+    tested = {read for test in plan.gating.get(id_, ()) for read in test.reads} - {id_}
+    above = graph.descendants([id_]) if tested else set()
+    yield from _steps_below(graph, (*graph.nodes[id_].reads, *(tested - above)), steps)
+
+
+def _steps_below(graph: Graph, reads: Iterable[NodeId], steps: Mapping[NodeId, Step]) -> Iterator[NodeId]:
+    """The steps of the nodes that are read, and of those below them where they are expanded in the query."""
+    seen: set[NodeId] = set()
+    edge = set(reads)
+    while edge:
+        seen |= edge
+        yield from (id for id in edge if id in steps)
+        expanded = [node for id in edge if not is_leaf(node := graph.nodes[id])]
+        edge = {read for node in expanded for read in node.reads} - seen
 
 
 def _remove_leftovers(plan: Plan, session: RunSession) -> None:

@@ -158,6 +158,36 @@ def test_a_failing_data_test_publishes_nothing(tmp_path: Path) -> None:
     assert view(made, "main.daily").version_id == 2
 
 
+def test_a_test_of_two_mvs_stands_at_the_last_one_that_is_refreshed(tmp_path: Path) -> None:
+    files = {
+        "mvbuild.yml": "name: shop\n",
+        "models/a.sql": "SELECT id FROM raw.orders",
+        "models/b.sql": "SELECT id FROM raw.customers",
+        "tests/agree.sql": "SELECT * FROM a ANTI JOIN b USING (id)",
+    }
+    made = shop(tmp_path, files)
+
+    def tested() -> dict[str, list[str]]:
+        return {r.node.rpartition(".")[2]: [t.name for t in r.tests] for r in made.run().results}
+
+    assert tested() == {"a": [], "b": ["agree"]}
+    append(made.catalog, "raw.orders")
+    assert tested() == {"a": ["agree"], "b": []}
+    append(made.catalog, "raw.customers")
+    assert tested() == {"a": [], "b": ["agree"]}
+
+
+def test_a_test_that_reads_an_mv_through_a_new_view_of_it(tmp_path: Path) -> None:
+    files = PROJECT | {
+        "models/recent.sql": "{{ config(materialized='view') }} SELECT id FROM daily",
+        "tests/recent_is_small.sql": "SELECT count(*) AS n FROM recent HAVING count(*) > 100",
+    }
+    made = shop(tmp_path, files)
+    result = made.run()
+    assert {r.node.rpartition(".")[2]: r.status for r in result.results}["recent"] == "success"
+    assert [t.status for r in result.results if r.node.endswith(".daily") for t in r.tests] == ["pass"]
+
+
 def test_a_failing_test_of_severity_warn_lets_the_data_through(tmp_path: Path) -> None:
     yaml = "models:\n  - name: daily\n    columns:\n      - name: id\n        data_tests:\n          - not_null: {severity: warn}\n"
     made = shop(tmp_path, PROJECT | {"models/daily.yml": yaml})

@@ -1,0 +1,109 @@
+"""Base tables that change while a run goes on, or change their columns between runs."""
+
+from __future__ import annotations
+
+import pytest
+from spark.projects import Project, messages, named, of, order
+from spark.shop import DAILY, FILES, MORE, MakeProject, shop
+
+from mvbuild.refresh.result import Event, Started
+
+MODEL = "models/marts/revenue_daily.sql"
+
+
+@pytest.fixture
+def built(project: MakeProject) -> Project:
+    made = shop(project, MORE)
+    made.run()
+    return made
+
+
+def test_a_writer_between_planning_and_writing_is_seen_by_the_next_run(project: MakeProject) -> None:
+    made = shop(project, MORE)
+    pinned = made.table("raw.orders").metadata.current_snapshot_id
+    written: list[str] = []
+
+    def write_at_the_worst_moment(event: Event) -> None:
+        if isinstance(event, Started) and event.node.endswith("revenue_daily"):
+            made.append("raw.orders", order(4, 2, "2026-02-01", "7.00"))
+            made.sql("INSERT INTO lake.raw.customers VALUES (4, 'XX', true)")
+            written.append(event.node)
+
+    assert made.refreshed(threads=1, on_event=write_at_the_worst_moment) == {"active_customers", "revenue_daily", "revenue_total", "countries"}
+    assert len(written) == 1
+    storage = made.table("mart.revenue_daily__storage")
+    ids = {t: int(storage.properties[f"iceberg.base.snapshot.{made.table(t).metadata.table_uuid}"]) for t in ("raw.orders", "raw.customers")}
+    assert ids["raw.orders"] == pinned
+    at_pins = DAILY
+    for table, snapshot in ids.items():
+        at_pins = at_pins.replace(f"lake.{table}", f"lake.{table} VERSION AS OF {snapshot}")
+    rows = made.bag("SELECT * FROM lake.mart.revenue_daily__storage")
+    assert rows == made.bag(at_pins)
+    assert rows != made.bag(DAILY)
+    # Whatever ran after the write read the same snapshots.
+    assert made.bag("SELECT country FROM lake.mart.countries__storage") == made.bag("SELECT * FROM VALUES ('DE'), ('FR'), ('IT')")
+    assert made.codes("revenue_daily") == ["base-table-changed", "base-table-changed"]
+    assert made.refreshed() == {"revenue_daily", "revenue_total", "countries"}
+    assert made.bag("SELECT * FROM lake.mart.revenue_daily__storage") == made.bag(DAILY)
+    assert made.only_reused()
+
+
+def test_a_column_added_without_new_rows_can_be_used_at_once(built: Project) -> None:
+    built.sql("ALTER TABLE lake.raw.orders ADD COLUMN channel STRING")
+    assert built.only_reused()
+    built.write({MODEL: FILES[MODEL].replace("count(*) AS orders", "count(*) AS orders, max(o.channel) AS channel")})
+    assert built.refreshed() == {"revenue_daily", "revenue_total"}
+    assert built.table("mart.revenue_daily__storage").schema().column_names[-1] == "channel"
+    built.assert_tidy()
+    assert built.only_reused()
+
+
+def test_a_renamed_column_by_its_new_name(built: Project) -> None:
+    built.sql("ALTER TABLE lake.raw.orders RENAME COLUMN amount TO gross")
+    built.write({MODEL: FILES[MODEL].replace("o.amount", "o.gross")})
+    assert built.refreshed() == {"revenue_daily", "revenue_total"}
+    assert built.bag("SELECT * FROM lake.mart.revenue_daily__storage") == built.bag(DAILY.replace("o.amount", "o.gross"))
+    built.assert_tidy()
+    assert built.only_reused()
+
+
+def test_a_retyped_column(built: Project) -> None:
+    built.sql("ALTER TABLE lake.raw.orders ALTER COLUMN amount TYPE DECIMAL(20, 2)")
+    built.append("raw.orders", order(4, 2, "2026-02-01", "7.00"))
+    assert built.refreshed() == {"revenue_daily", "revenue_total"}
+    assert built.bag("SELECT * FROM lake.mart.revenue_daily__storage") == built.bag(DAILY)
+    assert str(built.table("mart.revenue_daily__storage").schema().find_field("revenue").field_type) == "decimal(30, 2)"
+    built.assert_tidy()
+
+
+def test_a_dropped_column_is_told_at_its_place_and_the_old_data_stays(built: Project) -> None:
+    before = built.bag("SELECT * FROM lake.mart.revenue_daily__storage")
+    built.sql("ALTER TABLE lake.raw.orders DROP COLUMN amount")
+    assert built.only_reused()
+    built.sql("INSERT INTO lake.raw.orders VALUES (5, 1, DATE'2026-01-01')")
+    result = built.run()
+    assert named(result)["revenue_daily"] == "error"
+    assert named(result)["revenue_total"] == "skipped"
+    (diagnostic,) = of(result, "revenue_daily").diagnostics
+    assert diagnostic.code == "query-failed"
+    assert diagnostic.span is not None
+    text = diagnostic.span.file.text
+    assert text[diagnostic.span.start : diagnostic.span.end] == "o.amount"
+    assert "amount" in diagnostic.message
+    assert built.bag("SELECT * FROM lake.mart.revenue_daily__storage") == before
+    built.assert_tidy()
+    done = built.command("run")
+    assert done.returncode == 1
+    assert "models/marts/revenue_daily.sql:1:37" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_column_added_to_a_table_below_a_view(built: Project) -> None:
+    built.sql("ALTER TABLE lake.raw.customers ADD COLUMN vip BOOLEAN")
+    built.write({"models/active_customers.sql": FILES["models/active_customers.sql"].replace("WHERE active", "WHERE active AND vip IS NULL")})
+    result = built.run()
+    assert result.ok, messages(result)
+    assert built.bag("SELECT * FROM lake.main.active_customers") == built.bag("SELECT customer_id, country FROM lake.raw.customers WHERE active")
+    assert built.bag("SELECT * FROM lake.mart.revenue_daily__storage") == built.bag(DAILY)
+    built.assert_tidy()
+    assert built.only_reused()

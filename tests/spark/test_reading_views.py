@@ -1,0 +1,233 @@
+"""What mvbuild makes of views, names and versions that real queries use, and what Spark reads of the views that mvbuild wrote."""
+
+from __future__ import annotations
+
+import pytest
+from spark.projects import NoSpark, Project, messages, named, of, order, orders
+from spark.shop import MakeProject
+
+YML = {"mvbuild.yml": "name: shop\nmodels: {mart: {+namespace: mart}}\n"}
+TWO = orders((1, 1, "2026-01-05", "10.00"), (2, 2, "2026-01-06", "5.50"))
+
+
+@pytest.fixture
+def made(project: MakeProject) -> Project:
+    built = project(YML)
+    built.make("raw.orders", TWO)
+    return built
+
+
+def built(of_project: Project, files: dict[str, str]) -> Project:
+    result = of_project.write(files).run()
+    assert result.ok, messages(result)
+    return of_project
+
+
+def test_nested_views_views_over_mvs_and_ephemeral_models(made: Project) -> None:
+    built(
+        made,
+        {
+            "models/v1.sql": "{{ config(materialized='view') }}\nSELECT order_id AS id, amount FROM raw.orders\n",
+            "models/v2.sql": "{{ config(materialized='view') }}\nSELECT id, amount * 2 AS twice FROM {{ ref('v1') }}\n",
+            "models/e.sql": "{{ config(materialized='ephemeral') }}\nSELECT id, twice FROM v2 WHERE id > 0\n",
+            "models/mart/m.sql": "SELECT id, twice FROM {{ ref('e') }}\n",
+            "models/over.sql": "{{ config(materialized='view') }}\nSELECT sum(twice) AS total FROM {{ ref('m') }}\n",
+            "models/mart/n.sql": "SELECT total + 1 AS t FROM {{ ref('over') }} CROSS JOIN e LIMIT 1\n",
+        },
+    )
+    direct = made.bag("SELECT order_id, amount * 2 FROM lake.raw.orders")
+    for name in ("main.v2", "mart.m", "mart.m__storage"):
+        assert made.bag(f"SELECT * FROM lake.{name}") == direct
+    assert made.bag("SELECT * FROM lake.main.over") == made.bag("SELECT sum(amount * 2) FROM lake.raw.orders")
+    assert made.bag("SELECT * FROM lake.mart.n") == made.bag("SELECT * FROM lake.mart.n__storage")
+    children = {made.view(f"main.{v}")["view-uuid"] for v in ("v1", "v2")}
+    prefix = "iceberg.child.view.version."
+    assert {k for k in made.table("mart.m__storage").properties if k.startswith(prefix)} == {prefix + c for c in children}
+    assert made.only_reused()
+
+
+def test_odd_names(made: Project) -> None:
+    made.sql("CREATE TABLE lake.raw.`odd table` AS SELECT 1 AS `a b`, 2 AS `order`, 3 AS `größe`, 4 AS `x``y`, 5 AS `d.e`")
+    built(
+        made,
+        {
+            "models/mart/odd.sql": 'SELECT `a b`, `order`, `größe` AS `Maß, "quoted"`, `x``y`, `d.e`, `größe` FROM raw.`odd table`\n',
+            "models/mart/odd2.sql": 'SELECT o.`order` + 1 AS `select`, `Maß, "quoted"` AS m, `d.e` FROM {{ ref(\'odd\') }} o\n',
+        },
+    )
+    assert made.bag("SELECT * FROM lake.mart.odd") == made.bag("SELECT * FROM lake.mart.odd__storage")
+    assert made.spark.table("lake.mart.odd").columns == ["a b", "order", 'Maß, "quoted"', "x`y", "d.e", "größe"]
+    assert made.bag("SELECT * FROM lake.mart.odd2__storage") == made.bag("SELECT 3, 3, 5")
+    assert made.only_reused()
+
+
+def test_tables_without_alias_and_ctes_that_are_named_like_tables(made: Project) -> None:
+    built(
+        made,
+        {
+            "models/mart/a.sql": "SELECT orders.order_id, raw.orders.amount FROM raw.orders WHERE orders.amount > 1\n",
+            "models/mart/b.sql": "WITH a AS (SELECT a.order_id FROM {{ ref('a') }} WHERE a.order_id = 1) SELECT a.order_id FROM a\n",
+            "models/mart/c.sql": "WITH orders AS (SELECT * FROM raw.orders) SELECT orders.order_id, count(*) AS c FROM orders GROUP BY ALL\n",
+            "models/mart/d.sql": "SELECT mart.a.order_id, a.amount FROM mart.a JOIN c ON a.order_id = c.order_id\n",
+        },
+    )
+    for name in "abcd":
+        assert made.bag(f"SELECT * FROM lake.mart.{name}") == made.bag(f"SELECT * FROM lake.mart.{name}__storage")
+    assert made.only_reused()
+
+
+def test_a_view_that_spark_made_is_a_child_view(made: Project) -> None:
+    made.sql("USE lake.raw")
+    made.sql("CREATE VIEW inner_view (id, amount) AS SELECT order_id, amount FROM orders")
+    made.sql("USE spark_catalog.default")
+    made.sql("CREATE NAMESPACE lake.other")
+    made.sql("USE lake.raw")
+    made.sql("CREATE VIEW lake.other.outer_view (a, b) AS SELECT id, amount + 1 FROM inner_view")
+    built(made, {"models/mart/m.sql": "SELECT outer_view.a, b FROM other.outer_view\n"})
+    assert made.bag("SELECT * FROM lake.mart.m__storage") == made.bag("SELECT order_id, amount + 1 FROM lake.raw.orders")
+    inner, outer = made.view("raw.inner_view"), made.view("other.outer_view")
+    recorded = {k: v for k, v in made.table("mart.m__storage").properties.items() if k.startswith("iceberg.child")}
+    assert recorded == {
+        f"iceberg.child.view.version.{inner['view-uuid']}": "1",
+        f"iceberg.child.view.version.{outer['view-uuid']}": "1",
+    }
+    assert made.only_reused()
+    made.append("raw.orders", order(3, 1, "2026-01-07", "1.00"))
+    assert made.refreshed() == {"m"}
+    made.sql("CREATE OR REPLACE VIEW inner_view (id, amount) AS SELECT order_id, amount * 10 FROM orders")
+    assert "child-view" in made.codes("m")[0]
+    assert made.refreshed() == {"m"}
+    assert made.bag("SELECT * FROM lake.mart.m__storage") == made.bag("SELECT order_id, amount * 10 + 1 FROM lake.raw.orders")
+    assert made.only_reused()
+    made.sql("DROP VIEW lake.other.outer_view")
+    made.sql("CREATE VIEW lake.other.outer_view (a, b) AS SELECT id, amount + 2 FROM inner_view")
+    assert "child-view-recreated" in made.codes("m")
+    assert made.refreshed() == {"m"}
+    assert made.only_reused()
+
+
+def test_a_replaced_mv_view_refreshes_and_gets_its_definition_back(made: Project) -> None:
+    built(made, {"models/mart/m.sql": "SELECT order_id FROM raw.orders\n"})
+    made.sql("CREATE OR REPLACE VIEW lake.mart.m AS SELECT 1 AS order_id")
+    assert made.codes("m")[0] == "definition-changed"
+    assert made.refreshed() == {"m"}
+    assert made.view_version("mart.m") == 3
+    assert made.bag("SELECT * FROM lake.mart.m") == made.bag("SELECT order_id FROM lake.raw.orders")
+    assert made.only_reused()
+
+
+def test_versions_of_a_table(made: Project) -> None:
+    table = made.table("raw.orders")
+    first = table.metadata.current_snapshot_id
+    made.sql("ALTER TABLE lake.raw.orders CREATE TAG monday")
+    made.sql("ALTER TABLE lake.raw.orders CREATE BRANCH dev")
+    made.append("raw.orders", order(3, 1, "2026-01-07", "1.00"))
+    at = made.sql("SELECT CAST(committed_at AS STRING) AS at FROM lake.raw.orders.snapshots ORDER BY committed_at LIMIT 1")[0].at
+    later = made.sql("SELECT CAST(committed_at AS STRING) AS at FROM lake.raw.orders.snapshots ORDER BY committed_at")[-1].at
+    built(
+        made,
+        {
+            "models/mart/by_id.sql": f"SELECT count(*) AS c FROM raw.orders VERSION AS OF {first}\n",
+            "models/mart/by_tag.sql": "SELECT count(*) AS c FROM raw.orders FOR VERSION AS OF 'monday'\n",
+            "models/mart/by_branch.sql": "SELECT count(*) AS c FROM raw.orders VERSION AS OF 'dev'\n",
+            "models/mart/by_time.sql": f"SELECT count(*) AS c FROM raw.orders TIMESTAMP AS OF '{at}'\n",
+            "models/mart/by_later.sql": f"SELECT count(*) AS c FROM raw.orders TIMESTAMP AS OF '{later}'\n",
+            "models/mart/twice.sql": (
+                f"SELECT n.order_id, o.order_id AS was FROM raw.orders n LEFT JOIN raw.orders VERSION AS OF {first} o USING (order_id)\n"
+            ),
+        },
+    )
+    counts = {n: made.sql(f"SELECT c FROM lake.mart.{n}__storage")[0].c for n in ("by_id", "by_tag", "by_branch", "by_time", "by_later")}
+    assert counts == {"by_id": 2, "by_tag": 2, "by_branch": 2, "by_time": 2, "by_later": 3}
+    assert made.bag("SELECT * FROM lake.mart.twice__storage") == made.bag("SELECT * FROM VALUES (1L, 1L), (2L, 2L), (3L, NULL)")
+    for name in (*counts, "twice"):
+        assert made.bag(f"SELECT * FROM lake.mart.{name}") == made.bag(f"SELECT * FROM lake.mart.{name}__storage")
+    assert made.only_reused()
+    made.append("raw.orders", order(4, 1, "2026-01-08", "1.00"))
+    assert made.refreshed() == {"twice"}
+    made.sql("INSERT INTO lake.raw.orders.branch_dev VALUES (9, 9, DATE'2026-01-01', 1.0)")
+    assert made.refreshed() == {"by_branch"}
+    assert made.sql("SELECT c FROM lake.mart.by_branch__storage")[0].c == 3
+    assert made.only_reused()
+
+
+QUERIES = {
+    "pivot": "SELECT * FROM (SELECT order_date, customer_id, amount FROM raw.orders) PIVOT (sum(amount) FOR customer_id IN (1 AS one, 2 AS two))",
+    "exploded": "SELECT o.order_id, part FROM raw.orders o LATERAL VIEW explode(array(1, 2)) p AS part",
+    "joined_values": "SELECT o.order_id, v.name FROM raw.orders o JOIN VALUES (1, 'one'), (2, 'two') AS v(id, name) ON v.id = o.order_id",
+    "numbers": "SELECT id FROM range(10)",
+    "no_table": "SELECT 1 AS one",
+    "nested": (
+        "SELECT named_struct('a', order_id, 'b', named_struct('c', amount)) AS s, array(order_id, NULL) AS l,"
+        " map('k', named_struct('x', amount)) AS m, array(named_struct('y', order_date)) AS ls FROM raw.orders"
+    ),
+    "types": (
+        "SELECT CAST(amount AS DECIMAL(38, 10)) AS d, TIMESTAMP '2026-01-01 12:00:00' AS ts, TIMESTAMP_NTZ '2026-01-01 12:00:00' AS ntz,"
+        " true AS b, CAST(1 AS FLOAT) AS f, 1.5D AS dbl, X'0102' AS bin, CAST(1 AS TINYINT) AS tiny, CAST(2 AS SMALLINT) AS small,"
+        " CAST(NULL AS STRING) AS nothing FROM raw.orders"
+    ),
+    "umlauts": "SELECT order_id AS `Bestellnummer №`, amount AS `金額`, 1 AS `order` FROM raw.orders",
+    "sampled": "SELECT order_id FROM raw.orders TABLESAMPLE (50 PERCENT) REPEATABLE (1) AS o",
+    "no_rows": "SELECT order_id FROM raw.orders WHERE amount > 1000",
+    "of_empty": "SELECT e.id, count(*) OVER () AS c FROM raw.empty e",
+    "in_subqueries": (
+        "SELECT order_id, (SELECT max(amount) FROM raw.orders) AS most FROM raw.orders o"
+        " WHERE EXISTS (SELECT 1 FROM raw.orders WHERE orders.order_id = o.order_id) AND order_id NOT IN (SELECT id FROM raw.empty)"
+    ),
+    "union_all": "SELECT order_id FROM raw.orders UNION ALL (SELECT order_id FROM raw.orders EXCEPT SELECT 1) ORDER BY 1 LIMIT 5",
+    "windowed": "SELECT order_id, row_number() OVER w AS n FROM raw.orders WINDOW w AS (ORDER BY order_id)",
+    "piped": "FROM raw.orders |> WHERE order_id = 1 |> SELECT order_id",
+    "from_first": "FROM raw.orders SELECT order_id",
+    "ctes": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) SELECT i, order_id FROM n, raw.orders",
+}
+
+
+def test_all_kinds_of_queries(made: Project) -> None:
+    made.sql("CREATE TABLE lake.raw.empty (id BIGINT)")
+    made.write({f"models/mart/{name}.sql": sql + "\n" for name, sql in QUERIES.items()})
+    result = made.run()
+    assert messages(result) == []
+    made.sql("USE lake.mart")
+    wrong = [
+        name
+        for name, sql in QUERIES.items()
+        if not made.bag(f"SELECT * FROM lake.mart.{name}__storage")
+        == made.bag(sql.replace("raw.", "lake.raw."))
+        == made.bag(f"SELECT * FROM lake.mart.{name}")
+    ]
+    assert wrong == []
+    uuid = made.table("raw.empty").metadata.table_uuid
+    assert made.table("mart.of_empty__storage").properties[f"iceberg.base.snapshot.{uuid}"] == "-1"
+    assert made.table("mart.no_rows__storage").metadata.current_snapshot_id is not None
+    assert made.only_reused()
+    made.sql("INSERT INTO lake.raw.empty VALUES (7)")
+    assert made.refreshed() == {"of_empty", "in_subqueries"}
+    assert made.bag("SELECT * FROM lake.mart.of_empty__storage") == made.bag("SELECT 7L, 1L")
+
+
+def test_a_name_that_is_taken_is_an_error_before_anything_is_touched(made: Project) -> None:
+    made.make("mart.m", TWO)
+    made.write({"models/mart/m.sql": "SELECT order_id FROM raw.orders\n", "models/mart/free.sql": "SELECT order_id FROM raw.orders\n"})
+    before = {i: made.table(".".join(i)).metadata_location for i in made.catalog.list_tables("mart")}
+    done = made.command("run")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "name-collision" in done.stderr
+    assert "--> mvbuild.yml:2:29" in done.stderr  # the namespace that puts it there
+    assert {i: made.table(".".join(i)).metadata_location for i in made.catalog.list_tables("mart")} == before
+
+
+def test_a_storage_name_that_is_taken(made: Project) -> None:
+    made.make("mart.m__storage", TWO)
+    made.write({"models/mart/m.sql": "SELECT order_id FROM raw.orders\n"})
+    done = made.command("run")
+    assert done.returncode == 2
+    assert "mart.m__storage" in done.stderr
+    assert made.arrow("mart.m__storage").num_rows == 2
+
+
+def test_nondeterministic_queries_run_once(made: Project) -> None:
+    built(made, {"models/mart/m.sql": "SELECT order_id, current_timestamp() AS at, rand() AS r, uuid() AS u FROM raw.orders\n"})
+    assert made.only_reused()
+    result = made.run(spark=NoSpark())
+    assert named(result) == {"m": "reused"}
+    assert of(result, "m").reasons == ()

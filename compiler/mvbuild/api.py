@@ -135,7 +135,7 @@ def test(
     everything = not (tuple(select) or tuple(exclude))
     tests = [t for t in world.graph.tests if everything or any(r in chosen for r in t.reads)]
     with _session(world, catalog, spark, on_event) as session:
-        result = run_tests(session, tests, warnings=warnings)
+        result = run_tests(session, tests, warnings=warnings, on_event=on_event)
     write_artifacts(world.graph, result, arguments={"which": "test"})
     return result
 

@@ -38,7 +38,7 @@ def find(graph: Graph, name: str) -> Node:
         if name.lower() in (own.lower(), node.identifier.dotted.lower(), str(node.identifier).lower()):
             return node
     names = [n.model.name for n in graph.models]
-    raise ProjectError([error("unknown-name", f"the project has no model called '{name}'", help=did_you_mean(name, names))])
+    raise ProjectError([error("unknown-name", f"There is no model '{name}'", help=did_you_mean(name, names))])
 
 
 def _stored(session: RunSession, storage: TableState, limit: int) -> Rows:

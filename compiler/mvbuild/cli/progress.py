@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable
 from threading import Lock
 from typing import Any
 
@@ -12,7 +11,7 @@ import click
 
 from mvbuild.cli.options import is_terminal
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
-from mvbuild.refresh.result import Event, Finished, NodeResult, RunResult, Said, Started, TestResult
+from mvbuild.refresh.result import Event, Finished, NodeResult, RunResult, Said, Started, Tested, TestResult
 
 _WIDTH = 78
 _COLORS = {"OK": "green", "REUSED": "cyan", "ERROR": "red", "SKIP": "yellow", "PASS": "green", "FAIL": "red", "WARN": "yellow"}
@@ -46,6 +45,9 @@ class Progress:
                 self._running[event.node] = time.monotonic()
                 if not self._live:
                     self._aside(_dots(f"{event.index} of {event.total} START {describe(self._graph, event.node)}", "[RUN]"))
+            elif isinstance(event, Tested):
+                if not self._quiet or event.result.status != "pass":
+                    click.echo(_test_line(event.result, event.index, event.total))
             elif isinstance(event, Finished):
                 self._running.pop(event.result.node, None)
                 self._left = event.left
@@ -96,16 +98,13 @@ def summary(graph: Graph, result: RunResult) -> str:
     return "\n".join(_stamped(line) for line in ("", head, "", verdict, "", _done(result)))
 
 
-def test_line(test: TestResult, index: int, total: int) -> str:
+def _test_line(test: TestResult, index: int, total: int) -> str:
     """The line of one data test of `mvbuild test`."""
     word = {"pass": "PASS", "warn": "WARN", "skipped": "SKIP"}.get(test.status, "FAIL" if test.failures else "ERROR")
     count = f" {test.failures}" if test.failures else ""
     why = f": {test.message}" if test.status in ("skipped", "error") else ""
     line = _dots(f"{index} of {total} {word}{count} {test.name}{why}", f"[{word}{count} in {test.seconds:.2f}s]")
     return _stamped(line.replace(word, click.style(word, fg=_COLORS[word]), 1))
-
-
-test_line.__test__ = False  # type: ignore[attr-defined]
 
 
 def _done(result: RunResult) -> str:
@@ -156,9 +155,3 @@ def _live_line(progress: Progress) -> Any:
             return Text(progress.running(), style="dim", overflow="ellipsis", no_wrap=True)
 
     return Live(Line(), console=Console(stderr=True), transient=True, refresh_per_second=4, redirect_stdout=True, redirect_stderr=True)
-
-
-def lines_of(results: Iterable[TestResult]) -> list[str]:
-    """The lines of all tests."""
-    results = tuple(results)
-    return [test_line(t, i, len(results)) for i, t in enumerate(results, 1)]

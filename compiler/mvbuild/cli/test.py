@@ -14,13 +14,11 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...])
     """Run the data tests of models, seeds and sources on what the catalog has now. A run tests its MVs by itself, before they are seen."""
     from mvbuild import api
     from mvbuild.cli.output import report
-    from mvbuild.cli.progress import Progress, lines_of, summary
+    from mvbuild.cli.progress import Progress, summary
 
     graph = options.graph()
     with Progress(graph) as progress:
         result = api.test(graph, select=select, exclude=exclude, on_event=progress)
-    for line in lines_of(result.tests):
-        click.echo(line)
     report(result.diagnostics)
     click.echo(summary(graph, result))
     return 0 if result.ok else 1

@@ -9,6 +9,7 @@ from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.freshness.observed import Observed, World
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode, ViewNode
 from mvbuild.graph.order import topological
+from mvbuild.graph.travel import bad_travel
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import Read
 from mvbuild.parse.project import parse_text
@@ -38,6 +39,8 @@ def observe(graph: Graph, catalog: Catalog) -> World:
         nodes.update((node.id, node) for node in added)
         new = [n.identifier for n in added if isinstance(n, TableNode) and n.identifier not in states]
         states.update(catalog.load(new))
+    if not diagnostics:
+        diagnostics += bad_travel(nodes)
     if diagnostics:
         raise ProjectError(diagnostics)
     return World(
@@ -72,7 +75,7 @@ def _expand(node: TableNode, view: ViewState, nodes: Mapping[NodeId, Node], diag
     sql = view.representations.get("spark")
     if sql is None:
         dialects = ", ".join(sorted(view.representations)) or "none"
-        diagnostics.append(error("unsupported-view", f"view {node.identifier} has no SQL for Spark (its dialects: {dialects})"))
+        diagnostics.append(error("unsupported-view", f"The view {node.identifier} has no SQL for Spark (its dialects: {dialects})"))
         return []
     try:
         query = parse_text(f"view {node.identifier}", sql)

@@ -10,6 +10,7 @@ from hashlib import sha256
 from mvbuild.diagnostics import Diagnostic, Note, ProjectError, did_you_mean, error
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode
 from mvbuild.graph.order import topological
+from mvbuild.graph.travel import bad_travel
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import ParsedModel, ParsedTest, Read
 from mvbuild.parse.project import ParsedProject
@@ -34,6 +35,8 @@ def build(project: LoadedProject, parsed: ParsedProject) -> Graph:
         node = directory.model_node(model)
         nodes[node.id] = node
     nodes = {**directory.leaves, **nodes}
+    if not directory.diagnostics:
+        directory.diagnostics += bad_travel(nodes)
     if directory.diagnostics:
         raise ProjectError(directory.diagnostics)
     ordered = topological(nodes)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sized
 from typing import Any
 
 from jinja2 import StrictUndefined, Undefined, pass_context
 from jinja2.runtime import Context, Macro
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.sandbox import SandboxedEnvironment
 
 LONGEST_OUTPUT = 10_000_000
 MOST_STEPS = 500_000
@@ -62,8 +62,12 @@ class Budget:
             raise TooMuch(f"The template writes more than {LONGEST_OUTPUT:,} characters")
 
 
-class Sandbox(ImmutableSandboxedEnvironment):
-    """Jinja's own sandbox, with a budget per template."""
+class Sandbox(SandboxedEnvironment):
+    """Jinja's own sandbox, with a budget per template.
+
+    A template may change the lists and mappings that it has: what it gets from outside is a copy (template_names.py), and macro files
+    that keep values of their own are run anew for each template (render.py).
+    """
 
     intercepted_binops = frozenset(("+", "*", "**", "%"))
 
@@ -95,6 +99,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
         owner = getattr(function, "__self__", None)
         if isinstance(owner, (str, bytes)):
             _check_text_method(owner, function.__name__, (*args, *kwargs.values()))
+        elif isinstance(owner, (list, dict, set)):
+            _check_growth(owner, args)
         return super().call(context, function, *args, **kwargs)
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
@@ -150,6 +156,11 @@ def _check_text_method(text: str | bytes, name: str, arguments: tuple[Any, ...])
     lengths = [len(a) for a in arguments if isinstance(a, (str, list, tuple))]
     if name in ("replace", "join", "translate") and (len(text) + 1) * max(lengths, default=0) > LONGEST_OUTPUT:
         raise TooMuch(f"The result of {name}() is too large")
+
+
+def _check_growth(collection: Collection[Any], arguments: tuple[Any, ...]) -> None:
+    if len(collection) + sum(len(a) for a in arguments if isinstance(a, Sized)) > _LARGEST_COUNT:
+        raise TooMuch("A list or mapping grows too large")
 
 
 def _check_widths(text: str, arguments: tuple[Any, ...]) -> None:

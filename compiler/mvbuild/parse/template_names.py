@@ -200,10 +200,14 @@ class TemplateNames:
                 continue
             values.update(setting)
         values.update(named)
-        self.current.layers.append({str(key): Setting(self._setting(key, value, span), span) for key, value in values.items()})
+        layer = {}
+        for key, value in values.items():
+            key_span, value_span = (place.text.keyword(place.line, "config", str(key)) if place else None) or (None, span)
+            layer[str(key)] = Setting(self._plain_setting(key, value, value_span), value_span, key_span)
+        self.current.layers.append(layer)
         return ""
 
-    def _setting(self, key: Any, value: Any, span: Span) -> Any:
+    def _plain_setting(self, key: Any, value: Any, span: Span) -> Any:
         try:
             return _plain(value)
         except TypeError:

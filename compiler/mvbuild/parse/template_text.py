@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import FrameType
@@ -67,6 +67,17 @@ class TemplateText:
             return self.file.line_span(line)
         return Span(self.file, tags[0][0].start, tags[0][-1].end)
 
+    def keyword(self, line: int, function: str, name: str) -> tuple[Span, Span] | None:
+        """The key and the value of `name=value` in the call of a function on a line."""
+        for tag in self._tags_on(line):
+            words = [x.text for x in tag]
+            begin = words.index(function) if function in words else len(tag)
+            for i in range(begin, len(tag) - 2):
+                if tag[i].kind == "name" and words[i : i + 2] == [name, "="]:
+                    end = _end_of_argument(tag, i + 2)
+                    return Span(self.file, tag[i].start, tag[i].end), Span(self.file, tag[i + 2].start, tag[end - 1].end)
+        return None
+
     def _tags_on(self, line: int) -> list[tuple[Lexeme, ...]]:
         return [tag for tag in self.tags if tag[0].line <= line <= tag[-1].line]
 
@@ -111,6 +122,17 @@ class Places:
         if not isinstance(template, Template) or template.name not in self._texts:
             return None
         return Place(self._texts[template.name], template.get_corresponding_lineno(line))
+
+
+def _end_of_argument(tag: Sequence[Lexeme], begin: int) -> int:
+    """The index after the last lexeme of an argument: at the comma or parenthesis that ends it."""
+    depth = 0
+    for i in range(begin, len(tag)):
+        depth += tag[i].text in ("(", "[", "{")
+        depth -= tag[i].text in (")", "]", "}")
+        if depth < 0 or (depth == 0 and tag[i].text == ","):
+            return i
+    return len(tag)
 
 
 def _lexemes(env: Environment, text: str) -> Iterator[Lexeme]:

@@ -127,4 +127,4 @@ class _Draft:
             return error(
                 "missing-table", f"'{what}' was never built and is not selected", span, help=f"Select it too: --select +{node.model.name}"
             )
-        return error("missing-table", f"the table {name} does not exist", span)
+        return error("missing-table", f"The table {name} does not exist", span)

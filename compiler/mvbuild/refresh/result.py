@@ -90,10 +90,19 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tested:
+    """A data test has ended, outside any node."""
+
+    result: TestResult
+    index: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
     """Something that takes long has begun, outside any node: starting Spark, resolving jars."""
 
     message: str
 
 
-Event = Started | Finished | Said
+Event = Started | Finished | Tested | Said

@@ -2,36 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import groupby
 
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.freshness.pins import leaf_table
 from mvbuild.graph.model import TestNode
 from mvbuild.refresh.audits import audit_sql, failures, run_audits, test_inputs
-from mvbuild.refresh.result import RunResult, TestResult
+from mvbuild.refresh.result import RunResult, Tested, TestResult
 from mvbuild.refresh.session import RunSession
 
 
-def run_tests(session: RunSession, tests: Sequence[TestNode], *, warnings: tuple[Diagnostic, ...] = ()) -> RunResult:
-    """Each test on the current snapshots; a test of something that was never built is skipped with that reason."""
+def run_tests(
+    session: RunSession, tests: Sequence[TestNode], *, warnings: tuple[Diagnostic, ...], on_event: Callable[[Tested], None]
+) -> RunResult:
+    """Each test on the current snapshots, those of one table together. A test of what was never built is skipped with that reason."""
     began, started_ms = session.clock.monotonic(), session.clock.now_ms()
-    ready: list[tuple[TestNode, str]] = []
-    results: dict[str, TestResult] = {}
-    for test in tests:
-        below = test_inputs(session.world.graph, test)
-        pins = session.pins(below)
-        missing = [leaf_table(session.world.graph, leaf) for leaf in below.leaves if leaf not in pins]
-        if missing:
-            message = f"{missing[0]} does not exist"
-            results[test.id] = TestResult(id=test.id, name=test.name, status="skipped", failures=None, message=message, sql="")
-        else:
-            ready.append((test, audit_sql(session.world.graph, test, pins, session.schema_pin)))
-    done = run_audits(session.engine, session.clock, ready, now_ms=started_ms) if ready else ()
-    results.update((r.id, r) for r in done)
+    results: list[TestResult] = []
+    for _, group in groupby(tests, key=lambda test: test.reads[:1]):
+        for result in _run_group(session, tuple(group)):
+            results.append(result)
+            on_event(Tested(result=result, index=len(results), total=len(tests)))
     return RunResult(
         results=(),
-        tests=tuple(results[t.id] for t in tests),
+        tests=tuple(results),
         started_ms=started_ms,
         seconds=session.clock.monotonic() - began,
-        diagnostics=(*warnings, *failures([t for t, _ in ready], done)),
+        diagnostics=(*warnings, *failures(tests, results)),
     )
+
+
+def _run_group(session: RunSession, tests: Sequence[TestNode]) -> list[TestResult]:
+    skipped = {test.id: reason for test in tests if (reason := _missing(session, test))}
+    ready = [test for test in tests if test.id not in skipped]
+    queries = [(t, audit_sql(session.world.graph, t, session.pins(test_inputs(session.world.graph, t)), session.schema_pin)) for t in ready]
+    done = run_audits(session.engine, session.clock, queries, now_ms=session.clock.now_ms()) if ready else ()
+    by_id = {r.id: r for r in done}
+    return [by_id.get(t.id) or _skipped(t, skipped[t.id]) for t in tests]
+
+
+def _missing(session: RunSession, test: TestNode) -> str:
+    below = test_inputs(session.world.graph, test)
+    pins = session.pins(below)
+    missing = [leaf_table(session.world.graph, leaf) for leaf in below.leaves if leaf not in pins]
+    return f"{missing[0]} does not exist" if missing else ""
+
+
+def _skipped(test: TestNode, reason: str) -> TestResult:
+    return TestResult(id=test.id, name=test.name, status="skipped", failures=None, message=reason, sql="")

@@ -89,12 +89,12 @@ def test_two_cycles_are_both_told(tmp_path: Path) -> None:
 
 def test_two_models_with_one_name_in_the_catalog(tmp_path: Path) -> None:
     files = {"models/marts/daily.sql": "SELECT 1 AS a", "models/marts/other.sql": "{{ config(alias='Daily') }} SELECT 1 AS a"}
-    assert failure(tmp_path, files) == [("duplicate-name", "models/marts/other.sql:1:1")] * 2
+    assert failure(tmp_path, files) == [("duplicate-name", "models/marts/other.sql:1:17")]
 
 
 def test_a_storage_table_with_another_models_name(tmp_path: Path) -> None:
     files = {"models/a.sql": "SELECT 1 AS a", "models/b.sql": "{{ config(storage_table='a') }} SELECT 1 AS a"}
-    assert failure(tmp_path, files) == [("duplicate-name", "models/b.sql:1:1")]
+    assert failure(tmp_path, files) == [("duplicate-name", "models/b.sql:1:25")]
 
 
 def test_another_catalog_is_refused(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_all_files_are_reported_at_once():
         ("unresolved-ref", "models/b.sql:1:22"),
         ("sql-syntax", "models/b.sql:1:33"),
         ("not-a-query", "models/c.sql:1:1"),
-        ("unknown-key", "tests/t.sql:1:1"),
+        ("unknown-key", "tests/t.sql:1:11"),
         ("many-statements", "tests/t.sql:1:40"),
     ]
 

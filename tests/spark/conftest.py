@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
-from spark.projects import Project, new_project
 
 from mvbuild.adapters.spark import start_engine
 from mvbuild.adapters.spark.engine import SparkEngine
 from mvbuild.project.loaded import SparkSettings, Target
+from spark.projects import Project, new_project
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -132,7 +132,7 @@ class Project:
 
     def command(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
         """`mvbuild` in a process of its own."""
-        return subprocess.run(  # noqa: S603
+        return subprocess.run(
             command_line(self.root, *arguments), capture_output=True, text=True, check=False, timeout=300, **options
         )
 

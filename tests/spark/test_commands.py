@@ -8,6 +8,7 @@ from pathlib import Path
 from subprocess import run
 
 import pytest
+
 from spark.projects import Project, order
 from spark.shop import MORE, MakeProject, shop
 

@@ -8,6 +8,7 @@ import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchTableError
 from pyiceberg.transforms import MonthTransform
+
 from spark.projects import Project, arrow_bag, messages, order, properties
 from spark.shop import DAILY, MORE, MakeProject, shop
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 from pyiceberg.catalog import load_catalog
+
 from spark.projects import Project, orders, properties
 from spark.shop import MakeProject
 

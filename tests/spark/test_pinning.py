@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from spark.projects import Project, messages, named, of, order
-from spark.shop import DAILY, FILES, MORE, MakeProject, shop
 
 from mvbuild.refresh.result import Event, Started
+from spark.projects import Project, messages, named, of, order
+from spark.shop import DAILY, FILES, MORE, MakeProject, shop
 
 MODEL = "models/marts/revenue_daily.sql"
 

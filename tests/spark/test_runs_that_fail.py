@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from spark.projects import Project, named, of, order
 from spark.shop import FILES, MORE, MakeProject, shop
 
@@ -60,7 +61,7 @@ def test_a_query_that_fails_at_run_time_is_shown_at_its_place(built: Project) ->
     (diagnostic,) = of(result, "revenue_daily").diagnostics
     assert diagnostic.code == "query-failed"
     assert diagnostic.span is not None
-    assert diagnostic.span.file.path.name == "revenue_daily.sql"
+    assert diagnostic.span.file.path == MODEL
     assert diagnostic.span.file.text[diagnostic.span.start : diagnostic.span.end] == "1 / (o.order_id - 1)"
     assert "zero" in diagnostic.message
     assert built.bag("SELECT * FROM lake.mart.revenue_daily__storage") == before

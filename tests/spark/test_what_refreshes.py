@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 import pytest
+
 from spark.projects import NoSpark, Project, order, orders
 from spark.shop import DAILY, FILES, MORE, MakeProject, shop
 

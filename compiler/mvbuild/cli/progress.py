@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from contextlib import nullcontext
 from threading import Lock
-from typing import Any
 
 import click
 
+from mvbuild.cli.live import LiveLine
 from mvbuild.cli.options import is_terminal
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
 from mvbuild.refresh.result import Event, Finished, NodeResult, RunResult, Said, Started, Tested, TestResult
 
-_WIDTH = 78
+_WIDTH = 90
 _COLORS = {"OK": "green", "REUSED": "cyan", "ERROR": "red", "SKIP": "yellow", "PASS": "green", "FAIL": "red", "WARN": "yellow"}
 
 
 class Progress:
-    """Prints a line per finished node. On a terminal a live line below tells what is running and how much is left."""
+    """Prints a line per finished node. On a terminal a live line below tells what is running, for how long, and how much is left."""
 
     def __init__(self, graph: Graph, *, quiet: bool = False) -> None:
         self._graph = graph
         self._quiet = quiet
         self._lock = Lock()
-        self._running: dict[NodeId, float] = {}
+        self._running: dict[str, float] = {}
+        self._said = ""
         self._left = 0
-        self._live: Any = _live_line(self) if is_terminal() and not quiet else None
+        self._live = LiveLine(self.running) if is_terminal() and not quiet else None
 
     def __enter__(self) -> Progress:
         if self._live:
@@ -38,42 +40,50 @@ class Progress:
             self._live.stop()
 
     def __call__(self, event: Event) -> None:
-        with self._lock:
+        with self._lock, self._live or nullcontext():
             if isinstance(event, Said):
-                self._aside(event.message)
+                self._end_said()
+                self._said = event.message
+                self._begin(event.message, event.message)
             elif isinstance(event, Started):
-                self._running[event.node] = time.monotonic()
-                if not self._live:
-                    self._aside(_dots(f"{event.index} of {event.total} START {describe(self._graph, event.node)}", "[RUN]"))
+                self._end_said()
+                line = _dots(f"{event.index} of {event.total} START {describe(self._graph, event.node)}", "[RUN]")
+                self._begin(self._graph.nodes[event.node].identifier.dotted, line)
             elif isinstance(event, Tested):
+                self._end_said()
                 if not self._quiet or event.result.status != "pass":
                     click.echo(_test_line(event.result, event.index, event.total))
             elif isinstance(event, Finished):
-                self._running.pop(event.result.node, None)
+                self._running.pop(self._graph.nodes[event.result.node].identifier.dotted, None)
                 self._left = event.left
                 self._result(event)
 
+    def _end_said(self) -> None:
+        self._running.pop(self._said, None)
+
     def running(self) -> str:
-        """The live line."""
+        """The text of the live line."""
         now = time.monotonic()
-        names = [f"{self._graph.nodes[id].identifier.dotted} {now - began:.0f}s" for id, began in list(self._running.items())]
-        return f"running {', '.join(names)} - {self._left} left" if names else ""
+        names = [f"{name} {now - began:.0f}s" for name, began in list(self._running.items())]
+        left = f"  ({self._left} left)" if self._left else ""
+        return f"running {', '.join(names)}{left}" if names else ""
+
+    def _begin(self, name: str, line: str) -> None:
+        """Something runs from now on: the live line tells, or a line of its own where there is no terminal."""
+        self._running[name] = time.monotonic()
+        if not self._live and not self._quiet:
+            click.echo(_stamped(line), err=True)
 
     def _result(self, event: Finished) -> None:
         word, what, end = _outcome(event.result)
-        line = _dots(
-            f"{event.index} of {event.total} {word} {what} {describe(self._graph, event.result.node)}{_more(event.result)}", f"[{end}]"
-        )
+        what = f"{what} {describe(self._graph, event.result.node)}{_more(event.result)}"
+        line = _dots(f"{event.index} of {event.total} {word} {what}", f"[{end}]")
         if not self._quiet or event.result.status == "error":
             click.echo(_stamped(line.replace(word, click.style(word, fg=_COLORS[word]), 1)))
         for test in event.result.tests:
             if test.status != "pass":
                 count = "" if test.failures is None else f" {test.failures}"
                 click.echo(_stamped(f"  {test.status.upper()}{count} {test.name}: {test.message}"))
-
-    def _aside(self, message: str) -> None:
-        if not self._quiet:
-            click.echo(_stamped(message), err=True)
 
 
 def describe(graph: Graph, id_: NodeId) -> str:
@@ -143,15 +153,3 @@ def _dots(text: str, end: str) -> str:
 
 def _stamped(line: str) -> str:
     return f"{time.strftime('%H:%M:%S')}  {line}"
-
-
-def _live_line(progress: Progress) -> Any:
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
-
-    class Line:
-        def __rich__(self) -> Text:
-            return Text(progress.running(), style="dim", overflow="ellipsis", no_wrap=True)
-
-    return Live(Line(), console=Console(stderr=True), transient=True, refresh_per_second=4, redirect_stdout=True, redirect_stderr=True)

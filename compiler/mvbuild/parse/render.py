@@ -21,6 +21,7 @@ from mvbuild.source import MappedText, SourceFile, Span
 
 _JINJA = re.compile(r"\{[{%#]")
 _MACRO = re.compile(r"\{%[-+]?\s*macro\s+(\w+)")
+_SETS = (nodes.Assign, nodes.AssignBlock)
 _REFUSED = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends, nodes.Block)
 
 
@@ -40,6 +41,8 @@ class _Compiled:
     text: TemplateText
     macros: tuple[str, ...]
     assigned: frozenset[str]
+    keeps_values: bool
+    """Whether it sets names outside of its macros, which its macros share."""
 
 
 class Renderer:
@@ -52,6 +55,7 @@ class Renderer:
         self._table: dict[str, Any] = {**self._env.globals, **self._names.table()}
         self._builtin = frozenset(self._table)
         self._broken_macros: set[str] = set()
+        self._keeping: list[tuple[_Compiled, tuple[str, ...]]] = []
         self.diagnostics = tuple(d for file in project.macros for d in self._load_macros(file))
         """What is wrong with the macro files."""
 
@@ -60,6 +64,7 @@ class Renderer:
         if not _JINJA.search(file.text):
             return Rendered(text=MappedText.of(file))
         file = _with_plain_newlines(file)
+        self._forget()
         rendering = self._names.current = Rendering(file=file, model=model)
         compiled, problems = self._compile(file)
         text = None
@@ -78,12 +83,20 @@ class Renderer:
         context = compiled.template.new_context(self._table, shared=True)
         if self._run(compiled, rendering, context) is None:
             self._broken_macros.update(compiled.macros)
-        for name in compiled.macros:
-            if name in self._table:
-                rendering.diagnostics.append(self._taken(name, compiled.text))
-            elif name in context.vars:
-                self._table[name] = context.vars[name]
+        defined = tuple(name for name in compiled.macros if name not in self._table and name in context.vars)
+        rendering.diagnostics += (self._taken(name, compiled.text) for name in compiled.macros if name in self._table)
+        self._table.update({name: context.vars[name] for name in defined})
+        if compiled.keeps_values:
+            self._keeping.append((compiled, defined))
         return tuple(rendering.diagnostics)
+
+    def _forget(self) -> None:
+        """Run the macro files again that keep values, as in `{% set seen = [] %}`: one template must not see what another did to them."""
+        for compiled, defined in self._keeping:
+            rendering = self._names.current = Rendering(file=compiled.text.file, model=None)
+            context = compiled.template.new_context(self._table, shared=True)
+            self._run(compiled, rendering, context)
+            self._table.update({name: context.vars[name] for name in defined if name in context.vars})
 
     def _taken(self, name: str, text: TemplateText) -> Diagnostic:
         what = "a name of mvbuild's own" if name in self._builtin else "defined in another file too"
@@ -99,6 +112,8 @@ class Renderer:
                 return None, refused
             macros = tuple(node.name for node in tree.body if isinstance(node, nodes.Macro))
             assigned = frozenset(n.name for n in special if isinstance(n, nodes.Name) and n.ctx != "load")
+            outside = (node for node in tree.body if not isinstance(node, nodes.Macro))
+            keeps_values = any(isinstance(node, _SETS) or any(node.find_all(_SETS)) for node in outside)
             marker = Marker()
             tree = marker.visit(tree)
             tree.set_environment(self._env)
@@ -111,7 +126,7 @@ class Renderer:
             return None, (error("template-syntax", message, file.line_span(1)),)
         self._places.add(text)
         template = Template.from_code(self._env, code, self._table)
-        return _Compiled(template=template, pieces=tuple(marker.pieces), text=text, macros=macros, assigned=assigned), ()
+        return _Compiled(template=template, pieces=tuple(marker.pieces), text=text, macros=macros, assigned=assigned, keeps_values=keeps_values), ()
 
     def _run(self, compiled: _Compiled, rendering: Rendering, context: Any = None) -> str | None:
         """The marked output. What goes wrong is recorded in `rendering`."""
@@ -135,6 +150,10 @@ class Renderer:
 
     def _syntax(self, exc: TemplateSyntaxError, file: SourceFile) -> Diagnostic:
         message = (exc.message or "The template cannot be parsed").strip()
+        open_tag = re.search(r"^Unexpected end of template.* innermost block that needs to be closed is '(\w+)'", message)
+        if open_tag:
+            message, help = f"{{% {open_tag[1]} %}} is opened here and never closed", f"Write {{% end{open_tag[1]} %}} where it ends."
+            return error("template-syntax", message, _open_tag(open_tag[1], file), help=help)
         span = _offender(message, exc.lineno, file)
         unknown = re.match(r"No (filter|test) named '([^']*)'", message)
         if isinstance(exc, TemplateAssertionError) and unknown:
@@ -146,7 +165,7 @@ class Renderer:
         place = self._places.failed(exc) or Place(compiled.text, 1)
         message = str(exc) or type(exc).__name__
         if isinstance(exc, SecurityError):
-            return error("unsafe-template", _sentence(message), _word(place, _quoted(message)), help=_safe_way(message))
+            return error("unsafe-template", _sentence(message), _word(place, _quoted(message)))
         if isinstance(exc, UndefinedError):
             return self._undefined(message, place, compiled)
         if isinstance(exc, RecursionError):
@@ -196,6 +215,17 @@ def _offender(message: str, line: int, file: SourceFile) -> Span:
     return Span(file, whole.start + found.start(), whole.start + found.end()) if found else whole
 
 
+def _open_tag(word: str, file: SourceFile) -> Span:
+    """The innermost tag of a kind that has no end."""
+    opened: list[Span] = []
+    for tag in re.finditer(rf"\{{%[-+]?\s*(end)?{word}\b.*?%\}}", file.text, re.DOTALL):
+        if not tag[1]:
+            opened.append(Span(file, tag.start(), tag.end()))
+        elif opened:
+            opened.pop()
+    return opened[-1] if opened else file.line_span(1)
+
+
 def _word(place: Place, name: str) -> Span:
     """A name, or the string that holds it, on the line of a failed expression; else the expression."""
 
@@ -208,12 +238,6 @@ def _word(place: Place, name: str) -> Span:
 def _quoted(message: str) -> str:
     match = re.search(r"attribute '([^']+)'", message)
     return match[1] if match else ""
-
-
-def _safe_way(message: str) -> str:
-    if re.search(r"of '(list|dict|set)' object", message) and "'__" not in message:
-        return "Lists and mappings cannot be changed in place: build a new one, as in {% set items = items + [item] %} with a namespace()."
-    return ""
 
 
 def _public(names: Iterable[str]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -174,7 +175,7 @@ class TemplateNames:
 
     def var(self, name: Any, default: Any = _NO_DEFAULT) -> Any:
         if name in self._project.vars:
-            return self._project.vars[name]
+            return deepcopy(self._project.vars[name])  # templates may change their lists, and must not change each other's
         if default is not _NO_DEFAULT:
             return default
         near = did_you_mean(str(name), self._project.vars) if self._project.vars else ""

@@ -143,7 +143,7 @@ def test_config_layers_carry_the_places_of_their_settings():
     [
         ("select {{ a }\nfrom b", "template-syntax", "1:13", "}"),
         ("a\n  {% fro x %}", "template-syntax", "2:6", "fro"),
-        ("{% if x %}a", "template-syntax", "1:1", "{% if x %}a"),
+        ("{% if x %}a", "template-syntax", "1:1", "{% if x %}"),
         ("a\n{{ 1 2 }}", "template-syntax", "2:1", "{{ 1 2 }}"),
         ("a\n{{ x|nosuch }}", "undefined-name", "2:6", "nosuch"),
         ("a {{ 1 }} {{ colour }}", "undefined-name", "1:14", "colour"),

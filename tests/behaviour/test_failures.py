@@ -41,9 +41,9 @@ def test_corrupt_metadata(sql_world: World, content: bytes | None) -> None:
             sql_world.catalog.commit([table_commit(state, set_properties={"a": "b"})])
 
 
-def test_no_catalog_file(tmp_path: Path) -> None:
+def test_no_directory_for_the_catalog_file(tmp_path: Path) -> None:
     catalog = open_catalog("lake", embedded_properties(tmp_path), embedded=False)
-    with pytest.raises(CatalogError, match="no catalog file") as caught:
+    with pytest.raises(CatalogError, match="no directory") as caught:
         catalog.load([name("mart.t")])
     assert caught.value.unreachable
     assert not (tmp_path / ".mvbuild").exists()

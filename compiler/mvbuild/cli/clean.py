@@ -15,7 +15,7 @@ def command(options: Options) -> int:
     """Delete the target directory. The catalog and its warehouse, .mvbuild/ among them, are never touched."""
     import os
 
-    from mvbuild.cli.output import report
+    from mvbuild.cli.output import report, say
     from mvbuild.diagnostics import error
     from mvbuild.project.load import load_project
 
@@ -26,5 +26,5 @@ def command(options: Options) -> int:
         return report([error("bad-config", f"The target directory {path} holds more than generated files; nothing was deleted")])
     if path.is_dir():
         shutil.rmtree(path)
-        click.echo(f"Deleted {path}.", err=True)
+        say(f"Deleted {path}.")
     return 0

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import click
 
-from mvbuild.cli.options import Options, project_options, selection_options
+from mvbuild.cli.options import ListCommand, Options, project_options, selection_options
 
 
-@click.command("compile")
+@click.command("compile", cls=ListCommand)
 @project_options
 @selection_options
 def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...]) -> int:
     """Render, parse and resolve every model. Needs no catalog and no Spark. With --select the compiled SQL is printed."""
     from mvbuild import api
-    from mvbuild.cli.output import report
+    from mvbuild.cli.output import report, say
     from mvbuild.graph.definition import definition
     from mvbuild.graph.model import ModelNode, SeedNode
     from mvbuild.graph.select import select as select_nodes
@@ -31,5 +31,5 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...])
                 click.echo(f"-- {node.id}\n{definition(graph, node).text.strip()}\n")
         return 0
     path = graph.project.target_path
-    click.echo(f"Compiled {len(models)} model{'s' * (len(models) != 1)} and {len(graph.tests)} data tests into {path}.", err=True)
+    say(f"Compiled {len(models)} model{'s' * (len(models) != 1)} and {len(graph.tests)} data tests into {path}.")
     return 0

@@ -7,17 +7,20 @@ from pathlib import Path
 
 import click
 
+from mvbuild.cli.options import output_options
+
 _DOTFILES = {"gitignore": ".gitignore", "sqlfluff": ".sqlfluff"}
 
 
 @click.command("init")
 @click.argument("directory", default=".")
 @click.option("--name", help="The project's name; by default the directory's.")
+@output_options
 def command(directory: str, name: str | None) -> int:
     """Make a small project in DIRECTORY, ready for `mvbuild run`. Files that exist are never overwritten."""
     from importlib.resources import as_file, files
 
-    from mvbuild.cli.output import report
+    from mvbuild.cli.output import report, say
     from mvbuild.diagnostics import error
 
     root = Path(directory)
@@ -35,8 +38,8 @@ def command(directory: str, name: str | None) -> int:
     except OSError as exc:
         return report([error("unwritable-target", f"Cannot write to {root}: {exc.strerror or exc}")])
     for path in kept:
-        click.echo(f"kept {path}, which was there", err=True)
-    click.echo(f"Made project '{project}' in {root} ({len(written)} files). Next:\n\n  cd {root}\n  mvbuild run", err=True)
+        say(f"kept {path}, which was there")
+    say(f"Made project '{project}' in {root} ({len(written)} files). Next:\n\n  cd {root}\n  mvbuild run")
     return 0
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from mvbuild.cli.options import Options, project_options, selection_options
+from mvbuild.cli.options import ListCommand, Options, project_options, selection_options
 
 _KEYS = ("name", "resource_type", "package_name", "original_file_path", "unique_id", "alias", "config", "tags", "depends_on", "fqn")
 
 
-@click.command("ls")
+@click.command("ls", cls=ListCommand)
 @project_options
 @selection_options
 @click.option("--output", type=click.Choice(["selector", "name", "path", "json"]), default="selector", show_default=True)

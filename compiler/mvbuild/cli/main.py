@@ -7,10 +7,15 @@ import sys
 import traceback
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mvbuild import __version__
+from mvbuild.cli.options import INSTEAD, is_debug, output_options
+
+if TYPE_CHECKING:
+    from mvbuild.diagnostics import Diagnostic
 
 COMMANDS = {
     "clean": "Delete what mvbuild generated below target/. Never the catalog.",
@@ -29,6 +34,19 @@ COMMANDS = {
 class Commands(click.Group):
     """A group that imports a command when it is called, not before: `--version` must not pay for `run`."""
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Failures are told while the options on colours and debugging are still known."""
+        try:
+            return super().invoke(ctx)
+        except (click.exceptions.Exit, click.Abort):
+            raise
+        except BrokenPipeError:
+            # The reader of our output went away (`mvbuild ls | head`); there is nobody to tell.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        except Exception as exc:  # noqa: BLE001 - the last line of defence: no traceback reaches a user
+            return _explain(exc)
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return sorted(COMMANDS)
 
@@ -39,19 +57,25 @@ class Commands(click.Group):
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as exc:
-            from mvbuild.diagnostics import did_you_mean
-
-            raise click.UsageError(f"{exc.format_message()} {did_you_mean(args[0], COMMANDS)}", ctx) from exc
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise NoSuchCommand(args[0], ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             formatter.write_dl(sorted(COMMANDS.items()))
 
 
-@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "MVBUILD"})
+class NoSuchCommand(click.UsageError):
+    """A command that is not in the table."""
+
+    def __init__(self, name: str, ctx: click.Context) -> None:
+        super().__init__(f"There is no command '{name}'", ctx)
+        self.name = name
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@output_options
 @click.version_option(__version__, prog_name="mvbuild", message="%(prog)s %(version)s")
 def group() -> None:
     """A declarative project compiler for Apache Iceberg materialized views."""
@@ -61,20 +85,14 @@ def main() -> None:
     """The console script. Exit codes: 0 done or nothing to do, 1 a model or test failed, 2 the project or the command line is wrong."""
     try:
         code = group.main(prog_name="mvbuild", standalone_mode=False)
-    except click.exceptions.Exit as exc:
-        code = exc.exit_code
-    except click.ClickException as exc:
+    except click.exceptions.NoArgsIsHelpError as exc:
         exc.show()
         code = 2
+    except click.ClickException as exc:
+        code = _explain(exc)
     except (KeyboardInterrupt, click.exceptions.Abort):
         click.echo("interrupted: what was published stays, nothing else was changed", err=True)
         code = 130
-    except BrokenPipeError:
-        # The reader of our output went away (`mvbuild ls | head`); there is nobody to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
-    except Exception as exc:  # noqa: BLE001 - the last line of defence: no traceback reaches a user
-        code = _explain(exc)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -85,6 +103,8 @@ def _explain(exc: Exception) -> int:
     from mvbuild.ports.catalog import CatalogError
     from mvbuild.ports.engine import EngineError, QueryError
 
+    if isinstance(exc, click.ClickException):
+        return report([_misuse(exc)])
     if isinstance(exc, ProjectError):
         return report(exc.diagnostics)
     if isinstance(exc, CatalogError):
@@ -93,7 +113,26 @@ def _explain(exc: Exception) -> int:
         return report([error(exc.code, str(exc), help=exc.help)])
     if isinstance(exc, QueryError):
         return report([error("query-failed", str(exc))])
+    if is_debug():
+        click.echo("".join(traceback.format_exception(exc)), err=True)
     return report([error("internal", f"{type(exc).__name__}; the details are in {_write_down(exc)}")])
+
+
+def _misuse(exc: click.ClickException) -> Diagnostic:
+    """What is wrong with the command line."""
+    from mvbuild.diagnostics import did_you_mean, error
+
+    context = exc.ctx if isinstance(exc, click.UsageError) else None
+    help = f"See `{context.command_path} --help`." if context else ""
+    message = exc.format_message()
+    if isinstance(exc, NoSuchCommand):
+        help = did_you_mean(exc.name, COMMANDS)
+    elif isinstance(exc, click.NoSuchOption):
+        message = f"There is no option '{exc.option_name}'"
+        options = [name for p in context.command.get_params(context) for name in p.opts if name.startswith("--")] if context else []
+        near = did_you_mean(exc.option_name, options)
+        help = INSTEAD.get(exc.option_name) or (near if near.startswith("Did") else help)
+    return error("command-line", message.rstrip("."), help=help)
 
 
 def _write_down(exc: Exception) -> Path:

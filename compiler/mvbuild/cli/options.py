@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -32,7 +32,7 @@ class Options:
 
 
 def project_options(command: F) -> F:
-    """--project-dir, --target, --vars, --target-path: passed to the command as one `options`."""
+    """--project-dir, --target, --vars, --target-path: passed to the command as one `options`. And the output options."""
 
     def wrapped(project_dir: str, target: str | None, vars: str | None, target_path: str | None, **kwargs: Any) -> Any:
         options = Options(
@@ -42,7 +42,7 @@ def project_options(command: F) -> F:
 
     wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__
     wrapped.__click_params__ = list(getattr(command, "__click_params__", ()))  # type: ignore[attr-defined]
-    for option in reversed(_PROJECT):
+    for option in reversed((*_PROJECT, *_OUTPUT)):
         option(wrapped)
     return wrapped  # type: ignore[return-value]
 
@@ -52,6 +52,66 @@ def selection_options(command: F) -> F:
     for option in reversed(_SELECTION):
         option(command)
     return command
+
+
+def output_options(command: F) -> F:
+    """--quiet, --no-use-colors, --debug: before the command's name or behind it, as in dbt."""
+    for option in reversed(_OUTPUT):
+        option(command)
+    return command
+
+
+class ListCommand(click.Command):
+    """`--select a b --exclude c`: as in dbt, all words up to the next option belong to an option that takes a list."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        lists = {name for p in self.get_params(ctx) if p.multiple for name in p.opts}
+        return super().parse_args(ctx, list(_repeated(args, lists)))
+
+
+def _repeated(args: Iterable[str], lists: Collection[str]) -> Iterator[str]:
+    """`--select a b` -> `--select a --select b`."""
+    option, is_first = "", False
+    for arg in args:
+        if arg.startswith("-"):
+            option, _, value = arg.partition("=")
+            option, is_first = (option, not value) if option in lists else ("", False)
+        elif option and not is_first:
+            yield option
+        else:
+            is_first = False
+        yield arg
+
+
+def is_quiet() -> bool:
+    """Whether only errors and what was asked for are printed."""
+    return bool(_meta().get(_QUIET))
+
+
+def is_debug() -> bool:
+    """Whether failures that nobody foresaw are shown in full."""
+    return bool(_meta().get(_DEBUG))
+
+
+_QUIET, _DEBUG = "mvbuild.quiet", "mvbuild.debug"
+
+
+def _meta() -> Mapping[str, Any]:
+    context = click.get_current_context(silent=True)
+    return context.meta if context else {}
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.meta[f"mvbuild.{param.name}"] = True
+
+
+def _color(ctx: click.Context, param: click.Parameter, value: bool | None) -> None:  # noqa: ARG001
+    """The option, else NO_COLOR of no-color.org; else click decides by whether there is a terminal."""
+    if value is None and os.environ.get("NO_COLOR") and ctx.color is None:
+        value = False
+    if value is not None:
+        ctx.color = ctx.find_root().color = value
 
 
 def _vars(text: str | None) -> Mapping[str, Any]:
@@ -69,21 +129,49 @@ def _vars(text: str | None) -> Mapping[str, Any]:
     return value
 
 
-def _env(*names: str) -> list[str]:
+def env(*names: str) -> list[str]:
     """Every flag has its variable, under mvbuild's name and under dbt's, which orchestrators set."""
     return [f"{prefix}_{name}" for name in names for prefix in ("MVBUILD", "DBT")]
 
 
+def _said(name: str, callback: Callable[[click.Context, click.Parameter, Any], None]) -> dict[str, Any]:
+    """An option that no command gets as a parameter: its callback keeps it in the context."""
+    return {"envvar": env(name), "expose_value": False, "callback": callback}
+
+
 _PROJECT = (
-    click.option("--project-dir", default=".", envvar=_env("PROJECT_DIR"), show_default=True, help="The directory of mvbuild.yml."),
-    click.option("-t", "--target", envvar=_env("TARGET"), help="The target to use; see `targets:` in mvbuild.yml."),
-    click.option("--vars", help="Values for var(), as YAML: '{key: value}'. They win over mvbuild.yml."),
-    click.option("--target-path", envvar=_env("TARGET_PATH"), help="Where generated files go, instead of target/."),
+    click.option("--project-dir", default=".", envvar=env("PROJECT_DIR"), show_default=True, help="The directory of mvbuild.yml."),
+    click.option("-t", "--target", envvar=env("TARGET"), help="The target to use; see `targets:` in mvbuild.yml."),
+    click.option("--vars", envvar=env("VARS"), help="Values for var(), as YAML: '{key: value}'. They win over mvbuild.yml."),
+    click.option("--target-path", envvar=env("TARGET_PATH"), help="Where generated files go, instead of target/."),
 )
 _SELECTION = (
-    click.option("-s", "--select", "-m", "--models", "select", multiple=True, help="Which nodes: names, +name, name+, tag:x, path:x."),
-    click.option("--exclude", multiple=True, help="Which nodes not; the same grammar."),
+    click.option(
+        *("-s", "--select", "-m", "--models", "select"),
+        multiple=True,
+        envvar=env("SELECT"),
+        help="Which nodes: names, +name, name+, tag:x, path:x.",
+    ),
+    click.option("--exclude", multiple=True, envvar=env("EXCLUDE"), help="Which nodes not; the same grammar."),
 )
+_OUTPUT = (
+    click.option("-q", "--quiet", is_flag=True, **_said("QUIET", _remember), help="Print errors and what was asked for only."),
+    click.option("--use-colors/--no-use-colors", default=None, **_said("USE_COLORS", _color), help="By default on a terminal."),
+    click.option("-d", "--debug", is_flag=True, **_said("DEBUG", _remember), help="Show failures that mvbuild did not foresee in full."),
+    # What dbt's callers switch off, and what mvbuild never does: it reads the whole project, and asks and tells nobody.
+    *(
+        click.option(f"--no-{name}", is_flag=True, expose_value=False, hidden=True)
+        for name in ("partial-parse", "version-check", "send-anonymous-usage-stats")
+    ),
+)
+
+INSTEAD = {
+    **dict.fromkeys(("--profiles-dir", "--profile"), "Targets stand in mvbuild.yml: choose one of them with --target."),
+    **dict.fromkeys(("--state", "--defer", "--defer-state", "--favor-state"), "Leave it out: mvbuild compares with the catalog itself."),
+    **dict.fromkeys(("--event-time-start", "--event-time-end"), "Leave it out: mvbuild finds out by itself what has changed."),
+    "--selector": "Give the selection itself to --select.",
+}
+"""Options of dbt -> what to do in mvbuild."""
 
 
 def is_terminal() -> bool:

@@ -6,16 +6,23 @@ from collections.abc import Iterable, Sequence
 
 import click
 
+from mvbuild.cli.options import is_quiet
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.diagnostics.render import to_text
 
 
 def report(diagnostics: Iterable[Diagnostic]) -> int:
     """Print diagnostics to stderr; the exit code for them: 2 if one is an error."""
-    diagnostics = tuple(diagnostics)
+    diagnostics = tuple(d for d in diagnostics if d.severity == "error" or not is_quiet())
     if diagnostics:
         click.echo(_colored(to_text(diagnostics)), err=True)
     return 2 if any(d.severity == "error" for d in diagnostics) else 0
+
+
+def say(message: str) -> None:
+    """What is good to know and nobody asked for."""
+    if not is_quiet():
+        click.echo(message, err=True)
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

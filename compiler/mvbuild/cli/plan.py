@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mvbuild.cli.options import Options, project_options, selection_options
+from mvbuild.cli.options import ListCommand, Options, env, project_options, selection_options
 
 if TYPE_CHECKING:
     from mvbuild.freshness.model import Reason
@@ -24,10 +24,10 @@ _VERBS = {
 }
 
 
-@click.command("plan")
+@click.command("plan", cls=ListCommand)
 @project_options
 @selection_options
-@click.option("-f", "--full-refresh", is_flag=True, help="Plan as for `run --full-refresh`.")
+@click.option("-f", "--full-refresh", is_flag=True, envvar=env("FULL_REFRESH"), help="Plan as for `run --full-refresh`.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("-v", "--verbose", is_flag=True, help="List the nodes that need nothing as well.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit with 3 if there is something to do.")

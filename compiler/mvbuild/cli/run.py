@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import click
 
-from mvbuild.cli.options import Options, project_options, selection_options
+from mvbuild.cli.options import ListCommand, Options, env, is_quiet, project_options, selection_options
 
 
-@click.command("run")
+@click.command("run", cls=ListCommand)
 @project_options
 @selection_options
-@click.option("-f", "--full-refresh", is_flag=True, help="Refresh the selected MVs whether they are stale or not.")
-@click.option("--threads", type=click.IntRange(1, 256), help="How many nodes at once.")
-@click.option("-x", "--fail-fast", is_flag=True, help="Start nothing new after the first failure.")
+@click.option(
+    "-f", "--full-refresh", is_flag=True, envvar=env("FULL_REFRESH"), help="Refresh the selected MVs whether they are stale or not."
+)
+@click.option("--threads", type=click.IntRange(1, 256), envvar=env("THREADS"), help="How many nodes at once.")
+@click.option("-x", "--fail-fast", is_flag=True, envvar=env("FAIL_FAST"), help="Start nothing new after the first failure.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
-@click.option("-q", "--quiet", is_flag=True, help="Print errors and the summary only.")
 def command(
     options: Options,
     select: tuple[str, ...],
@@ -23,7 +24,6 @@ def command(
     threads: int | None,
     fail_fast: bool,
     dry_run: bool,
-    quiet: bool,
 ) -> int:
     """Refresh the materialized views that are stale, in the order of their dependencies."""
     from mvbuild import api
@@ -38,7 +38,7 @@ def command(
         report(planned.warnings)
         click.echo(plan_text(planned, verbose=False))
         return 0
-    with Progress(graph, quiet=quiet) as progress:
+    with Progress(graph, quiet=is_quiet()) as progress:
         result = api.run(
             graph,
             select=select,

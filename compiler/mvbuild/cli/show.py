@@ -8,7 +8,7 @@ import json
 
 import click
 
-from mvbuild.cli.options import Options, project_options
+from mvbuild.cli.options import Options, is_quiet, project_options
 
 
 @click.command("show")
@@ -19,11 +19,11 @@ from mvbuild.cli.options import Options, project_options
 def command(options: Options, model: str, limit: int, output: str) -> int:
     """Show rows of MODEL: of its storage while that is fresh, otherwise of its query."""
     from mvbuild import api
-    from mvbuild.cli.output import table
+    from mvbuild.cli.output import say, table
     from mvbuild.cli.progress import Progress
 
     graph = options.graph()
-    with Progress(graph) as progress:
+    with Progress(graph, quiet=is_quiet()) as progress:
         rows, origin = api.show(graph, model, limit=limit, on_event=progress)
     if output == "json":
         click.echo(json.dumps([dict(zip(rows.columns, row, strict=True)) for row in rows.rows], default=str, indent=2))
@@ -33,5 +33,5 @@ def command(options: Options, model: str, limit: int, output: str) -> int:
         click.echo(text.getvalue(), nl=False)
     else:
         click.echo(table(rows.columns, rows.rows))
-    click.echo(f"from the {origin}", err=True)
+    say(f"from the {origin}")
     return 0

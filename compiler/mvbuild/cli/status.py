@@ -7,10 +7,10 @@ from datetime import datetime, timezone
 
 import click
 
-from mvbuild.cli.options import Options, project_options, selection_options
+from mvbuild.cli.options import ListCommand, Options, project_options, selection_options
 
 
-@click.command("status")
+@click.command("status", cls=ListCommand)
 @project_options
 @selection_options
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)

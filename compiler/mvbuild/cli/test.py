@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from mvbuild.cli.options import Options, project_options, selection_options
+from mvbuild.cli.options import ListCommand, Options, is_quiet, project_options, selection_options
 
 
-@click.command("test")
+@click.command("test", cls=ListCommand)
 @project_options
 @selection_options
 def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...]) -> int:
@@ -17,7 +17,7 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...])
     from mvbuild.cli.progress import Progress, summary
 
     graph = options.graph()
-    with Progress(graph) as progress:
+    with Progress(graph, quiet=is_quiet()) as progress:
         result = api.test(graph, select=select, exclude=exclude, on_event=progress)
     report(result.diagnostics)
     click.echo(summary(graph, result))

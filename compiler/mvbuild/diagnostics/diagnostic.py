@@ -11,6 +11,7 @@ from mvbuild.diagnostics.codes import CODES
 from mvbuild.source import Span
 
 Severity = Literal["error", "warning"]
+_MOST_KNOWN = 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +53,9 @@ def warning(code: str, message: str, span: Span | None = None, *, help: str = ""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The help for a misspelled word: the nearest known one, or the whole list when none is near."""
+    """The help for a misspelled word: the nearest known one, or those that are known when none is near."""
     known = sorted(set(known))
     near = get_close_matches(word, known, n=1)
     if near:
         return f"Did you mean '{near[0]}'?"
-    return f"Known here: {', '.join(known)}." if known else ""
+    return f"Known here: {', '.join(known[:_MOST_KNOWN])}{', ...' if len(known) > _MOST_KNOWN else '.'}" if known else ""

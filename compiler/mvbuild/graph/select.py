@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error, warning
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, ViewNode
@@ -35,7 +36,8 @@ def _intersection(graph: Graph, word: str, warnings: list[Diagnostic]) -> set[No
     found = set.intersection(*sets) if sets else set()
     if not found:
         names = [_name(n) for n in graph.nodes.values()]
-        warnings.append(warning("unknown-selector", f"'{word}' selects nothing", help=did_you_mean(word.strip("+@"), names)))
+        near = did_you_mean(word.strip("+@"), names)
+        warnings.append(warning("unknown-selector", f"'{word}' selects nothing", help=near if near.startswith("Did") else ""))
     return found
 
 
@@ -52,11 +54,10 @@ def _term(graph: Graph, term: str) -> set[NodeId]:
             ]
         )
     method, _, value = match["body"].rpartition(":")
+    method = method or _implied(value)
     test = _METHODS.get(method)
     if test is None:
-        raise ProjectError(
-            [error("unknown-selector", f"There is no selector method '{method}'", help=did_you_mean(method, [m for m in _METHODS if m]))]
-        )
+        raise ProjectError([error("unknown-selector", f"There is no selector method '{method}'", help=did_you_mean(method, _METHODS))])
     found = {id for id, node in graph.nodes.items() if test(node, value)}
     reached = set(found)
     if match["up"] is not None:
@@ -67,6 +68,11 @@ def _term(graph: Graph, term: str) -> set[NodeId]:
         reached |= graph.descendants(found)
         reached |= graph.ancestors(reached)
     return reached
+
+
+def _implied(value: str) -> str:
+    """As in dbt, a value with a slash is a path, and one that ends as a file does is a file."""
+    return "path" if "/" in value else "file" if PurePosixPath(value).suffix in (".sql", ".csv") else "fqn"
 
 
 def _depth(text: str) -> int | None:
@@ -80,18 +86,36 @@ def _name(node: Node) -> str:
 
 
 def _by_name(node: Node, value: str) -> bool:
-    if isinstance(node, ModelNode):
-        fqn = ".".join((*node.model.folders, node.model.name))
-        return (
-            fnmatchcase(node.model.name, value) or fnmatchcase(fqn, value) or value in node.model.folders or node.identifier.dotted == value
-        )
-    return isinstance(node, SeedNode) and (fnmatchcase(node.seed.name, value) or node.identifier.dotted == value)
+    """The name, with or without folders and the project before it, a folder, or the name in the catalog."""
+    if not isinstance(node, ModelNode | SeedNode):
+        return False
+    folders = node.model.folders if isinstance(node, ModelNode) else ()
+    name = _name(node)
+    below_project = ".".join((*folders, name))
+    full = f"{_package(node)}.{below_project}"
+    return any(fnmatchcase(n, value) for n in (name, below_project, full)) or value in (*folders, _package(node), node.identifier.dotted)
+
+
+def _package(node: Node) -> str:
+    return node.id.split(".")[1]
+
+
+def _path(node: Node) -> str:
+    return node.model.file.path if isinstance(node, ModelNode) else node.seed.path if isinstance(node, SeedNode) else ""
 
 
 def _by_path(node: Node, value: str) -> bool:
-    path = node.model.file.path if isinstance(node, ModelNode) else node.seed.path if isinstance(node, SeedNode) else ""
-    value = value.rstrip("/")
+    path, value = _path(node), value.removeprefix("./").rstrip("/")
     return path == value or path.startswith(value + "/") or fnmatchcase(path, value)
+
+
+def _by_file(node: Node, value: str) -> bool:
+    path = PurePosixPath(_path(node))
+    return fnmatchcase(path.name, value) or fnmatchcase(path.stem, value)
+
+
+def _by_package(node: Node, value: str) -> bool:
+    return _package(node) == value or (value == "this" and isinstance(node, ModelNode | SeedNode))
 
 
 def _by_tag(node: Node, value: str) -> bool:
@@ -116,9 +140,10 @@ def _by_materialized(node: Node, value: str) -> bool:
 
 
 _METHODS: Mapping[str, Callable[[Node, str], bool]] = {
-    "": _by_name,
     "fqn": _by_name,
     "path": _by_path,
+    "file": _by_file,
+    "package": _by_package,
     "tag": _by_tag,
     "source": _by_source,
     "resource_type": _by_type,

@@ -100,7 +100,9 @@ def _test(file: SourceFile, renderer: Renderer) -> _Outcome:
 def _test_problems(settings: Mapping[str, Setting]) -> Iterator[Diagnostic]:
     for key, setting in settings.items():
         if key not in _TEST_SETTINGS:
-            yield error("unknown-key", f"A SQL test has no setting '{key}'", setting.key or setting.span, help=did_you_mean(key, _TEST_SETTINGS))
+            yield error(
+                "unknown-key", f"A SQL test has no setting '{key}'", setting.key or setting.span, help=did_you_mean(key, _TEST_SETTINGS)
+            )
         elif key == "enabled" and not isinstance(setting.value, bool):
             yield error("wrong-type", "'enabled' is true or false", setting.span)
         elif key == "severity" and setting.value not in ("error", "warn"):

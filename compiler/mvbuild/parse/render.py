@@ -126,7 +126,9 @@ class Renderer:
             return None, (error("template-syntax", message, file.line_span(1)),)
         self._places.add(text)
         template = Template.from_code(self._env, code, self._table)
-        return _Compiled(template=template, pieces=tuple(marker.pieces), text=text, macros=macros, assigned=assigned, keeps_values=keeps_values), ()
+        return _Compiled(
+            template=template, pieces=tuple(marker.pieces), text=text, macros=macros, assigned=assigned, keeps_values=keeps_values
+        ), ()
 
     def _run(self, compiled: _Compiled, rendering: Rendering, context: Any = None) -> str | None:
         """The marked output. What goes wrong is recorded in `rendering`."""

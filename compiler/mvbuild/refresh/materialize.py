@@ -21,7 +21,7 @@ from mvbuild.ports.engine import PreparedQuery
 from mvbuild.refresh.audits import audit_sql, failures, run_audits, test_inputs
 from mvbuild.refresh.layout import changed_properties, same_layout, storage_layout, storage_properties
 from mvbuild.refresh.queries import prepare
-from mvbuild.refresh.result import TestResult
+from mvbuild.refresh.result import TestResult, count_rows
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.sql import pinned_sql
 from mvbuild.refresh.staging import left_over
@@ -85,7 +85,7 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
     snapshot = written.snapshots[_head(written, stage)]
     rows = snapshot.summary.get("total-records")
     return Outcome(
-        message=f"{int(rows):,} rows" if rows else "",
+        message=count_rows(int(rows)) if rows else "",
         tests=results,
         sql=sql.text,
         details={

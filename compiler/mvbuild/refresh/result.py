@@ -70,6 +70,11 @@ class RunResult:
         return (*(t for r in self.results for t in r.tests), *self.tests)
 
 
+def count_rows(number: int) -> str:
+    """`1 row`, `1,888 rows`."""
+    return f"{number:,} row{'s' * (number != 1)}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
     """A node has begun."""

@@ -8,6 +8,7 @@ from mvbuild.plan.collisions import OWNER
 from mvbuild.ports.catalog import AlreadyExists, CommitConflict, TableLayout, TableState
 from mvbuild.project.seeds import SeedRows
 from mvbuild.refresh.materialize import Outcome
+from mvbuild.refresh.result import count_rows
 from mvbuild.refresh.session import RunSession
 
 
@@ -29,7 +30,7 @@ def load(session: RunSession, node: SeedNode, rows: SeedRows) -> Outcome:
             continue
         session.observe({node.identifier: state})
         count = len(rows.columns[0]) if rows.columns else 0
-        return Outcome(message=f"{count:,} rows", details={"snapshot_id": state.current_snapshot_id, "rows": count})
+        return Outcome(message=count_rows(count), details={"snapshot_id": state.current_snapshot_id, "rows": count})
     raise CommitConflict(f"{node.identifier} is being changed by others")
 
 

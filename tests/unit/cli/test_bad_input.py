@@ -139,7 +139,9 @@ FILES = (
         code="duplicate-name",
         says="There is already a model called 'm'",
     ),
-    Case(name="no utf-8", files={"models/m.sql": b"select '\xff'\n"}, code="unreadable-file", says="no UTF-8 text", help="Save it as UTF-8."),
+    Case(
+        name="no utf-8", files={"models/m.sql": b"select '\xff'\n"}, code="unreadable-file", says="no UTF-8 text", help="Save it as UTF-8."
+    ),
     Case(
         name="seed is no utf-8",
         files={"seeds/m.csv": b"a\n\xff\n"},
@@ -226,7 +228,12 @@ TEMPLATES = (
     Case(name="missing var", files=model("select {{ var(«'day'») }}\n"), code="missing-var", says="The variable 'day' is not set"),
     Case(
         name="is_incremental",
-        files=model("select 1\n{% if «is_incremental()» %}where x{% endif %}\n".replace("«", "").replace("»", "").replace("{% if", "«{% if").replace("() %}", "() %}»")),
+        files=model(
+            "select 1\n{% if «is_incremental()» %}where x{% endif %}\n".replace("«", "")
+            .replace("»", "")
+            .replace("{% if", "«{% if")
+            .replace("() %}", "() %}»")
+        ),
         code="not-needed",
         says="is_incremental() is not needed",
     ),
@@ -238,7 +245,9 @@ TEMPLATES = (
     ),
     Case(
         name="endless loop",
-        files=model("{% set n = namespace(i=0) %}\n{% for a in range(10000) %}{% for b in range(10000) %}{% endfor %}{% endfor %}\nselect 1\n"),
+        files=model(
+            "{% set n = namespace(i=0) %}\n{% for a in range(10000) %}{% for b in range(10000) %}{% endfor %}{% endfor %}\nselect 1\n"
+        ),
         code="template-error",
         says="The template takes more than",
     ),
@@ -266,7 +275,13 @@ TEMPLATES = (
         code="template-error",
         says="no such day",
     ),
-    Case(name="unknown setting in config()", files=model("«{{ config(materialised='view') }}»\nselect 1\n"), code="unknown-key", says="There is no setting 'materialised'", help="Did you mean 'materialized'?"),
+    Case(
+        name="unknown setting in config()",
+        files=model("«{{ config(materialised='view') }}»\nselect 1\n"),
+        code="unknown-key",
+        says="There is no setting 'materialised'",
+        help="Did you mean 'materialized'?",
+    ),
     Case(
         name="bad value in config()",
         files=model("«{{ config(materialized='table') }}»\nselect 1 as a\n"),
@@ -334,7 +349,12 @@ SQL = (
         says="",
     ),
     Case(name="unclosed string", files=model("select «'»a from t\n"), code="sql-syntax", says="A string"),
-    Case(name="two statements", files=model("select 1 as a;\n«select» 2 as a;\n"), code="many-statements", says="A second statement begins here"),
+    Case(
+        name="two statements",
+        files=model("select 1 as a;\n«select» 2 as a;\n"),
+        code="many-statements",
+        says="A second statement begins here",
+    ),
     Case(name="no query", files=model("«insert» into t select 1\n"), code="not-a-query", says=""),
     Case(name="drop", files=model("-- tidy up\n«drop» table t\n"), code="not-a-query", says=""),
     Case(name="empty file", files=model(""), code="empty-sql", says="There is no SQL here"),
@@ -417,7 +437,12 @@ SEEDS = (
         code="bad-seed",
         says="Row 2, column 'id' (long): 'x'",
     ),
-    Case(name="too many fields", files={"seeds/s.csv": "id,name\n1,a\n2,b,«c»\n"}, code="bad-seed", says="The row has 3 fields, and the header 2"),
+    Case(
+        name="too many fields",
+        files={"seeds/s.csv": "id,name\n1,a\n2,b,«c»\n"},
+        code="bad-seed",
+        says="The row has 3 fields, and the header 2",
+    ),
     Case(name="too few fields", files={"seeds/s.csv": "id,name\n«1»\n"}, code="bad-seed", says="The row has 1 fields, and the header 2"),
     Case(name="empty seed", files={"seeds/s.csv": ""}, code="bad-seed", says="has no header"),
     Case(
@@ -449,7 +474,13 @@ WORLD = (
         code="unknown-target",
         says="The target 'prod' is not declared",
     ),
-    Case(name="REST catalog", files={"mvbuild.yml": REST, **model(GOOD)}, command="plan", code="catalog-unreachable", says="Catalog 'lake' cannot be reached"),
+    Case(
+        name="REST catalog",
+        files={"mvbuild.yml": REST, **model(GOOD)},
+        command="plan",
+        code="catalog-unreachable",
+        says="Catalog 'lake' cannot be reached",
+    ),
     Case(
         name="SQLite catalog",
         files={"mvbuild.yml": SQLITE, **model(GOOD)},
@@ -457,12 +488,36 @@ WORLD = (
         code="catalog-unreachable",
         says="Catalog 'lake' cannot be reached",
     ),
-    Case(name="unknown catalog type", files={"mvbuild.yml": SQLITE.replace("type: sql", "type: sqll"), **model(GOOD)}, command="plan", code="catalog-error", says=""),
-    Case(name="no project", files={"mvbuild.yml": "name: shop\n"}, command="compile --project-dir models", code="not-a-project", says="There is no"),
+    Case(
+        name="unknown catalog type",
+        files={"mvbuild.yml": SQLITE.replace("type: sql", "type: sqll"), **model(GOOD)},
+        command="plan",
+        code="catalog-error",
+        says="",
+    ),
+    Case(
+        name="no project",
+        files={"mvbuild.yml": "name: shop\n"},
+        command="compile --project-dir models",
+        code="not-a-project",
+        says="There is no",
+    ),
     Case(name="project directory is not there", command="compile --project-dir nowhere", code="not-a-project", says="no directory"),
     Case(name="project directory is a file", command="compile --project-dir mvbuild.yml", code="not-a-project", says="no directory"),
-    Case(name="unwritable target", files=model(GOOD), command="compile --target-path /proc/nowhere", code="unwritable-target", says="cannot write to /proc/nowhere"),
-    Case(name="target path is a file", files=model(GOOD), command="compile --target-path mvbuild.yml", code="unwritable-target", says="mvbuild.yml"),
+    Case(
+        name="unwritable target",
+        files=model(GOOD),
+        command="compile --target-path /proc/nowhere",
+        code="unwritable-target",
+        says="cannot write to /proc/nowhere",
+    ),
+    Case(
+        name="target path is a file",
+        files=model(GOOD),
+        command="compile --target-path mvbuild.yml",
+        code="unwritable-target",
+        says="mvbuild.yml",
+    ),
     Case(name="unknown selector method", files=model(GOOD), command="ls -s tagg:x", code="unknown-selector", says="tagg"),
     Case(name="selector of nonsense", files=model(GOOD), command="ls -s +++", code="unknown-selector", says="+++"),
     Case(name="show of nothing", files=model(GOOD), command="show n", code="unknown-selector", says="'n'"),

@@ -122,9 +122,11 @@ class SqliteDatabase:
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         if not self._path.exists():
-            if not self._create:
-                raise CatalogError(f"There is no catalog file {self._path}.", unreachable=True)
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            # As PyIceberg does, a new file is made where its directory exists; only the embedded catalog makes directories.
+            if self._create:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+            elif not self._path.parent.is_dir():
+                raise CatalogError(f"There is no directory {self._path.parent} for the catalog file {self._path.name}.", unreachable=True)
         # isolation_level=None: transactions begin where this module says so, and not by the driver's guess.
         db = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
         try:

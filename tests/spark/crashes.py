@@ -107,7 +107,7 @@ class Rig:
     def run_and_kill(self) -> Mapping[str, set[str]]:
         """The metadata files that the catalog showed for each storage table while the run went on."""
         by_lines = self.random.random() < 0.3
-        wanted = self.random.randrange(1, 6) if by_lines else self.random.randrange(1, 16)
+        wanted = self.random.randrange(1, 6) if by_lines else self.random.randrange(1, 12)
         delay = self.random.uniform(0, 0.4 if by_lines else 0.1)
         only_python = self.random.random() < 0.2
         seen: dict[str, set[str]] = {v: set() for v in VIEWS}

@@ -36,7 +36,7 @@ YAML = (
         name="yaml tab",
         files=model_yaml("models:\n«\t»- name: m\n"),
         code="yaml-syntax",
-        says="tab",
+        says="a tab cannot indent a line",
     ),
     Case(
         name="unknown key",
@@ -169,7 +169,8 @@ TEMPLATES = (
         name="endless tag",
         files=model("select 1\n«{% for x in [1] %}»\nfrom t\n"),
         code="template-syntax",
-        says="end",
+        says="{% for %} is opened here and never closed",
+        help="Write {% endfor %} where it ends.",
     ),
     Case(name="undefined jinja name", files=model("select 1,\n  {{ «nam» }}\n"), code="undefined-name", says="'nam' is not defined"),
     Case(
@@ -228,12 +229,7 @@ TEMPLATES = (
     Case(name="missing var", files=model("select {{ var(«'day'») }}\n"), code="missing-var", says="The variable 'day' is not set"),
     Case(
         name="is_incremental",
-        files=model(
-            "select 1\n{% if «is_incremental()» %}where x{% endif %}\n".replace("«", "")
-            .replace("»", "")
-            .replace("{% if", "«{% if")
-            .replace("() %}", "() %}»")
-        ),
+        files=model("select 1\n«{% if is_incremental() %}»where x{% endif %}\n"),
         code="not-needed",
         says="is_incremental() is not needed",
     ),
@@ -277,20 +273,20 @@ TEMPLATES = (
     ),
     Case(
         name="unknown setting in config()",
-        files=model("«{{ config(materialised='view') }}»\nselect 1\n"),
+        files=model("{{ config(«materialised»='view') }}\nselect 1\n"),
         code="unknown-key",
         says="There is no setting 'materialised'",
         help="Did you mean 'materialized'?",
     ),
     Case(
         name="bad value in config()",
-        files=model("«{{ config(materialized='table') }}»\nselect 1 as a\n"),
+        files=model("{{ config(\n  tags=['x'],\n  materialized=«'table'»\n) }}\nselect 1 as a\n"),
         code="wrong-type",
         says="'materialized' is one of",
     ),
     Case(
         name="bad partition transform",
-        files=model("«{{ config(partition_by='week(d)') }}»\nselect 1 as d\n"),
+        files=model("{{ config(partition_by=«'week(d)'») }}\nselect 1 as d\n"),
         code="wrong-type",
         says="no partition transform of Iceberg",
     ),
@@ -329,7 +325,7 @@ SQL = (
     ),
     Case(
         name="sql syntax in a jinja loop",
-        files=model("select\n{% for c in ['a', 'b'] %}\n  sum({{ c }}) «sum»(1) as {{ c }},\n{% endfor %}\n  1 as one\nfrom t\n"),
+        files=model("select\n{% for c in ['a', 'b'] %}\n  sum({{ c }}) sum«(»1) as {{ c }},\n{% endfor %}\n  1 as one\nfrom t\n"),
         code="sql-syntax",
         says="",
     ),
@@ -344,7 +340,7 @@ SQL = (
     ),
     Case(
         name="unclosed parenthesis",
-        files=model("select sum«(»a from t\n"),
+        files=model("select sum(a «from» t\n"),
         code="sql-syntax",
         says="",
     ),
@@ -386,13 +382,13 @@ GRAPH = (
     Case(name="reads this", files=model("select * from «{{ this }}»\n"), code="cycle", says="odel 'm' reads itself"),
     Case(
         name="two models with one catalog name",
-        files={"models/a.sql": "{{ config(alias='x') }}\nselect 1 as id\n", "models/b.sql": "«{{ config(alias='x') }}»\nselect 1 as id\n"},
+        files={"models/a.sql": "{{ config(alias='x') }}\nselect 1 as id\n", "models/b.sql": "{{ config(alias=«'x'») }}\nselect 1 as id\n"},
         code="duplicate-name",
         says="main.x",
     ),
     Case(
         name="storage table named like a model",
-        files={"models/a.sql": "«{{ config(storage_table='b') }}»\nselect 1 as id\n", "models/b.sql": "select 1 as id\n"},
+        files={"models/a.sql": "{{ config(storage_table='b') }}\nselect 1 as id\n", "models/b.sql": "«select 1 as id»\n"},
         code="duplicate-name",
         says="main.b",
     ),
@@ -502,8 +498,8 @@ WORLD = (
         code="not-a-project",
         says="There is no",
     ),
-    Case(name="project directory is not there", command="compile --project-dir nowhere", code="not-a-project", says="no directory"),
-    Case(name="project directory is a file", command="compile --project-dir mvbuild.yml", code="not-a-project", says="no directory"),
+    Case(name="project directory is not there", command="compile --project-dir nowhere", code="not-a-project", says="There is no directory"),
+    Case(name="project directory is a file", command="compile --project-dir mvbuild.yml", code="not-a-project", says="is no directory"),
     Case(
         name="unwritable target",
         files=model(GOOD),
@@ -520,7 +516,7 @@ WORLD = (
     ),
     Case(name="unknown selector method", files=model(GOOD), command="ls -s tagg:x", code="unknown-selector", says="tagg"),
     Case(name="selector of nonsense", files=model(GOOD), command="ls -s +++", code="unknown-selector", says="+++"),
-    Case(name="show of nothing", files=model(GOOD), command="show n", code="unknown-selector", says="'n'"),
+    Case(name="show of nothing", files=model(GOOD), command="show n", code="unknown-name", says="There is no model 'n'"),
 )
 
 ALL = (*YAML, *FILES, *TEMPLATES, *SQL, *GRAPH, *SEEDS, *WORLD)

@@ -210,9 +210,11 @@ def _offender(message: str, line: int, file: SourceFile) -> Span:
     if at := re.search(r"^unexpected char .* at (\d+)$", message):
         return Span(file, int(at[1]), int(at[1]) + 1)
     whole = file.line_span(line)
-    named = re.search(r"got '(.+)'$|named '([^']+)'|unknown tag '([^']+)'|^unexpected '(.+)'$", message)
+    named = re.search(r"got '(.+)'$|named '([^']+)'|unknown tag '([^']+)'|^unexpected '([^']+)', expected|^unexpected '(.+)'$", message)
     word = next(filter(None, named.groups()), "") if named else ""
-    word = {"end of print statement": "}}", "end of statement block": "%}"}.get(word, word)
+    word = {"end of print statement": "}}", "end of statement block": "%}", "}": "}}"}.get(word, word)
+    if word in ("}}", "%}") and whole.text.count(word) > 1:
+        return whole
     found = re.search(rf"(?<!\w){re.escape(word)}(?!\w)" if word.isidentifier() else re.escape(word), whole.text) if word else None
     return Span(file, whole.start + found.start(), whole.start + found.end()) if found else whole
 

@@ -14,7 +14,7 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -48,6 +48,9 @@ from mvbuild.serve import choose_rows
 
 OnEvent = Callable[[Event], None]
 
+Project = str | Path | Graph
+"""A project directory; or what `compile` gave, where a target, vars or an environment are to be chosen."""
+
 
 def unheard(_: Event) -> None:
     """For callers that want no progress."""
@@ -79,56 +82,69 @@ def compile(
     return build(project, parse_project(project, env=environment))
 
 
+def _graph(project: Project) -> Graph:
+    return project if isinstance(project, Graph) else compile(project)
+
+
 def catalog_of(graph: Graph) -> Catalog:
     """The catalog of the project's target; the embedded one is made on first use."""
     target = graph.project.target
     return open_catalog(target.catalog_name, target.catalog, embedded=target.embedded)
 
 
-def plan(graph: Graph, catalog: Catalog, *, select: Iterable[str] = (), exclude: Iterable[str] = (), full_refresh: bool = False) -> Plan:
+def plan(
+    project: Project = ".",
+    *,
+    select: Iterable[str] = (),
+    exclude: Iterable[str] = (),
+    full_refresh: bool = False,
+    catalog: Catalog | None = None,
+) -> Plan:
     """What a run would do and why: one read of the catalog, no Spark."""
-    world = observe(graph, catalog)
+    graph = _graph(project)
+    world = observe(graph, catalog or catalog_of(graph))
     chosen, warnings = select_nodes(world.graph, select, exclude)
     return build_plan(world, chosen, full_refresh=full_refresh, warnings=warnings)
 
 
-def status(graph: Graph, catalog: Catalog) -> tuple[World, Mapping[NodeId, Freshness]]:
+def status(project: Project = ".") -> tuple[World, Mapping[NodeId, Freshness]]:
     """The freshness of every MV."""
-    world = observe(graph, catalog)
+    graph = _graph(project)
+    world = observe(graph, catalog_of(graph))
     return world, judge(world)
 
 
 def run(
-    project_dir: str | Path | Graph = ".",
+    project: Project = ".",
     *,
     select: Iterable[str] = (),
     exclude: Iterable[str] = (),
     full_refresh: bool = False,
     fail_fast: bool = False,
     threads: int | None = None,
-    target: str | None = None,
-    vars: Mapping[str, Any] | None = None,
     spark: Any = None,
     on_event: OnEvent = unheard,
     arguments: Mapping[str, Any] | None = None,
 ) -> RunResult:
     """Refresh what is stale. With `spark` a session that the caller has is used and left running."""
-    graph = project_dir if isinstance(project_dir, Graph) else compile(project_dir, target=target, vars=vars, threads=threads)
+    graph = _graph(project)
     catalog = catalog_of(graph)
-    planned = plan(graph, catalog, select=select, exclude=exclude, full_refresh=full_refresh)
+    planned = plan(graph, select=select, exclude=exclude, full_refresh=full_refresh, catalog=catalog)
     rows = seed_rows(planned)
     with _session(planned.world, catalog, spark, on_event) as session:
         if planned.needs_engine:
             _ = session.engine  # before any step: where Spark cannot start nothing is touched
         result = run_plan(planned, session, rows, threads=threads or graph.project.target.threads, fail_fast=fail_fast, on_event=on_event)
+    result = replace(result, diagnostics=planned.warnings)
     write_artifacts(planned.world.graph, result, arguments={"which": "run", **(arguments or {})})
     return result
 
 
 def test(
-    graph: Graph, *, select: Iterable[str] = (), exclude: Iterable[str] = (), spark: Any = None, on_event: OnEvent = unheard
+    project: Project = ".", *, select: Iterable[str] = (), exclude: Iterable[str] = (), spark: Any = None, on_event: OnEvent = unheard
 ) -> RunResult:
     """Run the data tests of the selected models, seeds and sources on what the catalog has now."""
+    graph = _graph(project)
     catalog = catalog_of(graph)
     world = observe(graph, catalog)
     chosen, warnings = select_nodes(world.graph, select, exclude)
@@ -143,8 +159,9 @@ def test(
 test.__test__ = False  # type: ignore[attr-defined]
 
 
-def show(graph: Graph, name: str, *, limit: int = 10, spark: Any = None, on_event: OnEvent = unheard) -> tuple[Rows, str]:
+def show(project: Project, name: str, *, limit: int = 10, spark: Any = None, on_event: OnEvent = unheard) -> tuple[Rows, str]:
     """Rows of a model, and where they come from: an MV's storage if it may be served, else its query on the tables as they are now."""
+    graph = _graph(project)
     catalog = catalog_of(graph)
     world = observe(graph, catalog)
     with _session(world, catalog, spark, on_event) as session:

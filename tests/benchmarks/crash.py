@@ -1,6 +1,6 @@
 """--times N [--seed S] -> N runs of mvbuild that are killed at random moments, and whether everything held.
 
-    .venv/bin/python tests/benchmarks/crash.py --times 50
+.venv/bin/python tests/benchmarks/crash.py --times 50
 """
 
 from __future__ import annotations

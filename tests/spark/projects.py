@@ -24,9 +24,7 @@ from mvbuild import api
 from mvbuild.adapters.spark.catalog_conf import catalog_conf
 from mvbuild.refresh.result import NodeResult, RunResult
 
-ORDERS = pa.schema(
-    [("order_id", pa.int64()), ("customer_id", pa.int64()), ("order_date", pa.date32()), ("amount", pa.decimal128(10, 2))]
-)
+ORDERS = pa.schema([("order_id", pa.int64()), ("customer_id", pa.int64()), ("order_date", pa.date32()), ("amount", pa.decimal128(10, 2))])
 CUSTOMERS = pa.schema([("customer_id", pa.int64()), ("country", pa.string()), ("active", pa.bool_())])
 
 
@@ -74,7 +72,7 @@ class Project:
     def codes(self, model: str) -> list[str]:
         """The reasons of an MV's freshness."""
         graph = api.compile(self.root)
-        _, answers = api.status(graph, api.catalog_of(graph))
+        _, answers = api.status(graph)
         return [r.code for r in answers[next(id for id in answers if id.endswith(f".{model}"))].reasons]
 
     def sql(self, text: str) -> list[Any]:
@@ -132,9 +130,7 @@ class Project:
 
     def command(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
         """`mvbuild` in a process of its own."""
-        return subprocess.run(
-            command_line(self.root, *arguments), capture_output=True, text=True, check=False, timeout=300, **options
-        )
+        return subprocess.run(command_line(self.root, *arguments), capture_output=True, text=True, check=False, timeout=300, **options)
 
 
 def command_line(root: Path, command: str, *arguments: str) -> list[str]:

@@ -72,9 +72,7 @@ def test_readers_see_the_old_table_or_the_new_one(built: Project, change: str) -
     with readers(built, "main.m__storage") as seen:
         assert built.refreshed() == {"m"}
     after = built.arrow("main.m__storage")
-    allowed = {
-        (tuple(f"{f.name} {f.type}" for f in t.schema), frozenset(t["generation"].to_pylist()), t.num_rows) for t in (before, after)
-    }
+    allowed = {(tuple(f"{f.name} {f.type}" for f in t.schema), frozenset(t["generation"].to_pylist()), t.num_rows) for t in (before, after)}
     assert seen <= allowed
     assert seen
     expected = built.bag(CHANGES[change].replace("raw.orders", "lake.raw.orders"))

@@ -112,7 +112,9 @@ def test_compacting_deletes_and_manifests_of_a_base_table_refreshes_nothing(buil
 
 
 def test_compacting_a_storage_table_leaves_it_fresh(built: Project) -> None:
-    (done,) = built.sql("CALL lake.system.rewrite_data_files(table => 'mart.revenue_daily__storage', options => map('rewrite-all', 'true'))")
+    (done,) = built.sql(
+        "CALL lake.system.rewrite_data_files(table => 'mart.revenue_daily__storage', options => map('rewrite-all', 'true'))"
+    )
     assert done.rewritten_data_files_count > 0
     assert built.codes("revenue_daily") == []
     # Its reader, revenue_total, sees a compacted base table: only its record moves on.

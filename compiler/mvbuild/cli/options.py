@@ -27,8 +27,11 @@ class Options:
 
     def graph(self, threads: int | None = None) -> Graph:
         from mvbuild import api
+        from mvbuild.cli.output import report
 
-        return api.compile(self.project_dir, target=self.target, vars=self.vars, target_path=self.target_path, threads=threads)
+        graph = api.compile(self.project_dir, target=self.target, vars=self.vars, target_path=self.target_path, threads=threads)
+        report(graph.warnings)
+        return graph
 
 
 def project_options(command: F) -> F:
@@ -123,9 +126,9 @@ def _vars(text: str | None) -> Mapping[str, Any]:
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError as exc:
-        raise click.UsageError(f"--vars is no YAML mapping: {text}") from exc
+        raise click.UsageError(f"--vars is a YAML mapping like '{{key: value}}', not {text!r}") from exc
     if not isinstance(value, dict) or not all(isinstance(k, str) for k in value):
-        raise click.UsageError(f"--vars must be a YAML mapping like '{{key: value}}', not {text!r}")
+        raise click.UsageError(f"--vars is a YAML mapping like '{{key: value}}', not {text!r}")
     return value
 
 

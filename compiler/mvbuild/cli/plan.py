@@ -45,7 +45,7 @@ def command(
     from mvbuild.cli.output import report
 
     graph = options.graph()
-    planned = api.plan(graph, api.catalog_of(graph), select=select, exclude=exclude, full_refresh=full_refresh)
+    planned = api.plan(graph, select=select, exclude=exclude, full_refresh=full_refresh)
     report(planned.warnings)
     click.echo(json.dumps(plan_object(planned), indent=2) if output == "json" else plan_text(planned, verbose=verbose))
     if any(s.action == "blocked" for s in planned.steps):

@@ -24,6 +24,8 @@ class Progress:
     def __init__(self, graph: Graph, *, quiet: bool = False) -> None:
         self._graph = graph
         self._quiet = quiet
+        context = click.get_current_context(silent=True)
+        self._color = context.color if context else None  # the threads that report have no context
         self._lock = Lock()
         self._running: dict[str, float] = {}
         self._said = ""
@@ -52,7 +54,7 @@ class Progress:
             elif isinstance(event, Tested):
                 self._end_said()
                 if not self._quiet or event.result.status != "pass":
-                    click.echo(_test_line(event.result, event.index, event.total))
+                    click.echo(_test_line(event.result, event.index, event.total), color=self._color)
             elif isinstance(event, Finished):
                 self._running.pop(self._graph.nodes[event.result.node].identifier.dotted, None)
                 self._left = event.left
@@ -79,7 +81,7 @@ class Progress:
         what = f"{what} {describe(self._graph, event.result.node)}{_more(event.result)}"
         line = _dots(f"{event.index} of {event.total} {word} {what}", f"[{end}]")
         if not self._quiet or event.result.status == "error":
-            click.echo(_stamped(line.replace(word, click.style(word, fg=_COLORS[word]), 1)))
+            click.echo(_stamped(line.replace(word, click.style(word, fg=_COLORS[word]), 1)), color=self._color)
         for test in event.result.tests:
             if test.status != "pass":
                 count = "" if test.failures is None else f" {test.failures}"

@@ -34,7 +34,7 @@ def command(
     if dry_run:
         from mvbuild.cli.plan import plan_text
 
-        planned = api.plan(graph, api.catalog_of(graph), select=select, exclude=exclude, full_refresh=full_refresh)
+        planned = api.plan(graph, select=select, exclude=exclude, full_refresh=full_refresh)
         report(planned.warnings)
         click.echo(plan_text(planned, verbose=False))
         return 0

@@ -23,7 +23,7 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
     from mvbuild.graph.select import select as select_nodes
 
     graph = options.graph()
-    world, answers = api.status(graph, api.catalog_of(graph))
+    world, answers = api.status(graph)
     chosen, warnings = select_nodes(world.graph, select, exclude)
     report(warnings)
     shown = [(world.graph.model(id), answer) for id, answer in answers.items() if id in chosen]

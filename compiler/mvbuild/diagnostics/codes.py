@@ -60,7 +60,6 @@ CODES: dict[str, Code] = {
     "bad-time-travel": Code("A time-travel clause cannot be pinned.", "Use a literal snapshot id, branch, tag or timestamp."),
     # graph
     "cycle": Code("Models depend on each other in a circle.", "Break the circle: one of the models must not read the other."),
-    "ambiguous-name": Code("A table name can mean more than one thing.", "Write the full name, or use ref() or source()."),
     "unknown-selector": Code("A selector matches nothing or cannot be read.", "List the models with `mvbuild ls`."),
     # catalog
     "catalog-unreachable": Code(
@@ -68,7 +67,6 @@ CODES: dict[str, Code] = {
     ),
     "catalog-error": Code("The catalog refused or failed an operation.", "Read the message; `mvbuild debug` tests the connection."),
     "missing-table": Code("A model reads a table that does not exist.", "Create the table, or mend its name."),
-    "unreadable-table": Code("The metadata of a table or view cannot be read.", "Repair it with the engine that wrote it."),
     "name-collision": Code(
         "The name of an MV, view or storage table is taken by something that mvbuild did not write.",
         "Rename the model with `alias:` or `namespace:`, or move the other table.",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from mvbuild.diagnostics import Diagnostic
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import ParsedModel, ParsedTest, Query
 from mvbuild.project.loaded import DataTest, LoadedProject, Seed, SourceTable
@@ -105,6 +106,8 @@ class Graph:
     project: LoadedProject
     nodes: Mapping[NodeId, Node]
     tests: tuple[TestNode, ...]
+    warnings: tuple[Diagnostic, ...] = ()
+    """What stopped no stage: the templates' own warnings."""
 
     @cached_property
     def children(self) -> Mapping[NodeId, tuple[NodeId, ...]]:

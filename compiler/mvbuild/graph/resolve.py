@@ -43,7 +43,8 @@ def build(project: LoadedProject, parsed: ParsedProject) -> Graph:
     tests = _tests(project, parsed, directory, ordered)
     if directory.diagnostics:
         raise ProjectError(directory.diagnostics)
-    return Graph(project=project, nodes={**{id: n for id, n in directory.leaves.items() if id not in ordered}, **ordered}, tests=tests)
+    nodes = {**{id: n for id, n in directory.leaves.items() if id not in ordered}, **ordered}
+    return Graph(project=project, nodes=nodes, tests=tests, warnings=parsed.warnings)
 
 
 @dataclass

@@ -128,7 +128,10 @@ def _by_tag(node: Node, value: str) -> bool:
 
 def _by_source(node: Node, value: str) -> bool:
     source = node.source if isinstance(node, TableNode | ViewNode) else None
-    return source is not None and (fnmatchcase(source.source, value) or fnmatchcase(f"{source.source}.{source.name}", value))
+    if source is None:
+        return False
+    name = f"{source.source}.{source.name}"
+    return any(fnmatchcase(n, value) for n in (source.source, name, f"{_package(node)}.{name}"))
 
 
 def _by_type(node: Node, value: str) -> bool:

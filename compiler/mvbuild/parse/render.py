@@ -180,9 +180,8 @@ class Renderer:
         if name in self._broken_macros:
             return None
         if not (match and match[1]):
-            return error(
-                "undefined-name", _sentence(message), _word(place, name), help="Test for it with `is defined`, or give |default(...)."
-            )
+            said = f"There is no attribute or key '{name}' here" if name else _sentence(message)
+            return error("undefined-name", said, _word(place, name), help="Test for it with `is defined`, or give |default(...).")
         help = did_you_mean(name, {*_public(self._table), *compiled.assigned})
         span = _word(place, name)
         if span.text != name:
@@ -212,7 +211,8 @@ def _offender(message: str, line: int, file: SourceFile) -> Span:
     whole = file.line_span(line)
     named = re.search(r"got '(.+)'$|named '([^']+)'|unknown tag '([^']+)'|^unexpected '([^']+)', expected|^unexpected '(.+)'$", message)
     word = next(filter(None, named.groups()), "") if named else ""
-    word = {"end of print statement": "}}", "end of statement block": "%}", "}": "}}"}.get(word, word)
+    word = {"end of print statement": "}}", "end of statement block": "%}"}.get(word, word)
+    word = "}}" if word == "}" and "}}" in whole.text else word
     if word in ("}}", "%}") and whole.text.count(word) > 1:
         return whole
     found = re.search(rf"(?<!\w){re.escape(word)}(?!\w)" if word.isidentifier() else re.escape(word), whole.text) if word else None

@@ -24,6 +24,7 @@ _COMMANDS = (
     "IMPORT INSERT KILL LIST LOAD LOCK MERGE MSCK PRAGMA REFRESH REPAIR REPLACE RESET REVOKE ROLLBACK SET SHOW START TRUNCATE UNCACHE "
     "UNLOCK UNSET UPDATE USE"
 )
+_CLAUSES = frozenset("SELECT FROM WHERE GROUP HAVING ORDER JOIN LEFT INNER ON UNION WITH AS AND OR CASE WHEN THEN ELSE END".split())
 _STATEMENTS = frozenset(_COMMANDS.split())
 _DEEPEST = 400
 _NESTING = "Break the query up with WITH clauses."
@@ -273,7 +274,7 @@ def _way_out(token: Token, shown: str, message: str) -> str:
         return "Write the rest of the query."
     if shown in (":", ".") and "expected here" in message:
         return "Reach into JSON with get_json_object() or variant_get(); names with special characters need `backticks`."
-    if token.token_type not in _NAMES and re.fullmatch(r"[A-Za-z_]\w*", shown):
+    if token.token_type not in _NAMES and shown.upper() not in _CLAUSES and re.fullmatch(r"[A-Za-z_]\w*", shown):
         return f"If {shown} is a name here, write it in backticks: `{shown}`."
     return ""
 

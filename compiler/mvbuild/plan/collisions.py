@@ -10,7 +10,7 @@ from mvbuild.freshness.observed import World
 from mvbuild.freshness.rules import SEED_CHECKSUM
 from mvbuild.graph.model import ModelNode, NodeId, SeedNode
 from mvbuild.ports.catalog import TableState, ViewState
-from mvbuild.source import Span
+from mvbuild.source import SourceFile, Span
 
 OWNER = "mvbuild.model"
 """Property of every view and storage table that mvbuild writes: the model's unique id."""
@@ -35,6 +35,7 @@ def _of_seed(world: World, node: SeedNode) -> Iterator[Diagnostic]:
         yield error(
             "name-collision",
             f"The seed '{node.seed.name}' would be loaded into {node.identifier}, a {kind} that mvbuild did not write",
+            Span(SourceFile(node.seed.path, ""), 0, 0),
             help="Rename the seed with `alias:` or `namespace:`, or drop the file and read the table as it is.",
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -62,12 +62,20 @@ def _walk(directory: str, relative: str, folders: tuple[str, ...], seen: set[str
         raise ProjectError([error("unreadable-file", f"The folder {path} cannot be read: {exc.strerror}", _start(path))]) from exc
     for entry in entries:
         path = entry.name if relative == "." else f"{relative}/{entry.name}"
-        if entry.is_dir():
+        if _leads_to(entry.is_dir):
             inner = (*folders, entry.name)
             all_folders.add(inner)
             yield from _walk(entry.path, path, inner, seen, all_folders)
-        elif entry.is_file() or entry.is_symlink():
+        elif entry.is_symlink() or entry.is_file():
             yield Found(path.replace(os.sep, "/"), folders)
+
+
+def _leads_to(check: Callable[[], bool]) -> bool:
+    """A link that leads to itself leads to nothing; it is found again when it is read."""
+    try:
+        return check()
+    except OSError:
+        return False
 
 
 def read_text(root: Path, path: str) -> SourceFile:

@@ -27,7 +27,7 @@ Kind = Literal[
     "folders",
 ]
 
-_SAYS: Mapping[str, str] = {
+SAYS: Mapping[str, str] = {
     "text": "text",
     "scalar": "text or a number",
     "flag": "true or false",
@@ -292,7 +292,7 @@ def _check_value(entry: Entry, key: Key) -> Iterator[Diagnostic]:
     wrong = _misfit(node, key.kind)
     if wrong is not None:
         help = "Write it in quotes." if key.kind in ("text", "texts") and isinstance(wrong, ScalarNode) else ""
-        yield error("wrong-type", f"'{entry.key}' is {_SAYS[key.kind]}", wrong.span, help=help)
+        yield error("wrong-type", f"'{entry.key}' is {SAYS[key.kind]}", wrong.span, help=help)
     elif key.block and key.kind == "block":
         yield from check(node, key.block)
     elif key.block and isinstance(node, ListNode):

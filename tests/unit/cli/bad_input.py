@@ -16,6 +16,9 @@ from mvbuild.cli.main import main
 
 PROJECT = "name: shop\n"
 
+Content = str | bytes | Path | None
+"""Of a file: text or bytes; a Path is a link to it, None a directory."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
@@ -24,13 +27,14 @@ class Case:
     name: str
     code: str
     says: str
-    files: Mapping[str, str | bytes] = field(default_factory=dict)
+    files: Mapping[str, Content] = field(default_factory=dict)
     help: str = ""
     command: str = "compile"
     env: Mapping[str, str] = field(default_factory=dict)
-    exit: int = 2
     also: tuple[str, ...] = ()
-    """Other errors of the same stage, `code at path:line:column`; without them there must be no second one."""
+    """The other errors of the stage: `code at path:line:column`."""
+    reads_catalog: bool = False
+    """The error is found behind the catalog, which is made when it is first read."""
 
     def __str__(self) -> str:
         return self.name.replace(" ", "-")
@@ -51,12 +55,18 @@ class Mark:
     width: int
 
 
-def lay_out(root: Path, files: Mapping[str, str | bytes]) -> Mark | None:
+def lay_out(root: Path, files: Mapping[str, Content]) -> Mark | None:
     """Write the files of a project without their marks; the place of the mark."""
     mark = None
     for path, content in {"mvbuild.yml": PROJECT, **files}.items():
         file = root / path
         file.parent.mkdir(parents=True, exist_ok=True)
+        if content is None:
+            file.mkdir()
+            continue
+        if isinstance(content, Path):
+            file.symlink_to(content)
+            continue
         if isinstance(content, bytes):
             file.write_bytes(content)
             continue
@@ -72,7 +82,7 @@ def lay_out(root: Path, files: Mapping[str, str | bytes]) -> Mark | None:
 def call(command: str, root: Path, env: Mapping[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Outcome:
     """`mvbuild <command>` in a directory, in this process."""
     monkeypatch.chdir(root)
-    for name in [n for n in os.environ if n.startswith(("MVBUILD_", "DBT_"))]:
+    for name in [n for n in os.environ if n.startswith(("MVBUILD_", "DBT_", "NO_COLOR"))]:
         monkeypatch.delenv(name)
     for name, value in env.items():
         monkeypatch.setenv(name, value)

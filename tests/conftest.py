@@ -1,0 +1,29 @@
+"""--update-golden: expected texts of tests/golden are written anew, to be read as a diff."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write tests/golden/*.txt as the program is now")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compares a text with the file of a name."""
+
+    def check(name: str, text: str) -> None:
+        file = GOLDEN / f"{name}.txt"
+        if request.config.getoption("--update-golden"):
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        assert file.exists(), f"{file} is missing; pytest --update-golden writes it"
+        assert text == file.read_text(encoding="utf-8")
+
+    return check

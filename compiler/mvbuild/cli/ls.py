@@ -9,6 +9,7 @@ import click
 
 from mvbuild.cli.options import ListCommand, Options, project_options, selection_options
 
+_TYPES = ("model", "seed", "source", "test")
 _KEYS = ("name", "resource_type", "package_name", "original_file_path", "unique_id", "alias", "config", "tags", "depends_on", "fqn")
 
 
@@ -17,7 +18,7 @@ _KEYS = ("name", "resource_type", "package_name", "original_file_path", "unique_
 @selection_options
 @click.option("--output", type=click.Choice(["selector", "name", "path", "json"]), default="selector", show_default=True)
 @click.option("--output-keys", multiple=True, help="With --output json: which keys of a node.")
-@click.option("--resource-type", "--resource-types", "types", multiple=True, help="model, seed, source or test; several times for several.")
+@click.option("--resource-type", "--resource-types", "types", type=click.Choice(_TYPES), multiple=True, help="Only these.")
 def command(
     options: Options, select: tuple[str, ...], exclude: tuple[str, ...], output: str, output_keys: tuple[str, ...], types: tuple[str, ...]
 ) -> int:

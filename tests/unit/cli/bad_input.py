@@ -30,9 +30,6 @@ class Case:
     files: Mapping[str, Content] = field(default_factory=dict)
     help: str = ""
     command: str = "compile"
-    env: Mapping[str, str] = field(default_factory=dict)
-    also: tuple[str, ...] = ()
-    """The other errors of the stage: `code at path:line:column`."""
     reads_catalog: bool = False
     """The error is found behind the catalog, which is made when it is first read."""
 

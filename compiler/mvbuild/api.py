@@ -35,7 +35,7 @@ from mvbuild.graph.select import select as select_nodes
 from mvbuild.parse.project import parse_project
 from mvbuild.plan.build import build_plan
 from mvbuild.plan.model import Plan
-from mvbuild.ports.catalog import Catalog
+from mvbuild.ports.catalog import Catalog, CatalogError
 from mvbuild.ports.engine import Engine, Rows
 from mvbuild.project.load import load_project
 from mvbuild.project.seeds import SeedRows, read
@@ -82,6 +82,15 @@ def compile(
     return build(project, parse_project(project, env=environment))
 
 
+def _observe(graph: Graph, catalog: Catalog) -> World:
+    """`observe`, with what the catalog fails at told at the place that configures it."""
+    try:
+        return observe(graph, catalog)
+    except CatalogError as exc:
+        code = "catalog-unreachable" if exc.unreachable else "catalog-error"
+        raise ProjectError([error(code, str(exc), graph.project.target.span)]) from exc
+
+
 def _graph(project: Project) -> Graph:
     return project if isinstance(project, Graph) else compile(project)
 
@@ -102,7 +111,7 @@ def plan(
 ) -> Plan:
     """What a run would do and why: one read of the catalog, no Spark."""
     graph = _graph(project)
-    world = observe(graph, catalog or catalog_of(graph))
+    world = _observe(graph, catalog or catalog_of(graph))
     chosen, warnings = select_nodes(world.graph, select, exclude)
     return build_plan(world, chosen, full_refresh=full_refresh, warnings=warnings)
 
@@ -110,7 +119,7 @@ def plan(
 def status(project: Project = ".") -> tuple[World, Mapping[NodeId, Freshness]]:
     """The freshness of every MV."""
     graph = _graph(project)
-    world = observe(graph, catalog_of(graph))
+    world = _observe(graph, catalog_of(graph))
     return world, judge(world)
 
 
@@ -146,7 +155,7 @@ def test(
     """Run the data tests of the selected models, seeds and sources on what the catalog has now."""
     graph = _graph(project)
     catalog = catalog_of(graph)
-    world = observe(graph, catalog)
+    world = _observe(graph, catalog)
     chosen, warnings = select_nodes(world.graph, select, exclude)
     everything = not (tuple(select) or tuple(exclude))
     tests = [t for t in world.graph.tests if everything or any(r in chosen for r in t.reads)]
@@ -163,7 +172,7 @@ def show(project: Project, name: str, *, limit: int = 10, spark: Any = None, on_
     """Rows of a model, and where they come from: an MV's storage if it may be served, else its query on the tables as they are now."""
     graph = _graph(project)
     catalog = catalog_of(graph)
-    world = observe(graph, catalog)
+    world = _observe(graph, catalog)
     with _session(world, catalog, spark, on_event) as session:
         return choose_rows(session, name, limit)
 

@@ -10,6 +10,12 @@ from typing import Any
 from mvbuild.diagnostics.diagnostic import Diagnostic
 from mvbuild.source import Span
 
+_SECRET = re.compile(
+    r"""(?:://[^/\s@:]*:|(?i:password|passwd|secret|token|credential|access-key|account-key|api-key)[\w.-]*["']?\s*[:=]\s*["']?)"""
+    r"""(?P<secret>(?!["']?\{\{)[^\s"',@}]+)"""
+)
+"""A password in a URL, or the value of a key whose name says what it is; what comes from a variable is no secret."""
+
 _WIDEST = 160
 """A longer line is shown around the place only."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -45,7 +51,7 @@ def _block(diagnostic: Diagnostic) -> str:
 
 def _excerpt(span: Span) -> list[str]:
     number, column = span.position
-    text = span.file.line(number)
+    text = _without_secrets(span.file.line(number))
     if not text.strip():
         return [f"  --> {span}"]
     width = max(1, min(span.end - span.start, len(text) - column + 1))
@@ -53,6 +59,11 @@ def _excerpt(span: Span) -> list[str]:
     pad = "".join("\t" if c == "\t" else " " for c in text[:before])
     gutter = " " * len(str(number))
     return [f"  --> {span}", f"  {number} | {text}", f"  {gutter} | {pad}{'^' * width}"]
+
+
+def _without_secrets(line: str) -> str:
+    """Stars in the place of passwords and tokens that stand in a file of configuration; as many, so that carets keep their place."""
+    return _SECRET.sub(lambda match: match[0][: match.start("secret") - match.start()] + "*" * len(match["secret"]), line)
 
 
 def _window(text: str, before: int, width: int) -> tuple[str, int, int]:

@@ -118,6 +118,8 @@ class Target:
     threads: int
     embedded: bool
     """True for the catalog that mvbuild creates in the project directory."""
+    span: Span | None = None
+    """Where the project file configures the catalog."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from mvbuild.project.keys import count_of
 from mvbuild.project.loaded import SparkSettings, Target
 from mvbuild.project.setting_values import as_text
 from mvbuild.project.yaml_spans import Entry, MapNode, Node, ScalarNode, is_empty, plain
-from mvbuild.source import SourceFile
+from mvbuild.source import SourceFile, Span
 
 DEFAULT_NAME = "dev"
 
@@ -54,7 +54,15 @@ def target_of(root: Path, entry: Entry | None, threads: int | None, report: list
         spark=_spark(_value(block, "spark"), report),
         threads=threads or count_of(_value(block, "threads")) or 4,
         embedded=embedded,
+        span=_catalog_span(block, entry),
     )
+
+
+def _catalog_span(block: MapNode | None, entry: Entry | None) -> Span | None:
+    """The key `catalog:`, or else the target's name: what a catalog that fails points at."""
+    catalog = block.get("catalog") if block else None
+    found = catalog or entry
+    return found.span if found else None
 
 
 def embedded_catalog(root: Path) -> dict[str, str]:

@@ -154,3 +154,18 @@ def test_a_template_warns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     outcome = call("ls", tmp_path, {}, monkeypatch, capsys)
     assert (outcome.exit, outcome.stdout) == (0, "shop.a\n")
     assert outcome.stderr.startswith("warning[template-error]: old\n  --> models/a.sql:1:1\n")
+
+
+def test_secrets_in_the_project_file_are_never_shown(tmp_path: Path) -> None:
+    """A diagnostic shows the line that the user wrote; not the password in it."""
+    (tmp_path / "mvbuild.yml").write_text(
+        "name: shop\ntargets: {dev: {catalog: {name: lake, type: rest, uri: 'http://ann:hunter22@127.0.0.1:9', token: canary77}}}\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "mvbuild.cli.main", "plan", "--project-dir", str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "mvbuild.yml:2:16" in done.stderr
+    assert "127.0.0.1:9: Connection refused" in done.stderr
+    assert "hunter22" not in done.stdout + done.stderr
+    assert "canary77" not in done.stdout + done.stderr

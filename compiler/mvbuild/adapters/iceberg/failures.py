@@ -16,6 +16,8 @@ _SECRET_KEY = re.compile(r"password|passwd|pwd|secret|token|credential|access-ke
 _USERINFO = re.compile(r"(?<=://)[^/\s@]+@")
 _ASSIGNMENT = re.compile(r"(?i)\b([\w.-]*(?:password|passwd|pwd|secret|token|credential)[\w.-]*\s*[=:]\s*)[^\s&;,'\"]+")
 _MASK = "***"
+_REFUSED = re.compile(r"host='([^']+)', port=(\d+)\).*?\[Errno -?\d+\] ([^\")]+)")
+"""How urllib3 tells where a connection failed, in the middle of four lines of class names."""
 
 # By name along the class hierarchy, so that nobody imports requests, botocore or thrift to compare classes.
 _UNREACHABLE = frozenset(
@@ -71,6 +73,11 @@ def is_unreachable(error: BaseException) -> bool:
 
 
 def _first_lines(error: Exception) -> str:
+    refused = _REFUSED.search(str(error))
+    if refused:
+        return f"{refused[1]}:{refused[2]}: {refused[3]}"
+    if isinstance(error, ModuleNotFoundError):
+        return f"the Python package '{error.name}' is not installed: pip install {error.name}"
     # SQLAlchemy and pydantic add the statement, its parameters and links after the first line.
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0] if lines else 'no message'}"

@@ -1,0 +1,19 @@
+"""A built project with MVs -> which modules the commands import that have nothing to compute."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark.projects import order
+from spark.shop import MakeProject, shop
+from unit.imports import WORLD, imported
+
+
+@pytest.mark.parametrize("command", ["run", "plan", "status"])
+def test_neither_spark_nor_pyiceberg_where_there_is_nothing_to_do(command: str, project: MakeProject) -> None:
+    built = shop(project)
+    assert built.refreshed() == {"active_customers", "revenue_daily"}
+    assert imported(command, "--project-dir", str(built.root)).isdisjoint(WORLD)
+    built.append("raw.orders", order(9, 1, "2026-03-01", "1.00"))
+    assert imported("plan", "--project-dir", str(built.root)).isdisjoint(WORLD)
+    assert built.refreshed() == {"revenue_daily"}

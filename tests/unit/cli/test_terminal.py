@@ -165,7 +165,7 @@ def test_secrets_in_the_project_file_are_never_shown(tmp_path: Path) -> None:
         [sys.executable, "-m", "mvbuild.cli.main", "plan", "--project-dir", str(tmp_path)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert "mvbuild.yml:2:16" in done.stderr
+    assert "mvbuild.yml:2:17" in done.stderr
     assert "127.0.0.1:9: Connection refused" in done.stderr
     assert "hunter22" not in done.stdout + done.stderr
     assert "canary77" not in done.stdout + done.stderr

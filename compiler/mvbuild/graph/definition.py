@@ -15,8 +15,14 @@ Relation = Callable[[NodeId, Read], "str | MappedText"]
 
 
 def definition(graph: Graph, node: ModelNode) -> MappedText:
-    """The SQL of the node's view as it goes into the catalog."""
+    """The SQL of the node's view as it goes into the catalog; made once for each graph."""
+    found = graph.definitions.get(node.id)
+    if found is None:
+        found = graph.definitions[node.id] = _definition(graph, node)
+    return found
 
+
+def _definition(graph: Graph, node: ModelNode) -> MappedText:
     def relation(id_: NodeId, read: Read) -> str | MappedText:
         parent = graph.nodes[id_]
         if isinstance(parent, ModelNode) and parent.materialized == "ephemeral":

@@ -11,7 +11,7 @@ from mvbuild.diagnostics import Diagnostic
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import ParsedModel, ParsedTest, Query
 from mvbuild.project.loaded import DataTest, LoadedProject, Seed, SourceTable
-from mvbuild.source import Span
+from mvbuild.source import MappedText, Span
 
 NodeId = str
 """As in dbt: `model.shop.revenue_daily`, `seed.shop.orders`, `source.shop.raw.orders`; `table.lake.raw.orders` for what is not declared."""
@@ -116,6 +116,11 @@ class Graph:
             for parent in dict.fromkeys(node.reads):
                 children[parent].append(node.id)
         return {id: tuple(c) for id, c in children.items()}
+
+    @cached_property
+    def definitions(self) -> dict[NodeId, MappedText]:
+        """Those that `graph.definition` has made so far: freshness, views and artifacts all ask for them."""
+        return {}
 
     @property
     def models(self) -> Iterator[ModelNode]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from threading import current_thread
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
@@ -46,25 +48,40 @@ class _Schedule:
     on_event: OnEvent
     done: dict[NodeId, NodeResult] = field(default_factory=dict)
     running: dict[Future[NodeResult], NodeId] = field(default_factory=dict)
+    steps: dict[NodeId, Step] = field(default_factory=dict)
     waiting: dict[NodeId, set[NodeId]] = field(default_factory=dict)
+    """The steps that each step waits for, whether they have ended or not."""
+    children: dict[NodeId, list[NodeId]] = field(default_factory=dict)
+    unfinished: dict[NodeId, int] = field(default_factory=dict)
+    """How many of the steps that each step waits for have not ended."""
+    work: list[tuple[int, NodeId]] = field(default_factory=list)
+    """A heap of the steps that can begin, first in the plan first."""
     numbers: dict[NodeId, int] = field(default_factory=dict)
     """The place of each node in the plan, from 1, by which progress names it."""
 
     def run(self, threads: int) -> None:
-        steps = {s.node: s for s in self.plan.steps}
-        self.numbers = {id: number for number, id in enumerate(steps, 1)}
-        self.waiting = {id: set(_before(self.plan, id, steps)) if step.is_change else set() for id, step in steps.items()}
-        if not self.plan.changes:
-            self._settle(steps)
-            return
+        self.steps = {s.node: s for s in self.plan.steps}
+        self.numbers = {id: number for number, id in enumerate(self.steps, 1)}
+        self.waiting = {id: set(_before(self.plan, id, self.steps)) if step.is_change else set() for id, step in self.steps.items()}
+        self.children = {id: [] for id in self.steps}
+        for id_, before in self.waiting.items():
+            self.unfinished[id_] = len(before)
+            for parent in before:
+                self.children[parent].append(id_)
+        self._settle([id for id, number in self.unfinished.items() if not number])
         pool = ThreadPoolExecutor(max_workers=max(1, threads), thread_name_prefix="Thread")
         try:
-            while self._settle(steps) or self.running:
-                for id_ in self._ready()[: max(1, threads) - len(self.running)]:
-                    self.running[pool.submit(self._carry_out, steps[id_])] = id_
+            while self.work or self.running:
+                while self.work and len(self.running) < max(1, threads):
+                    _, id_ = heappop(self.work)
+                    result = self._without_work(self.steps[id_])  # with --fail-fast another node may have failed meanwhile
+                    if result:
+                        self._settle(self._finish(id_, result))
+                    else:
+                        self.running[pool.submit(self._carry_out, self.steps[id_])] = id_
                 finished, _ = wait(self.running, return_when=FIRST_COMPLETED)
                 for future in finished:
-                    self._finish(self.running.pop(future), future.result())
+                    self._settle(self._finish(self.running.pop(future), future.result()))
         except KeyboardInterrupt:
             # Queries that run fail at once, so that their nodes can clean up; waiting for them could take hours.
             self.session.stop_engine()
@@ -72,22 +89,16 @@ class _Schedule:
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _ready(self) -> list[NodeId]:
-        """Nodes that have not begun, and whose parents have all ended."""
-        begun = {*self.done, *self.running.values()}
-        return [id for id, before in self.waiting.items() if id not in begun and before <= self.done.keys()]
-
-    def _settle(self, steps: Mapping[NodeId, Step]) -> bool:
-        """Finish every node that needs no work: reused, blocked, skipped. Whether work is left."""
-        progress = True
-        while progress:
-            progress = False
-            for id_ in self._ready():
-                result = self._without_work(steps[id_])
-                if result:
-                    self._finish(id_, result)
-                    progress = True
-        return len(self.done) < len(steps)
+    def _settle(self, ready: Iterable[NodeId]) -> None:
+        """Finish the nodes that need no work (reused, blocked, skipped) and what waited only for them; the others become work."""
+        queue = deque(ready)
+        while queue:
+            id_ = queue.popleft()
+            result = self._without_work(self.steps[id_])
+            if result:
+                queue.extend(self._finish(id_, result))
+            else:
+                heappush(self.work, (self.numbers[id_], id_))
 
     def _without_work(self, step: Step) -> NodeResult | None:
         now = self.session.clock.now_ms()
@@ -114,11 +125,18 @@ class _Schedule:
             )
         return None
 
-    def _finish(self, id_: NodeId, result: NodeResult) -> None:
+    def _finish(self, id_: NodeId, result: NodeResult) -> list[NodeId]:
+        """The nodes that waited only for this one."""
         self.done[id_] = result
         self.on_event(
             Finished(result=result, index=self.numbers[id_], total=len(self.plan.steps), left=len(self.plan.steps) - len(self.done))
         )
+        ready = []
+        for child in self.children[id_]:
+            self.unfinished[child] -= 1
+            if not self.unfinished[child]:
+                ready.append(child)
+        return ready
 
     def _carry_out(self, step: Step) -> NodeResult:
         clock = self.session.clock

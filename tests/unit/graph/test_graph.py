@@ -160,3 +160,10 @@ def test_a_selector_that_matches_nothing_is_told(tmp_path: Path) -> None:
     chosen, warnings = select(compiled(tmp_path, CHAIN), ["aa"], [])
     assert not chosen
     assert [(w.code, w.severity) for w in warnings] == [("unknown-selector", "warning")]
+
+
+def test_a_definition_is_made_once_for_a_graph(tmp_path: Path) -> None:
+    graph = compiled(tmp_path, CHAIN)
+    for node in graph.models:
+        assert definition(graph, node) is definition(graph, node)
+    assert graph.definitions.keys() == {m.id for m in graph.models}

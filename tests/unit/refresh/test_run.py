@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mvbuild.ports.catalog import TableCommit, TableState, ViewState
-from mvbuild.refresh.result import Finished
+from mvbuild.refresh.result import Event, Finished, Started
 from mvbuild.refresh.staging import RunId, left_over
 from unit.worlds import PROJECT, SCHEMA, Shop, append, base_table, name, shop
 
@@ -436,3 +436,20 @@ def test_the_storage_is_never_written_when_its_pointer_moved(made: Shop) -> None
                 )
             ]
         )
+
+
+def test_a_wide_and_deep_plan_begins_in_its_order_and_keeps_a_failure_to_its_descendants(tmp_path: Path) -> None:
+    chain = {f"models/c{n:02}.sql": f"SELECT id FROM {f'c{n - 1:02}' if n else 'raw.orders'}\n" for n in range(40)}
+    wide = {f"models/w{n:02}.sql": "SELECT id FROM raw.customers\n" for n in range(40)}
+    made = shop(tmp_path, {"mvbuild.yml": "name: shop\n", **chain, **wide})
+    planned = made.plan()
+    events: list[Event] = []
+    made.engine.fails = lambda sql: "no" if "orders" in sql else None
+    statuses = {r.node.rpartition(".")[2]: r.status for r in made.run(planned=planned, on_event=events.append).results}
+    assert statuses == {"c00": "error", **{f"c{n:02}": "skipped" for n in range(1, 40)}, **{f"w{n:02}": "success" for n in range(40)}}
+    order = [s.node for s in planned.steps]
+    started = [e.node for e in events if isinstance(e, Started)]
+    assert started == [id for id in order if id in started]
+    assert len(started) == 41
+    assert sorted(e.result.node for e in events if isinstance(e, Finished)) == sorted(order)
+    assert [e.left for e in events if isinstance(e, Finished)] == list(range(79, -1, -1))

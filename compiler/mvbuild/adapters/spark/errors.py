@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 Place = tuple[int, int]
 
-_CONFLICTS = ("CommitFailedException", "Cannot use branch (does not exist)", "CommitStateUnknownException")
+_CONFLICTS = (
+    *("CommitFailedException", "Cannot use branch (does not exist)", "CommitStateUnknownException"),
+    # A snapshot that was pinned has been expired by another process: as with a lost race, it takes a new look at the table.
+    "Cannot find snapshot with ID",
+)
 _LOST = (
     "stopped SparkContext",
     "Answer from Java side is empty",

@@ -61,7 +61,11 @@ def main() -> int:
             "--version": mvbuild("--version"),
             "python -c pass": [sys.executable, "-c", "pass"],
         }
-        print("the bare script loads", subprocess.run(commands["bare"], check=True, capture_output=True, text=True).stdout.strip(), "tables, with snapshot")
+        print(
+            "the bare script loads",
+            subprocess.run(commands["bare"], check=True, capture_output=True, text=True).stdout.strip(),
+            "tables, with snapshot",
+        )
         times: dict[str, list[float]] = {name: [] for name in commands}
         for _ in range(options.times):
             for name, command in commands.items():

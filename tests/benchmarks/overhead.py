@@ -101,7 +101,12 @@ class Bench:
 
 def orders(batch: int) -> pa.Table:
     numbers = range(batch * 100, batch * 100 + 100)
-    columns = {"order_id": numbers, "customer_id": [n % 100 for n in numbers], "day": [n % 5 for n in numbers], "amount": [n % 31 for n in numbers]}
+    columns = {
+        "order_id": numbers,
+        "customer_id": [n % 100 for n in numbers],
+        "day": [n % 5 for n in numbers],
+        "amount": [n % 31 for n in numbers],
+    }
     return pa.table({name: pa.array(list(values), pa.int64()) for name, values in columns.items()})
 
 
@@ -152,7 +157,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         root = Path(directory)
         settings = SparkSettings(master="local[2]", config={"spark.driver.memory": "2g"})
         target = Target(
-            name="bench", catalog_name="other", catalog=properties(root / "other"), namespace=("main",), spark=settings, threads=1, embedded=True
+            name="bench",
+            catalog_name="other",
+            catalog=properties(root / "other"),
+            namespace=("main",),
+            spark=settings,
+            threads=1,
+            embedded=True,
         )
         engine = start_engine(target, log_file=root / "spark.log", env=os.environ, spark=None)
         try:
@@ -168,10 +179,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for _ in range(options.rounds):
                 for threads in options.threads:
                     times[threads].append(bench.round(threads))
-                    print(f"threads {threads}: " + "  ".join(f"{k} {v:6.2f} s" for k, v in zip(("loop", "first", "stale"), times[threads][-1], strict=True)), flush=True)
+                    print(
+                        f"threads {threads}: "
+                        + "  ".join(f"{k} {v:6.2f} s" for k, v in zip(("loop", "first", "stale"), times[threads][-1], strict=True)),
+                        flush=True,
+                    )
             for threads, rounds in times.items():
                 bare, first, stale = (median(column) for column in zip(*rounds, strict=True))
-                print(f"{options.models} MVs, {threads} threads: loop {bare:.2f} s; ratio first {first / bare:.2f}, stale {stale / bare:.2f}")
+                print(
+                    f"{options.models} MVs, {threads} threads: loop {bare:.2f} s; ratio first {first / bare:.2f}, stale {stale / bare:.2f}"
+                )
         finally:
             engine.close()
     return 0

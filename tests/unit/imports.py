@@ -26,6 +26,8 @@ sys.exit(code)
 def imported(*arguments: str) -> set[str]:
     """Top-level modules that a command has imported when it ends; it must succeed."""
     environment = {**os.environ, "PYTHONPATH": str(COMPILER)}
-    done = subprocess.run([sys.executable, "-c", RUNNER, *arguments], capture_output=True, text=True, check=False, env=environment, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", RUNNER, *arguments], capture_output=True, text=True, check=False, env=environment, timeout=120
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return set(done.stderr.splitlines()[-1].split()[1:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from importlib import import_module
@@ -83,6 +84,7 @@ def group() -> None:
 
 def main() -> None:
     """The console script. Exit codes: 0 done or nothing to do, 1 a model or test failed, 2 the project or the command line is wrong."""
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         code = group.main(prog_name="mvbuild", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as exc:
@@ -90,10 +92,18 @@ def main() -> None:
         code = 2
     except click.ClickException as exc:
         code = _explain(exc)
-    except (KeyboardInterrupt, click.exceptions.Abort):
+    except (KeyboardInterrupt, click.exceptions.Abort) as exc:
         click.echo("interrupted: what was published stays, nothing else was changed", err=True)
-        code = 130
+        code = 143 if isinstance(exc.__cause__ or exc, Terminated) else 130
     sys.exit(code if isinstance(code, int) else 0)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, with which orchestrators end a run: it cleans up as after Ctrl-C."""
+
+
+def _terminate(*_: object) -> None:
+    raise Terminated
 
 
 def _explain(exc: Exception) -> int:

@@ -115,16 +115,17 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_an_interrupt(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt(tmp_path: Path, sent: signal.Signals, code: int) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         uri = f"http://127.0.0.1:{server.getsockname()[1]}"
         lay_out(tmp_path, {**MODELS, "mvbuild.yml": f"name: shop\ntargets: {{dev: {{catalog: {{type: rest, uri: '{uri}'}}}}}}\n"})
         running = subprocess.Popen([*MVBUILD, "plan"], cwd=tmp_path, env=BASE, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         connection, _ = server.accept()  # and never an answer
-        running.send_signal(signal.SIGINT)
+        running.send_signal(sent)
         out, err = running.communicate(timeout=30)
         connection.close()
-    assert (running.returncode, out) == (130, "")
+    assert (running.returncode, out) == (code, "")
     assert err.lstrip() == "interrupted: what was published stays, nothing else was changed\n"
 
 

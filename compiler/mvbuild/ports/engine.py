@@ -38,6 +38,10 @@ class QueryError(Exception):
         self.end = end
 
 
+class SnapshotGone(QueryError):
+    """A snapshot that the query names does not exist any more: another process expired it."""
+
+
 class PreparedQuery(Protocol):
     """A query that the engine has analyzed once. Its tables are those that it had then."""
 

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.graph.model import ModelNode
-from mvbuild.ports.engine import Engine, PreparedQuery, QueryError
+from mvbuild.ports.catalog import CommitConflict
+from mvbuild.ports.engine import Engine, PreparedQuery, QueryError, SnapshotGone
 from mvbuild.source import MappedText
 
 _OF_COLUMNS = ("mvbuild.UNSTORABLE_COLUMN", "mvbuild.DUPLICATE_COLUMN")
@@ -21,9 +22,11 @@ def prepare(engine: Engine, sql: MappedText, node: ModelNode) -> PreparedQuery:
 
 @contextmanager
 def explained(sql: MappedText, node: ModelNode) -> Iterator[None]:
-    """QueryError -> ProjectError."""
+    """QueryError -> ProjectError; but where a pinned snapshot is gone CommitConflict, since a new look at the table mends that."""
     try:
         yield
+    except SnapshotGone as exc:
+        raise CommitConflict(str(exc)) from exc
     except QueryError as exc:
         raise ProjectError([_diagnostic(exc, sql, node)]) from exc
 

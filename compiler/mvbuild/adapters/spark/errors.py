@@ -8,18 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.ports.catalog import CommitConflict
-from mvbuild.ports.engine import EngineError, QueryError
+from mvbuild.ports.engine import EngineError, QueryError, SnapshotGone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Place = tuple[int, int]
 
-_CONFLICTS = (
-    *("CommitFailedException", "Cannot use branch (does not exist)", "CommitStateUnknownException"),
-    # A snapshot that was pinned has been expired by another process: as with a lost race, it takes a new look at the table.
-    "Cannot find snapshot with ID",
-)
+_CONFLICTS = ("CommitFailedException", "Cannot use branch (does not exist)", "CommitStateUnknownException")
+_GONE = "Cannot find snapshot with ID"
 _LOST = (
     "stopped SparkContext",
     "Answer from Java side is empty",
@@ -92,6 +89,8 @@ def _translate(exc: Exception, sql: str) -> Exception:
     for failure in failures:
         if any(sign in failure.kind or sign in failure.message for sign in _CONFLICTS):
             return CommitConflict(message_of(failure.message))
+        if _GONE in failure.message:
+            return SnapshotGone(message_of(failure.message))
         if any(sign in failure.message for sign in _LOST):
             return EngineError("spark-start", f"Spark stopped while it was in use: {message_of(failure.message)}")
         if failure.kind.endswith("OutOfMemoryError"):

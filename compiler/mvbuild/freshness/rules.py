@@ -14,15 +14,12 @@ from mvbuild.formats.record import NO_SNAPSHOT, RefreshRecord
 from mvbuild.freshness.leaves import Inputs, node_inputs
 from mvbuild.freshness.model import Freshness, Reason, State
 from mvbuild.freshness.observed import Leaf, Pin, World
+from mvbuild.freshness.pending import pending_seeds, pending_views, same_definition
 from mvbuild.freshness.pins import leaf_table, pin
 from mvbuild.freshness.stored import Stored, replaced_since, stored
-from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode, NodeId, SeedNode
-from mvbuild.parse.fingerprint import fingerprint
+from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import TableState, ViewState
-
-SEED_CHECKSUM = "mvbuild.seed.sha256"
-"""Property of a seed's table: the checksum of the file that its rows came from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,32 +55,6 @@ def judge_one(world: World, node: ModelNode, upstream: Mapping[NodeId, Freshness
     situation = _situation(world, node, upstream, pending)
     reasons = tuple(reason for rule in RULES for reason in rule(situation))
     return Freshness(node=node.id, state=_state(reasons), reasons=reasons, record=situation.record)
-
-
-def pending_seeds(world: World) -> frozenset[NodeId]:
-    """Seeds whose file is not what their table holds."""
-    seeds = [n for n in world.graph.nodes.values() if isinstance(n, SeedNode)]
-    return frozenset(n.id for n in seeds if not _is_loaded(world, n))
-
-
-def pending_views(world: World) -> frozenset[NodeId]:
-    """Models that are plain views whose definition in the catalog is missing or another one."""
-    views = [n for n in world.graph.models if n.materialized == "view"]
-    return frozenset(n.id for n in views if not same_definition(world, n, world.observed.view(n.identifier)))
-
-
-def same_definition(world: World, node: ModelNode, view: ViewState | None) -> bool:
-    """Whether the catalog's view is this model's, but for formatting and comments."""
-    sql = view.representations.get("spark") if view else None
-    if sql is None:
-        return False
-    wanted = definition(world.graph, node).text
-    return sql == wanted or fingerprint(sql) == fingerprint(wanted)
-
-
-def _is_loaded(world: World, node: SeedNode) -> bool:
-    table = world.observed.table(node.identifier)
-    return table is not None and table.properties.get(SEED_CHECKSUM) == node.seed.checksum
 
 
 def _situation(world: World, node: ModelNode, upstream: Mapping[NodeId, Freshness], pending: frozenset[NodeId]) -> Situation:
@@ -198,7 +169,8 @@ def child_views(s: Situation) -> Iterator[Reason]:
             continue
         recorded = s.record.of_view(view.uuid)
         if recorded is None:
-            yield from _view_not_recorded(s, view)
+            if s.same_definition:
+                yield from _view_not_recorded(s, s.record, view)
         elif recorded.version_id != view.version_id:
             yield Reason(
                 code="child-view-changed",
@@ -244,7 +216,8 @@ def _base_table(s: Situation, record: RefreshRecord, found: Pin) -> Iterator[Rea
     table, now = found.table, found.snapshot_id
     states = record.of_table(table.uuid)
     if not states:
-        yield from _not_recorded(s, record, found)
+        if s.same_definition:
+            yield from _not_recorded(s, record, found)
     elif found.moves and found.ref is None:
         if states[0].snapshot_id != now:
             yield _moved(s, table, states[0].snapshot_id, now)
@@ -290,54 +263,26 @@ def _is_ancestor(table: TableState, before: int, now: int) -> bool:
 
 def _not_recorded(s: Situation, record: RefreshRecord, found: Pin) -> Iterator[Reason]:
     """The record has no state of this table: it is another table under the old name, or the record never covered it."""
-    if not s.same_definition:
-        return
     table = found.table
     current = {p.table.uuid for leaf in s.inputs.leaves if (p := pin(s.world.graph, s.world.observed, leaf))}
-    gone = [t for t in record.base_tables if t.uuid not in current]
-    if any(t.name in ("", table.identifier.name) for t in gone):
-        yield Reason(
-            code="base-table-recreated",
-            message=f"{table.identifier} was dropped and created again",
-            effect="stale",
-            table=table.identifier,
-            current=found.snapshot_id,
-        )
-    elif found.is_empty:
-        yield Reason(
-            code="base-table-empty",
-            message=f"{table.identifier} has no snapshot, and the record does not say that it had none",
-            effect="unknown",
-            table=table.identifier,
-        )
+    gone = {t.name for t in record.base_tables if t.uuid not in current}
+    if found.is_empty and not gone & {"", table.identifier.name}:
+        message = f"{table.identifier} has no snapshot, and the record does not say that it had none"
+        yield Reason(code="base-table-empty", message=message, effect="unknown", table=table.identifier)
     else:
-        yield Reason(
-            code="base-table-not-recorded",
-            message=f"the record does not cover {table.identifier}",
-            effect="unknown",
-            table=table.identifier,
-            current=found.snapshot_id,
-        )
+        yield _uncovered("base-table", table.identifier, found.snapshot_id, gone)
 
 
-def _view_not_recorded(s: Situation, view: ViewState) -> Iterator[Reason]:
-    if not s.same_definition or s.record is None:
-        return
+def _view_not_recorded(s: Situation, record: RefreshRecord, view: ViewState) -> Iterator[Reason]:
     current = {v.uuid for id in s.inputs.views if (v := s.world.observed.view(s.world.graph.nodes[id].identifier))}
-    gone = [v for v in s.record.child_views if v.uuid not in current]
-    if any(v.name in ("", view.identifier.name) for v in gone):
-        yield Reason(
-            code="child-view-recreated",
-            message=f"the child view {view.identifier} was dropped and created again",
-            effect="stale",
-            table=view.identifier,
-            current=view.version_id,
-        )
+    gone = {v.name for v in record.child_views if v.uuid not in current}
+    yield _uncovered("child-view", view.identifier, view.version_id, gone)
+
+
+def _uncovered(kind: str, identifier: TableIdentifier, current: int, gone: set[str]) -> Reason:
+    """`gone`: names of what the record covers and the query no longer reads; an empty name is one that the record does not tell."""
+    if gone & {"", identifier.name}:
+        code, message, effect = f"{kind}-recreated", f"{identifier} was dropped and created again", "stale"
     else:
-        yield Reason(
-            code="child-view-not-recorded",
-            message=f"the record does not cover the child view {view.identifier}",
-            effect="unknown",
-            table=view.identifier,
-            current=view.version_id,
-        )
+        code, message, effect = f"{kind}-not-recorded", f"the record does not cover {identifier}", "unknown"
+    return Reason(code=code, message=message, effect=effect, table=identifier, current=current)  # type: ignore[arg-type]

@@ -37,12 +37,25 @@ def replaced_since(table: TableState, snapshot_id: int) -> bool:
     """Whether only `replace` snapshots (compaction: the same rows in other files) lie between a snapshot and the current one."""
     at = table.current_snapshot
     while at is not None and at.snapshot_id != snapshot_id:
-        if at.operation != "replace":
+        parent = table.snapshots.get(at.parent_id) if at.parent_id is not None else None
+        if at.operation != "replace" or not _balanced(at, parent):
             return False
         if at.parent_id == snapshot_id:
             return True
-        at = table.snapshots.get(at.parent_id) if at.parent_id is not None else None
+        at = parent
     return at is not None
+
+
+def _balanced(snapshot: Snapshot, parent: Snapshot | None) -> bool:
+    """Whether the counts of a `replace` agree with its promise: as many rows as before, or fewer where delete files were applied."""
+    added, deleted = _count(snapshot, "added-records"), _count(snapshot, "deleted-records")
+    had_deletes = parent is None or _count(parent, "total-delete-files") > 0
+    return added == deleted or (added < deleted and had_deletes)
+
+
+def _count(snapshot: Snapshot, key: str) -> int:
+    value = snapshot.summary.get(key, "0")
+    return int(value) if value.isdigit() else 0
 
 
 def _foreign(storage: TableState) -> Snapshot | None:

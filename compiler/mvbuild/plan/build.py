@@ -9,8 +9,9 @@ from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import World
+from mvbuild.freshness.pending import pending_seeds, pending_views
 from mvbuild.freshness.pins import leaf_table, pin
-from mvbuild.freshness.rules import judge, pending_seeds, pending_views
+from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import ModelNode, NodeId, SeedNode
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.collisions import collisions

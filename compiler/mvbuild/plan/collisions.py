@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mvbuild.diagnostics import Diagnostic, error
 from mvbuild.formats import properties
 from mvbuild.freshness.observed import World
-from mvbuild.freshness.rules import SEED_CHECKSUM
+from mvbuild.freshness.pending import SEED_CHECKSUM
 from mvbuild.graph.model import ModelNode, NodeId, SeedNode
 from mvbuild.ports.catalog import TableState, ViewState
 from mvbuild.source import SourceFile, Span

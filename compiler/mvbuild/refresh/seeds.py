@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mvbuild.freshness.rules import SEED_CHECKSUM
+from mvbuild.freshness.pending import SEED_CHECKSUM
 from mvbuild.graph.model import SeedNode
 from mvbuild.plan.collisions import OWNER
 from mvbuild.ports.catalog import AlreadyExists, CommitConflict, TableLayout, TableState

@@ -6,7 +6,7 @@ from mvbuild.diagnostics import ProjectError, error
 from mvbuild.formats import properties
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import World
-from mvbuild.freshness.rules import same_definition
+from mvbuild.freshness.pending import same_definition
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode
 from mvbuild.plan.collisions import OWNER

@@ -73,6 +73,19 @@ def test_compaction_with_an_append_before_it_is_a_change(built: Shop) -> None:
     assert codes(built) == ["base-table-changed"]
 
 
+@pytest.mark.parametrize(
+    ("summary", "code"),
+    [
+        ({"added-records": "3", "deleted-records": "3"}, "base-table-compacted"),
+        ({"added-records": "4", "deleted-records": "3"}, "base-table-changed"),
+        ({"added-records": "2", "deleted-records": "3"}, "base-table-changed"),
+    ],
+)
+def test_a_replace_whose_counts_say_otherwise_is_a_change(built: Shop, summary: dict[str, str], code: str) -> None:
+    built.catalog.append_snapshot(name("raw.orders"), operation="replace", summary=summary)
+    assert codes(built) == [code]
+
+
 def test_a_rolled_back_base_table(tmp_path: Path) -> None:
     of = shop(tmp_path)
     first = of.table("raw.orders").current_snapshot_id

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+import unicodedata
 from pathlib import Path
 
 import click
@@ -27,8 +29,8 @@ def command(directory: str, name: str | None) -> int:
     found = [f for f in ("mvbuild.yml", "mvbuild.yaml", "dbt_project.yml") if (root / f).exists()]
     if found:
         return report([error("bad-config", f"{root / found[0]} exists: there is a project already", help="Choose another directory.")])
-    project = name or re.sub(r"\W+", "_", root.resolve().name.lower()).strip("_") or "project"
-    if not re.fullmatch(r"[A-Za-z_]\w*", project):
+    project = name or _identifier(root.resolve().name)
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", project):
         return report(
             [error("bad-config", f"'{project}' cannot be a project's name", help="Use letters, digits and underscores: --name shop.")]
         )
@@ -39,8 +41,14 @@ def command(directory: str, name: str | None) -> int:
         return report([error("unwritable-target", f"Cannot write to {root}: {exc.strerror or exc}")])
     for path in kept:
         say(f"kept {path}, which was there")
-    say(f"Made project '{project}' in {root} ({len(written)} files). Next:\n\n  cd {root}\n  mvbuild run")
+    say(f"Made project '{project}' in {root} ({len(written)} files). Next:\n\n  cd {shlex.quote(str(root))}\n  mvbuild run")
     return 0
+
+
+def _identifier(directory: str) -> str:
+    """A project name that resembles the directory's: `my shop 2` -> `my_shop_2`."""
+    plain = unicodedata.normalize("NFKD", directory).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "_", plain).lstrip("_0123456789").rstrip("_") or "project"
 
 
 def _copy(source: Path, root: Path, name: str) -> tuple[list[Path], list[Path]]:

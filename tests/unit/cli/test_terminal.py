@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from mvbuild.cli.main import main
 from unit.cli.bad_input import call, findings, lay_out
 
 MODELS = {"models/a.sql": "select 1 as id\n", "models/b.sql": "select * from a\n", "models/c.sql": "select * from b\n"}
@@ -170,3 +171,19 @@ def test_secrets_in_the_project_file_are_never_shown(tmp_path: Path) -> None:
     assert "127.0.0.1:9: Connection refused" in done.stderr
     assert "hunter22" not in done.stdout + done.stderr
     assert "canary77" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("directory", "name"),
+    [("shop", "shop"), ("My Shop 2", "my_shop_2"), ("próject", "project"), ("2026-sales", "sales"), ("店", "project")],
+)
+def test_init_names_the_project_after_its_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], directory: str, name: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["mvbuild", "init", str(tmp_path / directory)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    assert f"name: {name}\n" in (tmp_path / directory / "mvbuild.yml").read_text(encoding="utf-8")
+    capsys.readouterr()
+    assert call("compile", tmp_path / directory, {}, monkeypatch, capsys).exit == 0

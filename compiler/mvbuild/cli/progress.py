@@ -90,16 +90,19 @@ class Progress:
 
 def describe(graph: Graph, id_: NodeId) -> str:
     """`materialized view mart.revenue_daily`."""
+    return f"{_kind(graph, id_)} {graph.nodes[id_].identifier.dotted}"
+
+
+def _kind(graph: Graph, id_: NodeId) -> str:
     node = graph.nodes[id_]
     if isinstance(node, SeedNode):
-        return f"seed {node.identifier.dotted}"
-    kind = "view" if isinstance(node, ModelNode) and node.storage is None else "materialized view"
-    return f"{kind} {node.identifier.dotted}"
+        return "seed"
+    return "view" if isinstance(node, ModelNode) and node.storage is None else "materialized view"
 
 
 def summary(graph: Graph, result: RunResult) -> str:
     """The last lines of a run."""
-    kinds = Counter(describe(graph, r.node).rsplit(" ", 1)[0] for r in result.results)
+    kinds = Counter(_kind(graph, r.node) for r in result.results)
     if result.all_tests:
         kinds["data test"] = len(result.all_tests)
     parts = [f"{n} {kind}{'s' * (n != 1)}" for kind, n in sorted(kinds.items())] or ["nothing"]

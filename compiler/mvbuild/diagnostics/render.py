@@ -11,7 +11,7 @@ from mvbuild.diagnostics.diagnostic import Diagnostic
 from mvbuild.source import Span
 
 _SECRET = re.compile(
-    r"""(?:://[^/\s@:]*:|(?i:password|passwd|secret|token|credential|access-key|account-key|api-key)[\w.-]*["']?\s*[:=]\s*["']?)"""
+    r"""(?:://[^/\s@:]*:(?=[^/\s]*@)|(?i:password|passwd|secret|token|credential|access-key|account-key|api-key)[\w.-]*["']?\s*[:=]\s*["']?)"""
     r"""(?P<secret>(?!["']?\{\{)[^\s"',@}]+)"""
 )
 """A password in a URL, or the value of a key whose name says what it is; what comes from a variable is no secret."""

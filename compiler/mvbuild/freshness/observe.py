@@ -62,9 +62,13 @@ def _identifiers(nodes: Iterable[Node]) -> list[TableIdentifier]:
 def _find_other_case(nodes: dict[NodeId, Node], states: dict[TableIdentifier, TableState | ViewState], catalog: Catalog) -> None:
     """A name that differs from a table's only by case means that table: Spark SQL ignores case, catalogs may not."""
     missing = [n for n in nodes.values() if isinstance(n, TableNode) and n.identifier not in states]
-    names = {ns: {i.key: i for i in catalog.list_names(ns)} for ns in {n.identifier.namespace for n in missing}}
+    keys = {n.identifier.key for n in missing}
+    spellings = {n.identifier.namespace for n in missing} | {i.namespace for i in states}
+    wanted = {tuple(part.lower() for part in n.identifier.namespace) for n in missing}
+    near = [ns for ns in sorted(spellings) if tuple(part.lower() for part in ns) in wanted]
+    names = {i.key: i for ns in near for i in catalog.list_names(ns) if i.key in keys}
     for node in missing:
-        found = names[node.identifier.namespace].get(node.identifier.key)
+        found = names.get(node.identifier.key)
         if found:
             nodes[node.id] = replace(node, identifier=found)
             states.update(catalog.load([found]))

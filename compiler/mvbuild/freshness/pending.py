@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mvbuild.formats.properties import is_materialized
 from mvbuild.freshness.observed import World
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode, NodeId, SeedNode
@@ -19,9 +20,11 @@ def pending_seeds(world: World) -> frozenset[NodeId]:
 
 
 def pending_views(world: World) -> frozenset[NodeId]:
-    """Models that are plain views whose definition in the catalog is missing or another one."""
-    views = [n for n in world.graph.models if n.materialized == "view"]
-    return frozenset(n.id for n in views if not same_definition(world, n, world.observed.view(n.identifier)))
+    """Models that are plain views, and that the catalog lacks, has with another definition, or still takes for an MV."""
+    views = [(n.id, n, world.observed.view(n.identifier)) for n in world.graph.models if n.materialized == "view"]
+    return frozenset(
+        id for id, node, view in views if view is None or is_materialized(view.properties) or not same_definition(world, node, view)
+    )
 
 
 def same_definition(world: World, node: ModelNode, view: ViewState | None) -> bool:

@@ -140,7 +140,8 @@ def pending_changed(s: Situation) -> Iterator[Reason]:
         if id_ in s.pending:
             node = s.world.graph.nodes[id_]
             code, what = ("seed-changed", "seed") if isinstance(node, SeedNode) else ("child-view-edited", "child view")
-            yield Reason(code=code, message=f"the {what} {node.identifier} was edited", effect="stale", table=node.identifier)
+            happened = "was edited" if node.identifier in s.world.observed.states else "is not in the catalog yet"
+            yield Reason(code=code, message=f"the {what} {node.identifier} {happened}", effect="stale", table=node.identifier)
 
 
 def base_tables(s: Situation) -> Iterator[Reason]:

@@ -131,9 +131,9 @@ class _Directory:
         return self._table(identifier)
 
     def _table(self, identifier: TableIdentifier) -> NodeId:
+        # A node for each spelling: which of them the catalog has is known only when it is observed.
         id_ = f"table.{identifier}"
         self.leaves[id_] = TableNode(id=id_, identifier=identifier)
-        self.by_identifier[identifier.key] = id_
         return id_
 
     def _ref(self, name: str, span: Span) -> NodeId | None:

@@ -80,6 +80,8 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
     with _stage(session, node, world, layout) as stage:
         written = _write(session.catalog, query, stage, record)
         results = _audit(session, node, world, written, tests, sql.text)
+        if view and view.expect_metadata_location is None:
+            session.catalog.ensure_namespace(node.identifier.namespace)
         states = session.catalog.commit([*([view] if view else []), _publish(session, node, stage, written, record)])
         session.observe(states)
     snapshot = written.snapshots[_head(written, stage)]

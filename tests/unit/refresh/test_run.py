@@ -453,3 +453,41 @@ def test_a_wide_and_deep_plan_begins_in_its_order_and_keeps_a_failure_to_its_des
     assert len(started) == 41
     assert sorted(e.result.node for e in events if isinstance(e, Finished)) == sorted(order)
     assert [e.left for e in events if isinstance(e, Finished)] == list(range(79, -1, -1))
+
+
+def test_tables_in_any_case_mean_the_catalogs(tmp_path: Path) -> None:
+    files = {
+        "models/a.sql": "SELECT id FROM RAW.Orders",
+        "models/b.sql": "SELECT id FROM raw.orders",
+        "models/c.sql": "SELECT id FROM Raw.`ORDERS`",
+    }
+    made = shop(tmp_path, {"mvbuild.yml": "name: shop\n"} | files)
+    assert set(made.statuses().values()) == {"success"}
+    assert set(made.statuses().values()) == {"reused"}
+    key = f"iceberg.base.snapshot.{made.table('raw.orders').uuid}"
+    assert all(key in made.table(f"main.{model}__storage").properties for model in "abc")
+
+
+def test_namespaces_of_view_and_storage_are_both_made(tmp_path: Path) -> None:
+    made = shop(
+        tmp_path,
+        {
+            "mvbuild.yml": "name: shop\n",
+            "models/a.sql": "{{ config(namespace='x.y', storage_namespace='stor') }} SELECT id FROM raw.orders",
+        },
+    )
+    assert made.statuses() == {"a": "success"}
+    assert view(made, "x.y.a").properties["iceberg.materialized.view.storage.table"] == "stor.a__storage"
+
+
+def test_an_mv_that_becomes_a_plain_view_is_no_mv_any_more(made: Shop) -> None:
+    made.run()
+    made.write({"models/daily.sql": "{{ config(materialized='view') }}\n" + PROJECT["models/daily.sql"]})
+    assert made.actions() == {"orders_clean": "reuse", "daily": "replace", "monthly": "refresh"}
+    made.run()
+    assert view(made, "main.daily").properties["iceberg.materialized.view"] == "false"
+    assert set(made.actions().values()) == {"reuse"}
+    made.write({"models/daily.sql": PROJECT["models/daily.sql"]})
+    made.run()
+    assert view(made, "main.daily").properties["iceberg.materialized.view"] == "true"
+    assert set(made.actions().values()) == {"reuse"}

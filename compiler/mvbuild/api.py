@@ -8,43 +8,64 @@ True
 
 from __future__ import annotations
 
+import atexit
 import os
 import secrets
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from mvbuild import __version__
-from mvbuild.adapters import open_catalog, start_engine
+from mvbuild.adapters import open_catalog, open_sources, start_engine
 from mvbuild.artifacts.files import write_compiled, write_executed, write_json
 from mvbuild.artifacts.manifest import manifest
 from mvbuild.artifacts.run_results import run_results, timestamp
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
+from mvbuild.freshness.former import former_states
+from mvbuild.freshness.history import PastRefresh
+from mvbuild.freshness.history import history as past_refreshes
 from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.observe import observe
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.rules import judge
-from mvbuild.graph.model import Graph, NodeId, SeedNode
+from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
 from mvbuild.graph.resolve import build
 from mvbuild.graph.select import select as select_nodes
 from mvbuild.parse.project import parse_project
 from mvbuild.plan.build import build_plan
+from mvbuild.plan.conversions import conversions
 from mvbuild.plan.model import Plan
-from mvbuild.ports.catalog import Catalog, CatalogError
-from mvbuild.ports.engine import Engine, Rows
+from mvbuild.plan.removed import Removed, refusal
+from mvbuild.plan.renames import find_renames, renamed_world
+from mvbuild.ports.catalog import Catalog, CatalogError, CommitConflict
+from mvbuild.ports.engine import Engine
 from mvbuild.project.load import load_project
-from mvbuild.project.seeds import SeedRows, read
+from mvbuild.project.seeds import SeedRows
+from mvbuild.project.seeds import read as read_seed
+from mvbuild.project.settings import StorageFormat
+from mvbuild.refresh.drop import Dropped, drop_all
+from mvbuild.refresh.drop import drop as drop_one
+from mvbuild.refresh.maintain import Maintained
+from mvbuild.refresh.maintain import maintain as keep_up
+from mvbuild.refresh.outcome import Outcome
+from mvbuild.refresh.prune import find_named, find_removed
+from mvbuild.refresh.rename import rename
 from mvbuild.refresh.result import Event, RunResult, Said
+from mvbuild.refresh.rollback import rollback as roll_back
 from mvbuild.refresh.run import run_plan
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.staging import RunId
 from mvbuild.refresh.testing import run_tests
-from mvbuild.serve import choose_rows
+from mvbuild.serve import frames
+from mvbuild.serve.as_of import AsOf
+from mvbuild.serve.frames import served
+from mvbuild.serve.lookup import find
+from mvbuild.serve.rows import Shown, choose_rows
 
 OnEvent = Callable[[Event], None]
 
@@ -85,7 +106,7 @@ def compile(
 def _observe(graph: Graph, catalog: Catalog) -> World:
     """`observe`, with what the catalog fails at told at the place that configures it."""
     try:
-        return observe(graph, catalog)
+        return observe(graph, catalog, open_sources(graph.project.target))
     except CatalogError as exc:
         code = "catalog-unreachable" if exc.unreachable else "catalog-error"
         raise ProjectError([error(code, str(exc), graph.project.target.span)]) from exc
@@ -107,13 +128,25 @@ def plan(
     select: Iterable[str] = (),
     exclude: Iterable[str] = (),
     full_refresh: bool = False,
+    removed: bool = True,
     catalog: Catalog | None = None,
 ) -> Plan:
-    """What a run would do and why: one read of the catalog, no Spark."""
+    """What a run would do and why: one read of the catalog, no Spark. With `removed`, unless nodes are selected, one more of all its views:
+    they tell what is left of models that are gone."""
     graph = _graph(project)
-    world = _observe(graph, catalog or catalog_of(graph))
+    catalog = catalog or catalog_of(graph)
+    world = _observe(graph, catalog)
     chosen, warnings = select_nodes(world.graph, select, exclude)
-    return build_plan(world, chosen, full_refresh=full_refresh, warnings=warnings)
+    with _explained(graph):
+        former = former_states(world, catalog)
+        found = find_renames(world, former, chosen)
+        if found.diagnostics:
+            raise ProjectError(found.diagnostics)
+        renamed = [r.view.identifier for r in find_renames(world, former, frozenset(world.graph.nodes)).renames]
+        gone = find_removed(world, catalog, renamed) if removed and not (tuple(select) or tuple(exclude)) else ()
+    planned = build_plan(renamed_world(world, found.renames), chosen, full_refresh=full_refresh, warnings=warnings)
+    before = replace(world, observed=world.observed.updated(former))
+    return replace(planned, renames=found.renames, before=before, removed=gone)
 
 
 def status(project: Project = ".") -> tuple[World, Mapping[NodeId, Freshness]]:
@@ -130,21 +163,29 @@ def run(
     exclude: Iterable[str] = (),
     full_refresh: bool = False,
     fail_fast: bool = False,
+    prune: bool = False,
     threads: int | None = None,
     spark: Any = None,
     on_event: OnEvent = unheard,
     arguments: Mapping[str, Any] | None = None,
 ) -> RunResult:
-    """Refresh what is stale. With `spark` a session that the caller has is used and left running."""
+    """Refresh what is stale. With `spark` a session that the caller has is used and left running. With `prune` what is left of models that
+    the project does not have any more is dropped afterwards."""
+    select, exclude = tuple(select), tuple(exclude)
+    if prune and (select or exclude):
+        raise ProjectError([error("command-line", "What is to be pruned depends on the whole project: nothing can be selected with it")])
     graph = _graph(project)
     catalog = catalog_of(graph)
-    planned = plan(graph, select=select, exclude=exclude, full_refresh=full_refresh, catalog=catalog)
+    planned = plan(graph, select=select, exclude=exclude, full_refresh=full_refresh, removed=False, catalog=catalog)
     rows = seed_rows(planned)
     with _session(planned.world, catalog, spark, on_event) as session:
         if planned.needs_engine:
             _ = session.engine  # before any step: where Spark cannot start nothing is touched
+        planned = rename(session, planned)
         result = run_plan(planned, session, rows, threads=threads or graph.project.target.threads, fail_fast=fail_fast, on_event=on_event)
-    result = replace(result, diagnostics=planned.warnings)
+    result = replace(result, diagnostics=planned.warnings, renamed=tuple(pair for r in planned.renames for pair in r.names.items()))
+    if prune and result.ok:
+        result = _pruned(graph, catalog, result)
     write_artifacts(planned.world.graph, result, arguments={"which": "run", **(arguments or {})})
     return result
 
@@ -168,13 +209,162 @@ def test(
 test.__test__ = False  # type: ignore[attr-defined]
 
 
-def show(project: Project, name: str, *, limit: int = 10, spark: Any = None, on_event: OnEvent = unheard) -> tuple[Rows, str]:
-    """Rows of a model, and where they come from: an MV's storage if it may be served, else its query on the tables as they are now."""
+def show(project: Project, name: str, *, limit: int = 10, spark: Any = None, on_event: OnEvent = unheard) -> Shown:
+    """Rows of a model, and where they come from: each MV's storage if its policy allows that, else its query on the tables of now."""
     graph = _graph(project)
     catalog = catalog_of(graph)
     world = _observe(graph, catalog)
     with _session(world, catalog, spark, on_event) as session:
         return choose_rows(session, name, limit)
+
+
+def read(spark: Any, name: str, *, project: Project | None = None, as_of: AsOf | None = None) -> Any:
+    """A DataFrame with all rows of a model, seed or source; each MV in it is resolved by its policy, see `served`.
+
+    `as_of` gives the rows that an MV had at a time, or after the refresh of that number.
+    """
+    return _framed(_graph(_default(project)), spark, frames.named(name, as_of))
+
+
+def sql(spark: Any, text: str, *, project: Project | None = None) -> Any:
+    """A DataFrame of a query whose tables are named as in the project or in the catalog; each MV in it is resolved by its policy."""
+    graph, ask = frames.asked(_graph(_default(project)), text)
+    return _framed(graph, spark, ask)
+
+
+def _default(project: Project | None) -> Project:
+    return os.environ.get("MVBUILD_PROJECT_DIR", ".") if project is None else project
+
+
+def _framed(graph: Graph, spark: Any, ask: frames.Ask) -> Any:
+    """The DataFrame, on one observation of the catalog. A snapshot that is expired in between is followed by a new look."""
+    catalog = catalog_of(graph)
+    for attempt in range(1, _LOOKS + 1):
+        session = _new_session(_observe(graph, catalog), catalog, spark, unheard)
+        try:
+            with _explained(graph, conflicts=attempt == _LOOKS):
+                found = frames.frame(session, ask)
+        except CommitConflict:
+            session.close()
+        except BaseException:
+            session.close()
+            raise
+        else:
+            if spark is None or session.scratch:
+                atexit.register(_close, session)
+            return found
+    raise AssertionError("the last look returns or raises")
+
+
+_LOOKS = 3
+
+
+def _close(session: RunSession) -> None:
+    """Spark reads a table when the rows are fetched, so what a DataFrame reads must live as long as it may: to the end of the process."""
+    with suppress(CatalogError, OSError):
+        session.close()
+
+
+def history(project: Project, name: str) -> tuple[ModelNode, tuple[PastRefresh, ...]]:
+    """The refreshes of an MV that can still be read, oldest first. No Spark."""
+    graph = _graph(project)
+    world = _observe(graph, catalog_of(graph))
+    node = _mv(world.graph, name)
+    storage = world.observed.table(node.storage)
+    return node, past_refreshes(storage) if storage is not None else ()
+
+
+def rollback(project: Project, name: str, to: int) -> tuple[ModelNode, Outcome, Freshness]:
+    """Data and record of another refresh become current, in one commit; and what that makes of the MV's freshness. No Spark."""
+    graph = _graph(project)
+    catalog = catalog_of(graph)
+    world = _observe(graph, catalog)
+    node = _mv(world.graph, name)
+    with _session(world, catalog, None, unheard) as session, _explained(graph):
+        outcome = roll_back(session, node, to)
+        return node, outcome, judge(session.world)[node.id]
+
+
+def _pruned(graph: Graph, catalog: Catalog, result: RunResult) -> RunResult:
+    """The run has just changed what is there: the catalog is looked at again."""
+    world = _observe(graph, catalog)
+    with _explained(graph):
+        dropped, diagnostics = drop_all(catalog, find_removed(world, catalog))
+    names = tuple(name for d in dropped for name in d.names)
+    return replace(result, dropped=names, diagnostics=(*result.diagnostics, *diagnostics))
+
+
+def drop(project: Project, name: str, *, confirm: Callable[[Removed], bool] = lambda _: True) -> Dropped | None:
+    """Drop an MV or view that mvbuild wrote, with its storage and files. ProjectError (`has-dependents`) if something reads it; None if it
+    was not confirmed. No Spark."""
+    graph = _graph(project)
+    catalog = catalog_of(graph)
+    world = _observe(graph, catalog)
+    with _explained(graph):
+        item = find_named(world, catalog, name)
+        if item.kept_by:
+            raise ProjectError([refusal(item)])
+        return drop_one(catalog, item) if confirm(item) else None
+
+
+def maintain(
+    project: Project = ".",
+    *,
+    select: Iterable[str] = (),
+    exclude: Iterable[str] = (),
+    dry_run: bool = False,
+    spark: Any = None,
+    on_event: OnEvent = unheard,
+    on_done: Callable[[Maintained], None] = lambda _: None,
+) -> tuple[Graph, tuple[Maintained, ...], tuple[Diagnostic, ...]]:
+    """Compact, expire and tidy the storages of MVs by their policies. Spark is started only where there is something to compact."""
+    graph = _graph(project)
+    catalog = catalog_of(graph)
+    world = _observe(graph, catalog)
+    chosen, warnings = select_nodes(world.graph, select, exclude)
+    nodes = [n for n in world.graph.views if n.id in chosen]
+    with _session(world, catalog, spark, on_event) as session, _explained(graph):
+        return world.graph, keep_up(session, nodes, dry_run=dry_run, on_done=on_done), warnings
+
+
+def migrate(
+    project: Project = ".",
+    *,
+    to: StorageFormat,
+    select: Iterable[str] = (),
+    exclude: Iterable[str] = (),
+    on_event: OnEvent = unheard,
+) -> RunResult:
+    """Convert MVs to another storage format without touching a row. No Spark."""
+    graph = _graph(project)
+    catalog = catalog_of(graph)
+    world = _observe(graph, catalog)
+    chosen, warnings = select_nodes(world.graph, select, exclude)
+    planned = conversions(world, chosen, to)
+    with _session(planned.world, catalog, None, on_event) as session:
+        result = run_plan(planned, session, {}, threads=1, fail_fast=False, on_event=on_event)
+    return replace(result, diagnostics=(*warnings, *planned.warnings))
+
+
+def _mv(graph: Graph, name: str) -> ModelNode:
+    node = find(graph, name)
+    if not isinstance(node, ModelNode) or node.storage is None:
+        raise ProjectError([error("unknown-name", f"'{name}' is no materialized view")])
+    return node
+
+
+@contextmanager
+def _explained(graph: Graph, *, conflicts: bool = True) -> Iterator[None]:
+    """What the catalog fails at, told at the place that configures it. A conflict passes if the caller mends it."""
+    try:
+        yield
+    except CommitConflict as exc:
+        if not conflicts:
+            raise
+        raise ProjectError([error("commit-conflict", str(exc))]) from exc
+    except CatalogError as exc:
+        code = "catalog-unreachable" if exc.unreachable else "catalog-error"
+        raise ProjectError([error(code, str(exc), graph.project.target.span)]) from exc
 
 
 def seed_rows(planned: Plan) -> dict[NodeId, SeedRows]:
@@ -185,7 +375,7 @@ def seed_rows(planned: Plan) -> dict[NodeId, SeedRows]:
         node = planned.world.graph.nodes[step.node]
         if step.action == "load" and isinstance(node, SeedNode):
             try:
-                rows[step.node] = read(node.seed)
+                rows[step.node] = read_seed(node.seed)
             except ProjectError as exc:
                 diagnostics.extend(exc.diagnostics)
     if diagnostics:
@@ -210,6 +400,14 @@ def write_artifacts(graph: Graph, result: RunResult | None = None, *, arguments:
 
 @contextmanager
 def _session(world: World, catalog: Catalog, spark: Any, on_event: OnEvent) -> Iterator[RunSession]:
+    session = _new_session(world, catalog, spark, on_event)
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def _new_session(world: World, catalog: Catalog, spark: Any, on_event: OnEvent) -> RunSession:
     project = world.graph.project
 
     def start() -> Engine:
@@ -219,15 +417,14 @@ def _session(world: World, catalog: Catalog, spark: Any, on_event: OnEvent) -> I
             log_file=project.target_path / "logs" / "spark.log",
             env=os.environ,
             progress=lambda message: on_event(Said(message=message)),
+            sources=tuple(world.graph.outside.values()),
         )
 
     clock = SystemClock()
     run_id = RunId(host=_host(), pid=os.getpid(), started_ms=clock.now_ms(), nonce=secrets.token_hex(3))
-    session = RunSession(catalog=catalog, clock=clock, run=run_id, world=world, start_engine=start, is_alive=_is_alive)
-    try:
-        yield session
-    finally:
-        session.close()
+    return RunSession(
+        catalog=catalog, clock=clock, run=run_id, world=world, start_engine=start, is_alive=_is_alive, sources=open_sources(project.target)
+    )
 
 
 def _host() -> str:
@@ -249,4 +446,4 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-__all__: Sequence[str] = ("catalog_of", "compile", "plan", "run", "show", "status", "test", "write_artifacts")
+__all__: Sequence[str] = ("catalog_of", "compile", "drop", "maintain", "plan", "read", "run", "served", "show", "sql", "status", "test", "write_artifacts")

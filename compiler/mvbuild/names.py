@@ -27,16 +27,27 @@ def quote(part: str) -> str:
 
 @dataclass(frozen=True, order=True)
 class TableIdentifier:
-    """Catalog, namespace (one level or more) and name: a *table identifier* of the Iceberg specification."""
+    """Catalog, namespace (one level or more) and name: a *table identifier* of the Iceberg specification.
+
+    A table that no catalog has, only a path, has that path as its name, and neither catalog nor namespace.
+    """
 
     catalog: str
     namespace: tuple[str, ...]
     name: str
 
     @property
+    def is_path(self) -> bool:
+        return not self.catalog and not self.namespace
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return (self.name,) if self.is_path else (self.catalog, *self.namespace, self.name)
+
+    @property
     def sql(self) -> str:
-        """`catalog.namespace.name` as Spark SQL takes it."""
-        return ".".join(quote(part) for part in (self.catalog, *self.namespace, self.name))
+        """`catalog.namespace.name` as Spark SQL takes it; a path stands behind the name of its format there."""
+        return ".".join(quote(part) for part in self.parts)
 
     @property
     def dotted(self) -> str:
@@ -45,11 +56,11 @@ class TableIdentifier:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Equal for names that Spark, which ignores case, takes for the same."""
-        return tuple(part.lower() for part in (self.catalog, *self.namespace, self.name))
+        """Equal for names that Spark, which ignores case, takes for the same. Paths have a case."""
+        return self.parts if self.is_path else tuple(part.lower() for part in self.parts)
 
     def __str__(self) -> str:
-        return ".".join((self.catalog, *self.namespace, self.name))
+        return ".".join(self.parts)
 
     @staticmethod
     def parse(text: str, catalog: str) -> TableIdentifier:

@@ -6,17 +6,26 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from behaviour.world import World, embedded, memory, remote
+from behaviour.world import World, embedded, memory, remote, warehouse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_WORLDS: dict[str, Any] = {"embedded": embedded, "memory": memory, "remote": remote}
+_WORLDS: dict[str, Any] = {"embedded": embedded, "memory": memory, "remote": remote, "warehouse": warehouse}
 
 
-@pytest.fixture(params=["embedded", "memory", "remote"])
+@pytest.fixture(params=[*_WORLDS])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    found: World = _WORLDS[request.param](tmp_path)
+    found.catalog.ensure_namespace(("mart",))
+    yield found
+    found.close()
+
+
+@pytest.fixture(params=["embedded", "memory", "warehouse"])
+def mv_world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    """The catalogs that hold MVs in the metadata-file format."""
     found: World = _WORLDS[request.param](tmp_path)
     found.catalog.ensure_namespace(("mart",))
     yield found

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from mvbuild.adapters import open_catalog
+from mvbuild.adapters.iceberg import tables
 from mvbuild.adapters.iceberg.data import arrow_table
 from mvbuild.adapters.memory import MemoryCatalog
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import Catalog, TableCommit, TableLayout, TableState, ViewCommit
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Columns = Mapping[str, Sequence[Any]]
 
@@ -54,6 +54,43 @@ def remote(root: Path) -> World:
     (root / ".mvbuild").mkdir()
     catalog = RemoteCatalog("lake", properties)
     return World(catalog=catalog, write=_pyiceberg_writer(catalog, properties), close=catalog.close, views=False, atomic=False)
+
+
+def warehouse(root: Path) -> World:
+    """A file-system warehouse as Spark's HadoopCatalog keeps it. PyIceberg has no such catalog: its writer commits as Spark does."""
+    catalog: Any = open_catalog("lake", warehouse_properties(root), embedded=False)
+    return World(
+        catalog=catalog, write=lambda table, columns, branch: _append(catalog, table, columns, branch), views=False, atomic=False
+    )
+
+
+def warehouse_properties(root: Path) -> dict[str, str]:
+    return {"type": "hadoop", "warehouse": f"file://{root}/warehouse"}
+
+
+def _append(catalog: Any, identifier: TableIdentifier, columns: Columns, branch: str) -> TableState:
+    from pyiceberg.table import StaticTable, Transaction
+    from pyiceberg.table.update import AddSnapshotUpdate
+
+    found = catalog.load([identifier])[identifier]
+    table = StaticTable.from_metadata(found.metadata_location)
+    transaction = Transaction(table, autocommit=False)
+    transaction.append(arrow_table(table.schema(), columns), branch=branch)
+    (snapshot,) = [u.snapshot for u in transaction._updates if isinstance(u, AddSnapshotUpdate)]
+    added = json.loads(snapshot.model_dump_json(by_alias=True, exclude_none=True))
+    path = Path(found.metadata_location.removeprefix("file:"))
+    raw = json.loads(path.read_text())
+    if branch == "main":
+        raw = tables.with_main(tables.with_snapshots(raw, [added], None), added["snapshot-id"], identifier)
+    else:
+        raw = tables.with_branch(raw, branch, added)
+    number = int(path.name[1:].partition(".")[0]) + 1
+    raw["metadata-log"] = [*raw["metadata-log"], {"timestamp-ms": raw["last-updated-ms"], "metadata-file": found.metadata_location}]
+    path.with_name(f"v{number}.metadata.json").write_text(json.dumps(raw))
+    path.with_name("version-hint.text").write_text(str(number))
+    written = catalog.load([identifier])[identifier]
+    assert isinstance(written, TableState)
+    return written
 
 
 def plain_pyiceberg(properties: Mapping[str, str]) -> Any:

@@ -16,6 +16,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from mvbuild.adapters.spark import start_engine
 from mvbuild.adapters.spark.engine import SparkEngine
+from mvbuild.names import TableIdentifier
+from mvbuild.ports.sources import SourceLocation
 from mvbuild.project.loaded import SparkSettings, Target
 from spark.projects import Project, new_project
 
@@ -55,7 +57,9 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     target = Target(name="test", catalog_name="lake", catalog=properties, namespace=("main",), spark=spark, threads=4, embedded=True)
     catalog = load_catalog("lake", **properties)
     assert isinstance(catalog, SqlCatalog)
-    engine = start_engine(target, log_file=root / "spark.log", env=os.environ)
+    # One JVM for all tests: it needs the jars of those that read Delta tables.
+    delta = SourceLocation(identifier=TableIdentifier("", (), "/delta"), type="deltalake-filesystem")
+    engine = start_engine(target, log_file=root / "spark.log", env=os.environ, sources=[delta])
     assert isinstance(engine, SparkEngine)
     yield Lake(
         name="lake",

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 COMPILER = Path(__file__).resolve().parents[2] / "compiler"
-WORLD = ("pyspark", "pyiceberg", "pyarrow", "sqlalchemy")
+WORLD = ("pyspark", "pyiceberg", "pyarrow", "sqlalchemy", "deltalake")
 RUNNER = """
 import sys
 from mvbuild.cli.main import main

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from mvbuild.adapters.memory import MemoryCatalog
+from mvbuild.diagnostics import ProjectError
+from mvbuild.freshness.former import former_states
 from mvbuild.freshness.observe import observe
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import Graph
@@ -19,10 +21,13 @@ from mvbuild.names import TableIdentifier
 from mvbuild.parse.project import parse_project
 from mvbuild.plan.build import build_plan
 from mvbuild.plan.model import Plan
+from mvbuild.plan.renames import find_renames, renamed_world
 from mvbuild.ports.catalog import TableLayout, TableState
 from mvbuild.ports.engine import QueryError, Rows
+from mvbuild.ports.sources import Sources
 from mvbuild.project.load import load_project
 from mvbuild.project.seeds import read
+from mvbuild.refresh.rename import rename
 from mvbuild.refresh.result import Event, RunResult
 from mvbuild.refresh.run import run_plan
 from mvbuild.refresh.session import RunSession
@@ -93,6 +98,8 @@ class RecordingEngine:
     """Text in a test's SQL -> how many rows it finds."""
     before_write: Callable[[TableIdentifier], None] = lambda table: None
     schema: Mapping[str, Any] = field(default_factory=lambda: SCHEMA)
+    plans: Mapping[str, str] = field(default_factory=dict)
+    """Text in a query's SQL -> its plan; else the plan is the SQL itself."""
     executed: list[str] = field(default_factory=list)
     lock: Any = field(default_factory=threading.Lock)
 
@@ -111,8 +118,27 @@ class RecordingEngine:
             return Rows(columns=("failures",), rows=((counts[0],),)[:limit])
         return Rows(columns=("test", "failures"), rows=tuple(enumerate(counts)))
 
+    def explain(self, sql: str) -> str:
+        return next((plan for text, plan in self.plans.items() if text in sql), sql)
+
+    def frame(self, sql: str) -> Frame:
+        self.prepare(sql)
+        return Frame(sql)
+
+    def call(self, statement: str) -> Rows:
+        with self.lock:
+            self.executed.append(statement)
+        return Rows(columns=(), rows=())
+
     def close(self) -> None:
         """Nothing is open."""
+
+
+@dataclass(eq=False)
+class Frame:
+    """What stands for a DataFrame: the SQL that it would compute."""
+
+    sql: str
 
 
 @dataclass
@@ -139,6 +165,7 @@ class Shop:
     catalog: MemoryCatalog = field(default_factory=lambda: MemoryCatalog("lake"))
     clock: ManualClock = field(default_factory=ManualClock)
     alive: Callable[[int], bool] = lambda pid: True
+    sources: Sources | None = None
 
     def __post_init__(self) -> None:
         self.engine = RecordingEngine(self.catalog)
@@ -148,12 +175,18 @@ class Shop:
         return self
 
     def world(self) -> World:
-        return observe(compiled(self.root), self.catalog)
+        return observe(compiled(self.root), self.catalog, self.sources)
 
     def plan(self, *include: str, **options: Any) -> Plan:
         world = self.world()
         chosen, warnings = select(world.graph, include, options.pop("exclude", ()))
-        return build_plan(world, chosen, warnings=warnings, **options)
+        former = former_states(world, self.catalog)
+        found = find_renames(world, former, chosen)
+        if found.diagnostics:
+            raise ProjectError(found.diagnostics)
+        planned = build_plan(renamed_world(world, found.renames), chosen, warnings=warnings, **options)
+        before = replace(world, observed=world.observed.updated(former))
+        return replace(planned, renames=found.renames, before=before)
 
     def actions(self, *include: str, **options: Any) -> dict[str, str]:
         """Node name -> action of the plan."""
@@ -175,7 +208,7 @@ class Shop:
             catalog=self.catalog, clock=self.clock, run=run, world=planned.world, start_engine=lambda: self.engine, is_alive=self.alive
         )
         try:
-            return run_plan(planned, session, rows, threads=threads, fail_fast=fail_fast, on_event=on_event)
+            return run_plan(rename(session, planned), session, rows, threads=threads, fail_fast=fail_fast, on_event=on_event)
         finally:
             session.close()
 

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg import tables
 from mvbuild.adapters.iceberg.catalog import MetadataCatalog
+from mvbuild.adapters.iceberg.data import column_names
 from mvbuild.adapters.iceberg.metadata import Raw, current_schema, current_snapshot_id
-from mvbuild.adapters.iceberg.publish import Current, Edit, publish
+from mvbuild.adapters.iceberg.pointers import SqlPointers
+from mvbuild.adapters.iceberg.publish import publish, table_edit
 from mvbuild.ports.catalog import CatalogError, TableState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from mvbuild.adapters.iceberg.entries import Entry
     from mvbuild.adapters.iceberg.pointers import Key, Kind, Swap
     from mvbuild.names import TableIdentifier
 
@@ -36,7 +39,7 @@ class MemoryCatalog(MetadataCatalog):
     ) -> TableState:
         """A new snapshot on a branch, as a foreign engine would commit it. `columns` are its whole content; None keeps what was there."""
 
-        def make(current: Current | None) -> Raw:
+        def make(current: Entry | None) -> Raw:
             if current is None or current.kind != "TABLE":
                 raise CatalogError(f"There is no table {identifier}.")
             raw = current.raw
@@ -48,13 +51,21 @@ class MemoryCatalog(MetadataCatalog):
             return tables.with_main(tables.with_snapshots(raw, [snapshot], None), snapshot["snapshot-id"], identifier)
 
         with self._guard():
-            publish(self._pointers, self._files, [Edit(identifier=identifier, kind="TABLE", make=make)])
+            publish(self._pointers, self._files, [table_edit(identifier, make)])
         found = self.load([identifier])[identifier]
         assert isinstance(found, TableState)
         return found
 
 
 class _MemoryPointers:
+    has_views = True
+    atomic = True
+    place = SqlPointers.place
+    draft = SqlPointers.draft
+    borrowed = SqlPointers.borrowed
+    hints = SqlPointers.hints
+    note_base = SqlPointers.note_base
+
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._found: dict[Key, tuple[str, Kind]] = {}
@@ -68,11 +79,23 @@ class _MemoryPointers:
         with self._lock:
             return sorted(name for of, name in self._found if of == namespace)
 
+    def views(self) -> list[Key]:
+        with self._lock:
+            return [key for key, (_, kind) in self._found.items() if kind == "VIEW"]
+
+    def locations(self) -> list[str]:
+        with self._lock:
+            return [location for location, _ in self._found.values()]
+
     def swap(self, swaps: Sequence[Swap]) -> bool:
         with self._lock:
             if any(self._found.get(swap.key, (None, swap.kind))[0] != swap.old for swap in swaps):
                 return False
-            self._found.update({swap.key: (swap.new, swap.kind) for swap in swaps})
+            for swap in swaps:
+                if swap.new is None:
+                    del self._found[swap.key]
+                else:
+                    self._found[swap.key] = (swap.new, swap.kind)
             return True
 
     def delete(self, key: Key, location: str) -> bool:
@@ -96,21 +119,32 @@ class _MemoryFiles:
     """Contents are bytes, so that no caller can change what another one reads."""
 
     def __init__(self) -> None:
-        self._contents: dict[str, bytes] = {}
+        self._contents: dict[str, tuple[bytes, int]] = {}
 
     def read(self, location: str) -> bytes:
         if location not in self._contents:
             raise FileNotFoundError(location)
-        return self._contents[location]
+        return self._contents[location][0]
 
     def read_all(self, locations: list[str]) -> list[bytes | Exception]:
-        return [self._contents.get(location, FileNotFoundError(location)) for location in locations]
+        held = self._contents
+        return [held[location][0] if location in held else FileNotFoundError(location) for location in locations]
 
     def write(self, location: str, content: bytes) -> None:
-        self._contents[location] = content
+        self._contents[location] = (content, tables.now_ms())
 
     def delete(self, location: str) -> None:
         self._contents.pop(location, None)
+
+    def delete_all(self, locations: list[str]) -> int:
+        return sum(self._contents.pop(location, None) is not None for location in locations)
+
+    def below(self, location: str) -> list[tuple[str, int]]:
+        folder = location.rstrip("/") + "/"
+        return [(found, at) for found, (_, at) in list(self._contents.items()) if found.startswith(folder)]
+
+    def spelled(self, location: str) -> str:
+        return location
 
 
 class _Held:
@@ -133,6 +167,13 @@ class _Held:
     def empty_manifest_list(self, location: str, raw: Raw, snapshot_id: int) -> None:  # noqa: ARG002
         self._columns[snapshot_id] = {}
 
+    def repeated_manifest_list(self, location: str, raw: Raw, snapshot_id: int) -> str | None:
+        self._columns[snapshot_id] = dict(self._columns.get(current_snapshot_id(raw) or 0, {}))
+        return location
+
+    def reached(self, raw: Raw) -> set[str]:
+        return {snapshot["manifest-list"] for snapshot in raw.get("snapshots") or ()}
+
     def overwrite(self, raw: Raw, columns: Mapping[str, Sequence[Any]]) -> Raw:
         unknown = set(columns) - {field["name"] for field in current_schema(raw)["fields"]}
         if unknown:
@@ -140,9 +181,15 @@ class _Held:
         parent = current_snapshot_id(raw)
         return self.snapshot(raw, columns, parent=parent, summary={"operation": "append" if parent is None else "overwrite"})
 
-    def rows(self, raw: Raw, location: str, limit: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:  # noqa: ARG002
-        names = tuple(field["name"] for field in current_schema(raw)["fields"])
-        held = self.columns(current_snapshot_id(raw))
+    def rows(
+        self,
+        raw: Raw,
+        location: str,  # noqa: ARG002
+        limit: int,
+        snapshot_id: int | None,
+    ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+        names = column_names(raw, snapshot_id)
+        held = self.columns(current_snapshot_id(raw) if snapshot_id is None else snapshot_id)
         height = max((len(values) for values in held.values()), default=0)
         columns = [held.get(name, [None] * height) for name in names]
         return names, list(zip(*columns, strict=True))[:limit]

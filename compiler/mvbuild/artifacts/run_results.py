@@ -47,6 +47,7 @@ def reason_object(reason: Reason) -> dict[str, Any]:
         "recorded": reason.recorded,
         "current": reason.current,
         "lag_ms": reason.lag_ms,
+        "unseen_since_ms": reason.unseen_since_ms,
     }
 
 

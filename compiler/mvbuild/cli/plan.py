@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mvbuild.cli.leavings import removed_object, removed_text, rename_object, rename_text
 from mvbuild.cli.options import ListCommand, Options, env, project_options, selection_options
+from mvbuild.serve.words import duration
 
 if TYPE_CHECKING:
     from mvbuild.freshness.model import Reason
@@ -18,6 +20,9 @@ _VERBS = {
     "create": "create view",
     "replace": "replace view",
     "refresh": "refresh",
+    "redefine": "redefine",
+    "alter": "alter",
+    "convert": "convert",
     "record": "move record on",
     "reuse": "reuse",
     "blocked": "blocked",
@@ -50,20 +55,23 @@ def command(
     click.echo(json.dumps(plan_object(planned), indent=2) if output == "json" else plan_text(planned, verbose=verbose))
     if any(s.action == "blocked" for s in planned.steps):
         return 1
-    return 3 if detailed_exitcode and planned.changes else 0
+    return 3 if detailed_exitcode and (planned.changes or planned.renames) else 0
 
 
-def plan_text(planned: Plan, *, verbose: bool) -> str:
-    """A paragraph per node that changes, then a count."""
+def plan_text(planned: Plan, *, verbose: bool, prune: bool = False) -> str:
+    """A paragraph per rename, per node that changes and per removed model, then a count."""
     shown = [s for s in planned.steps if verbose or s.action != "reuse"]
-    blocks = [_paragraph(planned, s) for s in shown]
+    blocks = [*map(rename_text, planned.renames), *(_paragraph(planned, s) for s in shown)]
+    blocks += [removed_text(item, prune=prune) for item in planned.removed]
     counts = {verb: sum(s.action == action for s in planned.steps) for action, verb in _VERBS.items()}
     total = ", ".join(f"{n} to {verb}" if verb != "blocked" else f"{n} blocked" for verb, n in counts.items() if n)
+    total = ", ".join(t for t in (f"{len(planned.renames)} to rename" if planned.renames else "", total) if t)
+    total += f"; {len(planned.removed)} removed" if planned.removed else ""
     return "\n\n".join([*blocks, f"Plan: {total or 'nothing selected'}."])
 
 
 def plan_object(planned: Plan) -> dict[str, Any]:
-    """The plan for programs: {steps: [{unique_id, relation, action, strategy, reasons}], summary: {action: count}}."""
+    """The plan for programs: {renames, steps: [{unique_id, relation, action, strategy, reasons}], removed, summary}."""
     from mvbuild.artifacts.run_results import reason_object
 
     nodes = planned.world.graph.nodes
@@ -79,7 +87,8 @@ def plan_object(planned: Plan) -> dict[str, Any]:
         for s in planned.steps
     ]
     summary = {action: sum(s.action == action for s in planned.steps) for action in _VERBS}
-    return {"steps": steps, "summary": summary}
+    renames, removed = [rename_object(r) for r in planned.renames], [removed_object(i) for i in planned.removed]
+    return {"renames": renames, "steps": steps, "removed": removed, "summary": summary}
 
 
 def reason_text(reason: Reason) -> str:
@@ -91,18 +100,6 @@ def reason_text(reason: Reason) -> str:
     if reason.lag_ms is not None:
         facts.append(f"{duration(reason.lag_ms)} {'later' if reason.lag_ms >= 0 else 'earlier'}")
     return f"{reason.code}: {reason.message}" + (f" ({', '.join(facts)})" if facts else "")
-
-
-def duration(ms: int) -> str:
-    """Milliseconds in the two largest units that say something: `2h 5m`, `3m 20s`, `1.2s`."""
-    seconds = abs(ms) / 1000
-    if seconds < 60:
-        return f"{seconds:.1f}s"
-    minutes, rest = divmod(int(seconds), 60)
-    if minutes < 60:
-        return f"{minutes}m {rest}s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}h {minutes}m" if hours < 48 else f"{hours // 24}d {hours % 24}h"
 
 
 def _paragraph(planned: Plan, step: Step) -> str:

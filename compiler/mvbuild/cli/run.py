@@ -15,6 +15,7 @@ from mvbuild.cli.options import ListCommand, Options, env, is_quiet, project_opt
 )
 @click.option("--threads", type=click.IntRange(1, 256), envvar=env("THREADS"), help="How many nodes at once.")
 @click.option("-x", "--fail-fast", is_flag=True, envvar=env("FAIL_FAST"), help="Start nothing new after the first failure.")
+@click.option("--prune", is_flag=True, envvar=env("PRUNE"), help="Drop what is left of models that were removed, afterwards.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
 def command(
     options: Options,
@@ -23,20 +24,23 @@ def command(
     full_refresh: bool,
     threads: int | None,
     fail_fast: bool,
+    prune: bool,
     dry_run: bool,
 ) -> int:
     """Refresh the materialized views that are stale, in the order of their dependencies."""
     from mvbuild import api
-    from mvbuild.cli.output import report
+    from mvbuild.cli.output import report, say
     from mvbuild.cli.progress import Progress, summary
 
+    if prune and (select or exclude):
+        raise click.UsageError("--prune looks at the whole project: it cannot go with --select or --exclude")
     graph = options.graph(threads)
     if dry_run:
         from mvbuild.cli.plan import plan_text
 
-        planned = api.plan(graph, select=select, exclude=exclude, full_refresh=full_refresh)
+        planned = api.plan(graph, select=select, exclude=exclude, full_refresh=full_refresh, removed=prune)
         report(planned.warnings)
-        click.echo(plan_text(planned, verbose=False))
+        click.echo(plan_text(planned, verbose=False, prune=prune))
         return 0
     with Progress(graph, quiet=is_quiet()) as progress:
         result = api.run(
@@ -45,15 +49,23 @@ def command(
             exclude=exclude,
             full_refresh=full_refresh,
             fail_fast=fail_fast,
+            prune=prune,
             threads=threads,
             on_event=progress,
             arguments={
                 "select": list(select),
                 "exclude": list(exclude),
                 "full_refresh": full_refresh,
+                "prune": prune,
                 "project_dir": str(options.project_dir),
             },
         )
     report([*result.diagnostics, *(d for r in result.results for d in r.diagnostics)])
+    for old, new in result.renamed:
+        click.echo(f"renamed {old} to {new}")
+    for name in result.dropped:
+        click.echo(f"dropped {name}")
+    if prune and not result.ok and not result.dropped and not any(d.code == "has-dependents" for d in result.diagnostics):
+        say("nothing was pruned: that is done after a successful run only")
     click.echo(summary(graph, result))
     return 0 if result.ok else 1

@@ -17,14 +17,16 @@ from mvbuild.cli.options import Options, is_quiet, project_options
 @click.option("--limit", type=click.IntRange(0), default=10, show_default=True, help="How many rows.")
 @click.option("--output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
 def command(options: Options, model: str, limit: int, output: str) -> int:
-    """Show rows of MODEL: of its storage while that is fresh, otherwise of its query."""
+    """Show rows of MODEL: of its storage while that may be served, otherwise of its query."""
     from mvbuild import api
     from mvbuild.cli.output import say, table
     from mvbuild.cli.progress import Progress
+    from mvbuild.serve.words import origin
 
     graph = options.graph()
     with Progress(graph, quiet=is_quiet()) as progress:
-        rows, origin = api.show(graph, model, limit=limit, on_event=progress)
+        shown = api.show(graph, model, limit=limit, on_event=progress)
+    rows = shown.rows
     if output == "json":
         click.echo(json.dumps([dict(zip(rows.columns, row, strict=True)) for row in rows.rows], default=str, indent=2))
     elif output == "csv":
@@ -33,5 +35,7 @@ def command(options: Options, model: str, limit: int, output: str) -> int:
         click.echo(text.getvalue(), nl=False)
     else:
         click.echo(table(rows.columns, rows.rows))
-    say(f"from the {origin}")
+    say(f"from the {shown.origin}")
+    for one in shown.upstream:
+        say(f"with {one.identifier} from the {origin(one)}")
     return 0

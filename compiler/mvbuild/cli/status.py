@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timezone
+from typing import TYPE_CHECKING
 
 import click
 
 from mvbuild.cli.options import ListCommand, Options, project_options, selection_options
+from mvbuild.serve.words import duration
+
+if TYPE_CHECKING:
+    from mvbuild.freshness.model import Reason
 
 
 @click.command("status", cls=ListCommand)
@@ -41,14 +46,20 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
         ]
         click.echo(json.dumps(objects, indent=2))
         return 0
+    now = api.SystemClock().now_ms()
     width = max((len(str(n.identifier)) for n, _ in shown), default=0)
     for node, answer in shown:
         state = click.style(f"{answer.state:<7}", fg={"fresh": "green", "stale": "yellow", "unknown": "red"}[answer.state])
         at = _time(answer.record.refresh_start_ms) if answer.record else None
         click.echo(f"{node.identifier!s:<{width}}  {state}  {f'refreshed {at}' if at else 'never refreshed'}")
         for reason in answer.reasons:
-            click.echo(f"    {reason_text(reason)}")
+            click.echo(f"    {reason_text(reason)}{_unseen(reason, now)}")
     return 0
+
+
+def _unseen(reason: Reason, now_ms: int) -> str:
+    """Beside the difference of snapshot timestamps how long there has been something that the MV has not seen: the tighter reading."""
+    return f", unseen for {duration(max(0, now_ms - reason.unseen_since_ms))}" if reason.unseen_since_ms is not None else ""
 
 
 def _time(ms: int | None) -> str | None:

@@ -72,6 +72,28 @@ CODES: dict[str, Code] = {
         "Rename the model with `alias:` or `namespace:`, or move the other table.",
     ),
     "unsupported-view": Code("A child view cannot be expanded.", "Recreate the view with Spark, or read its base tables directly."),
+    "unreadable-metadata": Code(
+        "The metadata of a table, view or MV cannot be read, or breaks a rule of its format.",
+        "Restore the file that is named, or drop the entry; only what depends on it is stopped.",
+    ),
+    "unsupported-format": Code(
+        "An MV cannot be kept in the format, or under the catalog, that is configured.", "Choose another `storage: {format: ...}`."
+    ),
+    "format-differs": Code(
+        "An MV was converted to another format than the project configures.", "Configure `storage: {format: ...}` to match."
+    ),
+    "unsupported-dialect": Code(
+        "A definition cannot be written in a SQL dialect.", "Rewrite the query, or leave the dialect out of `dialects:`."
+    ),
+    "stale": Code("An MV is stale, and its policy is not to serve it then.", "Refresh it with `mvbuild run`, or set `when_stale:`."),
+    "unknown-refresh": Code("There is no such refresh, or its data is not kept any more.", "List what there is with `mvbuild history`."),
+    "has-dependents": Code(
+        "What is to be dropped is read by other MVs or views.", "Drop or change those that are named first."
+    ),
+    "bad-previous-name": Code("`previous_name` cannot be followed.", "Correct the name, or remove `previous_name`."),
+    "missing-package": Code(
+        "An optional Python package is needed and not installed.", "Install mvbuild with the extra that is named."
+    ),
     # engine
     "no-java": Code("No usable Java was found.", "Install Java 17 or 21 and set JAVA_HOME."),
     "wrong-java": Code("The Java that was found cannot run Spark 4.", "Install Java 17 or 21 and set JAVA_HOME."),

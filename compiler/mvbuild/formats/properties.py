@@ -29,7 +29,15 @@ def is_materialized(properties: Properties) -> bool:
 
 
 def encode(record: RefreshRecord) -> dict[str, str]:
-    """The record as properties of the storage table. A table read at several snapshots keeps the one of `main`: a property holds one."""
+    """The record as properties of the storage table. A table read at several snapshots keeps the one of `main`: a property holds one.
+
+    RecordError for what no property can hold: a table without UUID, and a record that is another writer's.
+    """
+    if record.view_version_id is None:
+        raise RecordError(VIEW_VERSION, "is not known: the record was not written by mvbuild")
+    unnamed = [".".join((*table.namespace, table.name)) for table in record.base_tables if not table.uuid]
+    if unnamed or record.incomplete:
+        raise RecordError(BASE_SNAPSHOT + "[UUID]", f"is not known of every table: {', '.join(unnamed) or 'some have no name'}")
     properties = {VIEW_VERSION: str(record.view_version_id)}
     for table in record.base_tables:
         properties[BASE_SNAPSHOT + table.uuid] = str(record.of_table(table.uuid)[0].snapshot_id)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 NO_SNAPSHOT = -1
 """Snapshot id of a table that had no snapshot when it was read (Iceberg's own sentinel)."""
+
+
+TableType = Literal["iceberg-metastore", "iceberg-filesystem", "deltalake-filesystem"]
+"""The types of the metadata-file draft: a table of a catalog, an Iceberg table at a path, a Delta table at a path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,11 +19,14 @@ class BaseTable:
     """A table that a refresh read: a base table, or the storage table of an upstream MV."""
 
     uuid: str
+    """Empty where the writer recorded names only (the metadata-file draft does not ask for it, Trino has none)."""
     snapshot_id: int
-    """The snapshot that was read, or NO_SNAPSHOT."""
+    """The snapshot that was read, or NO_SNAPSHOT; of a Delta table its version."""
+    type: TableType = "iceberg-metastore"
     catalog: str | None = None
     namespace: tuple[str, ...] = ()
     name: str = ""
+    """For the two file-system types the path of the table's directory, and no namespace."""
     ref: str | None = None
     """The branch or tag that was read; None for `main`."""
 
@@ -38,14 +46,18 @@ class ChildView:
 class RefreshRecord:
     """What one refresh read. `base_tables` holds every distinct state: a table read at two snapshots is there twice."""
 
-    view_version_id: int
+    view_version_id: int | None
+    """None where the writer (Trino) does not record it."""
     base_tables: tuple[BaseTable, ...] = ()
     child_views: tuple[ChildView, ...] = ()
     refresh_start_ms: int | None = None
+    incomplete: bool = False
+    """Whether tables were read that the writer (Trino) could not name. mvbuild never writes such a record."""
 
-    def of_table(self, uuid: str) -> tuple[BaseTable, ...]:
-        """Every state of the table that was read; what was read of `main` first."""
-        return tuple(sorted((t for t in self.base_tables if t.uuid == uuid), key=lambda t: t.ref is not None))
+    def of_table(self, uuid: str, namespace: tuple[str, ...] = (), name: str = "") -> tuple[BaseTable, ...]:
+        """Every state of the table that was read; what was read of `main` first. By name only where the record has no UUID."""
+        found = (t for t in self.base_tables if t.uuid == uuid or (not t.uuid and name and (t.namespace, t.name) == (namespace, name)))
+        return tuple(sorted(found, key=lambda t: t.ref is not None))
 
     def of_view(self, uuid: str) -> ChildView | None:
         return next((v for v in self.child_views if v.uuid == uuid), None)

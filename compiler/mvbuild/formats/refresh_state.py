@@ -16,7 +16,14 @@ KEY = "refresh-state"
 
 
 def encode(record: RefreshRecord) -> str:
-    """The value of the summary key. A table without snapshots has no state that the draft could hold, and is left out."""
+    """The value of the summary key. A table without snapshots has no state that the draft could hold, and is left out.
+
+    So has a table at a path no `type` there: its name is its path. RecordError for a record that is another writer's.
+    """
+    if record.view_version_id is None:
+        raise RecordError("view-version-id", "is not known: the record was not written by mvbuild")
+    if record.incomplete:
+        raise RecordError("source-states", "are not all known: the record was not written by mvbuild")
     states: list[dict[str, Any]] = [_table(t) for t in record.base_tables if t.snapshot_id != NO_SNAPSHOT]
     states += [_view(v) for v in record.child_views]
     return json.dumps(

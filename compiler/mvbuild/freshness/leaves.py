@@ -50,7 +50,8 @@ def _collect(
 ) -> None:
     for read, id_ in zip(query.reads, reads, strict=True):
         node = graph.nodes[id_]
-        if is_leaf(node, expanded):
+        if is_leaf(node, expanded) or read.travel is not None:
+            # A version that the user chose is one of the storage, whatever becomes of reads of the MV as it is now.
             leaves[Leaf.of(id_, read.travel)] = None
             continue
         assert isinstance(node, ModelNode | ViewNode)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mvbuild.formats.record import RefreshRecord
+from mvbuild.graph.changes import Kind
 from mvbuild.graph.model import NodeId
 from mvbuild.names import TableIdentifier
 
@@ -25,8 +26,12 @@ class Reason:
     """Snapshot id or view version in the record."""
     current: int | None = None
     """Snapshot id or view version in the catalog."""
+    change: Kind | None = None
+    """Of a changed definition: what was changed."""
     lag_ms: int | None = None
     """Current minus recorded snapshot timestamp, the difference that a window is compared with."""
+    unseen_since_ms: int | None = None
+    """When the first snapshot was made that the MV has not seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,12 @@
-"""Graph + catalog -> World: one read of the catalog, with the views that mvbuild did not write expanded into the graph."""
+"""Graph + catalog + sources -> World: one read of them, with the views that mvbuild did not write expanded into the graph."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
+from mvbuild.freshness.embedded import with_embedded
 from mvbuild.freshness.observed import Observed, World
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode, ViewNode
 from mvbuild.graph.order import topological
@@ -13,16 +14,17 @@ from mvbuild.graph.travel import bad_travel
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import Read
 from mvbuild.parse.project import parse_text
-from mvbuild.ports.catalog import Catalog, TableState, ViewState
+from mvbuild.ports.catalog import Catalog, State, ViewState
+from mvbuild.ports.sources import SourceError, SourceLocation, Sources
 
 _QUERY_COLUMNS = "spark.query-column-names"
 """Spark's view property: which columns of the query's result the view takes, by name and in order."""
 
 
-def observe(graph: Graph, catalog: Catalog) -> World:
+def observe(graph: Graph, catalog: Catalog, sources: Sources | None = None) -> World:
     """Load every table and view that the graph names, and what the views of the catalog read in turn."""
     nodes: dict[NodeId, Node] = dict(graph.nodes)
-    states = dict(catalog.load(_identifiers(nodes.values())))
+    states = load(graph, _identifiers(nodes.values()), catalog, sources)
     diagnostics: list[Diagnostic] = []
     _find_other_case(nodes, states, catalog)
     expanded: set[NodeId] = set()
@@ -43,9 +45,27 @@ def observe(graph: Graph, catalog: Catalog) -> World:
         diagnostics += bad_travel(nodes)
     if diagnostics:
         raise ProjectError(diagnostics)
-    return World(
-        graph=replace(graph, nodes=topological(nodes)) if expanded else replace(graph, nodes=nodes), observed=Observed(states=states)
-    )
+    found = replace(graph, nodes=topological(nodes)) if expanded else replace(graph, nodes=nodes)
+    return World(graph=found, observed=Observed(states=with_embedded(found, states), has_views=catalog.has_views))
+
+
+def load(graph: Graph, identifiers: Iterable[TableIdentifier], catalog: Catalog, sources: Sources | None) -> dict[TableIdentifier, State]:
+    """The states of names, each from where the graph says that it lies. ProjectError, at its source, for a base table that fails."""
+    wanted = list(identifiers)
+    states = dict(catalog.load(i for i in wanted if i not in graph.outside))
+    outside = [graph.outside[i] for i in wanted if i in graph.outside]
+    if outside and sources is not None:
+        try:
+            states.update(sources.load(outside))
+        except SourceError as exc:
+            raise ProjectError([_unread(graph, exc)]) from exc
+    return states
+
+
+def _unread(graph: Graph, exc: SourceError) -> Diagnostic:
+    declared = (n.source for n in graph.nodes.values() if isinstance(n, TableNode) and n.identifier == exc.identifier)
+    source = next((s for s in declared if s), None)
+    return error(exc.code, str(exc), source.span if source else None, help=exc.help)
 
 
 def _identifiers(nodes: Iterable[Node]) -> list[TableIdentifier]:
@@ -59,9 +79,9 @@ def _identifiers(nodes: Iterable[Node]) -> list[TableIdentifier]:
     return list(found)
 
 
-def _find_other_case(nodes: dict[NodeId, Node], states: dict[TableIdentifier, TableState | ViewState], catalog: Catalog) -> None:
+def _find_other_case(nodes: dict[NodeId, Node], states: dict[TableIdentifier, State], catalog: Catalog) -> None:
     """A name that differs from a table's only by case means that table: Spark SQL ignores case, catalogs may not."""
-    missing = [n for n in nodes.values() if isinstance(n, TableNode) and n.identifier not in states]
+    missing = [n for n in nodes.values() if isinstance(n, TableNode) and n.outside is None and n.identifier not in states]
     keys = {n.identifier.key for n in missing}
     spellings = {n.identifier.namespace for n in missing} | {i.namespace for i in states}
     wanted = {tuple(part.lower() for part in n.identifier.namespace) for n in missing}
@@ -87,11 +107,12 @@ def _expand(node: TableNode, view: ViewState, nodes: Mapping[NodeId, Node], diag
         diagnostics.extend(exc.diagnostics)
         return []
     by_key = {n.identifier.key: n.id for n in nodes.values() if not (isinstance(n, ModelNode) and n.materialized == "ephemeral")}
+    outside = {key: n.id for n in nodes.values() if isinstance(n, TableNode) and n.outside for key in _spellings(n.outside)}
     added: dict[NodeId, Node] = {}
     reads = []
     for read in query.reads:
-        identifier = _name_in_view(read, view)
-        id_ = by_key.get(identifier.key)
+        identifier = name_in_view(read, view)
+        id_ = by_key.get(identifier.key) or outside.get(read.parts)
         if id_ is None:
             id_ = f"table.{identifier}"
             added[id_] = TableNode(id=id_, identifier=identifier)
@@ -113,7 +134,15 @@ def _expand(node: TableNode, view: ViewState, nodes: Mapping[NodeId, Node], diag
     ]
 
 
-def _name_in_view(read: Read, view: ViewState) -> TableIdentifier:
+def _spellings(location: SourceLocation) -> Iterator[tuple[str, ...]]:
+    """How a view may name a table outside of the catalog."""
+    if location.type == "iceberg-metastore":
+        yield location.identifier.parts
+    elif location.type == "deltalake-filesystem":
+        yield from (("delta", location.identifier.name), ("spark_catalog", "delta", location.identifier.name))
+
+
+def name_in_view(read: Read, view: ViewState) -> TableIdentifier:
     """A name inside a view is completed from the view's own default catalog and namespace."""
     catalog = view.identifier.catalog
     parts = read.parts

@@ -9,14 +9,16 @@ from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.graph.model import Graph, NodeId
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import TimeTravel
-from mvbuild.ports.catalog import TableState, ViewState
+from mvbuild.ports.catalog import State, TableState, Unreadable, ViewState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """The tables and views of the project as the catalog had them at one time."""
 
-    states: Mapping[TableIdentifier, TableState | ViewState]
+    states: Mapping[TableIdentifier, State]
+    has_views: bool = True
+    """Whether the catalog keeps views; without, MVs are in the metadata-file format."""
 
     def table(self, identifier: TableIdentifier | None) -> TableState | None:
         state = self.states.get(identifier) if identifier else None
@@ -26,7 +28,11 @@ class Observed:
         state = self.states.get(identifier) if identifier else None
         return state if isinstance(state, ViewState) else None
 
-    def updated(self, states: Mapping[TableIdentifier, TableState | ViewState]) -> Observed:
+    def unreadable(self, identifier: TableIdentifier | None) -> Unreadable | None:
+        state = self.states.get(identifier) if identifier else None
+        return state if isinstance(state, Unreadable) else None
+
+    def updated(self, states: Mapping[TableIdentifier, State]) -> Observed:
         """The same observation with newer states of some names."""
         return replace(self, states={**self.states, **states})
 

@@ -14,9 +14,11 @@ from mvbuild.formats.record import NO_SNAPSHOT, RefreshRecord
 from mvbuild.freshness.leaves import Inputs, node_inputs
 from mvbuild.freshness.model import Freshness, Reason, State
 from mvbuild.freshness.observed import Leaf, Pin, World
-from mvbuild.freshness.pending import pending_seeds, pending_views, same_definition
-from mvbuild.freshness.pins import leaf_table, pin
-from mvbuild.freshness.stored import Stored, replaced_since, stored
+from mvbuild.freshness.pending import pending_seeds, pending_views, same_definition, stored_definition
+from mvbuild.freshness.pins import known_as, leaf_table, pin
+from mvbuild.freshness.stored import Stored, replaced_since, stored, unseen_since
+from mvbuild.graph.changes import classify
+from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode, NodeId, SeedNode
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import TableState, ViewState
@@ -36,6 +38,11 @@ class Situation:
     inputs: Inputs
     upstream: Mapping[NodeId, Freshness]
     pending: frozenset[NodeId]
+
+    @property
+    def is_unreadable(self) -> bool:
+        observed = self.world.observed
+        return bool(observed.unreadable(self.node.identifier) or observed.unreadable(self.node.storage))
 
 
 Rule = Callable[[Situation], Iterable[Reason]]
@@ -83,7 +90,16 @@ def _state(reasons: Iterable[Reason]) -> State:
 # --- the MV itself ---------------------------------------------------------------------------------------------------------------
 
 
+def unreadable(s: Situation) -> Iterator[Reason]:
+    for identifier in (s.node.identifier, s.node.storage):
+        found = s.world.observed.unreadable(identifier)
+        if found is not None:
+            yield Reason(code="metadata-unreadable", message=found.reason, effect="unknown", table=identifier)
+
+
 def never_refreshed(s: Situation) -> Iterator[Reason]:
+    if s.storage is None and s.is_unreadable:
+        return
     if s.storage is None:
         if s.view is not None and properties.is_materialized(s.view.properties):
             yield _stale("storage-missing", f"the storage table {s.node.storage} does not exist")
@@ -107,10 +123,18 @@ def storage_changed(s: Situation) -> Iterator[Reason]:
 def definition_changed(s: Situation) -> Iterator[Reason]:
     if s.record is None:
         return
+    if s.view is None and s.is_unreadable:
+        return
     if s.view is None:
         yield _stale("view-missing", f"the view {s.node.identifier} does not exist")
     elif not s.same_definition:
-        yield _stale("definition-changed", "its definition was changed")
+        before = stored_definition(s.view)
+        change = classify(before, definition(s.world.graph, s.node).text) if before else None
+        message = f"its definition was changed{f': {change.message}' if change else ''}"
+        yield Reason(code="definition-changed", message=message, effect="stale", change=change.kind if change else None)
+    elif s.record.view_version_id is None:
+        message = "the record does not tell which version of the view was refreshed"
+        yield Reason(code="view-version-not-recorded", message=message, effect="unknown", table=s.node.identifier)
     elif s.record.view_version_id != s.view.version_id:
         yield Reason(
             code="view-version-differs",
@@ -153,6 +177,9 @@ def base_tables(s: Situation) -> Iterator[Reason]:
                 yield _missing(s, leaf)
         elif s.record is not None:
             yield from _base_table(s, s.record, found)
+    if s.record is not None and s.record.incomplete:
+        message = "the record says that it does not cover every table that was read"
+        yield Reason(code="base-table-not-recorded", message=message, effect="unknown")
 
 
 def child_views(s: Situation) -> Iterator[Reason]:
@@ -184,6 +211,7 @@ def child_views(s: Situation) -> Iterator[Reason]:
 
 
 RULES: tuple[Rule, ...] = (
+    unreadable,
     never_refreshed,
     storage_changed,
     definition_changed,
@@ -202,6 +230,9 @@ def _stale(code: str, message: str) -> Reason:
 
 def _missing(s: Situation, leaf: Leaf) -> Reason:
     identifier = leaf_table(s.world.graph, leaf)
+    broken = s.world.observed.unreadable(identifier)
+    if broken is not None:
+        return Reason(code="base-table-unreadable", message=broken.reason, effect="unknown", table=identifier)
     if s.world.observed.table(identifier) is None:
         return Reason(code="base-table-missing", message=f"the table {identifier} does not exist", effect="unknown", table=identifier)
     version = leaf.travel[1] if leaf.travel else ""
@@ -215,7 +246,8 @@ def _missing(s: Situation, leaf: Leaf) -> Reason:
 
 def _base_table(s: Situation, record: RefreshRecord, found: Pin) -> Iterator[Reason]:
     table, now = found.table, found.snapshot_id
-    states = record.of_table(table.uuid)
+    name = known_as(table)
+    states = record.of_table(table.uuid, name.namespace, name.name)
     if not states:
         if s.same_definition:
             yield from _not_recorded(s, record, found)
@@ -250,7 +282,16 @@ def _moved(s: Situation, table: TableState, before: int, now: int) -> Reason:
 def _difference(code: str, message: str, table: TableState, before: int, now: int, *, effect: State = "stale") -> Reason:
     old, new = table.snapshots.get(before), table.snapshots.get(now)
     lag = new.timestamp_ms - old.timestamp_ms if old and new else None
-    return Reason(code=code, message=message, effect=effect, table=table.identifier, recorded=before, current=now, lag_ms=lag)
+    return Reason(
+        code=code,
+        message=message,
+        effect=effect,
+        table=table.identifier,
+        recorded=before,
+        current=now,
+        lag_ms=lag,
+        unseen_since_ms=unseen_since(table, before, now),
+    )
 
 
 def _is_ancestor(table: TableState, before: int, now: int) -> bool:
@@ -267,11 +308,11 @@ def _not_recorded(s: Situation, record: RefreshRecord, found: Pin) -> Iterator[R
     table = found.table
     current = {p.table.uuid for leaf in s.inputs.leaves if (p := pin(s.world.graph, s.world.observed, leaf))}
     gone = {t.name for t in record.base_tables if t.uuid not in current}
-    if found.is_empty and not gone & {"", table.identifier.name}:
+    if found.is_empty and not gone & {"", known_as(table).name}:
         message = f"{table.identifier} has no snapshot, and the record does not say that it had none"
         yield Reason(code="base-table-empty", message=message, effect="unknown", table=table.identifier)
     else:
-        yield _uncovered("base-table", table.identifier, found.snapshot_id, gone)
+        yield _uncovered("base-table", known_as(table), found.snapshot_id, gone)
 
 
 def _view_not_recorded(s: Situation, record: RefreshRecord, view: ViewState) -> Iterator[Reason]:

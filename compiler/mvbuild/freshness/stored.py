@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from mvbuild.formats import properties, refresh_state
-from mvbuild.formats.record import BaseTable, RecordError, RefreshRecord
+from mvbuild.formats import metadata_file, properties, refresh_state, trino
+from mvbuild.formats.record import NO_SNAPSHOT, BaseTable, RecordError, RefreshRecord
 from mvbuild.ports.catalog import Snapshot, TableState
 
 
@@ -20,10 +21,13 @@ class Stored:
 
 
 def stored(storage: TableState) -> Stored:
-    """Properties first (they are the contract), completed by the `refresh-state` of the snapshot that holds the data."""
+    """The metadata file or the properties first (they are the contract), completed by the `refresh-state` of the snapshot that holds the
+    data. Trino's `dependsOnTables` stands where there is nothing else."""
     try:
-        record = properties.decode(storage.properties)
-        state = _refresh_state(storage)
+        record = metadata_file.current_record(storage.mv) if storage.mv else properties.decode(storage.properties)
+        state = _in_summary(storage, refresh_state.KEY, refresh_state.decode)
+        if record is None and state is None:
+            state = _of_trino(storage)
     except RecordError as exc:
         return Stored(record=None, problem=str(exc))
     if storage.current_snapshot is None:
@@ -31,6 +35,19 @@ def stored(storage: TableState) -> Stored:
     if record is None:
         return Stored(record=state)
     return Stored(record=_completed(record, state) if state else record, foreign=_foreign(storage))
+
+
+def unseen_since(table: TableState, before: int, now: int) -> int | None:
+    """The timestamp of the first snapshot after `before` on the way to `now` that is no compaction. None if there is none, or if it is not
+    kept: after a rollback, or where snapshots between have expired."""
+    at, first = table.snapshots.get(now), None
+    while at is not None and at.snapshot_id != before:
+        if at.operation != "replace":
+            first = at.timestamp_ms
+        if at.parent_id is None or at.parent_id == before:
+            return first if at.parent_id == before or before == NO_SNAPSHOT else None
+        at = table.snapshots.get(at.parent_id)
+    return None
 
 
 def replaced_since(table: TableState, snapshot_id: int) -> bool:
@@ -60,8 +77,8 @@ def _count(snapshot: Snapshot, key: str) -> int:
 
 def _foreign(storage: TableState) -> Snapshot | None:
     """The snapshot on `main` that neither is the recorded refresh nor merely compacts it."""
-    refreshed = storage.properties.get(properties.REFRESH_SNAPSHOT)
-    if refreshed is None or not refreshed.lstrip("-").isdigit() or replaced_since(storage, int(refreshed)):
+    refreshed = _refreshed(storage)
+    if refreshed is None or replaced_since(storage, refreshed):
         return None
     at = storage.current_snapshot
     while at is not None and at.operation == "replace" and at.parent_id is not None and at.parent_id in storage.snapshots:
@@ -69,20 +86,42 @@ def _foreign(storage: TableState) -> Snapshot | None:
     return at
 
 
-def _refresh_state(storage: TableState) -> RefreshRecord | None:
+def _refreshed(storage: TableState) -> int | None:
+    """The snapshot of the recorded refresh."""
+    noted = storage.properties.get(properties.REFRESH_SNAPSHOT, "")
+    if noted.lstrip("-").isdigit():
+        return int(noted)
+    number = (storage.mv.current_refresh or {}).get("sequence-number") if storage.mv else None
+    return next((s.snapshot_id for s in storage.snapshots.values() if s.sequence_number == number), None) if number is not None else None
+
+
+def _in_summary(storage: TableState, key: str, decode: Callable[[str], RefreshRecord]) -> RefreshRecord | None:
     """Look back past maintenance (`replace`) for the newest snapshot that carries the state."""
     at = storage.current_snapshot
     while at is not None:
-        if refresh_state.KEY in at.summary:
-            return refresh_state.decode(at.summary[refresh_state.KEY])
+        if key in at.summary:
+            return decode(at.summary[key])
         if at.operation != "replace" or at.parent_id is None:
             return None
         at = storage.snapshots.get(at.parent_id)
     return None
 
 
+def _of_trino(storage: TableState) -> RefreshRecord | None:
+    """Trino tells of table functions and of functions that give another value each time by flags of their own."""
+    found = _in_summary(storage, trino.KEY, trino.decode)
+    at = storage.current_snapshot
+    flagged = at is not None and any(at.summary.get(k, "").lower() == "true" for k in _BEYOND_TABLES)
+    return replace(found, incomplete=True) if found and flagged else found
+
+
+_BEYOND_TABLES = ("dependsOnTableFunctions", "dependsOnNonDeterministicFunctions")
+
+
 def _completed(record: RefreshRecord, state: RefreshRecord) -> RefreshRecord:
     """Names and refs for what the properties tell by UUID alone, and the further snapshots of tables that were read more than once."""
+    if any(not t.uuid for t in record.base_tables):
+        return record
     known = {t.uuid: t for t in record.base_tables}
     tables = [_named(t, state) for t in record.base_tables]
     seen = {(t.uuid, t.snapshot_id, t.ref) for t in tables}
@@ -93,7 +132,8 @@ def _completed(record: RefreshRecord, state: RefreshRecord) -> RefreshRecord:
             tables.append(table)
     names = {v.uuid: v for v in state.child_views}
     views = tuple(replace(names.get(v.uuid, v), version_id=v.version_id) for v in record.child_views)
-    return replace(record, base_tables=tuple(tables), child_views=views, refresh_start_ms=state.refresh_start_ms)
+    started = state.refresh_start_ms if record.refresh_start_ms is None else record.refresh_start_ms
+    return replace(record, base_tables=tuple(tables), child_views=views, refresh_start_ms=started)
 
 
 def _named(table: BaseTable, state: RefreshRecord) -> BaseTable:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mvbuild.graph.model import Graph, ModelNode, NodeId
-from mvbuild.names import quote
+from mvbuild.formats.record import TableType
+from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode
+from mvbuild.names import TableIdentifier, quote
 from mvbuild.parse.model import Query, Read
 from mvbuild.parse.splice import Replacement, splice
 from mvbuild.source import MappedText, Segment, SourceMap, Span
@@ -27,9 +28,27 @@ def _definition(graph: Graph, node: ModelNode) -> MappedText:
         parent = graph.nodes[id_]
         if isinstance(parent, ModelNode) and parent.materialized == "ephemeral":
             return parenthesized(definition(graph, parent))
-        return parent.identifier.sql + _travel(read)
+        return _name(parent) + _travel(read)
 
     return replace_reads(node.query, node.reads, relation, keep_names=True)
+
+
+def _name(node: Node) -> str:
+    outside = node.outside if isinstance(node, TableNode) else None
+    return table_sql(outside.type, outside.identifier) if outside else node.identifier.sql
+
+
+def table_sql(kind: TableType, identifier: TableIdentifier) -> str:
+    """A table as Spark SQL takes it in any session that knows its catalog or its format.
+
+    Spark finds formats through its session catalog, which a view has to name: its own catalog would be asked for `delta` otherwise.
+    No SQL of Spark's reads an Iceberg table by its path; the name tells a reader which one it is.
+    """
+    if kind == "iceberg-metastore":
+        return identifier.sql
+    # Hadoop's file systems know S3 as s3a only.
+    path = identifier.name.replace("s3://", "s3a://", 1) if identifier.name.startswith("s3://") else identifier.name
+    return f"spark_catalog.{kind.partition('-')[0].removesuffix('lake')}.{quote(path)}"
 
 
 def replace_reads(query: Query, reads: tuple[NodeId, ...], relation: Relation, *, keep_names: bool = False) -> MappedText:

@@ -10,6 +10,7 @@ from typing import Literal
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import ParsedModel, ParsedTest, Query
+from mvbuild.ports.sources import SourceLocation
 from mvbuild.project.loaded import DataTest, LoadedProject, Seed, SourceTable
 from mvbuild.source import MappedText, Span
 
@@ -49,11 +50,13 @@ class SeedNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableNode:
-    """A table of the catalog that mvbuild only reads; `source` if the project declares it."""
+    """A table that mvbuild only reads; `source` if the project declares it."""
 
     id: NodeId
     identifier: TableIdentifier
     source: SourceTable | None = None
+    outside: SourceLocation | None = None
+    """Where it lies if the target's catalog does not have it: in another metastore, or at a path."""
     reads: tuple[NodeId, ...] = ()
 
 
@@ -121,6 +124,16 @@ class Graph:
     def definitions(self) -> dict[NodeId, MappedText]:
         """Those that `graph.definition` has made so far: freshness, views and artifacts all ask for them."""
         return {}
+
+    @cached_property
+    def storages(self) -> Mapping[TableIdentifier, TableIdentifier]:
+        """View -> storage table of each MV."""
+        return {n.identifier: n.storage for n in self.models if n.storage is not None}
+
+    @cached_property
+    def outside(self) -> Mapping[TableIdentifier, SourceLocation]:
+        """The base tables that the target's catalog does not have."""
+        return {n.identifier: n.outside for n in self.nodes.values() if isinstance(n, TableNode) and n.outside}
 
     @property
     def models(self) -> Iterator[ModelNode]:

@@ -10,6 +10,8 @@ from hashlib import sha256
 from mvbuild.diagnostics import Diagnostic, Note, ProjectError, did_you_mean, error
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode
 from mvbuild.graph.order import topological
+from mvbuild.graph.outside import Outside
+from mvbuild.graph.representations import dialect_problems
 from mvbuild.graph.travel import bad_travel
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import ParsedModel, ParsedTest, Read
@@ -22,7 +24,8 @@ _TO = re.compile(r"""\s*(?:\{\{\s*)?(ref|source)\(\s*['"]([^'"]+)['"](?:\s*,\s*[
 
 def build(project: LoadedProject, parsed: ParsedProject) -> Graph:
     """The graph of a project, or one ProjectError with all names that do not resolve, all names that collide and all cycles."""
-    directory = _Directory(project)
+    outside = Outside.of(project)
+    directory = _Directory(project, outside, diagnostics=list(outside.diagnostics))
     for seed in project.seeds:
         if seed.config.enabled:
             directory.add_seed(seed)
@@ -44,7 +47,11 @@ def build(project: LoadedProject, parsed: ParsedProject) -> Graph:
     if directory.diagnostics:
         raise ProjectError(directory.diagnostics)
     nodes = {**{id: n for id, n in directory.leaves.items() if id not in ordered}, **ordered}
-    return Graph(project=project, nodes=nodes, tests=tests, warnings=parsed.warnings)
+    graph = Graph(project=project, nodes=nodes, tests=tests, warnings=parsed.warnings)
+    problems = dialect_problems(graph)
+    if problems:
+        raise ProjectError(problems)
+    return graph
 
 
 @dataclass
@@ -52,6 +59,7 @@ class _Directory:
     """Names -> node ids, while the graph is built. Names are compared as Spark does: without case."""
 
     project: LoadedProject
+    outside: Outside
     leaves: dict[NodeId, Node] = field(default_factory=dict)
     by_identifier: dict[tuple[str, ...], NodeId] = field(default_factory=dict)
     by_name: dict[str, NodeId] = field(default_factory=dict)
@@ -73,17 +81,29 @@ class _Directory:
         self._claim(node.identifier, node.id, f"the seed '{seed.name}'", span, "Give one of them another `alias:` or `namespace:`.")
 
     def add_source(self, source: SourceTable) -> None:
-        identifier = self._identifier(source.catalog, source.namespace, source.identifier, source.span)
+        outside = self.outside.location(source)
+        # What is wrong with the name of another metastore has been said already.
+        catalog = None if (source.catalog or "").lower() in self.outside.metastores else source.catalog
+        identifier = outside.identifier if outside else self._identifier(catalog, source.namespace, source.identifier, source.span)
         id_ = f"source.{self.project.name}.{source.source}.{source.name}"
         self.by_source[source.source.lower(), source.name.lower()] = id_
         # A source may describe a seed's table: then the seed is the node, since mvbuild writes it.
         known = self.by_identifier.get(identifier.key)
         if known:
             self.by_source[source.source.lower(), source.name.lower()] = known
+            self._same_type(source, self.leaves[known])
             return
-        self.leaves[id_] = TableNode(id=id_, identifier=identifier, source=source)
+        self.leaves[id_] = TableNode(id=id_, identifier=identifier, source=source, outside=outside)
         self.by_identifier[identifier.key] = id_
         self.claims[identifier.key] = (f"the source '{source.source}.{source.name}'", source.span)
+
+    def _same_type(self, source: SourceTable, known: Node) -> None:
+        other = known.source if isinstance(known, TableNode) else None
+        if other and other.type != source.type:
+            one, two = f"{source.source}.{source.name}", f"{other.source}.{other.name}"
+            message = f"'{one}' and '{two}' are the same path, of type {source.type} and of type {other.type}"
+            span = source.places.get("path", source.span)
+            self.diagnostics.append(error("bad-config", message, span, notes=(Note(message="the other", span=other.span),)))
 
     def add_model(self, model: ParsedModel) -> None:
         id_ = self._model_id(model)
@@ -117,6 +137,9 @@ class _Directory:
             return self._ref(read.parts[-1], read.span)
         if read.kind == "source":
             return self._source(read.parts, read.span)
+        elsewhere = self.outside.identifier(read.parts)
+        if elsewhere:
+            return self._declared(elsewhere, read)
         parts = self._without_catalog(read)
         if parts is None:
             return None
@@ -129,6 +152,15 @@ class _Directory:
         if len(parts) == 2 and (parts[0].lower(), parts[1].lower()) in self.by_source:
             return self.by_source[parts[0].lower(), parts[1].lower()]
         return self._table(identifier)
+
+    def _declared(self, identifier: TableIdentifier, read: Read) -> NodeId | None:
+        """A table of another metastore: mvbuild reads those that are declared."""
+        found = self.by_identifier.get(identifier.key)
+        if found is None:
+            message = f"No source declares the table '{identifier}', which stands in another metastore than the target's"
+            help = f"Declare it under `sources:`, with `catalog: {identifier.catalog}`."
+            self.diagnostics.append(error("unresolved-source", message, read.span, help=help))
+        return found
 
     def _table(self, identifier: TableIdentifier) -> NodeId:
         # A node for each spelling: which of them the catalog has is known only when it is observed.
@@ -201,7 +233,8 @@ class _Directory:
         target = self.project.target
         if catalog is not None and catalog != target.catalog_name:
             message = f"'{name}' is configured for catalog '{catalog}', and target '{target.name}' has catalog '{target.catalog_name}'"
-            diagnostic = error("bad-config", message, span, help="Leave `catalog` out, or run with the target whose catalog it is.")
+            help = "Leave `catalog` out, or run with the target whose catalog it is. A source of another metastore needs its `properties`."
+            diagnostic = error("bad-config", message, span, help=help)
             if diagnostic not in self.diagnostics:
                 self.diagnostics.append(diagnostic)
         return TableIdentifier(target.catalog_name, namespace or target.namespace, name)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
-from mvbuild.freshness.leaves import node_inputs
+from mvbuild.freshness.leaves import Inputs, node_inputs
 from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pending import pending_seeds, pending_views
@@ -14,7 +14,9 @@ from mvbuild.freshness.pins import leaf_table, pin
 from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import ModelNode, NodeId, SeedNode
 from mvbuild.names import TableIdentifier
+from mvbuild.plan.alterations import alteration
 from mvbuild.plan.collisions import collisions
+from mvbuild.plan.formats import found_format, wanted_format, wants_metadata_file
 from mvbuild.plan.model import Action, Plan, Step
 
 _OF_OTHERS = {"upstream-stale", "upstream-unknown", "seed-changed", "child-view-edited"}
@@ -86,10 +88,25 @@ class _Draft:
         if self.full_refresh:
             forced = Reason(code="forced", message="a full refresh was asked for", effect="stale")
             return Step(node=node.id, action="refresh", reasons=(forced, *reasons), strategy="full")
-        if any(self._counts(r) for r in reasons):
-            return Step(
-                node=node.id, action="refresh", reasons=tuple(r for r in reasons if self._counts(r) or r.effect == "fresh"), strategy="full"
-            )
+        storage = self.world.observed.table(node.storage)
+        converts = storage is not None and found_format(storage) != wanted_format(node)
+        counted = tuple(r for r in reasons if self._counts(r))
+        if counted:
+            # Only names inside the query differ: Spark can tell whether it is the same query still.
+            redefined = all(r.change == "names" for r in counted)
+            told = tuple(r for r in reasons if self._counts(r) or r.effect == "fresh")
+            return Step(node=node.id, action="redefine" if redefined else "refresh", reasons=told, strategy="full", converts=converts)
+        if converts:
+            message = f"it is kept in the format {found_format(storage)}, and {wanted_format(node)} is configured"  # type: ignore[arg-type]
+            reason = Reason(code="storage-format-changed", message=message, effect="fresh")
+            return Step(node=node.id, action="convert", reasons=(reason, *reasons), converts=True)
+        try:
+            change = alteration(self.world, node)
+        except ProjectError as exc:
+            return Step(node=node.id, action="blocked", reasons=reasons, diagnostic=exc.diagnostics[0])
+        if change is not None:
+            reason = Reason(code="configuration-changed", message=f"what differs: {', '.join(change.what)}", effect="fresh")
+            return Step(node=node.id, action="alter", reasons=(reason, *reasons))
         if any(r.code == "base-table-compacted" for r in reasons):
             return Step(node=node.id, action="record", reasons=reasons)
         return Step(node=node.id, action="reuse", reasons=reasons)
@@ -103,8 +120,11 @@ class _Draft:
         return reason.code not in _OF_OTHERS or reason.table in self.changing
 
     def _blocked(self, node: ModelNode) -> Diagnostic | None:
-        """A table or view that the node reads does not exist, and this run does not make it."""
+        """A table or view that the node reads does not exist, and this run does not make it; or the catalog cannot hold the node."""
         graph, below = self.world.graph, node_inputs(self.world.graph, node)
+        refused = self._refused(node) or self._unreadable(node, below)
+        if refused:
+            return refused
         for leaf in below.leaves:
             made = leaf.node in self.steps and self.steps[leaf.node].is_change
             if made or pin(graph, self.world.observed, leaf) is not None:
@@ -114,6 +134,25 @@ class _Draft:
             made = id_ in self.steps and self.steps[id_].is_change
             if not made and self.world.observed.view(graph.nodes[id_].identifier) is None:
                 return self._missing(node, id_, str(graph.nodes[id_].identifier), None)
+        return None
+
+    def _refused(self, node: ModelNode) -> Diagnostic | None:
+        if self.world.observed.has_views or (node.storage and wants_metadata_file(node)):
+            return None
+        span = node.model.config.spans.get("materialized") or node.model.file.line_span(1)
+        what = "materialized views in the format table-properties need a view" if node.storage else "it is a view"
+        help = "Configure `storage: {format: metadata-file}`." if node.storage else "Make it ephemeral, or a materialized view."
+        message = f"'{node.model.name}' cannot be kept in catalog '{node.identifier.catalog}', which has no views: {what}"
+        return error("unsupported-format", message, span, help=help)
+
+    def _unreadable(self, node: ModelNode, below: Inputs) -> Diagnostic | None:
+        """Metadata that cannot be read: the node's own must not be overwritten, what it reads must not be guessed."""
+        graph = self.world.graph
+        names = [node.identifier, node.storage, *(leaf_table(graph, leaf) for leaf in below.leaves)]
+        for identifier in (*names, *(graph.nodes[id].identifier for id in below.views)):
+            broken = self.world.observed.unreadable(identifier)
+            if broken is not None:
+                return error("unreadable-metadata", f"'{node.model.name}': {broken.reason}", node.model.file.line_span(1))
         return None
 
     def _missing(self, node: ModelNode, id_: NodeId, name: str, travel: tuple[str, str | int] | None) -> Diagnostic:

@@ -9,7 +9,8 @@ from mvbuild.formats import properties
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pending import SEED_CHECKSUM
 from mvbuild.graph.model import ModelNode, NodeId, SeedNode
-from mvbuild.ports.catalog import TableState, ViewState
+from mvbuild.plan.formats import is_mv
+from mvbuild.ports.catalog import State, TableState, ViewState
 from mvbuild.source import SourceFile, Span
 
 OWNER = "mvbuild.model"
@@ -46,7 +47,7 @@ def _of_model(world: World, node: ModelNode) -> Iterator[Diagnostic]:
     span = spans.get("alias") or spans.get("namespace") or node.model.file.line_span(1)
     if isinstance(state, TableState):
         yield _taken(node, f"{node.identifier}, which is a table", span)
-    elif state is not None and OWNER not in state.properties and not (node.storage and properties.is_materialized(state.properties)):
+    elif isinstance(state, ViewState) and OWNER not in state.properties and not (node.storage and is_mv(state)):
         yield _taken(node, f"{node.identifier}, a view that mvbuild did not write", span)
     if node.storage is None:
         return
@@ -54,13 +55,13 @@ def _of_model(world: World, node: ModelNode) -> Iterator[Diagnostic]:
     span = spans.get("storage_table") or span
     if isinstance(storage, ViewState):
         yield _taken(node, f"{node.storage}, which is a view", span)
-    elif storage is not None and not _is_storage_of(storage, state):
+    elif isinstance(storage, TableState) and not _is_storage_of(storage, state):
         yield _taken(node, f"{node.storage}, a table that mvbuild did not write", span)
 
 
-def _is_storage_of(storage: TableState, view: TableState | ViewState | None) -> bool:
-    """Marked as ours, or the view (of whatever engine) points at it."""
-    if OWNER in storage.properties:
+def _is_storage_of(storage: TableState, view: State | None) -> bool:
+    """Marked as ours, or the view (of whatever engine) points at it or embeds it."""
+    if OWNER in storage.properties or storage.of_view is not None:
         return True
     pointer = view.properties.get(properties.STORAGE_TABLE, "") if isinstance(view, ViewState) else ""
     return pointer in (storage.identifier.dotted, str(storage.identifier), storage.identifier.name)

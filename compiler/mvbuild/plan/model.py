@@ -11,10 +11,14 @@ from mvbuild.diagnostics import Diagnostic
 from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import NodeId, TestNode
+from mvbuild.plan.removed import Removed
+from mvbuild.plan.renames import Rename
 
-Action = Literal["load", "create", "replace", "refresh", "record", "reuse", "blocked"]
-"""load a seed · create or replace a plain view · refresh an MV · record: the data is the same though a base table was compacted, only
-the record moves on · reuse: nothing to do · blocked: it cannot be done now."""
+Action = Literal["load", "create", "replace", "refresh", "redefine", "record", "alter", "convert", "reuse", "blocked"]
+"""load a seed · create or replace a plain view · refresh an MV · redefine: the view gets a new text that means the same, and is refreshed
+only if Spark does not prove that · record: the data is the same though a base table was compacted, only the record moves on · alter:
+partitioning, sort order, properties or comments follow the configuration, no data is touched · convert to another storage format ·
+reuse: nothing to do · blocked: it cannot be done now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +30,8 @@ class Step:
     reasons: tuple[Reason, ...]
     strategy: str | None = None
     """How an MV is refreshed: `full`."""
+    converts: bool = False
+    """The MV changes its storage format, before all else."""
     diagnostic: Diagnostic | None = None
     """Why a node is blocked."""
 
@@ -42,6 +48,12 @@ class Plan:
     steps: tuple[Step, ...]
     freshness: Mapping[NodeId, Freshness]
     warnings: tuple[Diagnostic, ...] = ()
+    renames: tuple[Rename, ...] = ()
+    """Models that are to stand under another name; `world` is as if they did already."""
+    before: World | None = None
+    """The world without the renames, and with the former names."""
+    removed: tuple[Removed, ...] = ()
+    """What mvbuild wrote for models that are gone; empty unless it was asked for."""
 
     @cached_property
     def gating(self) -> Mapping[NodeId, tuple[TestNode, ...]]:
@@ -62,4 +74,4 @@ class Plan:
     @property
     def needs_engine(self) -> bool:
         """Whether the steps that are planned need Spark: loading seeds and moving a record on do not."""
-        return any(s.action in ("create", "replace", "refresh") for s in self.steps)
+        return any(s.action in ("create", "replace", "refresh", "redefine") for s in self.steps)

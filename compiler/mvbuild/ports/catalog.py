@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from mvbuild.formats.record import RefreshRecord, TableType
 from mvbuild.names import TableIdentifier
+
+if TYPE_CHECKING:
+    from mvbuild.formats.metadata_file import MvMetadata
 
 Schema = Mapping[str, Any]
 """An Iceberg schema as its JSON form in the table specification: {"type": "struct", "schema-id": int, "fields": [...]}."""
@@ -66,6 +70,11 @@ class TableState:
     """Branches and tags -> snapshot id."""
     branches: frozenset[str]
     properties: Mapping[str, str]
+    type: TableType = "iceberg-metastore"
+    of_view: TableIdentifier | None = None
+    """The MV that this storage is embedded in: it has no entry of its own in the catalog (metadata-file format)."""
+    mv: MvMetadata | None = None
+    """The metadata file that embeds it."""
 
     @property
     def current_snapshot(self) -> Snapshot | None:
@@ -93,6 +102,31 @@ class ViewState:
     default_namespace: tuple[str, ...]
     schema: Schema
     properties: Mapping[str, str]
+    storage: TableState | None = None
+    """The storage that an MV in the metadata-file format embeds. Its identifier is that of the view."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """A table or view whose metadata cannot be read or breaks a rule of its format; it stops nothing but what depends on it."""
+
+    identifier: TableIdentifier
+    reason: str
+    """What is wrong, with the file, and the field where there is one."""
+    metadata_location: str = ""
+
+
+State = TableState | ViewState | Unreadable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refresh:
+    """An entry for the `refreshes` of a metadata file, by the metadata-file draft."""
+
+    refresh_id: int
+    record: RefreshRecord
+    keep: int | None = 1
+    """How many refreshes the file holds afterwards, the newest; None holds all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +154,21 @@ class TableCommit:
     drop_branches: tuple[str, ...] = ()
     set_properties: Mapping[str, str] = field(default_factory=dict)
     remove_properties: tuple[str, ...] = ()
+    layout: TableLayout | None = None
+    """Make this schema, partition spec and sort order current, without touching data."""
+    schema_id: int | None = None
+    """Make this schema current, which the table has already: for a rollback."""
+    restate: Mapping[str, str] | None = None
+    """Put a `replace` snapshot with the same files on top of `main`, whose summary has these entries: the record moves, the rows do not."""
+    expire: frozenset[int] = frozenset()
+    """Forget these snapshots. Files are left, see `Catalog.delete_files`."""
+    rename_to: TableIdentifier | None = None
+    of_view: TableIdentifier | None = None
+    """The storage is embedded in this MV: the commit is one swap of the MV's metadata file, together with the MV's own ViewCommit."""
+    refresh: Refresh | None = None
+    """What the metadata file's `refreshes` gets; only with `of_view`."""
+    new_storage: str | None = None
+    """For the first refresh of an embedded storage: the table metadata file that `Catalog.new_storage` wrote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,8 +178,8 @@ class ViewCommit:
     identifier: TableIdentifier
     expect_metadata_location: str | None
     """The state that this commit was made from; None: the view must not exist."""
-    version_id: int
-    """1 for a new view, else `last_version_id` + 1."""
+    version_id: int | None
+    """1 for a new view, else `last_version_id` + 1. None changes properties alone: no new version."""
     schema: Schema
     representations: Mapping[str, str]
     default_namespace: tuple[str, ...]
@@ -138,6 +187,37 @@ class ViewCommit:
     """Set, besides those that are there."""
     storage_table: TableIdentifier | None = None
     """The `storage-table` field of the draft upstream specification."""
+    remove_properties: tuple[str, ...] = ()
+    rename_to: TableIdentifier | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropCommit:
+    """Drop an entry, together with the other changes of the commit."""
+
+    identifier: TableIdentifier
+    expect_metadata_location: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertCommit:
+    """Move an MV to the other format, in one step and without touching data.
+
+    To `metadata-file`: the view gets a metadata file that embeds its storage table, whose entry goes. To `table-properties`: the embedded
+    storage becomes the table `storage`, and the view points at that. `set_properties` are the record in the new encoding.
+    """
+
+    view: ViewState
+    storage: TableState
+    to: Literal["table-properties", "metadata-file"]
+    storage_name: TableIdentifier
+    """The storage's entry: the one that goes, or the one that comes."""
+    refresh: Refresh | None = None
+    set_properties: Mapping[str, str] = field(default_factory=dict)
+    remove_properties: tuple[str, ...] = ()
+
+
+Change = TableCommit | ViewCommit | DropCommit | ConvertCommit
 
 
 class CatalogError(Exception):
@@ -162,12 +242,17 @@ class Catalog(Protocol):
     name: str
     atomic: bool
     """`commit` moves all its tables and views in one step. If False it goes in the order given, views first."""
+    has_views: bool
+    """Whether it keeps views. One that does not (a file-system warehouse) holds MVs in the metadata-file format only."""
 
-    def load(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, TableState | ViewState]:
+    def load(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, State]:
         """The tables and views of that name (exact case); names that do not exist are left out."""
 
     def list_names(self, namespace: tuple[str, ...]) -> tuple[TableIdentifier, ...]:
         """All tables and views of a namespace; empty if it does not exist."""
+
+    def list_views(self) -> tuple[TableIdentifier, ...]:
+        """All views (and MVs in the metadata-file format) of all namespaces, mvbuild's scratch namespace aside."""
 
     def ensure_namespace(self, namespace: tuple[str, ...]) -> None:
         """Create the namespace (and its parents) unless it is there."""
@@ -184,22 +269,38 @@ class Catalog(Protocol):
         What is written there becomes the table's by a TableCommit with `staged`; the table itself is untouched until then.
         """
 
-    def pin_schema(self, table: TableState, snapshot_id: int, scratch: TableIdentifier) -> TableState:
-        """Register a scratch table whose only snapshot is `snapshot_id` of `table`, read with the table's *current* schema."""
+    def new_storage(self, view: TableIdentifier, layout: TableLayout, properties: Mapping[str, str]) -> TableState:
+        """Table metadata for an MV in the metadata-file format that was never refreshed: a file that nothing points at yet."""
+
+    def pin_schema(self, table: TableState, snapshot_id: int, scratch: TableIdentifier, *, own_schema: bool = False) -> TableState:
+        """Register a scratch table whose only snapshot is `snapshot_id` of `table`, read with the table's *current* schema or its own."""
 
     def drop_scratch(self, identifier: TableIdentifier) -> None:
         """Remove a scratch table's entry and metadata file, never a data file. Nothing happens if it does not exist."""
 
-    def commit(self, changes: Sequence[TableCommit | ViewCommit]) -> Mapping[TableIdentifier, TableState | ViewState]:
-        """All changes or none (see `atomic`); CommitConflict if an expectation does not hold. Gives the new states."""
+    def commit(self, changes: Sequence[Change]) -> Mapping[TableIdentifier, TableState | ViewState]:
+        """All changes or none (see `atomic`); CommitConflict if an expectation does not hold. Gives the new states.
+
+        A TableCommit with `of_view` and the ViewCommit of that view are one swap; the state of the view that is given has the storage.
+        """
 
     def replace_rows(
         self, identifier: TableIdentifier, layout: TableLayout, columns: Mapping[str, Sequence[Any]], properties: Mapping[str, str]
     ) -> TableState:
         """Create the table if need be, give it `layout`, and make `columns` (name -> values) its whole content, in one snapshot of main."""
 
-    def rows(self, table: TableState, limit: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-        """Column names and up to `limit` rows of the current snapshot, read without Spark."""
+    def rows(self, table: TableState, limit: int, snapshot_id: int | None = None) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+        """Column names and up to `limit` rows of the current snapshot, or of another under its own schema, read without Spark."""
 
     def drop(self, identifier: TableIdentifier) -> None:
         """Drop a table or view entry, leaving its files."""
+
+    def files(self, table: TableState) -> frozenset[str]:
+        """Every file that the table's metadata reaches: metadata files of its log, manifest lists, manifests, data and delete files of all
+        snapshots, statistics."""
+
+    def list_files(self, location: str) -> tuple[tuple[str, int], ...]:
+        """(file, time of its last change in ms since the epoch) of everything below a location; spelled as `files` spells them."""
+
+    def delete_files(self, files: Iterable[str]) -> int:
+        """Delete files, and the local directories that become empty; how many there were. Missing ones do not matter."""

@@ -68,5 +68,14 @@ class Engine(Protocol):
     def rows(self, sql: str, limit: int) -> Rows:
         """Up to `limit` rows of a query."""
 
+    def explain(self, sql: str) -> str:
+        """The text of EXPLAIN EXTENDED of a query. An engine may put the message of an error in the place of a plan."""
+
+    def frame(self, sql: str) -> Any:
+        """The query as the engine's own DataFrame, for callers who go on with it."""
+
+    def call(self, statement: str) -> Rows:
+        """Run a statement that is no query, such as a CALL of a procedure of Iceberg's; what it gives."""
+
     def close(self) -> None:
         """Stop the engine if it is mvbuild's own."""

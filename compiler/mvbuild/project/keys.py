@@ -120,12 +120,20 @@ SEED = Block(
 SOURCE_CONFIG = Block(
     what="a source's config", keys={"enabled": _ENABLED, "tags": _TAGS, "meta": _META}, unsupported=_later("freshness", "loaded_at_field")
 )
+_TYPE = Key("text", "iceberg-metastore (the default), iceberg-filesystem or deltalake-filesystem; that of a table wins.")
+_PROPERTIES = Key(
+    "mapping",
+    "PyIceberg's catalog properties of another metastore, whose name is `catalog`; of a file-system type options of the storage.",
+)
 _SOURCE_LATER = _later("freshness", "loaded_at_field", "loaded_at_query", "loader", "overrides", "quoting", "external")
 SOURCE_TABLE = Block(
     what="a table of a source",
     keys={
         **_DESCRIBED,
         "identifier": Key("text", "The table's name in the catalog; its `name` by default."),
+        "type": _TYPE,
+        "path": Key("text", "Directory or URI of the table, for the two file-system types; relative to the project."),
+        "properties": _PROPERTIES,
         "config": Key("block", "Enabled, tags and meta.", block=SOURCE_CONFIG),
     },
     aliases=_TESTED,
@@ -136,7 +144,9 @@ SOURCE = Block(
     keys={
         "name": _NAME,
         "description": _DESCRIPTION,
-        "catalog": Key("text", "The catalog of its tables; the target's by default."),
+        "type": _TYPE,
+        "catalog": Key("text", "The catalog of its tables; the target's by default. Another one needs `properties`."),
+        "properties": _PROPERTIES,
         "namespace": Key("namespace", "The namespace of its tables; the source's name by default."),
         "tables": Key("blocks", "Its tables.", block=SOURCE_TABLE),
         "tags": _TAGS,

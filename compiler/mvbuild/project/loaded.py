@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from mvbuild.formats.record import TableType
 from mvbuild.project.settings import EMPTY, Layer, SeedConfig
 from mvbuild.source import SourceFile, Span
 
@@ -91,10 +92,17 @@ class SourceTable:
     namespace: tuple[str, ...]
     identifier: str
     """The table's name in the catalog."""
+    type: TableType = "iceberg-metastore"
+    path: str | None = None
+    """Where the table lies, as it was written; only for the two file-system types."""
+    options: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    """`properties:` of the YAML: PyIceberg's catalog properties of another metastore, or options of the storage for a path."""
     properties: Properties
     tags: tuple[str, ...]
     meta: Mapping[str, Any]
     span: Span
+    places: Mapping[str, Span] = field(default_factory=dict, compare=False)
+    """Where `catalog`, `path` and `properties` were written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from mvbuild.project.folders import layer_of, repeated_settings, setting_of
 from mvbuild.project.keys import PROPERTIES, check
 from mvbuild.project.loaded import Column, DataTest, Properties, SourceTable
 from mvbuild.project.settings import EMPTY, Layer, Setting
+from mvbuild.project.source_types import place_of
 from mvbuild.project.yaml_spans import ListNode, MapNode, Node, ScalarNode, is_empty, plain
 from mvbuild.source import SourceFile, Span
 
@@ -117,16 +118,21 @@ def _source(file: SourceFile, node: MapNode, report: list[Diagnostic]) -> Iterat
         if name is None or _is_disabled(config, inner):
             continue
         properties, _ = _properties(file, item, Tested("source_", f"{source}_{name}"), report)
+        place = place_of(node, item, span, report)
         yield SourceTable(
             source=source,
             name=name,
             catalog=_text(node, "catalog") or _text(node, "database"),
             namespace=_levels(namespace) or (source,),
             identifier=_text(item, "identifier") or name,
+            type=place.type,
+            path=place.path,
+            options=place.options,
             properties=properties,
             tags=_union(_tags(node), _tags(config), _tags(item), _tags(inner)),
             meta={**_meta(node), **_meta(config), **_meta(item), **_meta(inner)} or EMPTY,
             span=span,
+            places=place.spans,
         )
 
 

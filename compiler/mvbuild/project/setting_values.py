@@ -101,18 +101,61 @@ def text_mapping(key: str, setting: Setting) -> Mapping[str, str]:
 
 def max_staleness(key: str, setting: Setting) -> timedelta | None:
     """`freshness: {max_staleness: 30m}`."""
-    values = mapping(key, setting)
-    for name in values:
-        if name != "max_staleness":
-            help = did_you_mean(name, ("max_staleness",))
-            raise Unfit(f"'{key}' has no key '{name}'", setting.at(name).key or setting.span, help, "unknown-key")
-    value = values.get("max_staleness")
+    _known_keys(key, setting, ("max_staleness",))
+    value = mapping(key, setting).get("max_staleness")
     if value is None:
         return None
     found = _duration(value) if isinstance(value, str) else None
     if found is None:
         raise Unfit("'max_staleness' is a duration like 30m, 1h30m or '2 days'", setting.at("max_staleness").span)
     return found
+
+
+def only_key(key: str, setting: Setting, name: str, reader: Callable[[str, Setting], Any]) -> Any:
+    """The value of the one key that a mapping may have."""
+    _known_keys(key, setting, (name,))
+    return reader(name, setting.at(name)) if mapping(key, setting).get(name) is not None else None
+
+
+def history(key: str, setting: Setting) -> int | str:
+    """A number above 0, or `all`."""
+    value = setting.value
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        value = int(value)
+    if value == "all":
+        return "all"
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise Unfit(f"'{key}' is a number above 0, or all", setting.span)
+    return value
+
+
+_LEAST_ORPHAN_AGE = timedelta(hours=1)
+
+
+def maintain(key: str, setting: Setting) -> dict[str, Any]:
+    """`maintain: {compact: true, expire_after: 5d, orphans_after: 3d}`."""
+    _known_keys(key, setting, ("compact", "expire_after", "orphans_after"))
+    found: dict[str, Any] = {}
+    for name in mapping(key, setting):
+        inner = setting.at(name)
+        if name == "compact":
+            found[name] = flag(name, inner)
+            continue
+        value = _duration(inner.value) if isinstance(inner.value, str) else None
+        if value is None:
+            raise Unfit(f"'{name}' is a duration like 30m, 1h30m or '2 days'", inner.span)
+        if name == "orphans_after" and value < _LEAST_ORPHAN_AGE:
+            # A running job's files belong to no metadata until it commits.
+            raise Unfit("'orphans_after' is one hour or more: files of running jobs look like orphans", inner.span)
+        found[name] = value
+    return found
+
+
+def _known_keys(key: str, setting: Setting, known: tuple[str, ...]) -> None:
+    for name in mapping(key, setting):
+        if name not in known:
+            help = did_you_mean(name, known)
+            raise Unfit(f"'{key}' has no key '{name}'", setting.at(name).key or setting.span, help, "unknown-key")
 
 
 def _duration(text: str) -> timedelta | None:

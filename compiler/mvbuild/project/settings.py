@@ -14,6 +14,9 @@ from mvbuild.project.setting_values import Unfit
 from mvbuild.source import Span
 
 Materialization = Literal["materialized_view", "view", "ephemeral"]
+StorageFormat = Literal["table-properties", "metadata-file"]
+WhenStale = Literal["query", "serve", "fail"]
+CatalogView = Literal["definition", "storage"]
 RefreshPolicy = Literal["auto", "incremental", "incremental_strict", "full"]
 Transform = Literal["identity", "year", "month", "day", "hour", "bucket", "truncate"]
 
@@ -60,6 +63,18 @@ class SortField:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MaintainPolicy:
+    """What `mvbuild maintain` does to an MV's storage."""
+
+    compact: bool = True
+    """Rewrite small files, and data files with delete files."""
+    expire_after: timedelta = timedelta(days=5)
+    """A snapshot that stopped being current longer ago than this may go, unless a refresh of the history or a downstream MV needs it."""
+    orphans_after: timedelta = timedelta(days=3)
+    """A file that no metadata reaches and that is older than this is removed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig:
     """The configuration of a model. Names that are None are filled in by the graph from the target and the model's name."""
 
@@ -75,6 +90,16 @@ class ModelConfig:
     table_properties: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     refresh_policy: RefreshPolicy = "auto"
     max_staleness: timedelta | None = None
+    when_stale: WhenStale = "query"
+    serve_unknown: bool = False
+    storage_format: StorageFormat | None = None
+    """None: as the project says, else table-properties."""
+    refresh_history: int | Literal["all"] = 1
+    """How many refreshes are kept for time travel."""
+    catalog_view: CatalogView = "definition"
+    dialects: tuple[str, ...] = ()
+    previous_name: str | None = None
+    maintain: MaintainPolicy = MaintainPolicy()
     tags: tuple[str, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
     spans: Mapping[str, Span] = field(default_factory=lambda: EMPTY)
@@ -114,6 +139,19 @@ _MATERIALIZED = read.one_of(
     ("materialized_view", "view", "ephemeral"), dict.fromkeys(("table", "incremental", "dynamic_table", "streaming_table"), _DELIVERED)
 )
 _POLICY = read.one_of(("auto", "incremental", "incremental_strict", "full"))
+_FORMAT = read.one_of(("table-properties", "metadata-file"))
+_WHEN_STALE = read.one_of(("query", "serve", "fail"))
+_CATALOG_VIEW = read.one_of(("definition", "storage"))
+
+
+def _storage_format(key: str, setting: Setting) -> str | None:
+    found: str | None = read.only_key(key, setting, "format", _FORMAT)
+    return found
+
+
+def _maintain(key: str, setting: Setting) -> MaintainPolicy:
+    return MaintainPolicy(**read.maintain(key, setting))
+
 
 _SHARED = {
     "enabled": SettingKey(read=read.flag, field="enabled", kind="flag", doc="false takes it out of the project."),
@@ -147,6 +185,39 @@ MODEL_SETTINGS: Mapping[str, SettingKey] = {
     ),
     "freshness": SettingKey(
         read=read.max_staleness, field="max_staleness", kind="mapping", doc="{max_staleness: 30m}: how old what is served may be."
+    ),
+    "when_stale": SettingKey(
+        read=_WHEN_STALE,
+        field="when_stale",
+        kind="text",
+        doc="What a reader gets when the MV is stale: query (the default) runs its query, serve gives the storage, fail refuses.",
+    ),
+    "serve_unknown": SettingKey(
+        read=read.flag, field="serve_unknown", kind="flag", doc="true serves the storage where freshness cannot be told; else it counts as stale."
+    ),
+    "storage": SettingKey(
+        read=_storage_format, field="storage_format", kind="mapping", doc="{format: table-properties | metadata-file}: how the MV is recorded."
+    ),
+    "refresh_history": SettingKey(
+        read=read.history, field="refresh_history", kind="scalar", doc="How many refreshes are kept for time travel: a number, or all; 1."
+    ),
+    "catalog_view": SettingKey(
+        read=_CATALOG_VIEW,
+        field="catalog_view",
+        kind="text",
+        doc="What the view in the catalog selects: its definition (the default), or the storage, for engines that know no MVs.",
+    ),
+    "dialects": SettingKey(
+        read=read.texts, field="dialects", kind="texts", doc="Further SQL dialects that the view is written in: [trino].", merge="append"
+    ),
+    "previous_name": SettingKey(
+        read=read.text, field="previous_name", kind="text", doc="The name that the model had: its view and storage are renamed, not rebuilt."
+    ),
+    "maintain": SettingKey(
+        read=_maintain,
+        field="maintain",
+        kind="mapping",
+        doc="{compact: true, expire_after: 5d, orphans_after: 3d}: what `mvbuild maintain` does.",
     ),
 }
 
@@ -245,7 +316,13 @@ def _unknown(name: str, setting: Setting, known: Mapping[str, SettingKey]) -> Di
 
 def _contradictions(config: ModelConfig) -> Iterator[Diagnostic]:
     if config.materialized == "materialized_view":
+        if config.storage_format == "metadata-file" and config.catalog_view == "storage":
+            notes = (Note(message="the MV's format", span=config.spans.get("storage_format")),)
+            message = "'catalog_view: storage' needs a storage table in the catalog, and the metadata-file format has none"
+            span = config.spans.get("catalog_view") or config.spans.get("storage_format")
+            yield error("bad-config", message, span, help="Remove one of the two.", notes=notes)
         return
+    # A format and the like may well come from a folder, for all that stands in it.
     for name in ("partition_by", "sort_by"):
         if name in config.spans and getattr(config, name):
             notes = (Note(message=f"materialized as {config.materialized}", span=config.spans.get("materialized")),)

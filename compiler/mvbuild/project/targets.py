@@ -43,7 +43,7 @@ def names(project: MapNode) -> tuple[str, ...]:
 def target_of(root: Path, entry: Entry | None, threads: int | None, report: list[Diagnostic]) -> Target:
     """A target from its rendered, checked block; without one, or without a catalog in it, the catalog in the project directory."""
     block = entry.node if entry and isinstance(entry.node, MapNode) else None
-    catalog = _strings(_value(block, "catalog"), "A property of a catalog", report)
+    catalog = strings(_value(block, "catalog"), "A property of a catalog", report)
     name = catalog.pop("name", "lake")
     embedded = not catalog
     return Target(
@@ -72,11 +72,12 @@ def embedded_catalog(root: Path) -> dict[str, str]:
 
 
 def _spark(node: Node | None, report: list[Diagnostic]) -> SparkSettings:
-    config = MappingProxyType(_strings(_value(node, "config"), "A property of Spark", report))
+    config = MappingProxyType(strings(_value(node, "config"), "A property of Spark", report))
     return SparkSettings(master=_text(node, "master") or "local[*]", remote=_text(node, "remote"), config=config)
 
 
-def _strings(node: Node | None, what: str, report: list[Diagnostic]) -> dict[str, str]:
+def strings(node: Node | None, what: str, report: list[Diagnostic]) -> dict[str, str]:
+    """The entries of a mapping as texts, but for empty ones; `what` names one of them in messages."""
     out: dict[str, str] = {}
     for entry in node.entries if isinstance(node, MapNode) else ():
         if is_empty(entry.node):

@@ -2,53 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from mvbuild.diagnostics import ProjectError, error
-from mvbuild.formats import properties, refresh_state
-from mvbuild.formats.record import BaseTable, ChildView, RefreshRecord
-from mvbuild.freshness.leaves import Inputs, node_inputs
-from mvbuild.freshness.observed import Leaf, Pin, World
+from mvbuild.formats import properties
+from mvbuild.formats.record import RefreshRecord
+from mvbuild.freshness.history import next_refresh_id
+from mvbuild.freshness.leaves import node_inputs
+from mvbuild.freshness.observed import Pin, World
 from mvbuild.freshness.pins import leaf_table, pin
 from mvbuild.freshness.rules import judge_one
 from mvbuild.graph.model import ModelNode, TestNode
-from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import AlreadyExists, Catalog, CommitConflict, TableCommit, TableLayout, TableState
+from mvbuild.plan.formats import is_embedded
+from mvbuild.plan.layout import changed_properties, storage_layout
+from mvbuild.ports.catalog import Catalog, CommitConflict, TableCommit, TableState
 from mvbuild.ports.engine import PreparedQuery
 from mvbuild.refresh.audits import audit_sql, failures, run_audits, test_inputs
-from mvbuild.refresh.layout import changed_properties, same_layout, storage_layout, storage_properties
+from mvbuild.refresh.outcome import AuditFailed, Outcome
 from mvbuild.refresh.queries import prepare
+from mvbuild.refresh.recording import record_of, recorded, require_recordable, summary_of
 from mvbuild.refresh.result import TestResult, count_rows
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.sql import pinned_sql
 from mvbuild.refresh.staging import left_over
 from mvbuild.refresh.views import mv_commit
+from mvbuild.refresh.workplace import Workplace, workplace
 
 ATTEMPTS = 3
 """Lost commit races after which a refresh gives up; each is followed by a new look at what the winner left."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What became of one node."""
-
-    message: str
-    reused: bool = False
-    tests: tuple[TestResult, ...] = ()
-    details: Mapping[str, Any] = field(default_factory=dict)
-    sql: str | None = None
-
-
-class AuditFailed(ProjectError):
-    """Data tests found bad rows: nothing was published. Carries the results."""
-
-    def __init__(self, error: ProjectError, tests: tuple[TestResult, ...], sql: str) -> None:
-        super().__init__(error.diagnostics)
-        self.tests = tests
-        self.sql = sql
 
 
 def refresh(session: RunSession, node: ModelNode, tests: Sequence[TestNode]) -> Outcome:
@@ -75,16 +56,18 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
     query = prepare(session.engine, sql, node)
     layout = storage_layout(node, query.schema)
     view = mv_commit(world, node, layout.schema)
-    version = view.version_id if view else world.observed.view(node.identifier).version_id  # type: ignore[union-attr]
-    record = _record(world, below, pins, version, started_ms)
-    with _stage(session, node, world, layout) as stage:
-        written = _write(session.catalog, query, stage, record)
-        results = _audit(session, node, world, written, tests, sql.text)
+    version = view.version_id if view and view.version_id else world.observed.view(node.identifier).version_id  # type: ignore[union-attr]
+    record = record_of(world, below, pins, version, started_ms)
+    if is_embedded(world, node):
+        require_recordable(node, record)
+    with workplace(session, node, world, layout) as place:
+        written = _write(session.catalog, query, place, summary_of(record, next_refresh_id(place.before), "full"))
+        results = _audit(session, node, world, written, place.head(written), tests, sql.text)
         if view and view.expect_metadata_location is None:
             session.catalog.ensure_namespace(node.identifier.namespace)
-        states = session.catalog.commit([*([view] if view else []), _publish(session, node, stage, written, record)])
+        states = session.catalog.commit([*([view] if view else []), _publish(session, node, place, written, record)])
         session.observe(states)
-    snapshot = written.snapshots[_head(written, stage)]
+    snapshot = written.snapshots[place.head(written)]
     rows = snapshot.summary.get("total-records")
     return Outcome(
         message=count_rows(int(rows)) if rows else "",
@@ -100,100 +83,19 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
     )
 
 
-def _record(world: World, below: Inputs, pins: Mapping[Leaf, Pin], version: int, started_ms: int) -> RefreshRecord:
-    """What this refresh reads: each distinct state of a table once, and every child view."""
-    tables = {
-        (p.table.uuid, p.snapshot_id, p.ref): BaseTable(
-            uuid=p.table.uuid,
-            snapshot_id=p.snapshot_id,
-            catalog=p.table.identifier.catalog,
-            namespace=p.table.identifier.namespace,
-            name=p.table.identifier.name,
-            ref=p.ref,
-        )
-        for p in sorted(pins.values(), key=lambda p: not p.moves)
-    }
-    views = []
-    for id_ in below.views:
-        identifier = world.graph.nodes[id_].identifier
-        state = world.observed.view(identifier)
-        assert state is not None, f"the plan lets no MV be refreshed without its child view {identifier}"
-        views.append(
-            ChildView(
-                uuid=state.uuid,
-                version_id=state.version_id,
-                catalog=identifier.catalog,
-                namespace=identifier.namespace,
-                name=identifier.name,
-            )
-        )
-    return RefreshRecord(view_version_id=version, base_tables=tuple(tables.values()), child_views=tuple(views), refresh_start_ms=started_ms)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Stage:
-    """Where the engine writes: a branch of the storage table, or a scratch copy where the storage must get another layout."""
-
-    before: TableState
-    """The storage table before the refresh."""
-    table: TableIdentifier
-    branch: str | None
-
-
-@contextmanager
-def _stage(session: RunSession, node: ModelNode, world: World, layout: TableLayout) -> Iterator[_Stage]:
-    """A private place to write to, gone at the end whatever happens."""
-    assert node.storage is not None
-    storage = world.observed.table(node.storage) or _create(session.catalog, node, layout)
-    if same_layout(storage, layout):
-        session.catalog.create_branch(storage, session.run.branch)
-        try:
-            yield _Stage(before=storage, table=storage.identifier, branch=session.run.branch)
-        except BaseException:
-            drop_branches(session.catalog, storage.identifier, (session.run.branch,))
-            raise
-    else:
-        scratch = session.new_scratch()
-        try:
-            session.catalog.stage(storage, layout, scratch)
-            yield _Stage(before=storage, table=scratch, branch=None)
-        finally:
-            session.catalog.drop_scratch(scratch)
-
-
-def _create(catalog: Catalog, node: ModelNode, layout: TableLayout) -> TableState:
-    assert node.storage is not None
-    catalog.ensure_namespace(node.storage.namespace)
-    try:
-        return catalog.create_table(node.storage, layout, storage_properties(node))
-    except AlreadyExists as exc:
-        found = catalog.load([node.storage]).get(node.storage)
-        if not isinstance(found, TableState):
-            raise CommitConflict(f"{node.storage} is no table") from exc
-        return found
-
-
-def _write(catalog: Catalog, query: PreparedQuery, stage: _Stage, record: RefreshRecord) -> TableState:
+def _write(catalog: Catalog, query: PreparedQuery, place: Workplace, summary: Mapping[str, str]) -> TableState:
     """Write the rows; the state of the staged table with the new snapshot."""
-    query.overwrite(stage.table, stage.branch, {refresh_state.KEY: refresh_state.encode(record)})
-    written = catalog.load([stage.table]).get(stage.table)
-    if not isinstance(written, TableState) or (stage.branch is not None and stage.branch not in written.refs):
-        raise CommitConflict(f"the audit branch of {stage.before.identifier} was removed while it was written")
+    query.overwrite(place.table, place.branch, summary)
+    written = catalog.load([place.table]).get(place.table)
+    if not isinstance(written, TableState) or (place.branch is not None and place.branch not in written.refs):
+        raise CommitConflict(f"the audit branch of {place.before.identifier} was removed while it was written")
     return written
 
 
-def _head(table: TableState, stage: _Stage) -> int:
-    head = table.refs[stage.branch] if stage.branch else table.current_snapshot_id
-    assert head is not None
-    return head
-
-
 def _audit(
-    session: RunSession, node: ModelNode, world: World, written: TableState, gating: Sequence[TestNode], sql: str
+    session: RunSession, node: ModelNode, world: World, written: TableState, head: int, gating: Sequence[TestNode], sql: str
 ) -> tuple[TestResult, ...]:
     """The tests on the rows that were written; AuditFailed if one of them says no."""
-    head = written.refs.get(session.run.branch, written.current_snapshot_id)
-    assert head is not None
     audited = Pin(table=written, snapshot_id=head, ref=None, moves=True)
     queries = []
     for test in gating:
@@ -210,61 +112,21 @@ def _audit(
     return results
 
 
-def _publish(session: RunSession, node: ModelNode, stage: _Stage, written: TableState, record: RefreshRecord) -> TableCommit:
+def _publish(session: RunSession, node: ModelNode, place: Workplace, written: TableState, record: RefreshRecord) -> TableCommit:
     """`main` moves to the tested snapshot and the record is set, or neither."""
-    before, head = stage.before, _head(written, stage)
+    before, head = place.before, place.head(written)
     leftovers = left_over(before.branches, session.run, session.is_alive)
-    return TableCommit(
-        identifier=before.identifier,
-        expect_uuid=before.uuid,
-        expect_snapshot_id=before.current_snapshot_id,
-        set_snapshot_id=head,
-        staged=None if stage.branch else stage.table,
-        drop_branches=((stage.branch,) if stage.branch else ()) + leftovers,
-        set_properties={
-            **changed_properties(node, before),
-            **properties.encode(record),
-            properties.REFRESH_SNAPSHOT: str(head),
-        },
-        remove_properties=properties.stale_keys(before.properties, record),
-    )
-
-
-def drop_branches(catalog: Catalog, identifier: TableIdentifier, branches: tuple[str, ...]) -> None:
-    """Remove audit branches. If somebody else commits at the same moment they stay, for the next run to remove."""
-    storage = catalog.load([identifier]).get(identifier)
-    if not isinstance(storage, TableState) or not set(branches) & storage.branches:
-        return
-    commit = TableCommit(
-        identifier=identifier, expect_uuid=storage.uuid, expect_snapshot_id=storage.current_snapshot_id, drop_branches=branches
-    )
-    try:
-        catalog.commit([commit])
-    except CommitConflict:
-        return
-
-
-def advance(session: RunSession, node: ModelNode) -> Outcome:
-    """Move the record of a fresh MV on to the snapshots of base tables that were only compacted. No data, no engine, no new snapshot."""
-    world = session.world
-    storage, record = world.observed.table(node.storage), judge_one(world, node, {}).record
-    assert storage is not None, "only an MV with storage is moved on"
-    assert record is not None, "only an MV with a record is moved on"
-    by_uuid = {p.table.uuid: p for p in session.pins(node_inputs(world.graph, node)).values() if p.ref is None and p.moves}
-    moved = replace(
+    return recorded(
+        node,
+        before,
         record,
-        base_tables=tuple(
-            replace(t, snapshot_id=by_uuid[t.uuid].snapshot_id) if t.ref is None and t.uuid in by_uuid else t for t in record.base_tables
-        ),
+        next_refresh_id(before),
+        set_properties={**changed_properties(node, before), properties.REFRESH_SNAPSHOT: str(head)},
+        set_snapshot_id=head,
+        staged=None if place.branch else place.table,
+        drop_branches=((place.branch,) if place.branch else ()) + leftovers,
+        new_storage=before.metadata_location if before.of_view is not None and before.mv is None else None,
     )
-    commit = TableCommit(
-        identifier=storage.identifier,
-        expect_uuid=storage.uuid,
-        expect_snapshot_id=storage.current_snapshot_id,
-        set_properties=properties.encode(moved),
-    )
-    session.observe(session.catalog.commit([commit]))
-    return Outcome(message="only compacted base tables changed", reused=True)
 
 
 def _look_again(session: RunSession, node: ModelNode) -> World:
@@ -273,6 +135,6 @@ def _look_again(session: RunSession, node: ModelNode) -> World:
     below = node_inputs(graph, node)
     own = [i for i in (node.identifier, node.storage) if i]
     others = [leaf_table(graph, leaf) for leaf in below.leaves] + [graph.nodes[v].identifier for v in below.views]
-    states = session.catalog.load([*own, *others])
+    states = session.load([*own, *others])
     session.observe({i: states[i] for i in own if i in states})
     return World(graph=graph, observed=session.world.observed.updated(states))

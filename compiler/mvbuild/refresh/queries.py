@@ -9,7 +9,7 @@ from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.graph.model import ModelNode
 from mvbuild.ports.catalog import CommitConflict
 from mvbuild.ports.engine import Engine, PreparedQuery, QueryError, SnapshotGone
-from mvbuild.source import MappedText
+from mvbuild.source import MappedText, Span
 
 _OF_COLUMNS = ("mvbuild.UNSTORABLE_COLUMN", "mvbuild.DUPLICATE_COLUMN")
 
@@ -28,7 +28,7 @@ def explained(sql: MappedText, node: ModelNode) -> Iterator[None]:
     except SnapshotGone as exc:
         raise CommitConflict(str(exc)) from exc
     except QueryError as exc:
-        raise ProjectError([_diagnostic(exc, sql, node)]) from exc
+        raise ProjectError([diagnostic(exc, sql, node.model.name, node.model.file.line_span(1))]) from exc
 
 
 class _Explained:
@@ -43,9 +43,9 @@ class _Explained:
             self._query.overwrite(table, branch, summary)
 
 
-def _diagnostic(exc: QueryError, sql: MappedText, node: ModelNode) -> Diagnostic:
-    span = node.model.file.line_span(1)
+def diagnostic(exc: QueryError, sql: MappedText, name: str, span: Span) -> Diagnostic:
+    """What the engine said of a query; `span` where it did not tell a place."""
     if exc.start is not None:
         span = sql.span(exc.start, exc.end if exc.end is not None else exc.start + 1)
     code = "bad-column" if exc.condition in _OF_COLUMNS else "query-failed"
-    return error(code, f"'{node.model.name}': {exc}", span)
+    return error(code, f"'{name}': {exc}", span)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.freshness.model import Reason
 from mvbuild.graph.model import NodeId
+from mvbuild.names import TableIdentifier
 
 Status = Literal["success", "error", "skipped", "reused"]
 TestStatus = Literal["pass", "fail", "warn", "error", "skipped"]
@@ -59,9 +60,15 @@ class RunResult:
     started_ms: int = 0
     seconds: float = 0.0
     diagnostics: tuple[Diagnostic, ...] = ()
+    renamed: tuple[tuple[TableIdentifier, TableIdentifier], ...] = ()
+    """Old and new names of views and storage tables."""
+    dropped: tuple[TableIdentifier, ...] = ()
+    """What `--prune` dropped."""
 
     @property
     def ok(self) -> bool:
+        if any(d.severity == "error" for d in self.diagnostics):
+            return False
         failed_test = any(t.status in ("fail", "error") for t in self.all_tests)
         return not failed_test and all(r.status in ("success", "reused") for r in self.results)
 

@@ -12,16 +12,21 @@ from threading import current_thread
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.freshness.leaves import is_leaf
+from mvbuild.freshness.observed import World
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
 from mvbuild.plan.model import Plan, Step
 from mvbuild.ports.catalog import CatalogError, CommitConflict
 from mvbuild.ports.engine import EngineError
 from mvbuild.project.seeds import SeedRows
 from mvbuild.refresh import materialize, seeds, views
-from mvbuild.refresh.materialize import AuditFailed, Outcome
+from mvbuild.refresh.alter import alter
+from mvbuild.refresh.convert import convert
+from mvbuild.refresh.outcome import AuditFailed, Outcome
+from mvbuild.refresh.redefine import redefine
 from mvbuild.refresh.result import Event, Finished, NodeResult, RunResult, Started
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.staging import SCRATCH_NAMESPACE, left_over
+from mvbuild.refresh.workplace import drop_branches
 
 OnEvent = Callable[[Event], None]
 
@@ -31,7 +36,7 @@ def run_plan(
 ) -> RunResult:
     """Carry the plan out. Never raises for what one node did: its result tells."""
     started_ms, began = session.clock.now_ms(), session.clock.monotonic()
-    _remove_leftovers(plan, session)
+    remove_leftovers(plan.world, session)
     schedule = _Schedule(plan=plan, session=session, rows=rows, fail_fast=fail_fast, on_event=on_event)
     schedule.run(threads)
     return RunResult(
@@ -190,10 +195,18 @@ class _Schedule:
         if isinstance(node, SeedNode):
             return seeds.load(self.session, node, self.rows[node.id])
         assert isinstance(node, ModelNode)
-        if step.action == "record":
-            return materialize.advance(self.session, node)
         if node.storage is None:
             return Outcome(message=views.create_or_replace(self.session, node))
+        if step.action in ("record", "alter"):
+            return alter(self.session, node)
+        if step.converts:
+            converted = convert(self.session, node)
+            if step.action == "convert":
+                return converted
+        if step.action == "redefine":
+            proven = redefine(self.session, node)
+            if proven is not None:
+                return proven
         return materialize.refresh(self.session, node, self.plan.gating.get(node.id, ()))
 
 
@@ -220,15 +233,15 @@ def _steps_below(graph: Graph, reads: Iterable[NodeId], steps: Mapping[NodeId, S
         edge = {read for node in expanded for read in node.reads} - seen
 
 
-def _remove_leftovers(plan: Plan, session: RunSession) -> None:
+def remove_leftovers(world: World, session: RunSession) -> None:
     """What killed runs left behind: scratch tables, and audit branches of MVs that this run would not touch otherwise."""
     for scratch in session.catalog.list_names(SCRATCH_NAMESPACE):
         if left_over([scratch.name], session.run, session.is_alive):
             session.catalog.drop_scratch(scratch)
-    for node in plan.world.graph.views:
-        storage = plan.world.observed.table(node.storage)
+    for node in world.graph.views:
+        storage = world.observed.table(node.storage)
         if storage is None:
             continue
         branches = left_over(storage.branches, session.run, session.is_alive)
         if branches:
-            materialize.drop_branches(session.catalog, storage.identifier, branches)
+            drop_branches(session.catalog, storage.identifier, branches)

@@ -7,7 +7,7 @@ from mvbuild.graph.model import SeedNode
 from mvbuild.plan.collisions import OWNER
 from mvbuild.ports.catalog import AlreadyExists, CommitConflict, TableLayout, TableState
 from mvbuild.project.seeds import SeedRows
-from mvbuild.refresh.materialize import Outcome
+from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.result import count_rows
 from mvbuild.refresh.session import RunSession
 

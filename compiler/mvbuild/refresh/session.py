@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 from itertools import count
 from threading import Lock
 
+from mvbuild.freshness.embedded import with_embedded
 from mvbuild.freshness.leaves import Inputs
+from mvbuild.freshness.observe import load
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.pins import pin
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import Catalog, TableState, ViewState
+from mvbuild.ports.catalog import Catalog, State
 from mvbuild.ports.clock import Clock
 from mvbuild.ports.engine import Engine
+from mvbuild.ports.sources import Sources
 from mvbuild.refresh.staging import SCRATCH_NAMESPACE, RunId
 
 
@@ -28,6 +31,8 @@ class RunSession:
     world: World
     start_engine: Callable[[], Engine]
     is_alive: Callable[[int], bool]
+    sources: Sources | None = None
+    """The base tables outside of the catalog."""
     _engine: Engine | None = None
     _engine_lock: Lock = field(default_factory=Lock)
     _world_lock: Lock = field(default_factory=Lock)
@@ -43,14 +48,19 @@ class RunSession:
                 self._engine = self.start_engine()
             return self._engine
 
-    def observe(self, states: Mapping[TableIdentifier, TableState | ViewState]) -> None:
+    def observe(self, states: Mapping[TableIdentifier, State]) -> None:
         """Take newer states of some names into the world of this run."""
         with self._world_lock:
-            self.world = World(graph=self.world.graph, observed=self.world.observed.updated(states))
+            newer = with_embedded(self.world.graph, states)
+            self.world = World(graph=self.world.graph, observed=self.world.observed.updated(newer))
 
     def reload(self, identifiers: Iterable[TableIdentifier]) -> None:
         """Read some names again: another run has changed them."""
-        self.observe(self.catalog.load(identifiers))
+        self.observe(self.load(identifiers))
+
+    def load(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, State]:
+        """Names as they are now, wherever they lie; the world of this run stays as it is."""
+        return load(self.world.graph, identifiers, self.catalog, self.sources)
 
     def pins(self, inputs: Inputs) -> dict[Leaf, Pin]:
         """The snapshots that a query reads in this run. Every leaf has one: the plan blocks nodes that would miss one."""
@@ -72,6 +82,11 @@ class RunSession:
                 self.catalog.pin_schema(found.table, found.snapshot_id, scratch)
                 self._scratch[key] = scratch
             return self._scratch[key]
+
+    @property
+    def scratch(self) -> tuple[TableIdentifier, ...]:
+        """The scratch tables that its queries read, which `close` removes."""
+        return tuple(self._scratch.values())
 
     def stop_engine(self) -> None:
         """Stop the engine, if it was started: what it is computing fails."""

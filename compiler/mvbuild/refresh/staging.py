@@ -42,6 +42,12 @@ def left_over(names: Iterable[str], run: RunId, is_alive: Callable[[int], bool])
     return tuple(name for name in names if _is_left_over(name, run, is_alive))
 
 
+def started_ms(name: str) -> int | None:
+    """When the run began that made a branch or scratch table; None if the name is not mvbuild's."""
+    match = _NAME.match(name)
+    return int(match[3]) if match else None
+
+
 def _is_left_over(name: str, run: RunId, is_alive: Callable[[int], bool]) -> bool:
     match = _NAME.match(name)
     if match is None or name.startswith(run.branch):

@@ -6,12 +6,14 @@ from mvbuild.diagnostics import ProjectError, error
 from mvbuild.formats import properties
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import World
-from mvbuild.freshness.pending import same_definition
+from mvbuild.freshness.pending import same_definition, selects_storage, view_text_differs, wanted_representations
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode
+from mvbuild.graph.representations import DEFINITION
 from mvbuild.plan.collisions import OWNER
-from mvbuild.ports.catalog import CommitConflict, Schema, ViewCommit
-from mvbuild.refresh.layout import documented, same_columns
+from mvbuild.plan.formats import is_embedded, is_mv
+from mvbuild.plan.layout import documented, same_columns
+from mvbuild.ports.catalog import CommitConflict, Schema, ViewCommit, ViewState
 from mvbuild.refresh.queries import prepare
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.sql import pinned_sql
@@ -21,8 +23,7 @@ _QUERY_COLUMNS = "spark.query-column-names"
 
 def mv_commit(world: World, node: ModelNode, schema: Schema) -> ViewCommit | None:
     """The version of an MV's view that fits its definition and result columns."""
-    assert node.storage is not None
-    return _commit(world, node, schema, properties.view_properties(node.storage))
+    return _commit(world, node, schema, _marks(world, node))
 
 
 def create_or_replace(session: RunSession, node: ModelNode) -> str:
@@ -45,11 +46,22 @@ def create_or_replace(session: RunSession, node: ModelNode) -> str:
 
 def _was_mv(world: World, node: ModelNode) -> bool:
     view = world.observed.view(node.identifier)
-    return view is not None and properties.is_materialized(view.properties)
+    return view is not None and is_mv(view)
 
 
 def _commit(world: World, node: ModelNode, schema: Schema, marks: dict[str, str]) -> ViewCommit | None:
     view = world.observed.view(node.identifier)
+    if view is not None and _is_right(world, node, view, schema, marks):
+        return None
+    return _version(world, node, view, schema, marks)
+
+
+def next_version(world: World, node: ModelNode, view: ViewState, schema: Schema) -> ViewCommit:
+    """A further version of an MV's view, whether or not it needs one."""
+    return _version(world, node, view, schema, _marks(world, node))
+
+
+def _version(world: World, node: ModelNode, view: ViewState | None, schema: Schema, marks: dict[str, str]) -> ViewCommit:
     wanted = {**marks, OWNER: node.id}
     description = node.model.properties.description
     if description:
@@ -57,25 +69,30 @@ def _commit(world: World, node: ModelNode, schema: Schema, marks: dict[str, str]
     names = [f["name"] for f in schema["fields"]]
     if not any("," in n for n in names):
         wanted[_QUERY_COLUMNS] = ",".join(names)
-    if (
-        view is not None
-        and same_definition(world, node, view)
-        and same_columns(view.schema, schema)
-        and _has(view.properties, wanted, marks)
-    ):
-        return None
+    if selects_storage(world, node):
+        wanted[DEFINITION] = definition(world.graph, node).text
     return ViewCommit(
         identifier=node.identifier,
         expect_metadata_location=view.metadata_location if view else None,
         version_id=view.last_version_id + 1 if view else 1,
         schema=schema,
-        representations={"spark": definition(world.graph, node).text},
+        representations=wanted_representations(world, node, names),
         default_namespace=node.identifier.namespace,
         properties=wanted,
-        storage_table=node.storage,
+        remove_properties=tuple(k for k in (DEFINITION, "comment") if k not in wanted and view is not None and k in view.properties),
+        storage_table=None if node.storage is None or is_embedded(world, node) else node.storage,
     )
 
 
-def _has(present, wanted: dict[str, str], marks: dict[str, str]) -> bool:  # type: ignore[no-untyped-def]
-    """A new comment alone is no new version; what the format asks for is."""
-    return all(present.get(k) == wanted[k] for k in (*marks, OWNER))
+def _is_right(world: World, node: ModelNode, view: ViewState, schema: Schema, marks: dict[str, str]) -> bool:
+    """A new comment alone is no new version; what the format asks for is. A plain view keeps its text while it means the same: a new
+    version would make those that read it stale."""
+    same_text = same_definition(world, node, view) if node.storage is None else not view_text_differs(world, node, view)
+    marked = all(view.properties.get(k) == v for k, v in {**marks, OWNER: node.id}.items())
+    return same_text and marked and same_columns(view.schema, schema)
+
+
+def _marks(world: World, node: ModelNode) -> dict[str, str]:
+    """What makes the view an MV. One that named no storage table would break the rule of the property-based specification."""
+    assert node.storage is not None
+    return {} if is_embedded(world, node) else properties.view_properties(node.storage)

@@ -41,6 +41,26 @@ RECORDS = st.builds(
     refresh_start_ms=IDS,
 )
 
+PROPERTY_RECORDS = st.builds(
+    RefreshRecord,
+    view_version_id=st.integers(1, 1000),
+    base_tables=st.dictionaries(UUIDS, IDS | st.just(NO_SNAPSHOT)).map(
+        lambda ids: tuple(BaseTable(uuid=uuid, snapshot_id=ids[uuid]) for uuid in sorted(ids))
+    ),
+    child_views=st.dictionaries(UUIDS, st.integers(1, 1000)).map(
+        lambda ids: tuple(ChildView(uuid=uuid, version_id=ids[uuid]) for uuid in sorted(ids))
+    ),
+)
+"""What the properties can hold: one id for each UUID and no name, no order, no time."""
+STATE_RECORDS = st.builds(
+    RefreshRecord,
+    view_version_id=st.integers(1, 1000),
+    base_tables=st.lists(TABLES, max_size=4).map(tuple),
+    child_views=st.lists(VIEWS, max_size=3).map(tuple),
+    refresh_start_ms=IDS,
+)
+"""What `refresh-state` can hold: every state of tables of a catalog that have a snapshot, and always a time."""
+
 RECORD = RefreshRecord(
     view_version_id=3,
     base_tables=(BaseTable(uuid="aaaa", snapshot_id=7, namespace=("raw",), name="orders"),),
@@ -81,9 +101,41 @@ def test_properties_are_read_back(record: RefreshRecord) -> None:
     assert {(v.uuid, v.version_id) for v in read.child_views} == {(v.uuid, v.version_id) for v in record.child_views}
 
 
-@given(RECORDS)
+@given(PROPERTY_RECORDS)
+def test_every_record_that_properties_can_hold_is_read_back(record: RefreshRecord) -> None:
+    assert properties.decode(properties.encode(record)) == record
+
+
+@given(STATE_RECORDS)
 def test_refresh_state_is_read_back(record: RefreshRecord) -> None:
     assert refresh_state.decode(refresh_state.encode(record)) == record
+
+
+def test_a_table_at_a_path_is_a_name_in_the_state() -> None:
+    path = BaseTable(uuid="", snapshot_id=3, type="deltalake-filesystem", name="/data/items")
+    value = refresh_state.encode(RefreshRecord(view_version_id=1, base_tables=(path,), refresh_start_ms=1))
+    state = {"type": "table", "name": "/data/items", "namespace": [], "uuid": "", "snapshot-id": 3}
+    assert json.loads(value)["source-states"] == [state]
+    assert refresh_state.decode(value).base_tables == (BaseTable(uuid="", snapshot_id=3, name="/data/items"),)
+
+
+def test_records_of_other_writers_are_not_written() -> None:
+    foreign = RefreshRecord(view_version_id=None)
+    incomplete = RefreshRecord(view_version_id=1, incomplete=True)
+    with pytest.raises(RecordError, match="view-version-id"):
+        refresh_state.encode(foreign)
+    with pytest.raises(RecordError, match="source-states"):
+        refresh_state.encode(incomplete)
+    with pytest.raises(RecordError, match=r"iceberg\.view\.version"):
+        properties.encode(foreign)
+    with pytest.raises(RecordError, match=r"iceberg\.base\.snapshot"):
+        properties.encode(incomplete)
+
+
+def test_a_table_without_uuid_has_no_property() -> None:
+    tables = (BaseTable(uuid="aaaa", snapshot_id=1, name="items"), BaseTable(uuid="", snapshot_id=1, namespace=("raw",), name="orders"))
+    with pytest.raises(RecordError, match=r"iceberg\.base\.snapshot\..*raw\.orders$"):
+        properties.encode(RefreshRecord(view_version_id=1, base_tables=tables))
 
 
 def test_older_names_of_the_state_are_read() -> None:

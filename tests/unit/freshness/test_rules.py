@@ -248,11 +248,12 @@ def _set_time(of: Shop, table: TableState, at_ms: int) -> None:
     import json
 
     files = of.catalog._files._contents  # type: ignore[attr-defined]
-    raw = json.loads(files[table.metadata_location])
+    content, changed_ms = files[table.metadata_location]
+    raw = json.loads(content)
     for snapshot in raw["snapshots"]:
         if snapshot["snapshot-id"] == table.current_snapshot_id:
             snapshot["timestamp-ms"] = at_ms
-    files[table.metadata_location] = json.dumps(raw).encode()
+    files[table.metadata_location] = (json.dumps(raw).encode(), changed_ms)
 
 
 def test_a_tag_is_followed_and_main_is_not(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""catalog name and properties -> Catalog: SQL catalogs by their rows and metadata files, all others through PyIceberg."""
+"""catalog name and properties -> Catalog: SQL catalogs and file-system warehouses by their metadata files, all others through PyIceberg."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ def open_catalog(name: str, properties: Mapping[str, str], *, create: bool) -> C
         settings = _from_configuration(name) | settings
     if settings.get("type", "").lower() == "sql" or ("type" not in settings and settings.get("uri", "").startswith(_SQL_SCHEMES)):
         return _open_sql(name, settings, create=create)
+    if settings.get("type", "").lower() == "hadoop":
+        return _open_warehouse(name, settings)
     from mvbuild.adapters.iceberg.remote import RemoteCatalog
 
     return RemoteCatalog(name, settings)
@@ -44,6 +46,33 @@ def _open_sql(name: str, properties: Mapping[str, str], *, create: bool) -> Cata
         data=IcebergData(files.io),
         warehouse=properties.get("warehouse", ""),
         translator=Translator(name, properties),
+    )
+
+
+def _open_warehouse(name: str, properties: Mapping[str, str]) -> Catalog:
+    from mvbuild.adapters.iceberg.catalog import MetadataCatalog
+    from mvbuild.adapters.iceberg.data import IcebergData
+    from mvbuild.adapters.iceberg.failures import Translator
+    from mvbuild.adapters.iceberg.files import FileStore, local_path
+    from mvbuild.adapters.iceberg.folders import exact_folder
+    from mvbuild.adapters.iceberg.hadoop import FilePointers
+
+    warehouse = properties.get("warehouse", "")
+    path = local_path(warehouse) if warehouse else None
+    if path is None or not path.is_absolute():
+        raise CatalogError(
+            f"Catalog '{name}' has type hadoop and warehouse '{warehouse}'; supported is an absolute path of a local or mounted file system,"
+            " as '/path' or 'file:///path'. Object stores cannot create a file exclusively under a number: use a catalog there."
+        )
+    files = FileStore(properties)
+    return MetadataCatalog(
+        name=name,
+        pointers=FilePointers(warehouse),
+        files=files,
+        data=IcebergData(files.io),
+        warehouse=warehouse,
+        translator=Translator(name, properties),
+        folder=exact_folder,
     )
 
 

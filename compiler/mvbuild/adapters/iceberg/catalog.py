@@ -1,27 +1,31 @@
-"""pointers + metadata files + data files -> Catalog: the catalog port for SQL catalogs, and for memory."""
+"""pointers + metadata files + data files -> Catalog: the catalog port for SQL catalogs, file-system warehouses, and memory."""
 
 from __future__ import annotations
 
-import hashlib
-import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mvbuild.adapters.iceberg import scratch as scratches
-from mvbuild.adapters.iceberg import tables, views
+from mvbuild.adapters.iceberg import tables
+from mvbuild.adapters.iceberg.edits import Editor, table_of
+from mvbuild.adapters.iceberg.entries import Entry, key, read_entries, read_table, state, state_or_reason, storage_metadata
 from mvbuild.adapters.iceberg.failures import Translator
+from mvbuild.adapters.iceberg.folders import folder
 from mvbuild.adapters.iceberg.layout import with_layout
-from mvbuild.adapters.iceberg.metadata import Raw, current_snapshot_id, state
-from mvbuild.adapters.iceberg.publish import Current, Edit, Published, decoded, key, publish, read
+from mvbuild.adapters.iceberg.metadata import Raw, current_snapshot_id, serialize, table_state
+from mvbuild.adapters.iceberg.pointers import numbered
+from mvbuild.adapters.iceberg.publish import publish, table_edit
+from mvbuild.adapters.iceberg.table_commits import committed
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import AlreadyExists, CatalogError, CommitConflict, TableCommit, TableLayout, TableState, ViewCommit, ViewState
+from mvbuild.ports.catalog import AlreadyExists, CatalogError, CommitConflict, State, TableCommit, TableLayout, TableState, ViewState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from mvbuild.adapters.iceberg.files import Files
     from mvbuild.adapters.iceberg.pointers import Pointers
+    from mvbuild.ports.catalog import Change
 
-_SAFE_FOLDER = re.compile(r"[\w. =+-]+")
 _DELETE_TRIES = 12
 
 
@@ -31,45 +35,65 @@ class Data(Protocol):
     def empty_manifest_list(self, location: str, raw: Raw, snapshot_id: int) -> None:
         """The manifest list of a snapshot without files, written to `location`."""
 
+    def repeated_manifest_list(self, location: str, raw: Raw, snapshot_id: int) -> str | None:
+        """The files of the current snapshot once more, in a manifest list of their own; None for a snapshot of format 1 without one."""
+
     def overwrite(self, raw: Raw, columns: Mapping[str, Sequence[Any]]) -> Raw:
         """The JSON of a snapshot whose whole content is `columns`, on top of the current one; its files are written."""
 
-    def rows(self, raw: Raw, location: str, limit: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-        """Column names and rows of the current snapshot."""
+    def rows(self, raw: Raw, location: str, limit: int, snapshot_id: int | None) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+        """Column names and rows of the current snapshot, or of another under its own schema."""
+
+    def reached(self, raw: Raw) -> set[str]:
+        """Manifest lists, manifests, data and delete files of all snapshots; statistics."""
 
 
 class MetadataCatalog:
     """A catalog whose tables and views are metadata files and whose commits move pointers to them."""
 
-    atomic = True
-
     def __init__(
-        self, *, name: str, pointers: Pointers, files: Files, data: Data, warehouse: str, translator: Translator | None = None
+        self,
+        *,
+        name: str,
+        pointers: Pointers,
+        files: Files,
+        data: Data,
+        warehouse: str,
+        translator: Translator | None = None,
+        folder: Callable[[str], str] = folder,
     ) -> None:
         self.name = name
+        self.atomic = pointers.atomic
+        self.has_views = pointers.has_views
         self._pointers = pointers
         self._files = files
         self._data = data
         self._warehouse = warehouse.rstrip("/")
+        self._folder = folder
         self._guard = (translator or Translator(name, {})).guard
+        self._editor = Editor(pointers, files, restate=self._restating_snapshot, location=self._location, catalog=name)
 
-    def load(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, TableState | ViewState]:
+    def load(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, State]:
         wanted = [identifier for identifier in identifiers if identifier.catalog == self.name and identifier.namespace]
         with self._guard():
             found = self._pointers.find(key(identifier) for identifier in wanted)
             present = [identifier for identifier in dict.fromkeys(wanted) if key(identifier) in found]
-            contents = self._files.read_all([found[key(identifier)][0] for identifier in present])
-            states = {}
-            for identifier, content in zip(present, contents, strict=True):
-                location, kind = found[key(identifier)]
-                raw = decoded(identifier, location, kind, content)
-                states[identifier] = state(identifier, location, raw, is_view=kind == "VIEW")
-            return states
+            entries = read_entries(self._files, [(identifier, *found[key(identifier)]) for identifier in present])
+            return {
+                identifier: state_or_reason(identifier, found[key(identifier)][0], entry)
+                for identifier, entry in zip(present, entries, strict=True)
+            }
 
     def list_names(self, namespace: tuple[str, ...]) -> tuple[TableIdentifier, ...]:
         with self._guard():
             names = self._pointers.names(".".join(namespace))
         return tuple(TableIdentifier(self.name, namespace, name) for name in names)
+
+    def list_views(self) -> tuple[TableIdentifier, ...]:
+        with self._guard():
+            found = self._pointers.views()
+        views = (TableIdentifier(self.name, tuple(namespace.split(".")), name) for namespace, name in found)
+        return tuple(sorted(view for view in views if view.namespace[0] != scratches.FOLDER))
 
     def ensure_namespace(self, namespace: tuple[str, ...]) -> None:
         with self._guard():
@@ -78,29 +102,39 @@ class MetadataCatalog:
 
     def create_table(self, identifier: TableIdentifier, layout: TableLayout, properties: Mapping[str, str]) -> TableState:
         with self._guard():
-            self._require_namespace(identifier)
+            self._editor.require_namespace(identifier)
             raw = tables.new_table(self._location(identifier), layout, properties)
             return self._create(identifier, raw)
 
     def create_branch(self, table: TableState, branch: str) -> TableState:
-        def make(current: Current | None) -> Raw:
-            raw = _table(table.identifier, current)
+        def make(current: Entry | None) -> Raw:
+            raw = table_of(table.identifier, current)
             tables.check(raw, table.identifier, table.uuid, table.current_snapshot_id)
             return tables.with_branch(raw, branch, None if table.current_snapshot_id is not None else self._empty_snapshot(raw))
 
         with self._guard():
             return self._edit_table(table.identifier, make)
 
+    def new_storage(self, view: TableIdentifier, layout: TableLayout, properties: Mapping[str, str]) -> TableState:
+        with self._guard():
+            raw = tables.new_table(self._location(view), layout, properties)
+            location = numbered(tables.metadata_folder(raw), None, 0, ".metadata.json")
+            self._files.write(location, serialize(raw, location))
+            return replace(table_state(view, location, raw), of_view=view)
+
     def stage(self, table: TableState, layout: TableLayout, scratch: TableIdentifier) -> TableState:
         with self._guard():
-            raw = read(self._files, table.identifier, table.metadata_location, "TABLE")
-            return self._create_scratch(scratch, scratches.staged(raw, table, layout))
+            raw = storage_metadata(self._files, table)
+            # Spark takes a table of a file-system warehouse only at the place that its name says.
+            location = None if self.has_views else self._location(scratch)
+            self._pointers.note_base(key(scratch), table.location)
+            return self._create_scratch(scratch, scratches.staged(raw, table, layout, location))
 
-    def pin_schema(self, table: TableState, snapshot_id: int, scratch: TableIdentifier) -> TableState:
+    def pin_schema(self, table: TableState, snapshot_id: int, scratch: TableIdentifier, *, own_schema: bool = False) -> TableState:
         with self._guard():
-            raw = read(self._files, table.identifier, table.metadata_location, "TABLE")
-            location = f"{self._root()}/{scratches.FOLDER}/{_folder(scratch.name)}"
-            return self._create_scratch(scratch, scratches.pinned(raw, table, snapshot_id, location))
+            raw = storage_metadata(self._files, table)
+            location = f"{self._root()}/{scratches.FOLDER}/{self._folder(scratch.name)}" if self.has_views else self._location(scratch)
+            return self._create_scratch(scratch, scratches.pinned(raw, table, snapshot_id, location, own_schema=own_schema))
 
     def drop_scratch(self, identifier: TableIdentifier) -> None:
         with self._guard():
@@ -108,27 +142,27 @@ class MetadataCatalog:
                 found = self._pointers.find([key(identifier)]).get(key(identifier))
                 if found is None:
                     return
-                location, kind = found
-                raw = read(self._files, identifier, location, kind)
+                raw = read_table(self._files, identifier, found[0])
                 if not scratches.is_scratch(raw):
                     raise CatalogError(f"{identifier} is not a scratch table of mvbuild.")
-                if self._pointers.delete(key(identifier), location):
-                    for file in scratches.own_files(raw, location):
+                if self._pointers.delete(key(identifier), found[0]):
+                    for file in scratches.own_files(raw, found[0]):
                         self._files.delete(file)
                     return
             raise CommitConflict(f"Scratch table {identifier} keeps changing.")
 
-    def commit(self, changes: Sequence[TableCommit | ViewCommit]) -> Mapping[TableIdentifier, TableState | ViewState]:
+    def commit(self, changes: Sequence[Change]) -> Mapping[TableIdentifier, TableState | ViewState]:
         with self._guard():
-            edits = [self._view_edit(c) if isinstance(c, ViewCommit) else self._table_edit(c) for c in changes]
-            return {p.identifier: _state(p) for p in publish(self._pointers, self._files, edits)} if edits else {}
+            edits = self._editor.edits(changes)
+            together = [edits] if self.atomic and edits else [[edit] for edit in edits]
+            return {entry.identifier: state(entry) for some in together for entry in publish(self._pointers, self._files, some)}
 
     def replace_rows(
         self, identifier: TableIdentifier, layout: TableLayout, columns: Mapping[str, Sequence[Any]], properties: Mapping[str, str]
     ) -> TableState:
         with self._guard():
             location = self._load_or_create(identifier, layout, properties)
-            base = read(self._files, identifier, location, "TABLE")
+            base = read_table(self._files, identifier, location)
             laid = with_layout(base, layout)
             snapshot = self._data.overwrite(laid, columns)
             added = (laid.get("next-row-id") or 0) + snapshot.get("added-rows", 0) if base["format-version"] > 2 else None
@@ -140,12 +174,15 @@ class MetadataCatalog:
                 set_snapshot_id=snapshot["snapshot-id"],
                 set_properties={name: value for name, value in properties.items() if name != "format-version"},
             )
-            return self._edit_table(identifier, lambda current: tables.committed(_table(identifier, current), change, source))
+            restate = self._restating_snapshot
+            return self._edit_table(identifier, lambda current: committed(table_of(identifier, current), change, source, restate))
 
-    def rows(self, table: TableState, limit: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    def rows(self, table: TableState, limit: int, snapshot_id: int | None = None) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
         with self._guard():
-            raw = read(self._files, table.identifier, table.metadata_location, "TABLE")
-            return self._data.rows(raw, table.metadata_location, max(limit, 0))
+            raw = storage_metadata(self._files, table)
+            if snapshot_id is not None:
+                tables.require_snapshot(raw, snapshot_id, table.identifier)
+            return self._data.rows(raw, table.metadata_location, max(limit, 0), snapshot_id)
 
     def drop(self, identifier: TableIdentifier) -> None:
         with self._guard():
@@ -155,11 +192,39 @@ class MetadataCatalog:
                     return
             raise CommitConflict(f"{identifier} keeps changing.")
 
+    def files(self, table: TableState) -> frozenset[str]:
+        with self._guard():
+            raw = storage_metadata(self._files, table)
+            found = self._data.reached(raw) | self._metadata_files(table, raw)
+            # Nothing of other entries, even where they lie in the same directory: who drops the table deletes all that is named here.
+            return frozenset(map(self._files.spelled, filter(None, found)))
+
+    def list_files(self, location: str) -> tuple[tuple[str, int], ...]:
+        with self._guard():
+            places = [location, *self._pointers.borrowed(location)]
+            return tuple(sorted(found for place in places for found in self._files.below(place)))
+
+    def delete_files(self, files: Iterable[str]) -> int:
+        with self._guard():
+            return self._files.delete_all(list(files))
+
     def close(self) -> None:
         """Give database connections back; the catalog can still be used and takes new ones."""
         close = getattr(self._pointers, "close", None)
         if close:
             close()
+
+    def _metadata_files(self, table: TableState, raw: Raw) -> set[str]:
+        if table.mv is None:
+            return {table.metadata_location, *(entry["metadata-file"] for entry in raw.get("metadata-log") or ())}
+        found: set[str] = {table.metadata_location, *self._pointers.hints(key(table.identifier))}
+        if table.of_view is not None:
+            pointer = self._pointers.find([key(table.of_view)]).get(key(table.of_view))
+            found |= {pointer[0]} if pointer else set()
+        log = [entry["metadata-file"] for entry in table.mv.raw.get("metadata-log") or ()]
+        entries = read_entries(self._files, [(table.identifier, location, "MV") for location in log])
+        found |= {entry.mv.storage_metadata_location for entry in entries if isinstance(entry, Entry) and entry.mv}
+        return found | set(log)
 
     def _load_or_create(self, identifier: TableIdentifier, layout: TableLayout, properties: Mapping[str, str]) -> str:
         found = self._pointers.find([key(identifier)]).get(key(identifier))
@@ -171,7 +236,7 @@ class MetadataCatalog:
                 return self._create(identifier, tables.new_table(self._location(identifier), layout, kept)).metadata_location
             except AlreadyExists:
                 found = self._pointers.find([key(identifier)])[key(identifier)]
-        if found[1] == "VIEW":
+        if found[1] != "TABLE":
             raise AlreadyExists(f"{identifier} is a view.")
         return found[0]
 
@@ -180,65 +245,29 @@ class MetadataCatalog:
         return self._create(scratch, raw)
 
     def _create(self, identifier: TableIdentifier, raw: Raw) -> TableState:
-        def make(current: Current | None) -> Raw:
+        def make(current: Entry | None) -> Raw:
             if current is not None:
-                raise AlreadyExists(f"{identifier} already exists: it is a {current.kind.lower()}.")
+                raise AlreadyExists(f"{identifier} already exists: it is a {'table' if current.kind == 'TABLE' else 'view'}.")
             return raw
 
         return self._edit_table(identifier, make)
 
-    def _edit_table(self, identifier: TableIdentifier, make: Callable[[Current | None], Raw]) -> TableState:
-        (published,) = publish(self._pointers, self._files, [Edit(identifier=identifier, kind="TABLE", make=make)])
-        found = _state(published)
+    def _edit_table(self, identifier: TableIdentifier, make: Callable[[Entry | None], Raw]) -> TableState:
+        (entry,) = publish(self._pointers, self._files, [table_edit(identifier, make)])
+        found = state(entry)
         assert isinstance(found, TableState)
         return found
 
-    def _table_edit(self, change: TableCommit) -> Edit:
-        staged = self._staged(change)
-
-        def make(current: Current | None) -> Raw:
-            raw = _table(change.identifier, current)
-            if staged is not None:
-                scratches.check_base(raw, staged, change.identifier)
-            return tables.committed(raw, change, staged)
-
-        return Edit(identifier=change.identifier, kind="TABLE", make=make)
-
-    def _staged(self, change: TableCommit) -> Raw | None:
-        if change.staged is None:
-            return None
-        found = self._pointers.find([key(change.staged)]).get(key(change.staged))
-        if found is None:
-            raise CatalogError(f"The scratch table {change.staged} does not exist.")
-        raw = read(self._files, change.staged, *found)
-        if not scratches.is_scratch(raw):
-            raise CatalogError(f"{change.staged} is not a scratch table of mvbuild.")
-        return raw
-
-    def _view_edit(self, change: ViewCommit) -> Edit:
-        if change.expect_metadata_location is None:
-            self._require_namespace(change.identifier)
-
-        def make(current: Current | None) -> Raw:
-            if (current.location if current else None) != change.expect_metadata_location:
-                raise CommitConflict(f"View {change.identifier} was {_how(change, current)} by another process.")
-            if current is None:
-                return views.new_view(change, self._location(change.identifier))
-            if current.kind != "VIEW":
-                raise CommitConflict(f"{change.identifier} is a table, not a view.")
-            return views.with_version(current.raw, change)
-
-        return Edit(identifier=change.identifier, kind="VIEW", make=make)
-
     def _empty_snapshot(self, raw: Raw) -> Raw:
         snapshot_id = tables.new_snapshot_id()
-        location = f"{tables.metadata_folder(raw)}/snap-{snapshot_id}-0-{raw['table-uuid']}.avro"
+        location = tables.manifest_list_location(raw, snapshot_id)
         self._data.empty_manifest_list(location, raw, snapshot_id)
         return tables.empty_snapshot(raw, location, snapshot_id)
 
-    def _require_namespace(self, identifier: TableIdentifier) -> None:
-        if not self._pointers.has_namespace(".".join(identifier.namespace)):
-            raise CatalogError(f"Namespace {'.'.join(identifier.namespace)} does not exist in catalog '{self.name}'.")
+    def _restating_snapshot(self, raw: Raw, summary: Mapping[str, str]) -> Raw:
+        snapshot_id = tables.new_snapshot_id()
+        location = self._data.repeated_manifest_list(tables.manifest_list_location(raw, snapshot_id), raw, snapshot_id)
+        return tables.restating_snapshot(raw, location, snapshot_id, summary)
 
     def _root(self) -> str:
         if not self._warehouse:
@@ -246,29 +275,4 @@ class MetadataCatalog:
         return self._warehouse
 
     def _location(self, identifier: TableIdentifier) -> str:
-        return "/".join((self._root(), *map(_folder, identifier.namespace), _folder(identifier.name)))
-
-
-def _folder(part: str) -> str:
-    """A part of a name as a folder. Characters that mean something in a location are replaced, and a hash keeps the names apart."""
-    if _SAFE_FOLDER.fullmatch(part) and part.strip(". "):
-        return part
-    return re.sub(r"[^\w.-]", "_", part).strip(".") + "-" + hashlib.sha256(part.encode()).hexdigest()[:8]
-
-
-def _table(identifier: TableIdentifier, current: Current | None) -> Raw:
-    if current is None:
-        raise CommitConflict(f"Table {identifier} does not exist any more.")
-    if current.kind != "TABLE":
-        raise CommitConflict(f"{identifier} is a view, not a table.")
-    return current.raw
-
-
-def _how(change: ViewCommit, current: Current | None) -> str:
-    if current is None:
-        return "dropped"
-    return "changed" if change.expect_metadata_location else "created"
-
-
-def _state(published: Published) -> TableState | ViewState:
-    return state(published.identifier, published.location, published.raw, is_view=published.kind == "VIEW")
+        return "/".join((self._root(), *map(self._folder, identifier.namespace), self._folder(identifier.name)))

@@ -7,6 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from mvbuild.adapters.iceberg.folder_contents import delete_local, list_local, list_remote
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -30,6 +32,24 @@ class Files(Protocol):
 
     def delete(self, location: str) -> None:
         """Nothing happens if there is none."""
+
+    def delete_all(self, locations: list[str]) -> int:
+        """How many there were. Local directories that become empty go too."""
+
+    def below(self, location: str) -> list[tuple[str, int]]:
+        """Every file below, as `spelled` spells it, with the time of its last change in ms since the epoch."""
+
+    def spelled(self, location: str) -> str:
+        """One spelling for all that lead to the same file."""
+
+
+def spelled(location: str) -> str:
+    """Engines differ in file:/x, file:///x and /x, and Hadoop's s3a and s3n are S3."""
+    path = local_path(location)
+    if path is not None:
+        return f"file://{path.absolute()}"
+    scheme, _, rest = location.partition("://")
+    return f"s3://{rest}" if scheme in ("s3a", "s3n") else location
 
 
 def local_path(location: str) -> Path | None:
@@ -81,6 +101,27 @@ class FileStore:
             return
         with suppress(FileNotFoundError):
             self.io(location).delete(location)
+
+    def delete_all(self, locations: list[str]) -> int:
+        return sum(self._delete_one(location) for location in locations)
+
+    def below(self, location: str) -> list[tuple[str, int]]:
+        path = local_path(location)
+        if path is not None:
+            return list_local(path.absolute())
+        return [(spelled(found), at) for found, at in list_remote(self.io(location), location)]
+
+    def spelled(self, location: str) -> str:
+        return spelled(location)
+
+    def _delete_one(self, location: str) -> bool:
+        path = local_path(location)
+        if path is not None:
+            return delete_local(path)
+        with suppress(FileNotFoundError):
+            self.io(location).delete(location)
+            return True
+        return False
 
     def _try(self, location: str) -> bytes | Exception:
         try:

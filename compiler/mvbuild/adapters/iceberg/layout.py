@@ -34,6 +34,29 @@ def with_layout(raw: Raw, layout: TableLayout) -> Raw:
     return _mirrored(raw) if raw["format-version"] == 1 else raw
 
 
+def fitted(raw: Raw) -> Raw:
+    """With the newest partition spec and sort order of those that the current schema has the columns for."""
+    known = {field_id for field in current_schema(raw)["fields"] for field_id in _field_ids(field)}
+
+    def fits(entry: Raw) -> bool:
+        return all(field["source-id"] in known for field in entry["fields"])
+
+    for listed, name, default in (("partition-specs", "spec-id", "default-spec-id"), ("sort-orders", "order-id", "default-sort-order-id")):
+        entries = raw.get(listed) or []
+        used = next((entry for entry in entries if entry[name] == raw.get(default, 0)), None)
+        if used is None or fits(used):
+            continue
+        others = [entry for entry in entries if fits(entry)] or [{name: max(e[name] for e in entries) + 1, "fields": []}]
+        raw = {**raw, listed: [*(e for e in entries if e not in others), *others], default: others[-1][name]}
+    return _mirrored(raw) if raw["format-version"] == 1 else raw
+
+
+def _field_ids(field: Raw) -> list[int]:
+    inner = field["type"]
+    below = inner["fields"] if isinstance(inner, dict) and inner["type"] == "struct" else []
+    return [field["id"], *(field_id for one in below for field_id in _field_ids(one))]
+
+
 def has_layout(raw: Raw, layout: TableLayout) -> bool:
     """Whether `with_layout` would change nothing."""
     after = with_layout(raw, layout)

@@ -19,6 +19,9 @@ Raw = dict[str, Any]
 """The JSON object of a metadata file, under the names of the Iceberg specification."""
 
 
+TABLE_VERSIONS = (1, 2, 3)
+
+
 class Snapshots(Mapping[int, Snapshot]):
     """Snapshot id -> Snapshot, built from the JSON only when asked for: histories are long and mostly not looked at."""
 
@@ -26,6 +29,10 @@ class Snapshots(Mapping[int, Snapshot]):
 
     def __init__(self, raw: list[Raw]) -> None:
         self._raw = {s["snapshot-id"]: s for s in raw}
+        # What is built later must not fail later: by then nobody expects a broken file.
+        for snapshot in raw:
+            if not isinstance(snapshot["timestamp-ms"], int) or not isinstance(snapshot.get("summary") or {}, dict):
+                raise ValueError(f"snapshots: {snapshot['snapshot-id']} is incomplete")
 
     def __getitem__(self, snapshot_id: int) -> Snapshot:
         return _snapshot(self._raw[snapshot_id])
@@ -62,13 +69,26 @@ def state(identifier: TableIdentifier, location: str, raw: Raw, *, is_view: bool
         return view_state(identifier, location, raw) if is_view else table_state(identifier, location, raw)
     except (LookupError, TypeError, AttributeError, ValueError) as error:
         kind = "view" if is_view else "table"
-        raise CatalogError(f"The metadata of {kind} {identifier} is incomplete: {location} ({type(error).__name__}: {error}).") from None
+        raise CatalogError(f"The metadata of {kind} {identifier} is incomplete: {location} ({rule_broken(error)}).") from None
+
+
+def rule_broken(error: Exception) -> str:
+    """Field and rule, as far as what went wrong tells them."""
+    if type(error) is ValueError:
+        return str(error)
+    return f"{error.args[0]}: is missing" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
 
 
 def table_state(identifier: TableIdentifier, location: str, raw: Raw) -> TableState:
+    if raw["format-version"] not in TABLE_VERSIONS:
+        raise ValueError(f"format-version: {raw['format-version']} is not supported; 1, 2 and 3 are")
     current = current_snapshot_id(raw)
     refs = raw.get("refs") or {}
     by_id = {s["schema-id"]: s for s in schemas(raw)}
+    snapshots = Snapshots(raw.get("snapshots") or [])
+    if current is not None and current not in snapshots:
+        raise ValueError(f"current-snapshot-id: {current} is not among the snapshots")
+    current_schema(raw)
     snapshot_ids = {name: ref["snapshot-id"] for name, ref in refs.items()}
     if current is not None:
         snapshot_ids.setdefault("main", current)
@@ -83,7 +103,7 @@ def table_state(identifier: TableIdentifier, location: str, raw: Raw) -> TableSt
         schemas=by_id,
         partition_by=_partition_by(raw),
         sort_by=_sort_by(raw),
-        snapshots=Snapshots(raw.get("snapshots") or []),
+        snapshots=snapshots,
         snapshot_log=tuple((e["timestamp-ms"], e["snapshot-id"]) for e in raw.get("snapshot-log") or ()),
         refs=snapshot_ids,
         branches=frozenset(name for name in snapshot_ids if refs.get(name, {}).get("type", "branch") == "branch"),
@@ -122,6 +142,8 @@ def _paths(fields: list[Raw], prefix: str) -> Iterator[tuple[str, int]]:
 
 
 def view_state(identifier: TableIdentifier, location: str, raw: Raw) -> ViewState:
+    if raw["format-version"] != 1:
+        raise ValueError(f"format-version: {raw['format-version']} is not supported; 1 is")
     version = current_version(raw)
     representations = [r for r in version["representations"] if r.get("type") == "sql"]
     return ViewState(
@@ -134,13 +156,22 @@ def view_state(identifier: TableIdentifier, location: str, raw: Raw) -> ViewStat
         representations={r["dialect"].lower(): r["sql"] for r in representations},
         default_catalog=version.get("default-catalog"),
         default_namespace=tuple(version.get("default-namespace") or ()),
-        schema=next(s for s in raw["schemas"] if s.get("schema-id", 0) == version["schema-id"]),
+        schema=_schema_of(raw, version),
         properties=raw.get("properties") or {},
     )
 
 
 def current_version(raw: Raw) -> Raw:
-    found: Raw = next(v for v in raw["versions"] if v["version-id"] == raw["current-version-id"])
+    found: Raw | None = next((v for v in raw["versions"] if v["version-id"] == raw["current-version-id"]), None)
+    if found is None:
+        raise ValueError(f"current-version-id: {raw['current-version-id']} is not among the versions")
+    return found
+
+
+def _schema_of(raw: Raw, version: Raw) -> Raw:
+    found: Raw | None = next((s for s in raw["schemas"] if s.get("schema-id", 0) == version["schema-id"]), None)
+    if found is None:
+        raise ValueError(f"versions.schema-id: {version['schema-id']} is not among the schemas")
     return found
 
 
@@ -158,7 +189,11 @@ def schemas(raw: Raw) -> list[Raw]:
 
 def current_schema(raw: Raw) -> Raw:
     listed = schemas(raw)
-    return next(s for s in listed if s["schema-id"] == raw.get("current-schema-id", listed[0]["schema-id"]))
+    wanted = raw.get("current-schema-id", listed[0]["schema-id"])
+    found = next((s for s in listed if s["schema-id"] == wanted), None)
+    if found is None:
+        raise ValueError(f"current-schema-id: {wanted} is not among the schemas")
+    return found
 
 
 def comparable(value: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -10,12 +12,16 @@ from mvbuild.adapters.iceberg.sql import Database, Statement
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-Kind = Literal["TABLE", "VIEW"]
+Kind = Literal["TABLE", "VIEW", "MV"]
+"""An MV is an entry of its own where there are no views; elsewhere the entry of an MV is its view."""
 Key = tuple[str, str]
 """Namespace with dots between its levels, and name."""
 
 _CHUNK = 200  # SQLite refuses expressions deeper than 1000
 _FIND = "SELECT table_namespace, table_name, metadata_location, iceberg_type FROM iceberg_tables WHERE catalog_name = :c AND ({keys})"
+_NUMBER = re.compile(r"(?:/v(\d+)\.|/(\d+)-)[^/]*\Z")
+_VIEWS = "SELECT table_namespace, table_name FROM iceberg_tables WHERE catalog_name = :c AND iceberg_type = 'VIEW'"
+_LOCATIONS = "SELECT metadata_location FROM iceberg_tables WHERE catalog_name = :c"
 _NAMES = "SELECT table_name FROM iceberg_tables WHERE catalog_name = :c AND table_namespace = :n ORDER BY table_name"
 _INSERT = (
     "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, metadata_location, iceberg_type) "
@@ -36,22 +42,60 @@ _ADD_NAMESPACE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swap:
-    """A pointer to be moved, or set where there is none (`old` is None)."""
+    """A pointer to be moved, set where there is none (`old` is None), or removed (`new` is None)."""
 
     key: Key
     kind: Kind
     old: str | None
-    new: str
+    new: str | None
+    written: str | None = None
+    """Where the file for `new` is, see `Pointers.draft`."""
+
+
+def numbered(folder: str, old: str | None, first: int, suffix: str) -> str:
+    """A new metadata file, with the number after that of `old`."""
+    return f"{folder}/{next_number(old, first):05d}-{uuid.uuid4()}{suffix}"
+
+
+def next_number(old: str | None, first: int) -> int:
+    match = _NUMBER.search(old) if old else None
+    return int(match[1] or match[2]) + 1 if match else first
 
 
 class Pointers(Protocol):
     """What a catalog of metadata files must keep, all else follows from the files."""
+
+    has_views: bool
+    """If not, an MV's pointer leads to its metadata file directly."""
+    atomic: bool
+    """`swap` takes more than one pointer."""
 
     def find(self, keys: Iterable[Key]) -> dict[Key, tuple[str, Kind]]:
         """Metadata location and kind of those that exist."""
 
     def names(self, namespace: str) -> list[str]:
         """Tables and views of a namespace."""
+
+    def views(self) -> list[Key]:
+        """The views (and MVs) of all namespaces."""
+
+    def locations(self) -> list[str]:
+        """Where all pointers lead, if that may be into the directory of another entry."""
+
+    def borrowed(self, location: str) -> list[str]:
+        """Other directories that hold files of the table at a location."""
+
+    def note_base(self, key: Key, location: str) -> None:
+        """A scratch table at `key` is about to be made from the table at `location`; see `borrowed`."""
+
+    def hints(self, key: Key) -> list[str]:
+        """Files of an entry that only help to find its metadata file."""
+
+    def place(self, key: Key, kind: Kind, folder: str, old: str | None, suffix: str) -> str:
+        """Where the next metadata file of an entry belongs."""
+
+    def draft(self, location: str) -> str:
+        """Where the file for `location` is written before `swap`; most catalogs do not mind files that no pointer leads to."""
 
     def swap(self, swaps: Sequence[Swap]) -> bool:
         """All in one transaction; False, and nothing changed, if one is not as expected."""
@@ -68,6 +112,9 @@ class Pointers(Protocol):
 
 class SqlPointers:
     """The rows of one catalog in a database that others write as well."""
+
+    has_views = True
+    atomic = True
 
     def __init__(self, catalog: str, database: Database) -> None:
         self._catalog = catalog
@@ -91,6 +138,27 @@ class SqlPointers:
     def names(self, namespace: str) -> list[str]:
         return [row[0] for row in self._database.query(_NAMES, {"c": self._catalog, "n": namespace})]
 
+    def views(self) -> list[Key]:
+        return [(row[0], row[1]) for row in self._database.query(_VIEWS, {"c": self._catalog})]
+
+    def locations(self) -> list[str]:
+        return [row[0] for row in self._database.query(_LOCATIONS, {"c": self._catalog}) if row[0]]
+
+    def borrowed(self, location: str) -> list[str]:  # noqa: ARG002
+        return []
+
+    def note_base(self, key: Key, location: str) -> None:
+        """Scratch tables share the location of their base."""
+
+    def hints(self, key: Key) -> list[str]:  # noqa: ARG002
+        return []
+
+    def place(self, key: Key, kind: Kind, folder: str, old: str | None, suffix: str) -> str:  # noqa: ARG002
+        return numbered(folder, old, 0 if kind == "TABLE" else 1, suffix)
+
+    def draft(self, location: str) -> str:
+        return location
+
     def swap(self, swaps: Sequence[Swap]) -> bool:
         # One order for all processes, so that two that want the same rows cannot wait for each other.
         ordered = sorted(swaps, key=lambda swap: swap.key)
@@ -112,6 +180,8 @@ class SqlPointers:
         self._database.close()
 
     def _statement(self, swap: Swap) -> Statement:
+        if swap.new is None:
+            return Statement(_DELETE, self._params(swap.key, old=swap.old or ""))
         if swap.old is None:
             return Statement(_INSERT, self._params(swap.key, new=swap.new, kind=swap.kind))
         return Statement(_UPDATE, self._params(swap.key, new=swap.new, old=swap.old))

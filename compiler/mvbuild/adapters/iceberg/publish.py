@@ -1,160 +1,248 @@
-"""edits of tables and views -> new metadata files -> one swap of all their pointers: the only place that changes a catalog of files."""
+"""edits of tables, views and MVs -> new metadata files -> one swap of all their pointers: the only place that changes a catalog of files."""
 
 from __future__ import annotations
 
-import random
-import re
-import time
-import uuid
+import json
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from mvbuild.adapters.iceberg.metadata import Raw, parse, serialize
-from mvbuild.adapters.iceberg.pointers import Key, Kind, Pointers, Swap
-from mvbuild.adapters.iceberg.tables import metadata_folder, renewed
+from mvbuild.adapters.iceberg.entries import POINTER_PROPERTIES, Entry, key, read_entries
+from mvbuild.adapters.iceberg.metadata import Raw, serialize
+from mvbuild.adapters.iceberg.pointers import Kind, Pointers, Swap, numbered
+from mvbuild.adapters.iceberg.retries import Retries, retries
+from mvbuild.adapters.iceberg.tables import bounded, metadata_folder, now_ms, renewed
+from mvbuild.formats import metadata_file
+from mvbuild.formats.record import RecordError
 from mvbuild.ports.catalog import CatalogError, CommitConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from mvbuild.adapters.iceberg.files import Files
+    from mvbuild.formats.record import ChildView
     from mvbuild.names import TableIdentifier
 
-_TRIES = 12
-_BACKOFF_SECONDS = 0.02
-_NUMBER = re.compile(r"(\d+)-[^/]*\Z")
+_TABLE_FILE = ".metadata.json"
+_MV_FILE = ".mv.metadata.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Current:
-    """What a name stands for now."""
+class Storage:
+    """The part of an MV's metadata file that is not the view."""
 
+    table: Raw
+    refreshes: tuple[Mapping[str, Any], ...]
+    current_refresh_id: int
+    child_views: tuple[ChildView, ...] = ()
+    refresh_start_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Put:
+    """What a name shall stand for. The history of `base` goes on; its name goes if it was another."""
+
+    identifier: TableIdentifier
     kind: Kind
-    location: str
     raw: Raw
+    base: Entry | None = None
+    storage: Storage | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gone:
+    """A name that shall stand for nothing any more."""
+
+    identifier: TableIdentifier
+    location: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """`make` gets what the name stands for (None: nothing) and gives the new metadata, or raises what forbids it.
+    """`make` gets what the names stand for (those that stand for nothing are left out), or raises what forbids the edit.
 
     It is called again from fresh metadata when another process was faster, so it must check all that it relies on.
     """
 
-    identifier: TableIdentifier
-    kind: Kind
-    make: Callable[[Current | None], Raw]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
-    """A new metadata file that its pointer shows."""
-
-    identifier: TableIdentifier
-    kind: Kind
-    location: str
-    raw: Raw
+    reads: tuple[TableIdentifier, ...]
+    make: Callable[[Mapping[TableIdentifier, Entry]], Sequence[Put | Gone]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Prepared:
-    swap: Swap
-    raw: Raw
-    dropped: tuple[str, ...]
+    """`files`: locations and contents to be written before the swap."""
+
+    entry: Entry | None
+    swaps: tuple[Swap, ...]
+    files: tuple[tuple[str, bytes], ...] = ()
+    dropped: tuple[str, ...] = ()
 
 
-def key(identifier: TableIdentifier) -> Key:
-    return ".".join(identifier.namespace), identifier.name
+def table_edit(identifier: TableIdentifier, make: Callable[[Entry | None], Raw]) -> Edit:
+    """An edit of one table."""
+
+    def put(found: Mapping[TableIdentifier, Entry]) -> list[Put]:
+        base = found.get(identifier)
+        return [Put(identifier=identifier, kind="TABLE", raw=make(base), base=base)]
+
+    return Edit(reads=(identifier,), make=put)
 
 
-def publish(pointers: Pointers, files: Files, edits: Sequence[Edit]) -> tuple[Published, ...]:
+def publish(pointers: Pointers, files: Files, edits: Sequence[Edit]) -> tuple[Entry, ...]:
     """All edits or none. Lost races are run again as long as the edits themselves agree."""
-    if len({key(edit.identifier) for edit in edits}) < len(edits):
-        raise CatalogError("A commit can change each table or view only once.")
-    for attempt in range(_TRIES):
-        if attempt:
-            time.sleep(_BACKOFF_SECONDS * min(attempt, 5) * (0.5 + random.random()))
-        prepared = _prepare(pointers, files, edits)
+    policy, attempts, tried = Retries(), iter(Retries().attempts()), 0
+    names: list[str] = []
+    while next(attempts, None) is not None:
+        prepared, wanted = _prepare(pointers, files, edits)
+        if not tried:
+            policy = wanted
+            attempts = policy.attempts()
+            next(attempts)
+        tried += 1
+        names = [str(p.entry.identifier) for p in prepared if p.entry]
         if _swap(pointers, files, prepared):
-            for location in (d for p in prepared for d in p.dropped):
+            for location in (d for p in prepared for d in _with_storage_files(files, p.dropped)):
                 # The commit stands: an old file that could not be deleted is only a file too many.
                 with suppress(OSError):
                     files.delete(location)
-            return tuple(
-                Published(identifier=edit.identifier, kind=edit.kind, location=p.swap.new, raw=p.raw)
-                for edit, p in zip(edits, prepared, strict=True)
-            )
-    names = ", ".join(str(edit.identifier) for edit in edits)
-    raise CommitConflict(f"Other processes changed {names} {_TRIES} times in a row.")
+            return tuple(p.entry for p in prepared if p.entry)
+    raise CommitConflict(
+        f"Other processes changed {', '.join(names)} {tried} times in a row; 'commit.retry.num-retries' and"
+        " 'commit.retry.total-timeout-ms' tell how long to go on."
+    )
 
 
-def read(files: Files, identifier: TableIdentifier, location: str, kind: Kind) -> Raw:
-    """CatalogError, naming table and file, if it cannot be read."""
-    return decoded(identifier, location, kind, files.read_all([location])[0])
+def _prepare(pointers: Pointers, files: Files, edits: Sequence[Edit]) -> tuple[list[_Prepared], Retries]:
+    names = [identifier for edit in edits for identifier in edit.reads]
+    if len({key(name) for name in names}) < len(names):
+        raise CatalogError("A commit can change each table or view only once.")
+    found = pointers.find(key(name) for name in names)
+    present = [name for name in names if key(name) in found]
+    entries: dict[TableIdentifier, Entry] = {}
+    for name, entry in zip(present, read_entries(files, [(name, *found[key(name)]) for name in present]), strict=True):
+        if isinstance(entry, CatalogError):
+            raise entry
+        entries[name] = entry
+    outcomes = [outcome for edit in edits for outcome in edit.make(entries)]
+    _check_gone(pointers, [outcome for outcome in outcomes if isinstance(outcome, Gone)])
+    tables = [o.storage.table if o.storage else o.raw for o in outcomes if isinstance(o, Put)]
+    settings = {k: v for raw in tables for k, v in (raw.get("properties") or {}).items()}
+    return [_prepared(pointers, outcome) for outcome in outcomes], retries(settings)
 
 
-def decoded(identifier: TableIdentifier, location: str, kind: Kind, content: bytes | Exception) -> Raw:
+def _check_gone(pointers: Pointers, gone: Sequence[Gone]) -> None:
+    found = pointers.find(key(one.identifier) for one in gone) if gone else {}
+    for one in gone:
+        if found.get(key(one.identifier), ("", ""))[0] != one.location:
+            raise CommitConflict(f"{one.identifier} was changed or dropped by another process.")
+
+
+def _prepared(pointers: Pointers, outcome: Put | Gone) -> _Prepared:
+    if isinstance(outcome, Gone):
+        gone = Swap(key=key(outcome.identifier), kind="TABLE", old=outcome.location, new=None)
+        return _Prepared(entry=None, swaps=(gone,))
+    if outcome.storage is not None:
+        return _prepared_mv(pointers, outcome, outcome.storage)
+    raw = outcome.raw
+    dropped: tuple[str, ...] = ()
+    base = outcome.base if outcome.base and outcome.base.kind == outcome.kind else None
+    if outcome.kind == "TABLE" and base is not None:
+        raw, dropped = renewed(raw, base.raw, base.location)
+    codec = (raw.get("properties") or {}).get("write.metadata.compression-codec", "none").lower() if outcome.kind == "TABLE" else "none"
+    suffix = f".gz{_TABLE_FILE}" if codec == "gzip" else _TABLE_FILE
+    location = pointers.place(key(outcome.identifier), outcome.kind, metadata_folder(raw), base.location if base else None, suffix)
+    entry = Entry(identifier=outcome.identifier, kind=outcome.kind, location=location, raw=raw)
+    return _Prepared(entry=entry, swaps=_swaps(outcome, location), files=((location, serialize(raw, location)),), dropped=dropped)
+
+
+def _prepared_mv(pointers: Pointers, put: Put, storage: Storage) -> _Prepared:
+    """The table-metadata file, the MV metadata file that names it, and where there are views the view that points at that."""
+    base = put.base
+    log: list[Raw] = []
+    before = 0
+    if base is not None and base.mv is not None:
+        before = base.mv.raw["last-updated-ms"]
+        log = [*(base.mv.raw.get("metadata-log") or []), {"timestamp-ms": before, "metadata-file": base.mv_location}]
+    log, dropped = bounded(log, storage.table.get("properties") or {})
+    folder, old = metadata_folder(storage.table), base.mv_location if base else None
+    table_file = numbered(folder, old, 1, _TABLE_FILE)
+    if pointers.has_views:
+        mv_file = table_file.removesuffix(_TABLE_FILE) + _MV_FILE
+    else:
+        mv_file = pointers.place(key(put.identifier), "MV", folder, base.location if base else None, _MV_FILE)
+    view = {**put.raw, "properties": {k: v for k, v in (put.raw.get("properties") or {}).items() if k not in POINTER_PROPERTIES}}
     try:
-        if isinstance(content, Exception):
-            raise content
-        return parse(content, location)
-    except FileNotFoundError:
-        reason = "the file does not exist"
-    except Exception as error:  # noqa: BLE001  whatever the file or its store did wrong
-        reason = f"{type(error).__name__}: {error}"
-    raise CatalogError(f"The metadata of {kind.lower()} {identifier} cannot be read: {location} ({reason}).")
+        mv = metadata_file.compose(
+            view=view,
+            table=storage.table,
+            refreshes=storage.refreshes,
+            current_refresh_id=storage.current_refresh_id,
+            storage_metadata_location=table_file,
+            metadata_log=log,
+            now_ms=max(now_ms(), before),
+            child_views=storage.child_views,
+            refresh_start_ms=storage.refresh_start_ms,
+        )
+    except RecordError as error:
+        raise CatalogError(f"The metadata file of materialized view {put.identifier} would break a rule of its format: {error}.") from None
+    written = [(table_file, serialize(metadata_file.table_metadata(mv), table_file)), (mv_file, metadata_file.write(mv))]
+    if not pointers.has_views:
+        entry = Entry(
+            identifier=put.identifier, kind="MV", location=mv_file, raw=metadata_file.view_metadata(mv), mv=mv, mv_location=mv_file
+        )
+        return _Prepared(entry=entry, swaps=_swaps(put, mv_file), files=tuple(written), dropped=dropped)
+    marks = dict(zip(POINTER_PROPERTIES, (mv_file, mv.uuid), strict=True))
+    view = {**view, "properties": {**view["properties"], **marks}}
+    location = pointers.place(key(put.identifier), "VIEW", metadata_folder(view), base.location if base else None, _TABLE_FILE)
+    entry = Entry(identifier=put.identifier, kind="VIEW", location=location, raw=view, mv=mv, mv_location=mv_file)
+    return _Prepared(
+        entry=entry, swaps=_swaps(put, location), files=(*written, (location, serialize(view, location))), dropped=dropped
+    )
 
 
-def _prepare(pointers: Pointers, files: Files, edits: Sequence[Edit]) -> list[_Prepared]:
-    found = pointers.find(key(edit.identifier) for edit in edits)
-    result = []
-    for edit in edits:
-        location, kind = found.get(key(edit.identifier), (None, edit.kind))
-        current = None
-        if location is not None:
-            current = Current(kind=kind, location=location, raw=read(files, edit.identifier, location, kind))
-        raw = edit.make(current)
-        dropped: tuple[str, ...] = ()
-        if current is not None and edit.kind == "TABLE":
-            raw, dropped = renewed(raw, current.raw, current.location)
-        swap = Swap(key=key(edit.identifier), kind=edit.kind, old=location, new=_next_location(raw, location, edit.kind))
-        result.append(_Prepared(swap=swap, raw=raw, dropped=dropped))
-    return result
+def _swaps(put: Put, location: str) -> tuple[Swap, ...]:
+    base = put.base
+    if base is None or base.identifier == put.identifier:
+        return (Swap(key=key(put.identifier), kind=put.kind, old=base.location if base else None, new=location),)
+    renamed = Swap(key=key(put.identifier), kind=put.kind, old=None, new=location)
+    return renamed, Swap(key=key(base.identifier), kind=base.kind, old=base.location, new=None)
 
 
 def _swap(pointers: Pointers, files: Files, prepared: Sequence[_Prepared]) -> bool:
-    new = [p.swap.new for p in prepared]
+    drafts = {swap.new: pointers.draft(swap.new) for p in prepared for swap in p.swaps if swap.new}
+    swaps = [replace(swap, written=drafts.get(swap.new or "")) for p in prepared for swap in p.swaps]
+    written = [(drafts.get(location, location), content) for p in prepared for location, content in p.files]
     try:
-        for p in prepared:
-            files.write(p.swap.new, serialize(p.raw, p.swap.new))
-        done = pointers.swap([p.swap for p in prepared])
+        for location, content in written:
+            files.write(location, content)
+        done = pointers.swap(swaps)
     except Exception:
-        if _arrived(pointers, prepared):
+        if _arrived(pointers, swaps):
             return True
-        _discard(files, new)
+        _discard(files, written)
         raise
     if not done:
-        _discard(files, new)
+        _discard(files, written)
     return done
 
 
-def _arrived(pointers: Pointers, prepared: Sequence[_Prepared]) -> bool:
+def _arrived(pointers: Pointers, swaps: Sequence[Swap]) -> bool:
     """Whether a commit whose answer was lost was made. Who cannot find out must not delete the files that it may need."""
-    found = pointers.find(p.swap.key for p in prepared)
-    return all(found.get(p.swap.key, ("", ""))[0] == p.swap.new for p in prepared)
+    found = pointers.find(swap.key for swap in swaps)
+    return all(found.get(swap.key, (None, ""))[0] == swap.new for swap in swaps)
 
 
-def _discard(files: Files, locations: Sequence[str]) -> None:
-    for location in locations:
+def _discard(files: Files, written: Sequence[tuple[str, bytes]]) -> None:
+    for location, _ in written:
         with suppress(OSError):
             files.delete(location)
 
 
-def _next_location(raw: Raw, old: str | None, kind: Kind) -> str:
-    number = _NUMBER.search(old) if old else None
-    first = 1 if kind == "VIEW" else 0
-    version = int(number[1]) + 1 if number else first
-    codec = (raw.get("properties") or {}).get("write.metadata.compression-codec", "none").lower() if kind == "TABLE" else "none"
-    suffix = ".gz.metadata.json" if codec == "gzip" else ".metadata.json"
-    return f"{metadata_folder(raw)}/{version:05d}-{uuid.uuid4()}{suffix}"
+def _with_storage_files(files: Files, dropped: Sequence[str]) -> Iterator[str]:
+    """Old files; an MV's metadata file takes the table-metadata file that it names with it."""
+    for location in dropped:
+        if location.endswith(_MV_FILE):
+            # Also where another writer left broken JSON there: the commit stands.
+            with suppress(OSError, ValueError, LookupError, TypeError):
+                yield json.loads(files.read(location))["properties"][metadata_file.STORAGE_LOCATION]
+        yield location

@@ -16,6 +16,7 @@ from mvbuild.adapters.iceberg.data import IcebergData, scanned
 from mvbuild.adapters.iceberg.failures import Translator
 from mvbuild.adapters.iceberg.layout import with_layout
 from mvbuild.adapters.iceberg.remote_views import open_views
+from mvbuild.adapters.iceberg.table_commits import committed
 from mvbuild.adapters.iceberg.updates import as_models, requirements, updates
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import AlreadyExists, CatalogError, CommitConflict, TableCommit, TableState, ViewCommit, ViewState
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyiceberg.catalog import Catalog as PyCatalog
+    from pyiceberg.io import FileIO
     from pyiceberg.table import Table
 
     from mvbuild.adapters.iceberg.metadata import Raw
+    from mvbuild.adapters.iceberg.table_commits import Restate
     from mvbuild.ports.catalog import TableLayout
 
 _READERS = 8
@@ -90,16 +93,13 @@ class RemoteCatalog:
     def stage(self, table: TableState, layout: TableLayout, scratch: TableIdentifier) -> TableState:
         with self._guard():
             current = self._table(table.identifier)
-            return self._register(scratch, scratches.staged(_whole(current), table, layout), current)
+            return self._register(scratch, scratches.staged(_whole(current), table, layout), current.io)
 
     def pin_schema(self, table: TableState, snapshot_id: int, scratch: TableIdentifier) -> TableState:
         with self._guard():
-            current = self._table(table.identifier)
-            root = self._properties.get("warehouse", "")
-            # A REST warehouse may be just a name: then the copy goes below the table, whose store is known to be writable.
-            root = root.rstrip("/") if "/" in root else table.location.rstrip("/")
-            location = f"{root}/{scratches.FOLDER}/{scratch.name}"
-            return self._register(scratch, scratches.pinned(_whole(current), table, snapshot_id, location), current)
+            raw, io = self._readable(table)
+            location = f"{self._scratch_root(table, scratch)}/{scratches.FOLDER}/{scratch.name}"
+            return self._register(scratch, scratches.pinned(raw, table, snapshot_id, location), io)
 
     def drop_scratch(self, identifier: TableIdentifier) -> None:
         from pyiceberg.exceptions import NoSuchTableError
@@ -138,7 +138,7 @@ class RemoteCatalog:
                 set_properties={name: value for name, value in properties.items() if name != "format-version"},
             )
             source = tables.with_snapshots(laid, [snapshot], None)
-            return self._edit(identifier, lambda raw, _: tables.committed(raw, change, source))
+            return self._edit(identifier, lambda raw, table: committed(raw, change, source, _restate(table)))
 
     def rows(self, table: TableState, limit: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
         names = tuple(field["name"] for field in table.schema["fields"])
@@ -219,17 +219,43 @@ class RemoteCatalog:
             raise AlreadyExists(f"{identifier} already exists.") from None
         return _state(identifier, table)
 
-    def _register(self, scratch: TableIdentifier, raw: Raw, source: Table) -> TableState:
+    def _readable(self, table: TableState) -> tuple[Raw, FileIO]:
+        """A table's metadata, and what reads its files: the catalog may hand out credentials for a table of its own."""
+        from pyiceberg.io import load_file_io
+
+        if table.identifier.catalog == self.name:
+            current = self._table(table.identifier)
+            return _whole(current), current.io
+        io = load_file_io(self._properties, table.metadata_location)
+        return _read(io, table.metadata_location), io
+
+    def _scratch_root(self, table: TableState, scratch: TableIdentifier) -> str:
+        root = self._properties.get("warehouse", "").rstrip("/")
+        if "/" in root:
+            return root
+        # A REST warehouse may be just a name: then the copy goes below the table, whose store is known to be writable. But not below one
+        # that is not of this catalog, where mvbuild writes nothing.
+        if table.identifier.catalog == self.name:
+            return table.location.rstrip("/")
+        self.ensure_namespace(scratch.namespace)
+        found = self._catalog().load_namespace_properties(scratch.namespace).get("location")
+        if not found:
+            raise CatalogError(
+                f"Catalog '{self.name}' tells no place for a copy of {table.identifier}: namespace {scratch.namespace[0]} has none."
+            )
+        return str(found).rstrip("/")
+
+    def _register(self, scratch: TableIdentifier, raw: Raw, io: FileIO) -> TableState:
         from pyiceberg.exceptions import TableAlreadyExistsError
 
         location = f"{tables.metadata_folder(raw)}/00000-{raw['table-uuid']}.metadata.json"
         self.ensure_namespace(scratch.namespace)
-        with source.io.new_output(location).create() as stream:
+        with io.new_output(location).create() as stream:
             stream.write(metadata.serialize(raw, location))
         try:
             return _state(scratch, self._catalog().register_table(_name(scratch), location))
         except TableAlreadyExistsError:
-            source.io.delete(location)
+            io.delete(location)
             raise AlreadyExists(f"{scratch} already exists.") from None
 
     def _commit_table(self, change: TableCommit) -> TableState:
@@ -237,10 +263,10 @@ class RemoteCatalog:
         if change.staged is not None:
             staged = _dump(self._table(change.staged))
 
-        def make(raw: Raw, _: Table) -> Raw:
+        def make(raw: Raw, table: Table) -> Raw:
             if staged is not None:
                 scratches.check_base(raw, staged, change.identifier)
-            return tables.committed(raw, change, staged)
+            return committed(raw, change, staged, _restate(table))
 
         return self._edit(change.identifier, make)
 
@@ -286,14 +312,27 @@ def _dump(table: Table) -> Raw:
 
 def _whole(table: Table) -> Raw:
     """The metadata with the fields that PyIceberg's models do not have; a copy must not lose them."""
-    with table.io.new_input(table.metadata_location).open() as stream:
-        return metadata.parse(stream.read(), table.metadata_location)
+    return _read(table.io, table.metadata_location)
+
+
+def _read(io: FileIO, location: str) -> Raw:
+    with io.new_input(location).open() as stream:
+        return metadata.parse(stream.read(), location)
 
 
 def _state(identifier: TableIdentifier, table: Table) -> TableState:
     found = metadata.state(identifier, table.metadata_location, _dump(table), is_view=False)
     assert isinstance(found, TableState)
     return found
+
+
+def _restate(table: Table) -> Restate:
+    def restate(raw: Raw, summary: Mapping[str, str]) -> Raw:
+        snapshot_id = tables.new_snapshot_id()
+        location = _data(table).repeated_manifest_list(tables.manifest_list_location(raw, snapshot_id), raw, snapshot_id)
+        return tables.restating_snapshot(raw, location, snapshot_id, summary)
+
+    return restate
 
 
 def _data(table: Table) -> IcebergData:

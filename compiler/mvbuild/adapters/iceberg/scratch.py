@@ -9,8 +9,10 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from mvbuild.adapters.iceberg.layout import with_layout
+from mvbuild.adapters.iceberg.layout import fitted, with_layout
+from mvbuild.adapters.iceberg.metadata import schemas
 from mvbuild.adapters.iceberg.tables import check, now_ms
+from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.ports.catalog import CatalogError, CommitConflict, TableLayout, TableState
 
 if TYPE_CHECKING:
@@ -25,12 +27,16 @@ _OWN_FILES = ("statistics", "partition-statistics")
 _FORGOTTEN = ("write.metadata.delete-after-commit.enabled", "write.metadata.previous-versions-max")
 
 
-def staged(raw: Raw, table: TableState, layout: TableLayout) -> Raw:
-    """A copy with all snapshots, `main` alone, and `layout` current."""
+def staged(raw: Raw, table: TableState, layout: TableLayout, location: str | None = None) -> Raw:
+    """A copy with all snapshots, `main` alone, and `layout` current. With `location` its metadata goes there, its data still to the table."""
     check(raw, table.identifier, table.uuid, table.current_snapshot_id)
     copy = _copy(raw)
     copy["refs"] = {name: ref for name, ref in (raw.get("refs") or {}).items() if name == "main"}
     copy["properties"][_BASE] = _base(raw)
+    if location is not None:
+        copy["properties"].setdefault("write.data.path", f"{raw['location'].rstrip('/')}/data")
+        copy["properties"].pop("write.metadata.path", None)
+        copy["location"] = location
     return with_layout(copy, layout)
 
 
@@ -40,19 +46,24 @@ def check_base(raw: Raw, scratch: Raw, identifier: TableIdentifier) -> None:
         raise CommitConflict(f"The layout of table {identifier} was changed by another process.")
 
 
-def pinned(raw: Raw, table: TableState, snapshot_id: int, location: str) -> Raw:
-    """A copy whose only snapshot is read with the current schema."""
+def pinned(raw: Raw, table: TableState, snapshot_id: int, location: str, *, own_schema: bool = False) -> Raw:
+    """A copy whose only snapshot is read with the current schema, or with its own; without a snapshot for NO_SNAPSHOT."""
     found = next((s for s in raw.get("snapshots") or [] if s["snapshot-id"] == snapshot_id), None)
-    if found is None:
-        raise CatalogError(f"Table {table.identifier} has no snapshot {snapshot_id}.")
     copy = _copy(raw)
     properties = {key: value for key, value in copy["properties"].items() if not key.startswith("write.")}
+    # The paths of data files are absolute; the location only says where the scratch table's own metadata lies.
+    copy |= {"location": location, "properties": properties}
+    if snapshot_id == NO_SNAPSHOT:
+        return {**copy, "snapshots": [], "current-snapshot-id": -1, "snapshot-log": [], "refs": {}}
+    if found is None:
+        raise CatalogError(f"Table {table.identifier} has no snapshot {snapshot_id}.")
+    schema_id = table.current_schema_id
+    if own_schema and found.get("schema-id") is not None:
+        schema_id = found["schema-id"]
+        copy = fitted({**copy, "schemas": schemas(copy), "current-schema-id": schema_id})
     return {
         **copy,
-        # The paths of data files are absolute; this one only says where the scratch table's own metadata lies.
-        "location": location,
-        "properties": properties,
-        "snapshots": [{**found, "schema-id": table.current_schema_id}],
+        "snapshots": [{**found, "schema-id": schema_id}],
         "current-snapshot-id": snapshot_id,
         "snapshot-log": [{"timestamp-ms": found["timestamp-ms"], "snapshot-id": snapshot_id}],
         "refs": {"main": {"snapshot-id": snapshot_id, "type": "branch"}},

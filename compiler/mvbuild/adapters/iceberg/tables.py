@@ -1,4 +1,4 @@
-"""table metadata JSON + TableCommit -> new table metadata JSON. Works on every format version, since no field is left out."""
+"""table metadata JSON -> table metadata JSON with one more thing in it. Works on every format version, since no field is left out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mvbuild.adapters.iceberg.layout import with_layout
 from mvbuild.adapters.iceberg.metadata import Raw, comparable, current_snapshot_id
-from mvbuild.ports.catalog import CatalogError, CommitConflict, TableCommit, TableLayout
+from mvbuild.ports.catalog import CatalogError, CommitConflict, TableLayout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +17,15 @@ if TYPE_CHECKING:
 
 _LOG_LIMIT = "write.metadata.previous-versions-max"
 _DELETE_DROPPED = "write.metadata.delete-after-commit.enabled"
+_TOTALS = (
+    "total-data-files",
+    "total-delete-files",
+    "total-records",
+    "total-files-size",
+    "total-position-deletes",
+    "total-equality-deletes",
+)
+_COUNTERS = ("added-data-files", "deleted-data-files", "added-records", "deleted-records")
 
 
 def now_ms() -> int:
@@ -56,25 +65,6 @@ def new_table(location: str, layout: TableLayout, properties: Mapping[str, str])
     return with_layout(raw, layout)
 
 
-def committed(raw: Raw, change: TableCommit, staged: Raw | None) -> Raw:
-    """CommitConflict if an expectation does not hold."""
-    check(raw, change.identifier, change.expect_uuid, change.expect_snapshot_id)
-    if staged is not None:
-        raw = adopted(raw, staged, change.set_snapshot_id, change.identifier)
-    if change.set_snapshot_id is not None:
-        raw = with_main(raw, change.set_snapshot_id, change.identifier)
-    refs = dict(raw.get("refs") or {})
-    if change.create_branch:
-        branch, snapshot_id = change.create_branch
-        _require_snapshot(raw, snapshot_id, change.identifier)
-        refs[branch] = {"snapshot-id": snapshot_id, "type": "branch"}
-    for branch in change.drop_branches:
-        if branch != "main" and refs.get(branch, {}).get("type", "branch") == "branch":
-            refs.pop(branch, None)
-    kept = {key: value for key, value in (raw.get("properties") or {}).items() if key not in change.remove_properties}
-    return {**raw, "refs": refs, "properties": {**kept, **change.set_properties}}
-
-
 def check(raw: Raw, identifier: TableIdentifier, expect_uuid: str, expect_snapshot_id: int | None) -> None:
     if raw.get("table-uuid", "") != expect_uuid:
         raise CommitConflict(f"Table {identifier} was replaced by another table of that name.")
@@ -84,7 +74,7 @@ def check(raw: Raw, identifier: TableIdentifier, expect_uuid: str, expect_snapsh
 
 
 def with_main(raw: Raw, snapshot_id: int, identifier: TableIdentifier) -> Raw:
-    _require_snapshot(raw, snapshot_id, identifier)
+    require_snapshot(raw, snapshot_id, identifier)
     if current_snapshot_id(raw) == snapshot_id:
         return raw
     refs = raw.get("refs") or {}
@@ -145,12 +135,17 @@ def _new_snapshots(raw: Raw, staged: Raw, snapshot_id: int | None, identifier: T
 
 def renewed(raw: Raw, old: Raw, old_location: str) -> tuple[Raw, tuple[str, ...]]:
     """The bookkeeping of each new metadata file; and the old files that the log no longer names, if the table wants them deleted."""
-    properties = raw.get("properties") or {}
-    log = [*(raw.get("metadata-log") or []), {"timestamp-ms": old["last-updated-ms"], "metadata-file": old_location}]
+    entry = {"timestamp-ms": old["last-updated-ms"], "metadata-file": old_location}
+    log, dropped = bounded([*(raw.get("metadata-log") or []), entry], raw.get("properties") or {})
+    raw = {**raw, "metadata-log": log, "last-updated-ms": max(now_ms(), old["last-updated-ms"])}
+    return raw, dropped
+
+
+def bounded(log: list[Raw], properties: Mapping[str, str]) -> tuple[list[Raw], tuple[str, ...]]:
+    """As many entries of a log of metadata files as the properties allow, and the files to delete."""
     limit = max(1, int(properties.get(_LOG_LIMIT, "100")))
     dropped = log[:-limit] if properties.get(_DELETE_DROPPED, "false").lower() == "true" else []
-    raw = {**raw, "metadata-log": log[-limit:], "last-updated-ms": max(now_ms(), old["last-updated-ms"])}
-    return raw, tuple(entry["metadata-file"] for entry in dropped)
+    return log[-limit:], tuple(entry["metadata-file"] for entry in dropped)
 
 
 def metadata_folder(raw: Raw) -> str:
@@ -158,20 +153,16 @@ def metadata_folder(raw: Raw) -> str:
     return str(folder).rstrip("/") if folder else f"{raw['location'].rstrip('/')}/metadata"
 
 
+def manifest_list_location(raw: Raw, snapshot_id: int) -> str:
+    return f"{metadata_folder(raw)}/snap-{snapshot_id}-0-{raw['table-uuid']}.avro"
+
+
 def empty_snapshot(raw: Raw, manifest_list: str, snapshot_id: int) -> Raw:
     """An append of nothing, without a parent."""
-    totals = (
-        "total-data-files",
-        "total-delete-files",
-        "total-records",
-        "total-files-size",
-        "total-position-deletes",
-        "total-equality-deletes",
-    )
     snapshot: Raw = {
         "snapshot-id": snapshot_id,
         "timestamp-ms": max(now_ms(), raw["last-updated-ms"]),
-        "summary": {"operation": "append", **dict.fromkeys(totals, "0")},
+        "summary": {"operation": "append", **dict.fromkeys(_TOTALS, "0")},
         "manifest-list": manifest_list,
         "schema-id": raw.get("current-schema-id", 0),
     }
@@ -182,6 +173,35 @@ def empty_snapshot(raw: Raw, manifest_list: str, snapshot_id: int) -> Raw:
     return snapshot
 
 
-def _require_snapshot(raw: Raw, snapshot_id: int, identifier: TableIdentifier) -> None:
+def restating_snapshot(raw: Raw, manifest_list: str | None, snapshot_id: int, summary: Mapping[str, str]) -> Raw:
+    """A `replace` of the current snapshot by the same files."""
+    main = current(raw)
+    assert main is not None
+    before = main.get("summary") or {}
+    totals = {key: before[key] for key in _TOTALS if key in before}
+    kept: Raw = {key: main[key] for key in ("schema-id", "manifests") if key in main}
+    snapshot: Raw = {
+        "snapshot-id": snapshot_id,
+        "parent-snapshot-id": main["snapshot-id"],
+        "timestamp-ms": max(now_ms(), raw["last-updated-ms"]),
+        **kept,
+        "summary": {"operation": "replace", **dict.fromkeys(_COUNTERS, "0"), **totals, **summary},
+    }
+    if manifest_list is not None:
+        snapshot["manifest-list"] = manifest_list
+    if raw["format-version"] > 1:
+        snapshot["sequence-number"] = raw["last-sequence-number"] + 1
+    if raw["format-version"] > 2:
+        snapshot |= {"first-row-id": raw.get("next-row-id") or 0, "added-rows": 0}
+    return snapshot
+
+
+def current(raw: Raw) -> Raw | None:
+    """The current snapshot."""
+    snapshot_id = current_snapshot_id(raw)
+    return next((s for s in raw.get("snapshots") or [] if s["snapshot-id"] == snapshot_id), None)
+
+
+def require_snapshot(raw: Raw, snapshot_id: int, identifier: TableIdentifier) -> None:
     if all(s["snapshot-id"] != snapshot_id for s in raw.get("snapshots") or []):
         raise CatalogError(f"Table {identifier} has no snapshot {snapshot_id}.")

@@ -17,7 +17,16 @@ _HISTORY = "version.history.num-entries"
 _STALE = ("spark.query-column-names",)
 
 
+def changed(raw: Raw, change: ViewCommit) -> Raw:
+    """With the properties of the commit, and its version where it has one."""
+    kept = {name: value for name, value in (raw.get("properties") or {}).items() if name not in change.remove_properties}
+    raw = {**raw, "properties": {**kept, **change.properties}}
+    return raw if change.version_id is None else with_version(raw, change, change.version_id)
+
+
 def new_view(change: ViewCommit, location: str) -> Raw:
+    if change.version_id is None:
+        raise CommitConflict(f"View {change.identifier} was dropped by another process.")
     raw: Raw = {
         "view-uuid": str(uuid.uuid4()),
         "format-version": 1,
@@ -27,17 +36,17 @@ def new_view(change: ViewCommit, location: str) -> Raw:
         "version-log": [],
         "properties": {},
     }
-    return with_version(raw, change)
+    return with_version(raw, change, change.version_id)
 
 
-def with_version(raw: Raw, change: ViewCommit) -> Raw:
+def with_version(raw: Raw, change: ViewCommit, version_id: int) -> Raw:
     """A new version that is current; older ones fall out of the history when it is full."""
-    if any(v["version-id"] >= change.version_id for v in raw["versions"]):
-        raise CommitConflict(f"View {change.identifier} already has a version {change.version_id}.")
+    if any(v["version-id"] >= version_id for v in raw["versions"]):
+        raise CommitConflict(f"View {change.identifier} already has a version {version_id}.")
     kept_properties = {name: value for name, value in (raw.get("properties") or {}).items() if name not in _STALE}
     properties = {**kept_properties, **change.properties}
     schema = _schema(raw["schemas"], change.schema)
-    version = _version(change, schema["schema-id"])
+    version = _version(change, version_id, schema["schema-id"])
     versions = [*raw["versions"], version][-max(1, int(properties.get(_HISTORY, "10"))) :]
     used = {v["schema-id"] for v in versions}
     known = [s for s in raw["schemas"] if s["schema-id"] in used and s["schema-id"] != schema["schema-id"]]
@@ -47,15 +56,15 @@ def with_version(raw: Raw, change: ViewCommit) -> Raw:
         **raw,
         "schemas": [*known, schema],
         "versions": versions,
-        "current-version-id": change.version_id,
-        "version-log": [*log, {"timestamp-ms": version["timestamp-ms"], "version-id": change.version_id}],
+        "current-version-id": version_id,
+        "version-log": [*log, {"timestamp-ms": version["timestamp-ms"], "version-id": version_id}],
         "properties": properties,
     }
 
 
-def _version(change: ViewCommit, schema_id: int) -> Raw:
+def _version(change: ViewCommit, version_id: int, schema_id: int) -> Raw:
     version: Raw = {
-        "version-id": change.version_id,
+        "version-id": version_id,
         "timestamp-ms": now_ms(),
         "schema-id": schema_id,
         "summary": {"engine-name": "mvbuild", "engine-version": __version__},

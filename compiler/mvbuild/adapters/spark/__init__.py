@@ -5,21 +5,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
     from mvbuild.ports.engine import Engine
+    from mvbuild.ports.sources import SourceLocation
     from mvbuild.project.loaded import Target
 
 
 def start_engine(
-    target: Target, *, log_file: Path, env: Mapping[str, str], spark: Any = None, progress: Callable[[str], None] | None = None
+    target: Target,
+    *,
+    log_file: Path,
+    env: Mapping[str, str],
+    spark: Any = None,
+    progress: Callable[[str], None] | None = None,
+    sources: Collection[SourceLocation] = (),
 ) -> Engine:
-    """An engine with a Spark of its own, or on the session `spark` that the caller has and keeps."""
+    """An engine with a Spark of its own, or on the session `spark` that the caller has and keeps. It can read `sources` besides."""
     from mvbuild.adapters.spark.engine import SparkEngine
+    from mvbuild.adapters.spark.sources import introduce
 
     if spark is not None:
+        introduce(spark, sources)
         return SparkEngine(spark, own=False)
     from mvbuild.adapters.spark.session import start
 
-    return SparkEngine(start(target, log_file=log_file, env=env, progress=progress), own=True)
+    session = start(target, log_file=log_file, env=env, progress=progress, sources=sources)
+    introduce(session, sources)
+    return SparkEngine(session, own=True)

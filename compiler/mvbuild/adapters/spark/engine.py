@@ -40,6 +40,23 @@ class SparkEngine:
             found = frame.limit(max(limit, 0)).collect()
             return Rows(columns=tuple(frame.columns), rows=tuple(tuple(row) for row in found))
 
+    def explain(self, sql: str) -> str:
+        with translated(sql):
+            # As SQL, because over Spark Connect a frame prints its plan and does not give it.
+            return str(self.session.sql(f"EXPLAIN EXTENDED {sql}").collect()[0][0])
+
+    def frame(self, sql: str) -> DataFrame:
+        with translated(sql):
+            frame = self.session.sql(sql)
+            # A Connect session analyzes on demand only: without this its errors would come when the rows are fetched.
+            _ = frame.schema
+            return frame
+
+    def call(self, statement: str) -> Rows:
+        with translated(statement):
+            frame = self.session.sql(statement)
+            return Rows(columns=tuple(frame.columns), rows=tuple(tuple(row) for row in frame.collect()))
+
     def close(self) -> None:
         if not self._own:
             return

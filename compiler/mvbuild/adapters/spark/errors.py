@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Place = tuple[int, int]
 
 _CONFLICTS = ("CommitFailedException", "Cannot use branch (does not exist)", "CommitStateUnknownException")
-_GONE = "Cannot find snapshot with ID"
+_GONE = ("Cannot find snapshot with ID", "Cannot time travel Delta table to version")
 _LOST = (
     "stopped SparkContext",
     "Answer from Java side is empty",
@@ -89,7 +89,7 @@ def _translate(exc: Exception, sql: str) -> Exception:
     for failure in failures:
         if any(sign in failure.kind or sign in failure.message for sign in _CONFLICTS):
             return CommitConflict(message_of(failure.message))
-        if _GONE in failure.message:
+        if any(sign in failure.message for sign in _GONE):
             return SnapshotGone(message_of(failure.message))
         if any(sign in failure.message for sign in _LOST):
             return EngineError("spark-start", f"Spark stopped while it was in use: {message_of(failure.message)}")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 ICEBERG_VERSION = "1.12.0"
+DELTA_VERSION = "4.1.0"
 
 _RESOLVER_SECONDS = 900
 _NETWORK = (
@@ -53,6 +54,8 @@ GCP = Artifact("org.apache.iceberg", "iceberg-gcp-bundle", ICEBERG_VERSION)
 AZURE = Artifact("org.apache.iceberg", "iceberg-azure-bundle", ICEBERG_VERSION)
 SQLITE = Artifact("org.xerial", "sqlite-jdbc", "3.50.3.0")
 POSTGRESQL = Artifact("org.postgresql", "postgresql", "42.7.7")
+# The last version that does not bring the Unity Catalog client and its thirty jars.
+DELTA = (Artifact("io.delta", "delta-spark_4.1_2.13", DELTA_VERSION), Artifact("io.delta", "delta-storage", DELTA_VERSION))
 
 _FAMILIES = {RUNTIME: "iceberg-spark-runtime", POSTGRESQL: "postgresql-"}
 """By what a jar of the user's is known that does the same; else by its name."""
@@ -77,8 +80,16 @@ def needed(catalog: Mapping[str, str], config: Mapping[str, str]) -> tuple[Artif
         GCP: warehouse.startswith("gs://"),
         AZURE: warehouse.startswith(("abfs", "wasb", "adl")),
     }
-    given = ",".join(config.get(key, "") for key in ("spark.jars", "spark.jars.packages")).replace(":", "-")
-    return tuple(artifact for artifact, use in wanted.items() if use and _FAMILIES.get(artifact, artifact.name) not in given)
+    return tuple(artifact for artifact, use in wanted.items() if use and _FAMILIES.get(artifact, artifact.name) not in _given(config))
+
+
+def needed_for_delta(config: Mapping[str, str]) -> tuple[Artifact, ...]:
+    """The artifacts for Delta tables, unless the user's settings name a delta-spark, which brings its own storage."""
+    return () if "delta-spark" in _given(config) else DELTA
+
+
+def _given(config: Mapping[str, str]) -> str:
+    return ",".join(config.get(key, "") for key in ("spark.jars", "spark.jars.packages")).replace(":", "-")
 
 
 def resolve(

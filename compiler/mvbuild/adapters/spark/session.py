@@ -13,16 +13,18 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.spark import cds, jars
+from mvbuild.adapters.spark import sources as outside
 from mvbuild.adapters.spark.catalog_conf import EXTENSIONS, catalog_conf, resolved
 from mvbuild.adapters.spark.errors import message_of
 from mvbuild.adapters.spark.java import find_java
 from mvbuild.ports.engine import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
+    from mvbuild.ports.sources import SourceLocation
     from mvbuild.project.loaded import Target
 
 _LOCAL = re.compile(r"local(?:\[\s*(\d+|\*)\s*(?:,.*)?\])?\Z")
@@ -49,14 +51,21 @@ class _Launch:
     java_options: tuple[str, ...]
 
 
-def start(target: Target, *, log_file: Path, env: Mapping[str, str], progress: Callable[[str], None] | None = None) -> SparkSession:
+def start(
+    target: Target,
+    *,
+    log_file: Path,
+    env: Mapping[str, str],
+    progress: Callable[[str], None] | None = None,
+    sources: Collection[SourceLocation] = (),
+) -> SparkSession:
     """A session of mvbuild's own. EngineError if there is no Java or no jars, or Spark does not start."""
     say = progress or (lambda _: None)
     remote = target.spark.remote
     if remote and not remote.startswith("local"):
         say("connecting to Spark")
         return _connect(remote, {"spark.sql.session.timeZone": "UTC", **target.spark.config})
-    launch = _prepare(target, env, say)
+    launch = _prepare(target, env, say, sources)
     say("starting Spark")
     with _lock:
         if remote:
@@ -64,8 +73,9 @@ def start(target: Target, *, log_file: Path, env: Mapping[str, str], progress: C
         return _start_classic(launch, log_file)
 
 
-def session_conf(target: Target) -> dict[str, str]:
+def session_conf(target: Target, sources: Collection[SourceLocation] = ()) -> dict[str, str]:
     """The whole configuration but for jars. The user's own wins."""
+    extensions = (EXTENSIONS, *outside.extensions(sources))
     master = target.spark.remote or target.spark.master
     return {
         "spark.app.name": "mvbuild",
@@ -74,17 +84,21 @@ def session_conf(target: Target) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.catalogImplementation": "in-memory",
-        "spark.sql.extensions": EXTENSIONS,
+        # Plans are compared; one of a table with more columns than 25 would be cut short.
+        "spark.sql.debug.maxToStringFields": "10000",
+        "spark.sql.extensions": ",".join(extensions),
         **_local_conf(master),
         **catalog_conf(target.catalog_name, target.catalog),
-        **_user_conf(target.spark.config),
+        **outside.start_conf(sources),
+        **_user_conf(target.spark.config, extensions),
     }
 
 
-def _user_conf(config: Mapping[str, str]) -> dict[str, str]:
+def _user_conf(config: Mapping[str, str], extensions: Sequence[str]) -> dict[str, str]:
     conf = dict(config)
-    if EXTENSIONS not in conf.get("spark.sql.extensions", EXTENSIONS):
-        conf["spark.sql.extensions"] = f"{EXTENSIONS},{conf['spark.sql.extensions']}"
+    if "spark.sql.extensions" in conf:
+        lacking = [name for name in extensions if name not in conf["spark.sql.extensions"]]
+        conf["spark.sql.extensions"] = ",".join([*lacking, conf["spark.sql.extensions"]])
     return conf
 
 
@@ -107,11 +121,12 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
-def _prepare(target: Target, env: Mapping[str, str], say: Callable[[str], None]) -> _Launch:
+def _prepare(target: Target, env: Mapping[str, str], say: Callable[[str], None], sources: Collection[SourceLocation]) -> _Launch:
     java = find_java(env)
-    conf, config = session_conf(target), target.spark.config
+    conf, config = session_conf(target, sources), target.spark.config
     cache, home = jars.cache_dir(env), jars.spark_home(env)
-    wanted = jars.needed(resolved(target.catalog_name, target.catalog), config)
+    of_target = jars.needed(resolved(target.catalog_name, target.catalog), config)
+    wanted = tuple(dict.fromkeys((*of_target, *outside.needed(sources, config))))
     kept = all((cache / "jars" / artifact.file_name).is_file() for artifact in wanted)
     paths = jars.resolve(wanted, cache=cache, java=java.path, config=config, env=env, progress=say)
     # A folder that nobody writes to: the session keeps its tables in Iceberg.

@@ -56,8 +56,12 @@ def changed_properties(node: ModelNode, storage: TableState) -> dict[str, str]:
 def documented(node: ModelNode, schema: Schema) -> Schema:
     """The schema with the columns' descriptions as their docs."""
     docs = {c.name.lower(): c.description for c in node.model.properties.columns if c.description}
-    fields = [{**f, "doc": docs[f["name"].lower()]} if f["name"].lower() in docs else f for f in schema["fields"]]
+    fields = [{k: v for k, v in f.items() if k != "doc"} | _doc(docs.get(f["name"].lower())) for f in schema["fields"]]
     return {**schema, "fields": fields}
+
+
+def _doc(text: str | None) -> dict[str, str]:
+    return {"doc": text} if text else {}
 
 
 def same_columns(one: Schema, other: Schema) -> bool:

@@ -1,0 +1,82 @@
+"""a location -> the files below it; files -> deleted: on the local disk, and through PyIceberg's two kinds of FileIO."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyiceberg.io import FileIO
+
+_OF_A_TABLE = ("data", "metadata")
+NOTE = "mvbuild-base.text"
+"""What mvbuild itself leaves in a directory, and is nothing without the other files there."""
+
+
+def list_local(root: Path) -> list[tuple[str, int]]:
+    found = []
+    for folder, _, names in os.walk(root):
+        for name in names:
+            path = Path(folder, name)
+            try:
+                found.append((f"file://{path}", path.stat().st_mtime_ns // 1_000_000))
+            except FileNotFoundError:
+                continue  # another process was faster to delete it
+    return found
+
+
+def delete_local(path: Path) -> bool:
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return False
+    prune(path.parent)
+    return True
+
+
+def prune(folder: Path) -> None:
+    """Empty directories, up to that of the table: the one above is a namespace, which may be empty."""
+    inner = ""
+    while inner not in _OF_A_TABLE:
+        try:
+            if os.listdir(folder) == [NOTE]:
+                (folder / NOTE).unlink()
+            folder.rmdir()
+        except OSError:
+            return
+        inner, folder = folder.name, folder.parent
+
+
+def list_remote(io: FileIO, location: str) -> Iterator[tuple[str, int]]:
+    """(location, time of the last change in ms)."""
+    made: Any = io
+    parts = urlsplit(location)
+    if hasattr(made, "fs_by_scheme"):
+        yield from _by_arrow(made.fs_by_scheme(parts.scheme, parts.netloc), parts.scheme, f"{parts.netloc}{parts.path}")
+    else:
+        yield from _by_fsspec(made.get_fs(parts.scheme), parts.scheme, location)
+
+
+def _by_arrow(system: Any, scheme: str, path: str) -> Iterator[tuple[str, int]]:
+    from pyarrow.fs import FileSelector, FileType  # type: ignore[import-untyped]
+
+    for info in system.get_file_info(FileSelector(path, allow_not_found=True, recursive=True)):
+        if info.type == FileType.File:
+            yield f"{scheme}://{info.path}", (info.mtime_ns or 0) // 1_000_000
+
+
+def _by_fsspec(system: Any, scheme: str, location: str) -> Iterator[tuple[str, int]]:
+    for path, info in system.find(location, detail=True).items():
+        at = next((info[name] for name in ("LastModified", "last_modified", "updated", "mtime", "created") if name in info), 0)
+        yield path if "://" in path else f"{scheme}://{path}", _ms(at)
+
+
+def _ms(at: Any) -> int:
+    if isinstance(at, str):
+        at = dt.datetime.fromisoformat(at)
+    return int(at.timestamp() * 1000) if isinstance(at, dt.datetime) else int(at * 1000)

@@ -1,0 +1,24 @@
+"""a part of a name -> the folder that new tables and views of that name go to."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from mvbuild.ports.catalog import CatalogError
+
+_SAFE = re.compile(r"[\w. =+-]+")
+
+
+def folder(part: str) -> str:
+    """Characters that mean something in a location are replaced, and a hash keeps the names apart."""
+    if _SAFE.fullmatch(part) and part.strip(". "):
+        return part
+    return re.sub(r"[^\w.-]", "_", part).strip(".") + "-" + hashlib.sha256(part.encode()).hexdigest()[:8]
+
+
+def exact_folder(part: str) -> str:
+    """Where the folder is the name."""
+    if "/" in part or not part.strip(". "):
+        raise CatalogError(f"'{part}' cannot be the name of a directory, as a file-system warehouse needs it.")
+    return part

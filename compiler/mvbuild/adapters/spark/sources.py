@@ -1,0 +1,74 @@
+"""SourceLocations -> what Spark needs to read them: jars and settings at its start, and catalogs that a running session gets to know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mvbuild.adapters.spark import jars
+from mvbuild.adapters.spark.catalog_conf import catalog_conf, resolved
+from mvbuild.ports.engine import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from pyspark.sql import SparkSession
+
+    from mvbuild.ports.sources import SourceLocation
+
+DELTA_EXTENSIONS = "io.delta.sql.DeltaSparkSessionExtension"
+DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+_SESSION_CATALOG = "spark.sql.catalog.spark_catalog"
+_OF_HADOOP = ("fs.", "dfs.")
+
+
+def start_conf(sources: Collection[SourceLocation]) -> dict[str, str]:
+    """Settings that a session must be started with, but for `spark.sql.extensions`, which others share."""
+    return {_SESSION_CATALOG: DELTA_CATALOG} if _delta(sources) else {}
+
+
+def extensions(sources: Collection[SourceLocation]) -> tuple[str, ...]:
+    # Without them Delta refuses to be read, and the rows that a deletion vector hides would come back if it did not.
+    return (DELTA_EXTENSIONS,) if _delta(sources) else ()
+
+
+def needed(sources: Collection[SourceLocation], config: Mapping[str, str]) -> tuple[jars.Artifact, ...]:
+    """The artifacts besides those of the target's catalog."""
+    found: dict[jars.Artifact, None] = {}
+    for name, options in _metastores(sources).items():
+        found.update(dict.fromkeys(jars.needed(resolved(name, options), config)))
+    if _delta(sources):
+        found.update(dict.fromkeys(jars.needed_for_delta(config)))
+    return tuple(found)
+
+
+def introduce(session: SparkSession, sources: Collection[SourceLocation]) -> None:
+    """Tell a running session of the other metastores and of the storage of Delta tables. What it knows by itself is left alone.
+
+    Settings of the session, not of the command line: they hold secrets.
+    """
+    for name, options in _metastores(sources).items():
+        conf = catalog_conf(name, options)
+        if session.conf.get(f"spark.sql.catalog.{name}", None) is None:
+            for key, value in conf.items():
+                session.conf.set(key, value)
+    for location in _delta(sources):
+        for key, value in location.options.items():
+            if key.startswith(_OF_HADOOP):
+                session.conf.set(key, value)
+    if _delta(sources) and DELTA_EXTENSIONS not in (session.conf.get("spark.sql.extensions", None) or ""):
+        path = _delta(sources)[0].identifier.name
+        packages = ",".join(artifact.coordinate for artifact in jars.DELTA[:1])
+        raise EngineError(
+            "spark-start",
+            f"The Spark session that was given does not read Delta tables, as {path} is one.",
+            help=f"Start it with spark.jars.packages={packages}, spark.sql.extensions={DELTA_EXTENSIONS} and "
+            f"{_SESSION_CATALOG}={DELTA_CATALOG}, or let mvbuild start Spark.",
+        )
+
+
+def _metastores(sources: Collection[SourceLocation]) -> dict[str, Mapping[str, str]]:
+    return {s.identifier.catalog: s.options for s in sources if s.type == "iceberg-metastore"}
+
+
+def _delta(sources: Collection[SourceLocation]) -> list[SourceLocation]:
+    return [s for s in sources if s.type == "deltalake-filesystem"]

@@ -1,0 +1,43 @@
+"""`mvbuild drop`: an MV or view with its storage and files."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from mvbuild.cli.options import Options, project_options
+
+if TYPE_CHECKING:
+    from mvbuild.plan.removed import Removed
+
+
+@click.command("drop")
+@click.argument("name")
+@project_options
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+def command(options: Options, name: str, yes: bool) -> int:
+    """Drop the MV or view NAME (of a model, or `namespace.name` in the catalog) that mvbuild wrote, with its storage and files, unless
+    something reads it."""
+    from mvbuild import api
+    from mvbuild.cli.output import report
+    from mvbuild.diagnostics import ProjectError
+
+    if not yes and not sys.stdin.isatty():
+        raise click.UsageError("There is no terminal to ask on: say --yes to drop without a question")
+    try:
+        dropped = api.drop(options.graph(), name, confirm=lambda item: yes or _asked(item))
+    except ProjectError as exc:
+        report(exc.diagnostics)
+        return 1 if all(d.code == "has-dependents" for d in exc.diagnostics) else 2
+    if dropped is None:
+        return 1
+    names = " and ".join(str(n) for n in dropped.names)
+    click.echo(f"dropped {names} ({dropped.files} file{'s' * (dropped.files != 1)})")
+    return 0
+
+
+def _asked(item: Removed) -> bool:
+    names = " and ".join(str(n) for n in item.names)
+    return click.confirm(f"Drop {names} with all files? This cannot be undone", err=True)

@@ -1,0 +1,68 @@
+"""`mvbuild history MV`: its refreshes that are kept."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mvbuild.cli.options import Options, project_options
+
+if TYPE_CHECKING:
+    from mvbuild.formats.record import BaseTable
+    from mvbuild.freshness.history import PastRefresh
+
+
+@click.command("history")
+@click.argument("mv")
+@project_options
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def command(options: Options, mv: str, output: str) -> int:
+    """List the refreshes of MV that can still be read: id, time, strategy, rows, and the snapshots that were read."""
+    from mvbuild import api
+    from mvbuild.cli.output import say, table
+
+    node, past = api.history(options.graph(), mv)
+    if output == "json":
+        click.echo(json.dumps([_object(p) for p in past], indent=2))
+        return 0
+    if not past:
+        say(f"{node.identifier} was never refreshed, or its history is not kept.")
+        return 0
+    headers = ("", "refresh", "time", "strategy", "rows added", "rows removed", "read")
+    click.echo(table(headers, [_row(p) for p in reversed(past)]))
+    return 0
+
+
+def _row(past: PastRefresh) -> tuple[object, ...]:
+    read = ", ".join(f"{_name(t)}={t.snapshot_id}" for t in past.record.base_tables)
+    marker = "*" if past.is_current else ""
+    return (marker, past.refresh_id, _time(past.at_ms), past.strategy, past.rows_added or 0, past.rows_removed or 0, read)
+
+
+def _object(past: PastRefresh) -> dict[str, Any]:
+    return {
+        "refresh_id": past.refresh_id,
+        "current": past.is_current,
+        "refreshed_at": _time(past.at_ms),
+        "strategy": past.strategy or None,
+        "rows_added": past.rows_added,
+        "rows_removed": past.rows_removed,
+        "snapshot_id": past.snapshot.snapshot_id,
+        "view_version_id": past.record.view_version_id,
+        "base_tables": [
+            {"name": _name(t), "uuid": t.uuid or None, "type": t.type, "snapshot_id": t.snapshot_id, "ref": t.ref}
+            for t in past.record.base_tables
+        ],
+        "child_views": [{"name": ".".join((*v.namespace, v.name)), "uuid": v.uuid, "version_id": v.version_id} for v in past.record.child_views],
+    }
+
+
+def _name(table: BaseTable) -> str:
+    return ".".join((*table.namespace, table.name)) or table.uuid
+
+
+def _time(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,25 @@
+"""`mvbuild migrate --to FORMAT`: MVs in another storage format, without recomputing a row."""
+
+from __future__ import annotations
+
+import click
+
+from mvbuild.cli.options import ListCommand, Options, is_quiet, project_options, selection_options
+
+
+@click.command("migrate", cls=ListCommand)
+@click.option("--to", type=click.Choice(["table-properties", "metadata-file"]), required=True, help="The format.")
+@project_options
+@selection_options
+def command(options: Options, to: str, select: tuple[str, ...], exclude: tuple[str, ...]) -> int:
+    """Convert the selected materialized views to another storage format. No row is read or written."""
+    from mvbuild import api
+    from mvbuild.cli.output import report
+    from mvbuild.cli.progress import Progress, summary
+
+    graph = options.graph()
+    with Progress(graph, quiet=is_quiet()) as progress:
+        result = api.migrate(graph, to=to, select=select, exclude=exclude, on_event=progress)  # type: ignore[arg-type]
+    report([*result.diagnostics, *(d for r in result.results for d in r.diagnostics)])
+    click.echo(summary(graph, result))
+    return 0 if result.ok else 1

@@ -1,0 +1,24 @@
+"""`mvbuild rollback MV --to REFRESH`: data and record of another refresh, in one commit."""
+
+from __future__ import annotations
+
+import click
+
+from mvbuild.cli.options import Options, project_options
+
+
+@click.command("rollback")
+@click.argument("mv")
+@click.option("--to", "refresh_id", type=click.IntRange(1), required=True, help="The refresh, as `mvbuild history` lists it.")
+@project_options
+def command(options: Options, mv: str, refresh_id: int) -> int:
+    """Put MV back to an earlier refresh, or forward to a later one. The next run refreshes it if its tables have moved on."""
+    from mvbuild import api
+    from mvbuild.cli.output import say
+    from mvbuild.cli.plan import reason_text
+
+    node, outcome, freshness = api.rollback(options.graph(), mv, refresh_id)
+    click.echo(f"{node.identifier}: {outcome.message}; it is {freshness.state}")
+    for reason in freshness.reasons:
+        say(f"    {reason_text(reason)}")
+    return 0

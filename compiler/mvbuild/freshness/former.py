@@ -1,0 +1,41 @@
+"""World + catalog -> the former views and storage tables of models that say under which name they stood before."""
+
+from __future__ import annotations
+
+from mvbuild.formats import properties
+from mvbuild.freshness.observed import World
+from mvbuild.graph.model import ModelNode
+from mvbuild.names import TableIdentifier
+from mvbuild.ports.catalog import Catalog, State, TableState, ViewState
+
+
+def former_name(node: ModelNode) -> TableIdentifier | None:
+    """What `previous_name` means: a model's name in the namespace of today, or `namespace.name` in the catalog."""
+    text = node.model.config.previous_name
+    if not text or node.materialized == "ephemeral":
+        return None
+    if "." in text:
+        return TableIdentifier.parse(text, node.identifier.catalog)
+    return TableIdentifier(node.identifier.catalog, node.identifier.namespace, text)
+
+
+def storage_name(view: ViewState) -> TableIdentifier | None:
+    """The table that a view's property points at, which stands in the view's own catalog; None for an embedded storage."""
+    pointer = view.properties.get(properties.STORAGE_TABLE)
+    if view.storage is not None or not pointer:
+        return None
+    found = TableIdentifier.parse(pointer, view.identifier.catalog)
+    return found if found.namespace else TableIdentifier(found.catalog, view.identifier.namespace, found.name)
+
+
+def former_states(world: World, catalog: Catalog) -> dict[TableIdentifier, State]:
+    """At most two reads of the catalog; none where no model was renamed and no storage table got another name."""
+    names = [n for node in world.graph.models if (n := former_name(node))]
+    known = world.observed.states
+    found = {n: known[n] for n in names if n in known}
+    missing = [n for n in names if n not in known]
+    found.update(catalog.load(missing) if missing else {})
+    pointers = {storage_name(v) for v in found.values() if isinstance(v, ViewState)}
+    pointers |= {storage_name(v) for node in world.graph.views if (v := world.observed.view(node.identifier))}
+    storages = [p for p in pointers if p is not None and not isinstance(known.get(p), TableState)]
+    return {**found, **(catalog.load(storages) if storages else {})}

@@ -1,0 +1,127 @@
+"""storage table -> its past refreshes, as far as their snapshots are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from mvbuild.formats import refresh_state
+from mvbuild.formats.record import RecordError, RefreshRecord
+from mvbuild.ports.catalog import Snapshot, TableState
+
+REFRESH_ID = "mvbuild.refresh-id"
+"""Key of a snapshot's summary: the number of the refresh, counted from 1. Not of any specification."""
+STRATEGY = "mvbuild.strategy"
+"""Key of a snapshot's summary: how the refresh was done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastRefresh:
+    """A refresh whose data can still be read."""
+
+    refresh_id: int
+    snapshot: Snapshot
+    """The newest one that holds its data: a compaction, or a record that moved on, comes after the refresh itself."""
+    at_ms: int
+    """When it was published."""
+    record: RefreshRecord
+    strategy: str
+    rows_added: int | None
+    rows_removed: int | None
+    is_current: bool
+
+
+def history(storage: TableState) -> tuple[PastRefresh, ...]:
+    """Oldest first. Snapshots that were never published (a failed data test) and what others wrote are not among them."""
+    found: dict[int, PastRefresh] = {}
+    last = 0
+    for first, snapshot in _published(storage):
+        record = _record(snapshot)
+        if record is None:
+            continue
+        given = snapshot.summary.get(REFRESH_ID, "")
+        before = found.get(int(given)) if given.isdigit() else None
+        is_restated = snapshot.operation == "replace" and last in found
+        number = int(given) if given.isdigit() else last if is_restated else last + 1
+        origin = before or (found[last] if is_restated and not given else None)
+        found[number] = PastRefresh(
+            refresh_id=number,
+            snapshot=snapshot,
+            at_ms=origin.at_ms if origin else first,
+            record=record,
+            strategy=snapshot.summary.get(STRATEGY) or (origin.strategy if origin else ""),
+            rows_added=origin.rows_added if origin else _count(snapshot, "added-records"),
+            rows_removed=origin.rows_removed if origin else _count(snapshot, "deleted-records"),
+            is_current=False,
+        )
+        last = max(last, number)
+    return tuple(_marked(storage, found))
+
+
+def next_refresh_id(storage: TableState | None) -> int:
+    """One more than any that is known."""
+    if storage is None:
+        return 1
+    listed = [int(r["refresh-id"]) for r in storage.mv.refreshes] if storage.mv else []
+    return max([0, *(past.refresh_id for past in history(storage)), *listed]) + 1
+
+
+def current_refresh_id(storage: TableState) -> int:
+    """Of the refresh whose rows are current; the newest that is known where nothing tells."""
+    if storage.mv and storage.mv.current_refresh:
+        return int(storage.mv.current_refresh["refresh-id"])
+    return next((past.refresh_id for past in history(storage) if past.is_current), max(1, next_refresh_id(storage) - 1))
+
+
+def at_time(storage: TableState, at_ms: int) -> Snapshot | None:
+    """The snapshot that was current at a time."""
+    before = [id for ms, id in storage.snapshot_log if ms <= at_ms]
+    return storage.snapshots.get(before[-1]) if before else None
+
+
+def refreshed_at(storage: TableState, snapshot: Snapshot) -> Snapshot:
+    """The snapshot whose refresh made the rows of this one: back past `replace` snapshots."""
+    at = snapshot
+    while at.operation == "replace" and at.parent_id is not None and at.parent_id in storage.snapshots:
+        at = storage.snapshots[at.parent_id]
+    return at
+
+
+def _published(storage: TableState) -> Iterator[tuple[int, Snapshot]]:
+    """(time of publishing, snapshot) of all that were ever current, in the order of their making."""
+    times: dict[int, int] = {}
+    for ms, id in storage.snapshot_log:
+        times.setdefault(id, ms)
+    at = storage.current_snapshot
+    while at is not None and at.snapshot_id not in times:
+        times[at.snapshot_id] = at.timestamp_ms
+        at = storage.snapshots.get(at.parent_id) if at.parent_id is not None else None
+    known = [storage.snapshots[id] for id in times if id in storage.snapshots]
+    for snapshot in sorted(known, key=lambda s: (s.sequence_number, s.timestamp_ms)):
+        yield times[snapshot.snapshot_id], snapshot
+
+
+def _record(snapshot: Snapshot) -> RefreshRecord | None:
+    value = snapshot.summary.get(refresh_state.KEY)
+    try:
+        return refresh_state.decode(value) if value else None
+    except RecordError:
+        return None
+
+
+def _marked(storage: TableState, found: dict[int, PastRefresh]) -> Iterator[PastRefresh]:
+    at = storage.current_snapshot
+    origin = refreshed_at(storage, at).snapshot_id if at else None
+    for number in sorted(found):
+        past = found[number]
+        is_current = at is not None and (past.snapshot.snapshot_id == at.snapshot_id or _origin(storage, past) == origin)
+        yield replace(past, is_current=is_current)
+
+
+def _origin(storage: TableState, past: PastRefresh) -> int:
+    return refreshed_at(storage, past.snapshot).snapshot_id
+
+
+def _count(snapshot: Snapshot, key: str) -> int | None:
+    value = snapshot.summary.get(key, "")
+    return int(value) if value.isdigit() else None

@@ -1,0 +1,68 @@
+"""views of the catalog + graph -> who reads a view or its storage. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from mvbuild.diagnostics import ProjectError
+from mvbuild.freshness.former import storage_name
+from mvbuild.freshness.observe import name_in_view
+from mvbuild.graph.model import Graph, ModelNode
+from mvbuild.names import TableIdentifier
+from mvbuild.parse.project import parse_text
+from mvbuild.parse.renaming import mentions
+from mvbuild.ports.catalog import ViewState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependent:
+    """A view of the catalog, or a model of the project that the catalog may not have yet."""
+
+    identifier: TableIdentifier
+    is_model: bool = False
+    why: str = ""
+    """Empty where it plainly reads what is asked about."""
+
+    def __str__(self) -> str:
+        return f"{self.identifier}{' (' + self.why + ')' if self.why else ''}"
+
+
+def dependents(
+    targets: Mapping[TableIdentifier, Iterable[TableIdentifier]], views: Iterable[ViewState], graph: Graph
+) -> dict[TableIdentifier, tuple[Dependent, ...]]:
+    """For each target, with the names that it goes by (its own and its storage's), all that reads it directly."""
+    views = tuple(views)
+    return {target: tuple(_of_one(target, tuple(names), views, graph)) for target, names in targets.items()}
+
+
+def _of_one(target: TableIdentifier, names: tuple[TableIdentifier, ...], views: Iterable[ViewState], graph: Graph) -> list[Dependent]:
+    keys = {n.key for n in names}
+    found = {}
+    for view in views:
+        why = _reads(view, names, keys) if view.identifier.key != target.key else None
+        if why is not None:
+            found[view.identifier.key] = Dependent(identifier=view.identifier, why=why)
+    for node in graph.models:
+        reads = [graph.nodes[r].identifier.key for r in node.reads if not isinstance(graph.nodes[r], ModelNode)]
+        if keys & set(reads) and node.identifier.key not in found:
+            found[node.identifier.key] = Dependent(identifier=node.identifier, is_model=True, why=f"model {node.model.name}")
+    return sorted(found.values(), key=lambda d: d.identifier)
+
+
+def _reads(view: ViewState, names: tuple[TableIdentifier, ...], keys: set[tuple[str, ...]]) -> str | None:
+    """None if it does not, else what is to be said besides."""
+    pointer = storage_name(view)
+    if pointer is not None and pointer.key in keys:
+        return "has it as its storage"
+    for dialect, sql in view.representations.items():
+        # Most views mention none of the names, and parsing is what takes time.
+        if not any(mentions(sql, n) for n in names):
+            continue
+        try:
+            query = parse_text(f"view {view.identifier}", sql)
+        except ProjectError:
+            return f"its {dialect} text cannot be parsed, and mentions the name"
+        if keys & {name_in_view(read, view).key for read in query.reads}:
+            return ""
+    return None

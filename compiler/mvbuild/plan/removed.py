@@ -1,0 +1,136 @@
+"""World + views of the catalog -> Removed: what mvbuild wrote for models that the project does not have any more. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from mvbuild.diagnostics import Diagnostic, error
+from mvbuild.freshness.former import storage_name
+from mvbuild.freshness.observed import World
+from mvbuild.graph.model import Graph
+from mvbuild.names import TableIdentifier
+from mvbuild.plan.collisions import OWNER
+from mvbuild.plan.dependents import Dependent, dependents
+from mvbuild.ports.catalog import State, TableState, ViewState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removed:
+    """An MV or view that no model stands for; or a storage table whose model is a plain view now."""
+
+    view: ViewState | None
+    storage: TableState | None
+    """The storage's own entry in the catalog; an embedded one is part of the view."""
+    model: str
+    """Unique id of the model that it was written for."""
+    note: str = ""
+    help: str = ""
+    dependents: tuple[Dependent, ...] = ()
+    """What reads it directly, those that are removed as well included."""
+    kept_by: tuple[Dependent, ...] = ()
+    """Those of the dependents that stay: while there are any, it is not dropped."""
+
+    @property
+    def identifier(self) -> TableIdentifier:
+        state = self.view or self.storage
+        assert state is not None
+        return state.identifier
+
+    @property
+    def names(self) -> tuple[TableIdentifier, ...]:
+        """The entries in the catalog."""
+        return tuple(s.identifier for s in (self.view, self.storage) if s is not None)
+
+
+def removed_views(world: World, views: Mapping[TableIdentifier, State], renamed: Iterable[TableIdentifier] = ()) -> tuple[ViewState, ...]:
+    """Views that mvbuild wrote for this project, and whose name is no model's now. `renamed` are on their way to another name."""
+    here = {n.identifier.key for n in world.graph.models if n.materialized != "ephemeral"} | {i.key for i in renamed}
+    prefix = f"model.{world.graph.project.name}."
+    found = [s for s in views.values() if isinstance(s, ViewState) and s.properties.get(OWNER, "").startswith(prefix)]
+    return tuple(v for v in found if v.identifier.key not in here)
+
+
+def pointers(world: World, views: Iterable[ViewState]) -> tuple[TableIdentifier, ...]:
+    """Names of the storage tables that removed views, and views that were MVs before, point at."""
+    former = [v for n in world.graph.models if n.materialized == "view" and (v := world.observed.view(n.identifier))]
+    return tuple(dict.fromkeys(p for v in (*views, *former) if (p := storage_name(v))))
+
+
+def removed(
+    world: World, views: Mapping[TableIdentifier, State], gone: Iterable[ViewState], storages: Mapping[TableIdentifier, State]
+) -> tuple[Removed, ...]:
+    """In the order in which they can be dropped: who reads comes before what it reads. `storages` has what `pointers` named."""
+    gone, taken = tuple(gone), {n.storage.key for n in world.graph.views if n.storage}
+    items = [_of_view(world.graph, v, _own_storage(v, storages, taken)) for v in gone]
+    for node in world.graph.models:
+        view = world.observed.view(node.identifier) if node.materialized == "view" else None
+        storage = _own_storage(view, storages, taken) if view else None
+        if storage is not None:
+            note = f"storage of the model '{node.model.name}', which is a view now"
+            items.append(Removed(view=None, storage=storage, model=node.id, note=note))
+    return ordered(with_dependents(items, views, world.graph))
+
+
+def named(world: World, view: ViewState, storages: Mapping[TableIdentifier, State]) -> Removed:
+    """A view of any model, as if the model had been removed."""
+    others = {n.storage.key for n in world.graph.views if n.storage and n.identifier.key != view.identifier.key}
+    return Removed(view=view, storage=_own_storage(view, storages, others), model=view.properties[OWNER])
+
+
+def with_dependents(items: Iterable[Removed], views: Mapping[TableIdentifier, State], graph: Graph) -> tuple[Removed, ...]:
+    """Who reads them, and who of these stays. What keeps one of them keeps what that one reads, too."""
+    items = tuple(items)
+    former = {i.storage.identifier: i for i in items if i.view is None and i.storage is not None}
+    states = [s for s in views.values() if isinstance(s, ViewState)]
+    found = dependents({i.identifier: i.names for i in items}, states, graph)
+    for identifier, item in former.items():
+        # The view that was the MV still has the pointer, and does not read it any more.
+        own = {n.identifier.key for n in graph.models if n.id == item.model}
+        found[identifier] = tuple(d for d in found[identifier] if not (d.identifier.key in own and d.why == "has it as its storage"))
+    staying: dict[TableIdentifier, tuple[Dependent, ...]] = {}
+    going = {i.identifier.key for i in items}
+    while True:
+        kept = {id: tuple(d for d in found[id] if d.is_model or d.identifier.key not in going) for id in found}
+        staying = {id: ds for id, ds in kept.items() if ds}
+        smaller = going - {id.key for id in staying}
+        if smaller == going:
+            return tuple(replace(i, dependents=found[i.identifier], kept_by=staying.get(i.identifier, ())) for i in items)
+        going = smaller
+
+
+def ordered(items: Iterable[Removed]) -> tuple[Removed, ...]:
+    """Readers before what they read. Views cannot read each other in a circle, so one is always free."""
+    left = {i.identifier.key: i for i in items}
+    out: list[Removed] = []
+    while left:
+        read = {k for k, item in left.items() if any(d.identifier.key in left for d in item.dependents)}
+        out += [left.pop(key) for key in sorted(set(left) - read) or sorted(left)]
+    return tuple(out)
+
+
+def refusal(item: Removed, kept_by: tuple[Dependent, ...] = ()) -> Diagnostic:
+    """Why it is not dropped."""
+    kept_by = kept_by or item.kept_by
+    names = ", ".join(str(d) for d in kept_by)
+    return error("has-dependents", f"{item.identifier} is not dropped, since it is read by {names}")
+
+
+def _of_view(graph: Graph, view: ViewState, storage: TableState | None) -> Removed:
+    owner = view.properties[OWNER]
+    if owner in graph.nodes:
+        name = graph.nodes[owner].identifier
+        note = f"{owner} now has another name: {name}" if name != view.identifier else ""
+        help = f"If it is the same MV, keep its data with `previous_name: {view.identifier.dotted}`."
+        return Removed(view=view, storage=storage, model=owner, note=note, help=help)
+    return Removed(view=view, storage=storage, model=owner, note=f"{owner} is not in the project any more")
+
+
+def _own_storage(view: ViewState, storages: Mapping[TableIdentifier, State], taken: set[tuple[str, ...]]) -> TableState | None:
+    """Only what mvbuild wrote for the same project, and what no model of today stores its rows in."""
+    pointer = storage_name(view)
+    state = storages.get(pointer) if pointer else None
+    if not isinstance(state, TableState) or state.identifier.key in taken:
+        return None
+    project = view.properties.get(OWNER, "").rpartition(".")[0]
+    return state if project and state.properties.get(OWNER, "").startswith(f"{project}.") else None

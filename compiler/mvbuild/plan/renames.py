@@ -1,0 +1,252 @@
+"""World + former states -> Renames, and the world as it is after them. Pure.
+
+A rename takes along all that names the renamed: the views of this project are given the new name in their text, which means the same, and
+records that name their versions move on with them. So nothing becomes stale, and nobody reads a name that is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from mvbuild.diagnostics import Diagnostic, error
+from mvbuild.formats import properties
+from mvbuild.formats.record import RefreshRecord
+from mvbuild.freshness.embedded import with_embedded
+from mvbuild.freshness.former import former_name, storage_name
+from mvbuild.freshness.observe import name_in_view
+from mvbuild.freshness.observed import World
+from mvbuild.freshness.stored import stored
+from mvbuild.graph.model import Graph, ModelNode, NodeId
+from mvbuild.names import TableIdentifier
+from mvbuild.parse.fingerprint import fingerprint
+from mvbuild.parse.renaming import with_new_names, with_new_names_in_text
+from mvbuild.plan.collisions import OWNER
+from mvbuild.ports.catalog import State, TableState, ViewState
+
+Names = Mapping[TableIdentifier, TableIdentifier]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rename:
+    """A model whose view, storage table or both stand under a former name."""
+
+    node: NodeId
+    view: ViewState
+    view_to: TableIdentifier
+    storage: TableState | None = None
+    """The storage's own entry, where it gets another name."""
+    storage_to: TableIdentifier | None = None
+
+    @property
+    def names(self) -> dict[TableIdentifier, TableIdentifier]:
+        """Old -> new, of what really changes."""
+        pairs = [(self.view.identifier, self.view_to)]
+        if self.storage is not None and self.storage_to is not None:
+            pairs.append((self.storage.identifier, self.storage_to))
+        return {old: new for old, new in pairs if old != new}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """A view of this project whose text names what is renamed."""
+
+    view: ViewState
+    representations: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovedRecord:
+    """A record whose MV's view, or whose child views, get a new version with the new names."""
+
+    node: ModelNode
+    storage: TableState
+    record: RefreshRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Renames, and what stands in the way of others."""
+
+    renames: tuple[Rename, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+@dataclass
+class _Search:
+    world: World
+    former: Mapping[TableIdentifier, State]
+    renames: list[Rename] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    claimed: dict[TableIdentifier, str] = field(default_factory=dict)
+
+
+def find_renames(world: World, former: Mapping[TableIdentifier, State], selected: frozenset[NodeId]) -> Found:
+    """The renames of the selected models. A `previous_name` whose view is gone already, or never was, is no finding."""
+    search = _Search(world=world, former=former)
+    for node in world.graph.models:
+        if node.id in selected and node.materialized != "ephemeral":
+            _look(search, node)
+    return Found(renames=tuple(search.renames), diagnostics=tuple(search.diagnostics))
+
+
+def _look(search: _Search, node: ModelNode) -> None:
+    old = former_name(node)
+    state = search.former.get(old) if old is not None and old != node.identifier else None
+    if isinstance(state, ViewState):
+        _of_view(search, node, state)
+    elif state is None and (own := search.world.observed.view(node.identifier)):
+        _of_storage(search, node, own)
+
+
+def _of_view(search: _Search, node: ModelNode, view: ViewState) -> None:
+    owner, graph = view.properties.get(OWNER, ""), search.world.graph
+    name, of_other = node.model.name, owner in graph.nodes and owner != node.id
+    if node.identifier in search.world.observed.states:
+        # The key is left in for a while: then another model may have taken the old name meanwhile.
+        if owner.startswith(_prefix(graph)) and not of_other:
+            _refuse(
+                search,
+                node,
+                f"'{name}' stands in the catalog under both names: {view.identifier} and {node.identifier}",
+                f"Drop the one that is not wanted: `mvbuild drop {view.identifier.dotted}`; or remove `previous_name`.",
+            )
+        return
+    if of_other:
+        other = graph.model(owner).model.name
+        _refuse(search, node, f"{view.identifier} is the model '{other}', which is still in the project", "Name the model's former name.")
+    elif not owner.startswith(_prefix(graph)):
+        _refuse(search, node, f"{view.identifier} was not written by mvbuild for this project", "")
+    elif view.identifier in search.claimed:
+        _refuse(search, node, f"{view.identifier} is the previous name of '{search.claimed[view.identifier]}' as well", "")
+    else:
+        search.claimed[view.identifier] = name
+        _add(search, node, view)
+
+
+def _of_storage(search: _Search, node: ModelNode, view: ViewState) -> None:
+    """The view keeps its name, and its storage table has got another one in the configuration."""
+    if view.properties.get(OWNER) == node.id and node.storage not in (None, storage_name(view)):
+        storage = _former_storage(search, view)
+        if storage is not None and node.storage not in search.world.observed.states:
+            search.renames.append(Rename(node=node.id, view=view, view_to=node.identifier, storage=storage, storage_to=node.storage))
+
+
+def _add(search: _Search, node: ModelNode, view: ViewState) -> None:
+    storage = _former_storage(search, view) if node.storage is not None else None
+    if storage is not None and storage.identifier != node.storage and node.storage in search.world.observed.states:
+        _refuse(search, node, f"the storage {storage.identifier} cannot become {node.storage}, which exists already", "")
+        return
+    search.renames.append(
+        Rename(node=node.id, view=view, view_to=node.identifier, storage=storage, storage_to=node.storage if storage else None)
+    )
+
+
+def _former_storage(search: _Search, view: ViewState) -> TableState | None:
+    pointer = storage_name(view)
+    state = search.former.get(pointer) or search.world.observed.states.get(pointer) if pointer else None
+    is_ours = isinstance(state, TableState) and state.properties.get(OWNER) == view.properties.get(OWNER)
+    return state if is_ours and isinstance(state, TableState) else None
+
+
+def _refuse(search: _Search, node: ModelNode, message: str, help: str) -> None:
+    span = node.model.config.spans.get("previous_name") or node.model.file.line_span(1)
+    search.diagnostics.append(error("bad-previous-name", f"`previous_name` of '{node.model.name}': {message}", span, help=help))
+
+
+def _prefix(graph: Graph) -> str:
+    return f"model.{graph.project.name}."
+
+
+# --- what the renames bring along ------------------------------------------------------------------------------------------------
+
+
+def renamed_text(view: ViewState, names: Names) -> dict[str, str] | None:
+    """The representations of a view with the new names; None if it names none of them."""
+    sql = view.representations.get("spark")
+    spark = with_new_names(sql, lambda read: name_in_view(read, view), names) if sql else None
+    texts = {dialect: with_new_names_in_text(text, names) for dialect, text in view.representations.items() if dialect != "spark"}
+    changed = {**texts, **({"spark": spark or sql} if sql else {})}
+    return changed if changed != dict(view.representations) else None
+
+
+def renamed_definition(old: str, new: str, view: ViewState, names: Names) -> bool:
+    """Whether two texts of a view's Spark SQL are the same but for the renames: then its rows are the same too."""
+    renamed = with_new_names(old, lambda read: name_in_view(read, view), names)
+    return renamed is not None and fingerprint(renamed) == fingerprint(new)
+
+
+def followed(world: World, renames: Iterable[Rename]) -> tuple[Followed, ...]:
+    """Views of this project that name what is renamed, those that are renamed themselves included."""
+    renames = tuple(renames)
+    names = _names(renames)
+    views = {s.identifier: s for s in world.observed.states.values() if isinstance(s, ViewState)}
+    views.update({r.view.identifier: r.view for r in renames})
+    ours = [v for v in views.values() if v.properties.get(OWNER, "").startswith(_prefix(world.graph))]
+    return tuple(Followed(view=v, representations=texts) for v in ours if (texts := renamed_text(v, names)) is not None)
+
+
+def moved_records(world: World, renames: Iterable[Rename], changed: Iterable[Followed]) -> tuple[MovedRecord, ...]:
+    """The records of refreshes that were made with the view versions which the renames replace by equal ones."""
+    versions = {f.view.uuid: (f.view.version_id, f.view.last_version_id + 1) for f in changed}
+    if not versions:
+        return ()
+    renames = tuple(renames)
+    views = {node.id: v for node in world.graph.views if (v := world.observed.view(node.identifier))}
+    views.update({r.node: r.view for r in renames})
+    storages = {r.storage.identifier: r.storage for r in renames if r.storage}
+    moved = []
+    for id_, view in views.items():
+        pointer = storage_name(view)
+        state = view.storage or (storages.get(pointer) or world.observed.table(pointer) if pointer else None)
+        record = _moved(stored(state).record, view, versions) if state else None
+        if state is not None and record is not None:
+            moved.append(MovedRecord(node=world.graph.model(id_), storage=state, record=record))
+    return tuple(moved)
+
+
+def _moved(record: RefreshRecord | None, view: ViewState, versions: Mapping[str, tuple[int, int]]) -> RefreshRecord | None:
+    if record is None:
+        return None
+    own = versions.get(view.uuid, (None, None))
+    children = tuple(
+        replace(v, version_id=versions[v.uuid][1]) if versions.get(v.uuid, (None,))[0] == v.version_id else v for v in record.child_views
+    )
+    version = own[1] if own[0] is not None and own[0] == record.view_version_id else record.view_version_id
+    moved = replace(record, view_version_id=version, child_views=children)
+    return moved if moved != record else None
+
+
+def renamed_world(world: World, renames: Iterable[Rename]) -> World:
+    """The world as it will be, for judging: the same states under their new names. Versions stay, as the records do that name them."""
+    renames = tuple(renames)
+    if not renames:
+        return world
+    states: dict[TableIdentifier, State] = {i: s for i, s in world.observed.states.items() if i not in _names(renames)}
+    texts = {f.view.identifier: f.representations for f in followed(world, renames)}
+    for view in [s for s in states.values() if isinstance(s, ViewState) and s.identifier in texts]:
+        states[view.identifier] = replace(view, representations=texts[view.identifier])
+    for rename in renames:
+        view = rename.view
+        storage = replace(view.storage, identifier=rename.view_to, of_view=rename.view_to) if view.storage else None
+        states[rename.view_to] = replace(
+            view,
+            identifier=rename.view_to,
+            representations=texts.get(view.identifier, view.representations),
+            properties={**view.properties, **new_properties(rename)},
+            storage=storage,
+        )
+        if rename.storage is not None and rename.storage_to is not None:
+            owned = {**rename.storage.properties, OWNER: rename.node}
+            states[rename.storage_to] = replace(rename.storage, identifier=rename.storage_to, properties=owned)
+    return replace(world, observed=replace(world.observed, states=with_embedded(world.graph, states)))
+
+
+def new_properties(rename: Rename) -> dict[str, str]:
+    """What the view says of itself under its new name."""
+    pointer = properties.view_properties(rename.storage_to) if rename.storage_to else {}
+    return {OWNER: rename.node, **pointer}
+
+
+def _names(renames: Iterable[Rename]) -> dict[TableIdentifier, TableIdentifier]:
+    return {old: new for r in renames for old, new in r.names.items()}

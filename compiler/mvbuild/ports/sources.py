@@ -1,0 +1,46 @@
+"""Base tables outside of the target's catalog: in another metastore, or at a path. What mvbuild needs of them; it never writes there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from mvbuild.formats.record import TableType
+from mvbuild.names import TableIdentifier
+from mvbuild.ports.catalog import CatalogError, TableState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceLocation:
+    """Where a base table lies that the target's catalog does not have."""
+
+    identifier: TableIdentifier
+    """For the two file-system types the path alone, as its name."""
+    type: TableType
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """PyIceberg's properties of the other metastore, or options of the storage. They may hold secrets."""
+
+    @property
+    def sql(self) -> str:
+        """The table as Spark SQL takes it, given a session that knows the catalog or the format."""
+        return {"iceberg-filesystem": "iceberg.", "deltalake-filesystem": "delta."}.get(self.type, "") + self.identifier.sql
+
+
+class SourceError(CatalogError):
+    """A base table cannot be read. `code` is a diagnostic code."""
+
+    def __init__(
+        self, message: str, identifier: TableIdentifier, *, code: str = "catalog-error", help: str = "", unreachable: bool = False
+    ) -> None:
+        super().__init__(message, unreachable=unreachable)
+        self.identifier = identifier
+        self.code = "catalog-unreachable" if unreachable else code
+        self.help = help
+
+
+class Sources(Protocol):
+    """The state of such tables, in the words of Iceberg: the versions of a Delta table are its snapshots."""
+
+    def load(self, locations: Iterable[SourceLocation]) -> Mapping[TableIdentifier, TableState]:
+        """Those that exist. SourceError, with secrets masked, for the first that cannot be read."""

@@ -1,0 +1,115 @@
+"""MV + RunSession -> Outcome: its entries follow the configuration and its record the compacted base tables, without touching a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mvbuild.formats.record import RefreshRecord
+from mvbuild.freshness.history import current_refresh_id
+from mvbuild.freshness.leaves import node_inputs
+from mvbuild.freshness.rules import judge_one
+from mvbuild.freshness.stored import stored
+from mvbuild.graph.model import ModelNode
+from mvbuild.plan.alterations import Alteration, alteration
+from mvbuild.plan.layout import documented
+from mvbuild.ports.catalog import CommitConflict, TableCommit, TableState, ViewCommit, ViewState
+from mvbuild.refresh.outcome import Outcome
+from mvbuild.refresh.recording import recorded, summary_of
+from mvbuild.refresh.session import RunSession
+from mvbuild.refresh.views import next_version
+
+ATTEMPTS = 3
+
+
+def alter(session: RunSession, node: ModelNode) -> Outcome:
+    """One commit of metadata. No engine; a new snapshot only where the view's version moves, and that has the same files."""
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            session.reload([i for i in (node.identifier, node.storage) if i])
+        world = session.world
+        if not judge_one(world, node, {}).is_fresh:
+            return Outcome(message="another run changed it", reused=True)
+        change = alteration(world, node)
+        commits = _commits(session, node, change)
+        if not commits:
+            return Outcome(message="another run altered it", reused=True)
+        try:
+            session.observe(session.catalog.commit(commits))
+        except CommitConflict:
+            continue
+        return Outcome(message=f"only metadata changed: {', '.join(change.what)}" if change else _COMPACTED, reused=True)
+    raise CommitConflict(f"{node.identifier} is being changed by others")
+
+
+_COMPACTED = "only compacted base tables changed"
+
+
+def restated(
+    node: ModelNode, storage: TableState, view: ViewCommit, record: RefreshRecord, strategy: str, change: Alteration | None
+) -> Sequence[TableCommit | ViewCommit]:
+    """A new version of the view, and the same data recorded for it: a `replace` snapshot with the same files carries the new state."""
+    assert view.version_id is not None
+    moved = replace(record, view_version_id=view.version_id)
+    number = current_refresh_id(storage)
+    return [
+        view,
+        recorded(
+            node,
+            storage,
+            moved,
+            number,
+            set_properties=change.properties if change else {},
+            layout=change.layout if change else None,
+            restate=summary_of(moved, number, strategy),
+        ),
+    ]
+
+
+def _commits(session: RunSession, node: ModelNode, change: Alteration | None) -> Sequence[TableCommit | ViewCommit]:
+    world = session.world
+    storage, view = world.observed.table(node.storage), world.observed.view(node.identifier)
+    if storage is None or view is None:
+        return ()
+    before = stored(storage).record
+    assert before is not None, "only a fresh MV is altered"
+    record = _moved(session, node, before)
+    if change is None:
+        return () if record == before else [recorded(node, storage, record, current_refresh_id(storage))]
+    if change.view_version:
+        commit = next_version(world, node, view, documented(node, view.schema))
+        return restated(node, storage, commit, record, _strategy(storage), change)
+    of_table = recorded(node, storage, record, current_refresh_id(storage), set_properties=change.properties, layout=change.layout)
+    return [*_comment_commit(view, change), of_table]
+
+
+def _comment_commit(view: ViewState, change: Alteration) -> Sequence[ViewCommit]:
+    if change.comment is None:
+        return ()
+    return [
+        ViewCommit(
+            identifier=view.identifier,
+            expect_metadata_location=view.metadata_location,
+            version_id=None,
+            schema=view.schema,
+            representations=view.representations,
+            default_namespace=view.default_namespace,
+            properties={"comment": change.comment} if change.comment else {},
+            remove_properties=() if change.comment else ("comment",),
+        )
+    ]
+
+
+def _moved(session: RunSession, node: ModelNode, record: RefreshRecord) -> RefreshRecord:
+    """On the snapshots of base tables that were only compacted. A table inside its window stays as it was read."""
+    answer = judge_one(session.world, node, {})
+    compacted = {r.table: r.current for r in answer.reasons if r.code == "base-table-compacted"}
+    pins = session.pins(node_inputs(session.world.graph, node)).values()
+    by_uuid = {p.table.uuid: p.snapshot_id for p in pins if p.ref is None and p.moves and p.table.identifier in compacted}
+    tables = tuple(replace(t, snapshot_id=by_uuid.get(t.uuid, t.snapshot_id)) if t.ref is None else t for t in record.base_tables)
+    return replace(record, base_tables=tables)
+
+
+def _strategy(storage: TableState) -> str:
+    at = storage.current_snapshot
+    return at.summary.get("mvbuild.strategy", "full") if at else "full"

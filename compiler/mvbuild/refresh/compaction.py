@@ -1,0 +1,132 @@
+"""MV's storage -> the same rows in fewer files: Iceberg's own procedures, and only where the snapshot's counts say that it pays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mvbuild.formats import properties
+from mvbuild.freshness.history import current_refresh_id, history
+from mvbuild.freshness.stored import replaced_since, stored
+from mvbuild.graph.model import ModelNode
+from mvbuild.names import TableIdentifier, quote
+from mvbuild.ports.catalog import CommitConflict, Snapshot, TableCommit, TableLayout, TableState
+from mvbuild.refresh.recording import recorded, summary_of
+from mvbuild.refresh.session import RunSession
+
+COMPACTED = "mvbuild.compacted.snapshot-id"
+"""Property of the storage: the snapshot in which the last compaction left it. Nothing is done again to what came out of that."""
+_TARGET_SIZE = "write.target-file-size-bytes"
+_TARGET_DEFAULT = 512 * 1024 * 1024
+_SMALL = 0.75
+"""Iceberg rewrites files below this share of the target size."""
+_OPTIONS = {"min-input-files": "2", "delete-file-threshold": "1", "remove-dangling-deletes": "true"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """How many data and delete files there were, and are."""
+
+    before: int
+    after: int
+
+
+def is_needed(storage: TableState) -> bool:
+    """Whether there are delete files, or several data files that are small on average."""
+    at = storage.current_snapshot
+    done = storage.properties.get(COMPACTED, "")
+    if at is None or (done.isdigit() and replaced_since(storage, int(done))):
+        return False
+    count, size = _count(at, "total-data-files"), _count(at, "total-files-size")
+    target = storage.properties.get(_TARGET_SIZE, "")
+    small = _SMALL * (int(target) if target.isdigit() else _TARGET_DEFAULT)
+    return _count(at, "total-delete-files") > 0 or (count > 1 and size < small * count)
+
+
+def file_count(storage: TableState) -> int:
+    """Data and delete files of the current snapshot, by its summary."""
+    at = storage.current_snapshot
+    return _count(at, "total-data-files") + _count(at, "total-delete-files") if at else 0
+
+
+def compact(session: RunSession, node: ModelNode, storage: TableState) -> TableState:
+    """The storage afterwards. CommitConflict if a refresh came first: it has won, and nothing is broken."""
+    written = _embedded(session, node, storage) if storage.of_view else _in_place(session, node, storage)
+    at = written.current_snapshot
+    assert at is not None
+    if not replaced_since(written, storage.current_snapshot_id or -1):
+        raise CommitConflict(f"{storage.identifier} was refreshed while it was compacted")
+    return _settled(session, node, written, compacted=written.current_snapshot_id != storage.current_snapshot_id)
+
+
+def _in_place(session: RunSession, node: ModelNode, storage: TableState) -> TableState:
+    _call(session, storage.identifier)
+    return _now(session, node)
+
+
+def _embedded(session: RunSession, node: ModelNode, storage: TableState) -> TableState:
+    """No catalog entry, so nothing that a procedure could be called for: a scratch table stands for it."""
+    scratch = session.new_scratch()
+    layout = TableLayout(schema=storage.schema, partition_by=storage.partition_by, sort_by=storage.sort_by)
+    try:
+        session.catalog.stage(storage, layout, scratch)
+        _call(session, scratch)
+        written = session.catalog.load([scratch]).get(scratch)
+        if not isinstance(written, TableState):
+            raise CommitConflict(f"the scratch table of {node.identifier} was removed while it was written")
+        if written.current_snapshot_id == storage.current_snapshot_id:
+            return storage
+        commit = TableCommit(
+            identifier=storage.identifier,
+            of_view=storage.of_view,
+            expect_uuid=storage.uuid,
+            expect_snapshot_id=storage.current_snapshot_id,
+            staged=scratch,
+            set_snapshot_id=written.current_snapshot_id,
+        )
+        session.observe(session.catalog.commit([commit]))
+    finally:
+        session.catalog.drop_scratch(scratch)
+    return _now(session, node)
+
+
+def _settled(session: RunSession, node: ModelNode, storage: TableState, *, compacted: bool) -> TableState:
+    """The compaction is noted; and the record is repeated on top, so that the snapshots before it can expire."""
+    head = storage.current_snapshot_id
+    noted = {COMPACTED: str(head)}
+    record, past = stored(storage).record, next((p for p in history(storage) if p.is_current), None)
+    if not compacted or record is None or past is None:
+        commit = TableCommit(
+            identifier=storage.identifier,
+            of_view=storage.of_view,
+            expect_uuid=storage.uuid,
+            expect_snapshot_id=head,
+            set_properties=noted,
+        )
+    else:
+        number = current_refresh_id(storage)
+        if properties.REFRESH_SNAPSHOT in storage.properties:
+            noted[properties.REFRESH_SNAPSHOT] = str(head)
+        summary = summary_of(record, number, past.strategy)
+        commit = recorded(node, storage, record, number, set_properties=noted, restate=summary)
+    session.observe(session.catalog.commit([commit]))
+    return _now(session, node)
+
+
+def _call(session: RunSession, table: TableIdentifier) -> None:
+    options = ", ".join(f"'{key}', '{value}'" for key, value in _OPTIONS.items())
+    name = ".".join(quote(part) for part in table.parts[1:]).replace("'", "\\'")
+    catalog = quote(table.catalog)
+    session.engine.call(f"CALL {catalog}.system.rewrite_data_files(table => '{name}', options => map({options}))")
+
+
+def _now(session: RunSession, node: ModelNode) -> TableState:
+    session.reload([i for i in (node.identifier, node.storage) if i])
+    storage = session.world.observed.table(node.storage)
+    if storage is None:
+        raise CommitConflict(f"{node.identifier} was dropped while it was compacted")
+    return storage
+
+
+def _count(snapshot: Snapshot, key: str) -> int:
+    value = snapshot.summary.get(key, "")
+    return int(value) if value.isdigit() else 0

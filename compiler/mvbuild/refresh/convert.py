@@ -1,0 +1,45 @@
+"""MV + RunSession -> Outcome: the MV in the other storage format, without a row computed or moved."""
+
+from __future__ import annotations
+
+from mvbuild.diagnostics import ProjectError, error
+from mvbuild.formats import properties
+from mvbuild.freshness.history import current_refresh_id
+from mvbuild.freshness.stored import stored
+from mvbuild.graph.model import ModelNode
+from mvbuild.plan.formats import found_format, wanted_format
+from mvbuild.ports.catalog import ConvertCommit, Refresh
+from mvbuild.project.settings import StorageFormat
+from mvbuild.refresh.outcome import Outcome
+from mvbuild.refresh.recording import kept_refreshes, require_recordable
+from mvbuild.refresh.session import RunSession
+
+
+def convert(session: RunSession, node: ModelNode, to: StorageFormat | None = None) -> Outcome:
+    """To the format that is configured, or to another. One commit: the view, its storage and the record move together."""
+    to = to or wanted_format(node)
+    world = session.world
+    view, storage = world.observed.view(node.identifier), world.observed.table(node.storage)
+    if view is None or storage is None or node.storage is None:
+        raise ProjectError(
+            [error("unknown-name", f"'{node.model.name}' was never refreshed: there is nothing to convert", node.model.file.line_span(1))]
+        )
+    if found_format(storage) == to:
+        return Outcome(message=f"it is in the format {to}", reused=True)
+    record = stored(storage).record
+    if record is not None and to == "metadata-file":
+        require_recordable(node, record)
+    encoded = properties.encode(record) if record is not None and to == "table-properties" else {}
+    of_record = (properties.VIEW_VERSION, properties.BASE_SNAPSHOT, properties.CHILD_VIEW_VERSION)
+    commit = ConvertCommit(
+        view=view,
+        storage=storage,
+        to=to,
+        storage_name=node.storage,
+        refresh=Refresh(refresh_id=current_refresh_id(storage), record=record, keep=kept_refreshes(node)) if record else None,
+        set_properties=encoded,
+        remove_properties=tuple(k for k in storage.properties if k.startswith(of_record)) if to == "metadata-file" else (),
+    )
+    states = dict(session.catalog.commit([commit]))
+    session.observe(states)
+    return Outcome(message=f"converted to the format {to}; no row was touched", reused=True)

@@ -1,0 +1,99 @@
+"""Removed -> a catalog without the entries, and a store without their files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mvbuild.diagnostics import Diagnostic, error
+from mvbuild.names import TableIdentifier
+from mvbuild.plan.dependents import Dependent
+from mvbuild.plan.removed import Removed, refusal
+from mvbuild.ports.catalog import Catalog, CatalogError, CommitConflict, DropCommit, State, TableState, Unreadable, ViewState
+
+_METADATA = re.compile(r"/metadata/[^/]+\.metadata\.json(\.gz)?\Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """One view or MV that is gone: its entries, and how many files went."""
+
+    names: tuple[TableIdentifier, ...]
+    files: int
+
+
+def drop_all(catalog: Catalog, items: Iterable[Removed]) -> tuple[tuple[Dropped, ...], tuple[Diagnostic, ...]]:
+    """Drop what nothing that stays reads; the others are told. `items` are in order: readers first."""
+    dropped: list[Dropped] = []
+    diagnostics: list[Diagnostic] = []
+    staying: dict[tuple[str, ...], Dependent] = {}
+    for item in items:
+        kept_by = item.kept_by or tuple(d for d in item.dependents if d.identifier.key in staying)
+        if kept_by:
+            diagnostics.append(refusal(item, kept_by))
+        else:
+            try:
+                dropped.append(drop(catalog, item))
+                continue
+            except CommitConflict as exc:
+                diagnostics.append(error("commit-conflict", f"{item.identifier} is not dropped: {exc}"))
+            except CatalogError as exc:
+                code = "catalog-unreachable" if exc.unreachable else "catalog-error"
+                diagnostics.append(error(code, f"{item.identifier} is not dropped: {exc}"))
+        staying[item.identifier.key] = Dependent(identifier=item.identifier)
+    return tuple(dropped), tuple(diagnostics)
+
+
+def drop(catalog: Catalog, item: Removed) -> Dropped:
+    """View and storage in one commit, and then the files that only they reached."""
+    states = [s for s in (item.view, item.storage) if s is not None]
+    files = _files(catalog, item, neighbours(catalog, states))
+    catalog.commit([DropCommit(identifier=s.identifier, expect_metadata_location=s.metadata_location) for s in states])
+    return Dropped(names=item.names, files=catalog.delete_files(sorted(files)))
+
+
+def neighbours(catalog: Catalog, states: Iterable[TableState | ViewState]) -> list[TableState | ViewState]:
+    """Everything else in the namespaces of some tables and views: a directory may be shared, after a rename above all."""
+    own = {s.identifier for s in states}
+    return [s for s in everything(catalog, {i.namespace for i in own}) if s.identifier not in own]
+
+
+def everything(catalog: Catalog, namespaces: Iterable[tuple[str, ...]]) -> list[TableState | ViewState]:
+    """All tables and views of some namespaces, in one read."""
+    names = {i for ns in sorted(set(namespaces)) for i in catalog.list_names(ns)}
+    return [s for s in catalog.load(sorted(names)).values() if not isinstance(s, Unreadable)]
+
+
+def tables_of(states: Iterable[State]) -> list[TableState]:
+    """The tables among them, embedded ones too."""
+    found = [s.storage if isinstance(s, ViewState) else s for s in states]
+    return [t for t in found if isinstance(t, TableState)]
+
+
+def shares_directory(location: str, others: Iterable[TableState | ViewState]) -> bool:
+    """Whether another table or view lies in, below or above a location."""
+    here = location.rstrip("/") + "/"
+    return any((there := o.location.rstrip("/") + "/").startswith(here) or here.startswith(there) for o in others)
+
+
+def _files(catalog: Catalog, item: Removed, others: list[TableState | ViewState]) -> set[str]:
+    files: set[str] = set()
+    storage = item.storage or (item.view.storage if item.view else None)
+    around = tables_of(others)
+    if storage is not None and not any(t.uuid == storage.uuid for t in around):
+        # What was registered a second time under another name is still somebody's.
+        files |= catalog.files(storage)
+    for table in around if files else ():
+        if shares_directory(table.location, [storage] if storage else []):
+            files -= catalog.files(table)
+    return files | (_view_files(catalog, item.view, others, files) if item.view else set())
+
+
+def _view_files(catalog: Catalog, view: ViewState, others: list[TableState | ViewState], own: set[str]) -> set[str]:
+    """The metadata files of all its versions. No list of them exists, so where others use the directory only the current one is known."""
+    listed = {file for file, _ in catalog.list_files(f"{view.location.rstrip('/')}/metadata")}
+    versions = {file for file in listed if _METADATA.search(file)}
+    if shares_directory(view.location, others) or not listed <= versions | own:
+        return {view.metadata_location}
+    return {view.metadata_location, *versions}

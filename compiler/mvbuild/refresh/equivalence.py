@@ -1,0 +1,177 @@
+"""two pinned queries + engine -> Proof: whether they are one query under other names, so that the data of one is the data of the other.
+
+Sound, not complete; two witnesses must agree. The texts must be the same word by word but for names inside: that settles literals, which
+plans print without their types and quotes. Spark's plans must be the same but for ids and names inside: that settles what each name means.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import Token, TokenType
+from sqlglot.errors import TokenError
+
+from mvbuild.graph.changes import same_but_names
+from mvbuild.parse.dialect import tokenize
+from mvbuild.parse.fingerprint import fingerprint
+from mvbuild.ports.engine import Engine, QueryError
+
+_SECTION = re.compile(r"^== (.+) ==$", re.MULTILINE)
+_LEAF = re.compile(r"(RelationV2|BatchScan [^\[\]\n]*)\[([^\[\]\n]*)\]")
+_COLUMN = re.compile(r"\w+#\d+L?\Z")
+_NAMED_ID = re.compile(r"(?!(?:subquery|exists|list)#)\b(\w+)#(\d+)")
+_IDS = re.compile(r"#(\d+)|\bplan_id=(\d+)")
+_GENERATE = re.compile(r"(Generate .*, (?:true|false), )\w+(, \[)")
+_NODE = re.compile(r"([\s:+\-]*)(?:\*\(\d+\) )?(\w*)")
+_LEAVES = ("RelationV2", "BatchScan", "OneRowRelation", "ReusedExchange", "ReusedSubquery")
+"""Plan nodes without children that print all that they read."""
+_HIDING = (
+    "LocalRelation",
+    "LocalTableScan",
+    "LogicalRDD",
+    "ExternalRDD",
+    "ExistingRDD",
+    "InMemoryRelation",
+    "InMemoryTableScan",
+    "ScriptTransformation",
+)
+"""Plan nodes that do not print their rows. Iceberg's answers from metadata, as of count(*), are among them."""
+_UNSTEADY = frozenset(
+    "rand randn random randstr uniform uuid shuffle monotonically_increasing_id spark_partition_id input_file_name input_file_block_start "
+    "input_file_block_length current_timestamp current_date current_time now curdate localtimestamp unix_timestamp current_user user "
+    "session_user current_catalog current_database current_schema current_timezone java_method reflect try_reflect "
+    "tablesample ai_query version".split()
+)
+"""Words whose value is not that of the tables. Some may be columns here: then a refresh too many is the price."""
+_CALLED = frozenset(("user", "version", "uniform", "random", "shuffle", "reflect", "uuid", "now"))
+"""Those that are likely names of columns: they count where a bracket follows."""
+_OF_NOW = frozenset(("now", "today", "tomorrow", "yesterday"))
+"""Strings that become another date each day."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """`why` is a clause: what the proof rests on, or what it lacks."""
+
+    equal: bool
+    why: str
+
+
+def proves_equal(engine: Engine, old_sql: str, new_sql: str, *, has_travel: bool = False) -> Proof:
+    """Whether two queries, every table in them at a snapshot, give the same rows and columns.
+
+    `has_travel`: a version was chosen by the user, so that a snapshot id is not the whole story. A query that the engine refuses proves
+    nothing; EngineError is raised.
+    """
+    doubt = _doubt(old_sql, new_sql, has_travel)
+    if doubt:
+        return Proof(equal=False, why=doubt)
+    try:
+        schema = engine.prepare(old_sql).schema
+        if schema != engine.prepare(new_sql).schema:
+            return Proof(equal=False, why="the columns of the result differ")
+        one, other = (engine.explain(_renamed_columns(sql, len(schema["fields"]))) for sql in (old_sql, new_sql))
+    except QueryError as exc:
+        return Proof(equal=False, why=f"Spark cannot plan both: {exc}")
+    doubt = plan_difference(one, other)
+    return Proof(equal=not doubt, why=doubt or "Spark's plans are the same")
+
+
+def _renamed_columns(sql: str, count: int) -> str:
+    """The query with other column names: a column that is called inside as in the result has no alias in the plan, others have."""
+    return f"SELECT * FROM ({sql}\n) AS result({', '.join(f'column_{n}' for n in range(count))})"
+
+
+def _doubt(old_sql: str, new_sql: str, has_travel: bool) -> str:
+    """What speaks against equality, or against a proof, in the texts alone."""
+    if has_travel:
+        return "the query reads a version of a table that was chosen in it"
+    try:
+        tokens = [*tokenize(old_sql), *tokenize(new_sql)]
+    except TokenError:
+        return "the SQL cannot be read"
+    unsteady = _unsteady(tokens)
+    if unsteady:
+        return f"'{unsteady}' may give another value each time"
+    strange = next((t.text for t in tokens if t.token_type == TokenType.IDENTIFIER and not re.fullmatch(r"\w+", t.text)), None)
+    if strange is not None:
+        return f"the name `{strange}` cannot be told from other words in a plan"
+    if any("#" in t.text or "\n" in t.text for t in tokens if t.token_type != TokenType.HINT):
+        return "a string cannot be told from other words in a plan"
+    if fingerprint(old_sql) != fingerprint(new_sql) and not same_but_names(old_sql, new_sql):
+        return "more than names and formatting was changed"
+    return ""
+
+
+def _unsteady(tokens: Sequence[Token]) -> str:
+    for token, after in zip(tokens, [*tokens[1:], None], strict=True):
+        word = token.text.lower()
+        if token.token_type in (TokenType.STRING, TokenType.RAW_STRING):
+            if word.strip() in _OF_NOW:
+                return word
+        elif word in _UNSTEADY and (word not in _CALLED or (after is not None and after.token_type == TokenType.L_PAREN)):
+            return word
+    return ""
+
+
+# Plans
+
+
+def same_plan(one: str, other: str) -> bool:
+    """Whether two texts of EXPLAIN EXTENDED show one plan, and all of it."""
+    return not plan_difference(one, other)
+
+
+def plan_difference(one: str, other: str) -> str:
+    """Why two texts of EXPLAIN EXTENDED do not prove one plan; empty if they do. Both the optimized and the physical plan count:
+
+    the first does not show the filters that Iceberg answers by partitions, the second does.
+    """
+    plans = [_plans(text) for text in (one, other)]
+    for plan in plans:
+        doubt = _hidden(plan)
+        if doubt:
+            return doubt
+    return "" if _renumbered(plans[0]) == _renumbered(plans[1]) else "Spark's plans differ"
+
+
+def _plans(text: str) -> str:
+    """The optimized and the physical plan; empty if either is missing, as after an error, which Spark prints in place of a plan."""
+    parts = _SECTION.split(text)
+    sections = dict(zip(parts[1::2], parts[2::2], strict=True))
+    found = [sections.get(name, "").strip() for name in ("Optimized Logical Plan", "Physical Plan")]
+    return "\n".join(found) if all(found) else ""
+
+
+def _hidden(plan: str) -> str:
+    if not plan or "Exception" in plan:
+        return "Spark gives no plan"
+    if "..." in plan:
+        return "Spark's plan is cut short"
+    if any(word in plan for word in _HIDING):
+        return "Spark's plan does not show all rows that it works with"
+    nodes = [(len(match[1]), match[2], line) for line in plan.split("\n") if (match := _NODE.match(line))]
+    for (depth, name, line), (below, *_) in zip(nodes, [*nodes[1:], (0, "", "")], strict=True):
+        if below <= depth and name not in _LEAVES and "OneRowRelation" not in line:
+            return "Spark's plan reads something that it does not show"
+    if any(not _COLUMN.match(column) for _, columns in _LEAF.findall(plan) for column in columns.split(", ") if columns):
+        return "the name of a column cannot be told from other words in a plan"
+    return ""
+
+
+def _renumbered(plan: str) -> str:
+    """Ids in order of appearance, and names of columns only where a table gives them: elsewhere the id says which column it is."""
+    kept = [(match.start(2), match.end(2)) for match in _LEAF.finditer(plan)]
+    numbers: dict[str, int] = {}
+
+    def renamed(match: re.Match[str]) -> str:
+        is_leaf = any(start <= match.start() < end for start, end in kept)
+        return f"{match[1] if is_leaf else ''}#{match[2]}"
+
+    def numbered(match: re.Match[str]) -> str:
+        key = f"#{match[1]}" if match[1] else f"plan {match[2]}"
+        return f"#{numbers.setdefault(key, len(numbers))}"
+
+    return _GENERATE.sub(r"\1\2", _IDS.sub(numbered, _NAMED_ID.sub(renamed, plan)))

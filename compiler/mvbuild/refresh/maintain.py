@@ -1,0 +1,151 @@
+"""MVs + their policies -> compacted, shorter, tidier storages, one MV after another. Freshness stays what it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from mvbuild.diagnostics import Diagnostic, error
+from mvbuild.freshness.observed import World
+from mvbuild.graph.model import ModelNode, NodeId
+from mvbuild.ports.catalog import CatalogError, CommitConflict, TableCommit, TableState, ViewState
+from mvbuild.ports.engine import EngineError, QueryError
+from mvbuild.refresh.compaction import Compaction, compact, file_count, is_needed
+from mvbuild.refresh.drop import everything
+from mvbuild.refresh.expiry import before, expirable, recorded_of
+from mvbuild.refresh.orphans import orphans
+from mvbuild.refresh.run import remove_leftovers
+from mvbuild.refresh.session import RunSession
+from mvbuild.refresh.staging import started_ms
+
+ATTEMPTS = 3
+
+
+@dataclass(kw_only=True)
+class Maintained:
+    """What was done to one MV; in a dry run, what would be done."""
+
+    node: NodeId
+    compaction: Compaction | None = None
+    """`after` is 0 in a dry run: only the engine finds out."""
+    snapshots: int = 0
+    expired_files: int = 0
+    orphans: int = 0
+    notes: list[str] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+
+def maintain(
+    session: RunSession, nodes: Iterable[ModelNode], *, dry_run: bool, on_done: Callable[[Maintained], None]
+) -> tuple[Maintained, ...]:
+    """What one MV's storage does not let happen is told, and the others go on."""
+    if not dry_run:
+        remove_leftovers(session.world, session)
+    around = everything(session.catalog, _namespaces(session))
+    done = []
+    for node in nodes:
+        session.reload([i for i in (node.identifier, node.storage) if i])
+        one = Maintained(node=node.id)
+        _one(session, node, one, around, dry_run=dry_run)
+        done.append(one)
+        on_done(one)
+    return tuple(done)
+
+
+def _one(session: RunSession, node: ModelNode, one: Maintained, around: list[TableState | ViewState], *, dry_run: bool) -> None:
+    if session.world.observed.table(node.storage) is None:
+        one.notes.append("it was never refreshed")
+        return
+    began_ms = session.clock.now_ms()
+    for work in (_compact, _expire):
+        with _told(one, node):
+            work(session, node, one, began_ms, dry_run=dry_run)
+    with _told(one, node):
+        policy = node.model.config.maintain
+        found = orphans(session, _storage(session, node), around, before_ms=before(began_ms, policy.orphans_after))
+        one.orphans = len(found) if dry_run else session.catalog.delete_files(found)
+
+
+def _compact(session: RunSession, node: ModelNode, one: Maintained, began_ms: int, *, dry_run: bool) -> None:  # noqa: ARG001
+    storage = _storage(session, node)
+    if not node.model.config.maintain.compact or not is_needed(storage):
+        return
+    if any(started_ms(branch) is not None for branch in storage.branches):
+        one.notes.append("it is being refreshed, and was not compacted")
+        return
+    one.compaction = Compaction(before=file_count(storage), after=0)
+    if not dry_run:
+        try:
+            after = compact(session, node, storage)
+        except BaseException:
+            one.compaction = None
+            raise
+        done = Compaction(before=file_count(storage), after=file_count(after))
+        one.compaction = done if done.after != done.before else None
+
+
+def _expire(session: RunSession, node: ModelNode, one: Maintained, began_ms: int, *, dry_run: bool) -> None:
+    config, catalog = node.model.config, session.catalog
+    for attempt in range(ATTEMPTS):
+        storage = _storage(session, node)
+        read = recorded_of(_world(session, dry_run=dry_run), storage)
+        gone = expirable(storage, before_ms=before(began_ms, config.maintain.expire_after), keep=config.refresh_history, recorded=read)
+        one.snapshots = len(gone)
+        if dry_run or not gone:
+            return
+        had = catalog.files(storage)
+        commit = TableCommit(
+            identifier=storage.identifier,
+            of_view=storage.of_view,
+            expect_uuid=storage.uuid,
+            expect_snapshot_id=storage.current_snapshot_id,
+            expire=gone,
+        )
+        try:
+            session.observe(catalog.commit([commit]))
+        except CommitConflict:
+            one.snapshots = 0
+            session.reload([i for i in (node.identifier, node.storage) if i])
+            if attempt + 1 == ATTEMPTS:
+                raise
+            continue
+        session.reload([i for i in (node.identifier, node.storage) if i])
+        one.expired_files = catalog.delete_files(sorted(had - catalog.files(_storage(session, node))))
+        return
+
+
+def _world(session: RunSession, *, dry_run: bool) -> World:
+    """The records of the other MVs as they are now: a run may have read a snapshot since this began."""
+    if not dry_run:
+        session.reload([i for n in session.world.graph.views for i in (n.identifier, n.storage) if i])
+    return session.world
+
+
+def _storage(session: RunSession, node: ModelNode) -> TableState:
+    storage = session.world.observed.table(node.storage)
+    if storage is None:
+        raise CommitConflict(f"{node.identifier} was dropped meanwhile")
+    return storage
+
+
+def _namespaces(session: RunSession) -> set[tuple[str, ...]]:
+    """Where tables may be that lie in the directories of the project's: after a rename that need not be the namespace of the name."""
+    states = session.world.observed.states.values()
+    mine = {s.identifier.namespace for s in states if isinstance(s, TableState | ViewState) and s.identifier.namespace}
+    return mine | {i.namespace for i in session.catalog.list_views()}
+
+
+@contextmanager
+def _told(one: Maintained, node: ModelNode) -> Iterator[None]:
+    span, name = node.model.file.line_span(1), node.model.name
+    try:
+        yield
+    except CommitConflict as exc:
+        one.diagnostics.append(error("commit-conflict", f"'{name}': {exc}", span))
+    except CatalogError as exc:
+        one.diagnostics.append(error("catalog-unreachable" if exc.unreachable else "catalog-error", f"'{name}': {exc}", span))
+    except QueryError as exc:
+        one.diagnostics.append(error("query-failed", f"'{name}' could not be compacted: {exc}", span, help="Run it again."))
+    except EngineError as exc:
+        one.diagnostics.append(error(exc.code, f"'{name}': {exc}", span, help=exc.help))

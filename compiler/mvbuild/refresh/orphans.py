@@ -1,0 +1,47 @@
+"""storage -> files below its location that no metadata reaches, and that no run is writing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from mvbuild.ports.catalog import Catalog, TableState, ViewState
+from mvbuild.refresh.drop import shares_directory, tables_of
+from mvbuild.refresh.session import RunSession
+from mvbuild.refresh.staging import SCRATCH_NAMESPACE, started_ms
+
+_METADATA_FILE = re.compile(r"\.metadata\.json(\.gz)?\Z")
+
+
+def orphans(session: RunSession, storage: TableState, around: Iterable[TableState | ViewState], *, before_ms: int) -> tuple[str, ...]:
+    """Only files that are older than every run that is under way. The listing comes first: what is committed after it is not in it.
+
+    `around` is everything that may use the same directory; the storage itself may be among it.
+    """
+    catalog, entry = session.catalog, storage.of_view or storage.identifier
+    listed = catalog.list_files(storage.location)
+    near = {s.identifier for s in around if shares_directory(storage.location, [s])} | {entry}
+    now = [s for s in catalog.load(sorted(near)).values() if isinstance(s, TableState | ViewState)]
+    if entry not in {s.identifier for s in now}:
+        return ()
+    before_ms = min([before_ms, *_live(catalog, tables_of(now), before_ms)])
+    old = {file for file, changed_ms in listed if changed_ms < before_ms}
+    for state in now if old else ():
+        old -= _kept(catalog, state)
+    if any(isinstance(s, ViewState) and s.identifier != entry for s in now):
+        # Earlier versions of another view's metadata are in no list.
+        old = {file for file in old if not _METADATA_FILE.search(file)}
+    return tuple(sorted(old))
+
+
+def _kept(catalog: Catalog, state: TableState | ViewState) -> set[str]:
+    files = {state.metadata_location}
+    for table in tables_of([state]):
+        files |= catalog.files(table)
+    return files
+
+
+def _live(catalog: Catalog, tables: Iterable[TableState], never: int) -> list[int]:
+    """When the runs began whose branches and scratch tables are there. Left ones of dead runs were removed before."""
+    names = [*(i.name for i in catalog.list_names(SCRATCH_NAMESPACE)), *(b for t in tables for b in t.branches)]
+    return [begun for name in names if (begun := started_ms(name)) is not None and begun < never]

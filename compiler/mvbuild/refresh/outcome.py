@@ -1,0 +1,30 @@
+"""The type of what became of one node: Outcome; and AuditFailed, when its data tests said no."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mvbuild.diagnostics import ProjectError
+from mvbuild.refresh.result import TestResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one node."""
+
+    message: str
+    reused: bool = False
+    tests: tuple[TestResult, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+    sql: str | None = None
+
+
+class AuditFailed(ProjectError):
+    """Data tests found bad rows: nothing was published. Carries the results."""
+
+    def __init__(self, error: ProjectError, tests: tuple[TestResult, ...], sql: str) -> None:
+        super().__init__(error.diagnostics)
+        self.tests = tests
+        self.sql = sql

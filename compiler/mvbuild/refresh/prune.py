@@ -1,0 +1,55 @@
+"""World + catalog -> Removed: what is left of removed models, and what one name stands for; one listing of the catalog's views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
+from mvbuild.freshness.observed import World
+from mvbuild.graph.model import ModelNode
+from mvbuild.names import TableIdentifier
+from mvbuild.plan.collisions import OWNER
+from mvbuild.plan.removed import Removed, named, pointers, removed, removed_views, with_dependents
+from mvbuild.ports.catalog import Catalog, State, ViewState
+
+
+def find_removed(world: World, catalog: Catalog, renamed: Iterable[TableIdentifier] = ()) -> tuple[Removed, ...]:
+    """All of this project, readers first. `renamed` are about to get another name."""
+    views = catalog.load(catalog.list_views())
+    gone = removed_views(world, views, renamed)
+    return removed(world, views, gone, _load(catalog, pointers(world, gone)))
+
+
+def find_named(world: World, catalog: Catalog, name: str) -> Removed:
+    """The view or MV that mvbuild wrote under a model's name or a name of the catalog; ProjectError if there is none."""
+    views = catalog.load(catalog.list_views())
+    view = _view(world, views, name)
+    if OWNER not in view.properties:
+        raise ProjectError([error("unknown-name", f"{view.identifier} was not written by mvbuild", help="Drop it where it was made.")])
+    storages = _load(catalog, pointers(world, [view]))
+    (item,) = with_dependents([named(world, view, storages)], views, world.graph)
+    return item
+
+
+def _view(world: World, views: Mapping[TableIdentifier, State], name: str) -> ViewState:
+    found = [s for s in views.values() if isinstance(s, ViewState)]
+    models = [n for n in world.graph.models if n.model.name == name and n.materialized != "ephemeral"]
+    wanted = models[0].identifier.key if models else TableIdentifier.parse(name, world.graph.project.target.catalog_name).key
+    owner = f"model.{world.graph.project.name}.{name}"
+    by_name = [v for v in found if v.identifier.key == wanted]
+    chosen = by_name or [v for v in found if v.properties.get(OWNER) == owner]
+    if len(chosen) == 1:
+        return chosen[0]
+    raise ProjectError([_unknown(world, found, name, models)])
+
+
+def _unknown(world: World, views: Iterable[ViewState], name: str, models: list[ModelNode]) -> Diagnostic:
+    if models:
+        return error("unknown-name", f"'{name}' is not in the catalog: there is nothing to drop", help="See `mvbuild status`.")
+    ours = [v.identifier.dotted for v in views if OWNER in v.properties]
+    message = f"'{name}' is no view or materialized view that mvbuild wrote"
+    return error("unknown-name", message, help=did_you_mean(name, [*ours, *(n.model.name for n in world.graph.models)]))
+
+
+def _load(catalog: Catalog, names: tuple[TableIdentifier, ...]) -> Mapping[TableIdentifier, State]:
+    return catalog.load(names) if names else {}

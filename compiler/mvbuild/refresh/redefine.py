@@ -1,0 +1,82 @@
+"""MV with a changed definition + RunSession -> Outcome if Spark proves that its rows are the same, else None: then it is refreshed."""
+
+from __future__ import annotations
+
+from mvbuild.diagnostics import ProjectError
+from mvbuild.freshness.leaves import inputs, node_inputs
+from mvbuild.freshness.observed import World
+from mvbuild.freshness.pending import stored_definition
+from mvbuild.freshness.stored import stored
+from mvbuild.graph.model import ModelNode, NodeId
+from mvbuild.names import TableIdentifier
+from mvbuild.parse.model import Query
+from mvbuild.parse.project import parse_text
+from mvbuild.plan.alterations import alteration
+from mvbuild.plan.layout import documented
+from mvbuild.ports.catalog import CommitConflict
+from mvbuild.refresh.alter import restated
+from mvbuild.refresh.equivalence import Proof, proves_equal
+from mvbuild.refresh.outcome import Outcome
+from mvbuild.refresh.session import RunSession
+from mvbuild.refresh.sql import pinned_sql
+from mvbuild.refresh.views import next_version
+
+
+def redefine(session: RunSession, node: ModelNode) -> Outcome | None:
+    """Give the view its new text and record the same data for it. None where the proof, or the commit, does not come about."""
+    world = session.world
+    view, storage = world.observed.view(node.identifier), world.observed.table(node.storage)
+    record = stored(storage).record if storage else None
+    if view is None or storage is None or record is None or not prove(session, node).equal:
+        return None
+    commit = next_version(world, node, view, documented(node, view.schema))
+    strategy = storage.current_snapshot.summary.get("mvbuild.strategy", "full") if storage.current_snapshot else "full"
+    try:
+        session.observe(session.catalog.commit(restated(node, storage, commit, record, strategy, alteration(world, node))))
+    except CommitConflict:
+        return None
+    return Outcome(message="its new definition means the same: only the view has a new text", reused=True)
+
+
+def prove(session: RunSession, node: ModelNode) -> Proof:
+    """Whether the definition in the catalog and the one in the project give the same rows on the snapshots of this run."""
+    world = session.world
+    view = world.observed.view(node.identifier)
+    old = stored_definition(view) if view else None
+    if old is None:
+        return Proof(equal=False, why="the catalog has no definition to compare with")
+    found = _resolved(world, node, old)
+    if found is None:
+        return Proof(equal=False, why="the definition in the catalog reads something else")
+    query, reads = found
+    below = inputs(world.graph, query, reads)
+    if set(below.leaves) != set(node_inputs(world.graph, node).leaves):
+        return Proof(equal=False, why="the definition in the catalog reads something else")
+    pins = session.pins(below)
+    if len(pins) < len(below.leaves):
+        return Proof(equal=False, why="a table that it reads does not exist")
+    before = pinned_sql(world.graph, query, reads, pins, session.schema_pin)
+    after = pinned_sql(world.graph, node.query, node.reads, pins, session.schema_pin)
+    return proves_equal(session.engine, before.text, after.text, has_travel=any(leaf.travel for leaf in below.leaves))
+
+
+def _resolved(world: World, node: ModelNode, sql: str) -> tuple[Query, tuple[NodeId, ...]] | None:
+    """The query of a stored definition, whose names are full ones, with the nodes of the graph that it reads."""
+    try:
+        query = parse_text(f"view {node.identifier}", sql)
+    except ProjectError:
+        return None
+    by_key = {n.identifier.key: n.id for n in world.graph.nodes.values() if not _is_ephemeral(n)}
+    reads = []
+    for read in query.reads:
+        namespace = read.parts[1:-1] if len(read.parts) > 1 else node.identifier.namespace
+        identifier = TableIdentifier(read.parts[0], namespace, read.parts[-1]) if len(read.parts) > 2 else None
+        found = by_key.get(identifier.key) if identifier else None
+        if found is None:
+            return None
+        reads.append(found)
+    return query, tuple(reads)
+
+
+def _is_ephemeral(node: object) -> bool:
+    return isinstance(node, ModelNode) and node.materialized == "ephemeral"

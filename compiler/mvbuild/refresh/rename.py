@@ -1,0 +1,105 @@
+"""Plan + RunSession -> the catalog with the new names: one commit for each rename, with all that names the renamed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from mvbuild.diagnostics import Diagnostic, error
+from mvbuild.freshness.former import storage_name
+from mvbuild.freshness.history import current_refresh_id
+from mvbuild.freshness.observed import World
+from mvbuild.graph.model import NodeId
+from mvbuild.names import TableIdentifier
+from mvbuild.plan.collisions import OWNER
+from mvbuild.plan.model import Plan
+from mvbuild.plan.renames import Followed, Rename, followed, moved_records, new_properties
+from mvbuild.ports.catalog import CatalogError, Change, CommitConflict, State, TableCommit, TableState, ViewCommit, ViewState
+from mvbuild.refresh.recording import recorded
+from mvbuild.refresh.session import RunSession
+
+
+def rename(session: RunSession, planned: Plan) -> Plan:
+    """Carry the renames out. The plan that is left blocks the models whose rename did not come about."""
+    world = planned.before
+    if not planned.renames or world is None:
+        return planned
+    failed: dict[NodeId, Diagnostic] = {}
+    for one in planned.renames:
+        states = world.observed.states
+        now = _as_it_is(one, states)
+        try:
+            for identifier in now.names.values():
+                session.catalog.ensure_namespace(identifier.namespace)
+            made = {s.identifier: s for s in session.catalog.commit(changes(world, now)).values()}
+        except CommitConflict as exc:
+            failed[one.node] = error("commit-conflict", f"{one.view.identifier} was not renamed: {exc}")
+        except CatalogError as exc:
+            code = "catalog-unreachable" if exc.unreachable else "catalog-error"
+            failed[one.node] = error(code, f"{one.view.identifier} was not renamed: {exc}")
+        else:
+            left = {i: s for i, s in states.items() if i not in now.names}
+            world = replace(world, observed=replace(world.observed, states={**left, **made}))
+            session.observe(made)
+    return replace(
+        planned,
+        renames=tuple(r for r in planned.renames if r.node not in failed),
+        steps=tuple(replace(s, action="blocked", diagnostic=failed[s.node]) if s.node in failed else s for s in planned.steps),
+    )
+
+
+def changes(world: World, one: Rename) -> list[Change]:
+    """The commit of one rename."""
+    texts = {f.view.identifier: f for f in followed(world, [one])}
+    views = {identifier: _view_commit(f.view, f) for identifier, f in texts.items()}
+    renamed = views.get(one.view.identifier) or _view_commit(one.view, None)
+    views[one.view.identifier] = replace(
+        renamed,
+        properties=new_properties(one),
+        storage_table=one.storage_to or renamed.storage_table,
+        rename_to=one.view_to if one.view_to != one.view.identifier else None,
+    )
+    tables = {
+        _entry(m.storage): recorded(m.node, m.storage, m.record, current_refresh_id(m.storage))
+        for m in moved_records(world, [one], texts.values())
+    }
+    storage = one.storage or one.view.storage
+    if storage is not None:
+        commit = tables.get(_entry(storage)) or _table_commit(storage)
+        target = one.storage_to if one.storage is not None and one.storage_to != one.storage.identifier else None
+        tables[_entry(storage)] = replace(commit, set_properties={**commit.set_properties, OWNER: one.node}, rename_to=target)
+    return [*views.values(), *tables.values()]
+
+
+def _as_it_is(one: Rename, states: Mapping[TableIdentifier, State]) -> Rename:
+    """An earlier rename of this run may have given the view a new text."""
+    view, storage = states.get(one.view.identifier), states.get(one.storage.identifier) if one.storage else None
+    return replace(
+        one, view=view if isinstance(view, ViewState) else one.view, storage=storage if isinstance(storage, TableState) else one.storage
+    )
+
+
+def _entry(table: TableState) -> tuple[str, TableIdentifier]:
+    return ("view", table.of_view) if table.of_view else ("table", table.identifier)
+
+
+def _view_commit(view: ViewState, text: Followed | None) -> ViewCommit:
+    return ViewCommit(
+        identifier=view.identifier,
+        expect_metadata_location=view.metadata_location,
+        version_id=view.last_version_id + 1 if text else None,
+        schema=view.schema,
+        representations=text.representations if text else view.representations,
+        default_namespace=view.default_namespace,
+        properties={},
+        storage_table=storage_name(view),
+    )
+
+
+def _table_commit(table: TableState) -> TableCommit:
+    return TableCommit(
+        identifier=table.of_view or table.identifier,
+        expect_uuid=table.uuid,
+        expect_snapshot_id=table.current_snapshot_id,
+        of_view=table.of_view,
+    )

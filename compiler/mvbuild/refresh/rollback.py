@@ -1,0 +1,45 @@
+"""MV + refresh id + RunSession -> Outcome: data and record of an earlier refresh, or a later one, in one commit."""
+
+from __future__ import annotations
+
+from mvbuild.diagnostics import ProjectError, did_you_mean, error
+from mvbuild.formats import properties
+from mvbuild.freshness.history import PastRefresh, history
+from mvbuild.graph.model import ModelNode
+from mvbuild.ports.catalog import TableState
+from mvbuild.refresh.outcome import Outcome
+from mvbuild.refresh.recording import recorded
+from mvbuild.refresh.session import RunSession
+
+
+def rollback(session: RunSession, node: ModelNode, refresh_id: int) -> Outcome:
+    """ProjectError if the refresh is not kept. Readers see the old rows or the new, and freshness compares with what those rows were
+    built from. Columns are those that the snapshot was written with."""
+    storage = session.world.observed.table(node.storage)
+    past = find_refresh(node, storage, refresh_id)
+    assert storage is not None
+    if past.is_current:
+        return Outcome(message=f"refresh {refresh_id} is current", reused=True)
+    schema_id = past.snapshot.schema_id
+    commit = recorded(
+        node,
+        storage,
+        past.record,
+        refresh_id,
+        set_properties={properties.REFRESH_SNAPSHOT: str(past.snapshot.snapshot_id)},
+        set_snapshot_id=past.snapshot.snapshot_id,
+        schema_id=schema_id if schema_id != storage.current_schema_id else None,
+    )
+    session.observe(session.catalog.commit([commit]))
+    return Outcome(message=f"refresh {refresh_id} is current again", details={"snapshot_id": past.snapshot.snapshot_id})
+
+
+def find_refresh(node: ModelNode, storage: TableState | None, refresh_id: int) -> PastRefresh:
+    """One of the refreshes that are kept; ProjectError unknown-refresh."""
+    known = history(storage) if storage is not None else ()
+    for past in known:
+        if past.refresh_id == refresh_id:
+            return past
+    listed = ", ".join(str(past.refresh_id) for past in known) or "none"
+    message = f"'{node.model.name}' has no refresh {refresh_id} that is kept; there are: {listed}"
+    raise ProjectError([error("unknown-refresh", message, help=did_you_mean(str(refresh_id), [str(p.refresh_id) for p in known]))])

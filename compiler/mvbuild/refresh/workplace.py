@@ -1,0 +1,81 @@
+"""MV + layout -> Workplace: where the engine writes what nobody may see yet, gone at the end whatever happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from mvbuild.freshness.observed import World
+from mvbuild.graph.model import ModelNode
+from mvbuild.names import TableIdentifier
+from mvbuild.plan.formats import wants_metadata_file
+from mvbuild.plan.layout import same_layout, storage_properties
+from mvbuild.ports.catalog import AlreadyExists, Catalog, CommitConflict, TableCommit, TableLayout, TableState
+from mvbuild.refresh.session import RunSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workplace:
+    """A branch of the storage table; or a scratch copy, where the storage must get another layout or has no entry of its own."""
+
+    before: TableState
+    """The storage table before the refresh."""
+    table: TableIdentifier
+    branch: str | None
+
+    def head(self, written: TableState) -> int:
+        """The snapshot that was written."""
+        head = written.refs[self.branch] if self.branch else written.current_snapshot_id
+        assert head is not None
+        return head
+
+
+@contextmanager
+def workplace(session: RunSession, node: ModelNode, world: World, layout: TableLayout) -> Iterator[Workplace]:
+    """A private place to write to. A branch that was written and published goes with the commit; else it is removed here."""
+    assert node.storage is not None
+    storage = world.observed.table(node.storage) or _create(session.catalog, node, layout)
+    if storage.of_view is None and same_layout(storage, layout):
+        session.catalog.create_branch(storage, session.run.branch)
+        try:
+            yield Workplace(before=storage, table=storage.identifier, branch=session.run.branch)
+        except BaseException:
+            drop_branches(session.catalog, storage.identifier, (session.run.branch,))
+            raise
+    else:
+        scratch = session.new_scratch()
+        try:
+            session.catalog.stage(storage, layout, scratch)
+            yield Workplace(before=storage, table=scratch, branch=None)
+        finally:
+            session.catalog.drop_scratch(scratch)
+
+
+def drop_branches(catalog: Catalog, identifier: TableIdentifier, branches: tuple[str, ...]) -> None:
+    """Remove audit branches. If somebody else commits at the same moment they stay, for the next run to remove."""
+    storage = catalog.load([identifier]).get(identifier)
+    if not isinstance(storage, TableState) or not set(branches) & storage.branches:
+        return
+    commit = TableCommit(
+        identifier=identifier, expect_uuid=storage.uuid, expect_snapshot_id=storage.current_snapshot_id, drop_branches=branches
+    )
+    try:
+        catalog.commit([commit])
+    except CommitConflict:
+        return
+
+
+def _create(catalog: Catalog, node: ModelNode, layout: TableLayout) -> TableState:
+    assert node.storage is not None
+    if wants_metadata_file(node):
+        catalog.ensure_namespace(node.identifier.namespace)
+        return replace(catalog.new_storage(node.identifier, layout, storage_properties(node)), identifier=node.storage)
+    catalog.ensure_namespace(node.storage.namespace)
+    try:
+        return catalog.create_table(node.storage, layout, storage_properties(node))
+    except AlreadyExists as exc:
+        found = catalog.load([node.storage]).get(node.storage)
+        if not isinstance(found, TableState):
+            raise CommitConflict(f"{node.storage} is no table") from exc
+        return found

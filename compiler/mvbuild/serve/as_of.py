@@ -1,0 +1,43 @@
+"""MV + a time or the number of a refresh -> the snapshot of its storage that held its rows then."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+from mvbuild.diagnostics import ProjectError, error
+from mvbuild.freshness.history import at_time, history
+from mvbuild.freshness.observed import World
+from mvbuild.graph.model import ModelNode, Node
+from mvbuild.ports.catalog import Snapshot, TableState
+
+AsOf = int | str | datetime
+"""A refresh by its number (see `mvbuild history`) or by the id of its snapshot; or a time, in ISO form UTC unless it says otherwise."""
+
+
+def snapshot_as_of(world: World, node: Node, as_of: AsOf) -> Snapshot:
+    """ProjectError if it is no MV, or if what is asked for is not kept."""
+    storage = world.observed.table(node.storage) if isinstance(node, ModelNode) and node.storage else None
+    if storage is None:
+        raise ProjectError([error("unknown-refresh", f"{node.identifier} has no refreshes to go back to")])
+    text = as_of.strip() if isinstance(as_of, str) else as_of
+    if isinstance(text, int) or (isinstance(text, str) and text.isdigit()):
+        found = _numbered(storage, int(text))
+    else:
+        found = at_time(storage, _milliseconds(text))
+    if found is None:
+        raise ProjectError([error("unknown-refresh", f"{node.identifier} has no refresh as of {as_of} that is still kept")])
+    return found
+
+
+def _numbered(storage: TableState, number: int) -> Snapshot | None:
+    past = next((p for p in history(storage) if p.refresh_id == number), None)
+    return past.snapshot if past else storage.snapshots.get(number)
+
+
+def _milliseconds(value: str | datetime) -> int:
+    try:
+        at = value if isinstance(value, datetime) else datetime.fromisoformat(value.replace("Z", "+00:00"))
+    except ValueError as exc:
+        message = f"'{value}' is neither a time in ISO form nor the number of a refresh"
+        raise ProjectError([error("unknown-refresh", message)]) from exc
+    return int((at if at.tzinfo else at.replace(tzinfo=timezone.utc)).timestamp() * 1000)

@@ -1,0 +1,87 @@
+"""name | SQL text + the reader's session -> a DataFrame of the engine's own, with what each MV in it is served from."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from mvbuild.diagnostics import ProjectError
+from mvbuild.freshness.observed import World
+from mvbuild.graph.model import Graph, ModelNode, ViewNode
+from mvbuild.graph.travel import bad_travel
+from mvbuild.names import TableIdentifier
+from mvbuild.parse.sql import parse_query
+from mvbuild.refresh.session import RunSession
+from mvbuild.serve import answers
+from mvbuild.serve.answers import Answer
+from mvbuild.serve.as_of import AsOf, snapshot_as_of
+from mvbuild.serve.lookup import find, resolve
+from mvbuild.serve.policy import Served
+from mvbuild.serve.words import origin
+from mvbuild.source import MappedText, SourceFile
+
+Ask = Callable[[RunSession], Answer]
+
+_LOG = logging.getLogger("mvbuild")
+_SERVED: WeakKeyDictionary[Any, tuple[Served, ...]] = WeakKeyDictionary()
+"""Beside the DataFrames and not in them: an attribute would hide, or be hidden by, a column of its name."""
+
+
+def named(name: str, as_of: AsOf | None) -> Ask:
+    """Ask for all rows of a model, seed, source or view."""
+
+    def ask(session: RunSession) -> Answer:
+        node = find(session.world.graph, name)
+        if as_of is None:
+            return answers.of_node(session, node)
+        snapshot = snapshot_as_of(session.world, node, as_of)
+        assert isinstance(node, ModelNode), "only MVs have refreshes"
+        return answers.of_version(session, node, snapshot.snapshot_id)
+
+    return ask
+
+
+def asked(graph: Graph, text: str) -> tuple[Graph, Ask]:
+    """The graph with the tables that the query reads besides, to observe; and how to ask then. ProjectError where the SQL is wrong."""
+    query, problems = parse_query(MappedText.of(SourceFile("sql", text)))
+    if query is None or problems:
+        raise ProjectError(problems)
+    reads, new = resolve(graph, query)
+
+    def ask(session: RunSession) -> Answer:
+        world = session.world
+        loose = frozenset(id for id in new if _is_loose(world, world.graph.nodes[id].identifier))
+        whole = ViewNode(
+            id="sql", identifier=TableIdentifier("", (), "sql"), query=query, columns=(), selected=None, source=None, reads=reads
+        )
+        wrong = tuple(bad_travel({**world.graph.nodes, whole.id: whole}))
+        if wrong:
+            raise ProjectError(wrong)
+        return answers.of_query(session, query, reads, loose)
+
+    return replace(graph, nodes={**new, **graph.nodes}), ask
+
+
+def frame(session: RunSession, ask: Ask) -> Any:
+    """The DataFrame. One line of the log for each MV in it."""
+    answer = ask(session)
+    with answer.explained():
+        found = session.engine.frame(answer.sql.text)
+    _SERVED[found] = answer.served
+    for one in answer.served:
+        _LOG.info("%s: from the %s", one.identifier, origin(one))
+    return found
+
+
+def served(frame: Any) -> tuple[Served, ...]:
+    """What each MV in a DataFrame that `read` or `sql` gave was served from."""
+    if frame not in _SERVED:
+        raise ValueError("This DataFrame was not given by mvbuild.read or mvbuild.sql: ask the one that it was made from.")
+    return _SERVED[frame]
+
+
+def _is_loose(world: World, identifier: TableIdentifier) -> bool:
+    return identifier not in world.observed.states

@@ -1,0 +1,180 @@
+"""World + Freshness -> what each MV below a query is served from: its storage, its query, or nothing at all. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mvbuild.diagnostics import Diagnostic, Note, ProjectError, error
+from mvbuild.freshness.leaves import node_inputs
+from mvbuild.freshness.model import Freshness, Reason, State
+from mvbuild.freshness.observed import World
+from mvbuild.freshness.pins import known_as
+from mvbuild.graph.model import Graph, ModelNode, NodeId
+from mvbuild.names import TableIdentifier
+from mvbuild.parse.model import Query
+from mvbuild.ports.catalog import TableState
+
+Source = Literal["storage", "query"]
+
+NOT_OF_ITS_DEFINITION = frozenset(
+    {
+        "never-refreshed",
+        "storage-missing",
+        "record-unreadable",
+        "storage-changed",
+        "view-missing",
+        "definition-changed",
+        "view-version-differs",
+    }
+)
+"""Reasons by which a storage has no old rows of the MV but rows of something else: those are never served, whatever the policy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What one MV was served from, and how old its storage is (which was read only if `source` is "storage")."""
+
+    node: NodeId
+    name: str
+    """The model's name."""
+    identifier: TableIdentifier
+    storage: TableIdentifier
+    source: Source
+    state: State
+    reasons: tuple[Reason, ...]
+    refreshed_at_ms: int | None
+    """When the last refresh began; None if that is not recorded."""
+    age_ms: int | None
+    """Now minus the start of the last refresh."""
+    behind_ms: int | None
+    """The largest difference between the timestamps of a base table's current snapshot and of the recorded one: what a window is compared
+    with. Tables below upstream MVs count. 0 if there is no difference, None if it cannot be told."""
+    unseen_ms: int | None
+    """Now minus the timestamp of the first snapshot that the MV has not seen. 0 and None as for `behind_ms`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The MVs that an answer meets: those that it asks for, and below those that are served by their query the ones that they read."""
+
+    served: tuple[Served, ...]
+
+    @property
+    def expanded(self) -> frozenset[NodeId]:
+        """The MVs whose query stands for their storage."""
+        return frozenset(s.node for s in self.served if s.source == "query")
+
+
+def choose(world: World, freshness: Mapping[NodeId, Freshness], roots: Iterable[NodeId], now_ms: int) -> Choice:
+    """Decide for every MV that is met from `roots`. One ProjectError with all MVs whose policy is to fail."""
+    walk = _Walk(world=world, freshness=freshness, now_ms=now_ms)
+    for root in roots:
+        walk.visit(root)
+    if walk.refused:
+        raise ProjectError(walk.refused)
+    return Choice(served=tuple(walk.served.values()))
+
+
+def read_now(query: Query, reads: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
+    """What a query reads as it is now: a version that the user chose is no matter of freshness."""
+    return tuple(id for read, id in zip(query.reads, reads, strict=True) if read.travel is None)
+
+
+@dataclass(kw_only=True)
+class _Walk:
+    """From the roots down through views, ephemeral models and MVs that are served by their query."""
+
+    world: World
+    freshness: Mapping[NodeId, Freshness]
+    now_ms: int
+    served: dict[NodeId, Served] = field(default_factory=dict)
+    refused: list[Diagnostic] = field(default_factory=list)
+    seen: set[NodeId] = field(default_factory=set)
+
+    def visit(self, id_: NodeId) -> None:
+        node = self.world.graph.nodes[id_]
+        if id_ in self.seen:
+            return
+        self.seen.add(id_)
+        if isinstance(node, ModelNode) and node.storage is not None and not self._decide(node, node.storage):
+            return
+        query = getattr(node, "query", None)
+        for below in read_now(query, node.reads) if query else ():
+            self.visit(below)
+
+    def _decide(self, node: ModelNode, storage: TableIdentifier) -> bool:
+        """Whether the MV's own query is read."""
+        answer = self.freshness[node.id]
+        state = self.world.observed.table(storage)
+        source = _source(node, answer, state)
+        if source is None:
+            self.refused.append(_refusal(node, answer))
+            return False
+        self.served[node.id] = _served(self, node, answer, source, known_as(state) if state else storage)
+        return source == "query"
+
+
+def _source(node: ModelNode, answer: Freshness, storage: TableState | None) -> Source | None:
+    """The policy. None refuses."""
+    config = node.model.config
+    if answer.is_fresh or (answer.state == "unknown" and config.serve_unknown and _holds_rows(storage)):
+        return "storage"
+    if config.when_stale == "fail":
+        return None
+    if config.when_stale == "serve" and _holds_rows(storage) and not any(r.code in NOT_OF_ITS_DEFINITION for r in answer.reasons):
+        return "storage"
+    return "query"
+
+
+def _holds_rows(storage: TableState | None) -> bool:
+    """A storage table without a snapshot was made by a refresh that never came to its end."""
+    return storage is not None and storage.current_snapshot_id is not None
+
+
+def _served(walk: _Walk, node: ModelNode, answer: Freshness, source: Source, storage: TableIdentifier) -> Served:
+    at = answer.record.refresh_start_ms if answer.record else None
+    differences = tuple(_differences(walk.world.graph, walk.freshness, node, set()))
+    behind = [r.lag_ms for r in differences if r.lag_ms is not None and r.lag_ms >= 0]
+    unseen = [r.unseen_since_ms for r in differences if r.unseen_since_ms is not None]
+    none = 0 if answer.is_fresh and not differences else None
+    return Served(
+        node=node.id,
+        name=node.model.name,
+        identifier=node.identifier,
+        storage=storage,
+        source=source,
+        state=answer.state,
+        reasons=answer.reasons,
+        refreshed_at_ms=at,
+        age_ms=None if at is None else max(0, walk.now_ms - at),
+        behind_ms=max(behind) if behind else none,
+        unseen_ms=max(0, walk.now_ms - min(unseen)) if unseen else none,
+    )
+
+
+def _differences(graph: Graph, freshness: Mapping[NodeId, Freshness], node: ModelNode, seen: set[NodeId]) -> Iterator[Reason]:
+    """What the MV has not seen of its tables, nor have the MVs that it reads. A compaction is nothing to see."""
+    if node.id in seen:
+        return
+    seen.add(node.id)
+    yield from (r for r in freshness[node.id].reasons if r.recorded is not None and r.code in _OF_TABLES)
+    for leaf in node_inputs(graph, node).leaves:
+        above = graph.nodes[leaf.node]
+        if isinstance(above, ModelNode) and leaf.travel is None:
+            yield from _differences(graph, freshness, above, seen)
+
+
+_OF_TABLES = ("within-window", "base-table-changed", "base-table-emptied", "base-table-rolled-back", "snapshot-expired")
+
+
+def _refusal(node: ModelNode, answer: Freshness) -> Diagnostic:
+    why = [r.message for r in answer.reasons if r.effect != "fresh"]
+    return error(
+        "stale",
+        f"'{node.model.name}' is {answer.state}: {why[0]}",
+        node.model.config.spans.get("when_stale") or node.model.file.line_span(1),
+        help=f"Refresh it with `mvbuild run --select +{node.model.name}`, or set `when_stale:` to query or serve.",
+        notes=[Note(message=reason) for reason in why[1:]],
+    )

@@ -1,0 +1,51 @@
+"""name + RunSession -> Shown: some rows of a model, and where they come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mvbuild.graph.model import ModelNode, Node
+from mvbuild.ports.catalog import TableState
+from mvbuild.ports.engine import Rows
+from mvbuild.refresh.session import RunSession
+from mvbuild.serve import answers
+from mvbuild.serve.lookup import find
+from mvbuild.serve.policy import Served
+from mvbuild.serve.words import origin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """Rows of one model, seed, view or table."""
+
+    rows: Rows
+    origin: str
+    """`storage lake.mart.daily__storage: fresh, refreshed 5m 2s ago`, `query: stale (...)`, `table lake.main.countries`."""
+    own: Served | None
+    """What the model itself was served from, if it is an MV."""
+    upstream: tuple[Served, ...]
+    """The MVs that its query read."""
+
+
+def choose_rows(session: RunSession, name: str, limit: int) -> Shown:
+    """Rows of anything that the project knows. What is stored is read without the engine."""
+    node = find(session.world.graph, name)
+    answer = answers.of_node(session, node)
+    own = next((s for s in answer.served if s.node == node.id), None)
+    upstream = tuple(s for s in answer.served if s is not own)
+    stored = _stored(session, node, own)
+    if stored is not None:
+        columns, rows = session.catalog.rows(stored, limit)
+        found, source = Rows(columns=columns, rows=tuple(rows)), f"table {stored.identifier}"
+    else:
+        with answer.explained():
+            found, source = session.engine.rows(answer.sql.text, limit), "query"
+    return Shown(rows=found, origin=origin(own) if own else source, own=own, upstream=upstream)
+
+
+def _stored(session: RunSession, node: Node, own: Served | None) -> TableState | None:
+    """The table whose rows these are, if they are those of one table of the catalog."""
+    if own is not None and own.source == "query":
+        return None
+    found = session.world.observed.table(node.storage if isinstance(node, ModelNode) else node.identifier)
+    return found if found is not None and node.identifier not in session.world.graph.outside else None

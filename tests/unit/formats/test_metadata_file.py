@@ -1,0 +1,465 @@
+"""View metadata + table metadata + refreshes -> the MV metadata file, and what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mvbuild.formats import metadata_file
+from mvbuild.formats.base_tables import join_parts, split_parts
+from mvbuild.formats.record import NO_SNAPSHOT, BaseTable, ChildView, RecordError, RefreshRecord
+from unit.formats.metadata_files import PARTS, RECORDS, Parts, column, everything, parts, table_of, view_of
+
+SLOW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+ORDERS = BaseTable(uuid="aaaa", snapshot_id=7, catalog="lake", namespace=("raw",), name="orders")
+RECORD = RefreshRecord(view_version_id=1, base_tables=(ORDERS,))
+UNKNOWN = 987_654
+
+
+def small(record: RefreshRecord | None = RECORD, **properties: str) -> Parts:
+    fields = [column("a", "int")]
+    return Parts(view=view_of([fields], properties), table=table_of(fields, {}, 1 if record else 0), record=record)
+
+
+def without_ids(value: Any) -> Any:
+    if isinstance(value, list):
+        return [without_ids(inner) for inner in value]
+    if isinstance(value, dict):
+        return {k: without_ids(v) for k, v in value.items() if k not in ("id", "schema-id", "element-id", "key-id", "value-id")}
+    return value
+
+
+@SLOW
+@given(parts())
+def test_a_written_file_is_read_back(given_parts: Parts) -> None:
+    mv = given_parts.compose()
+    content = metadata_file.write(mv)
+    assert metadata_file.read(content, expect_uuid=given_parts.table["table-uuid"]) == mv
+    assert content.endswith(b"}\n")
+    assert metadata_file.write(metadata_file.read(content)) == content
+
+
+@SLOW
+@given(parts())
+def test_the_table_is_given_back(given_parts: Parts) -> None:
+    table, view = given_parts.table, given_parts.view
+    back = metadata_file.table_metadata(given_parts.compose())
+    assert back["schemas"][: len(table["schemas"])] == table["schemas"]
+    added = back["schemas"][len(table["schemas"]) :]
+    assert all(without_ids(s)["fields"] in [without_ids(own)["fields"] for own in view["schemas"]] for s in added)
+    changed = ("schemas", "last-column-id") if added else ()
+    assert {k: v for k, v in back.items() if k not in changed} == {k: v for k, v in table.items() if k not in changed}
+
+
+@SLOW
+@given(parts())
+def test_the_view_is_given_back(given_parts: Parts) -> None:
+    view = given_parts.view
+    mv = given_parts.compose()
+    back = metadata_file.view_metadata(mv)
+    assert back["view-uuid"] == mv.uuid == given_parts.table["table-uuid"]
+    for key in ("current-version-id", "version-log", "properties", "format-version"):
+        assert back[key] == view[key]
+    assert [without_ids(v) for v in back["versions"]] == [without_ids(v) for v in view["versions"]]
+    for version, before in zip(back["versions"], view["versions"], strict=True):
+        assert fields_of(back, version) == fields_of(view, before)
+
+
+def fields_of(view: dict[str, Any], version: dict[str, Any]) -> Any:
+    fields: list[dict[str, Any]] = next(s["fields"] for s in view["schemas"] if s["schema-id"] == version["schema-id"])
+    return [{**without_ids(f), "type": f["type"].replace(" ", "")} for f in fields]
+
+
+@SLOW
+@given(parts())
+def test_the_record_is_given_back(given_parts: Parts) -> None:
+    assert metadata_file.current_record(metadata_file.read(metadata_file.write(given_parts.compose()))) == given_parts.record
+
+
+@given(RECORDS)
+def test_every_record_that_the_format_can_hold_is_read_back(record: RefreshRecord) -> None:
+    refresh = json.loads(json.dumps(metadata_file.encode_refresh(record, refresh_id=1, sequence_number=None)))
+    read = metadata_file.decode_refresh(refresh, {})
+    assert (read.view_version_id, read.base_tables) == (record.view_version_id, record.base_tables)
+    assert all(key == table["identifier"] for key, table in refresh["base-tables"].items())
+
+
+@given(st.lists(PARTS))
+def test_the_parts_of_a_name_are_read_back(names: list[str]) -> None:
+    assert split_parts(join_parts(names)) == tuple(names)
+
+
+def test_the_names_are_those_of_the_draft() -> None:
+    raw = everything()
+    assert list(raw) == [
+        *("format-version", "uuid", "location", "versions", "current_version_id", "version_log", "last-sequence-number"),
+        *("last-updated-ms", "last-column-id", "schemas", "current-schema-id", "partition-specs", "default-spec-id", "last-partition-id"),
+        *("sort-orders", "default-sort-order-id", "refreshes", "current-refresh-id", "snapshots", "current-snapshot-id", "snapshot-log"),
+        *("properties", "metadata-log", "refs", "statistics"),
+    ]
+    assert raw["refreshes"][1] == {
+        "refresh-id": 4,
+        "version-id": 2,
+        "base-tables": {
+            "lake.raw.orders": {
+                "type": "iceberg-metastore",
+                "identifier": "lake.raw.orders",
+                "snapshot-reference": 5,
+                "properties": {"uuid": "u1", "ref": "audit"},
+            },
+            "/data/items": {
+                "type": "iceberg-filesystem",
+                "identifier": "/data/items",
+                "snapshot-reference": 6,
+                "properties": {"uuid": "u2"},
+            },
+            "/data/delta": {
+                "type": "deltalake-filesystem",
+                "identifier": "/data/delta",
+                "snapshot-reference": 0,
+                "properties": {"uuid": "u3"},
+            },
+        },
+        "sequence-number": 2,
+    }
+    assert raw["properties"] == {
+        "owner": "x",
+        "materialized-view.view.comment": "sales",
+        "materialized-view.storage.metadata-location": "/lake/mart/daily/metadata/7.metadata.json",
+        "iceberg.child.view.version.v": "3",
+        "mvbuild.child.view.name.v": "c",
+        "mvbuild.refresh-start-timestamp-ms": "8",
+    }
+
+
+def test_what_other_writers_write_is_read() -> None:
+    foreign = {"type": "iceberg-metastore", "identifier": "lake.raw.orders", "snapshot-reference": "7"}
+    refresh = {"version-id": 1, "base-tables": {"orders": foreign}}
+    table = BaseTable(uuid="", snapshot_id=7, catalog="lake", namespace=("raw",), name="orders")
+    assert metadata_file.decode_refresh(refresh, {}).base_tables == (table,)
+    foreign["identifier"] = "raw.orders"
+    assert metadata_file.decode_refresh(refresh, {}).base_tables[0].namespace == ("raw",)
+    foreign["identifier"] = "orders"
+    assert metadata_file.decode_refresh(refresh, {}).base_tables[0].name == "orders"
+
+
+def test_before_the_first_refresh_there_is_no_record() -> None:
+    mv = small(record=None).compose()
+    assert (mv.raw["current-refresh-id"], mv.refreshes, mv.current_refresh, mv.current_snapshot_id) == (-1, (), None, None)
+    assert metadata_file.current_record(mv) is None
+    assert "current-snapshot-id" not in metadata_file.table_metadata(mv)
+
+
+def test_properties_of_a_file() -> None:
+    given_parts = small(comment="sales", **{"materialized-view.metadata-location": "v6.mv.metadata.json"})
+    mv = given_parts.compose()
+    assert mv.storage_metadata_location == "/lake/mart/daily/metadata/7.metadata.json"
+    assert mv.location == "/lake/mart/daily"
+    assert mv.current_snapshot_id == 11
+    assert metadata_file.view_metadata(mv)["properties"] == {"comment": "sales"}
+    assert metadata_file.table_metadata(mv)["properties"] == {}
+
+
+@pytest.mark.parametrize(("of_table", "of_view", "kept"), [("", "", 10), ("3", "5", 3), ("", "2", 2), ("0", "", 1)])
+def test_the_history_keeps_so_many_versions(of_table: str, of_view: str, kept: int) -> None:
+    fields = [column("a", "int")]
+    view = view_of([fields] * 10, {})
+    view["versions"] = [{**view["versions"][0], "version-id": number} for number in range(1, 13)]
+    view["version-log"] = [{"timestamp-ms": 5, "version-id": number} for number in range(1, 13)]
+    view["properties"] = {metadata_file.HISTORY: of_view} if of_view else {}
+    view["current-version-id"] = 2
+    table = table_of(fields, {metadata_file.HISTORY: of_table} if of_table else {})
+    raw = Parts(view=view, table=table, record=None).compose().raw
+    newest = list(range(12, 0, -1))
+    newest.remove(2)
+    assert [v["version-id"] for v in raw["versions"]] == sorted([2, *newest[: kept - 1]])
+    assert [e["version-id"] for e in raw["version_log"]] == [v["version-id"] for v in raw["versions"]]
+
+
+def test_a_version_shares_the_current_schema_of_the_table() -> None:
+    fields = [column("a", "decimal(9, 2)"), column("l", {"type": "list", "element-id": 9, "element": "int", "element-required": False})]
+    table = table_of([column("a", "decimal(9,2)"), fields[1]], {})
+    old = {**table["schemas"][0], "schema-id": 0}
+    table |= {"schemas": [old, {**old, "schema-id": 1}], "current-schema-id": 1}
+    mv = Parts(view=view_of([fields], {}), table=table, record=None).compose()
+    assert (mv.raw["schemas"], mv.raw["versions"][0]["schema-id"]) == (table["schemas"], 1)
+
+
+def test_a_schema_that_the_table_lacks_gets_ids_of_its_own() -> None:
+    nested = {"type": "struct", "fields": [{**column("y", "date"), "id": 7}]}
+    fields = [
+        column("x", {"type": "map", "key-id": 5, "key": "int", "value-id": 6, "value": nested, "value-required": True}),
+        column("a", "int"),
+    ]
+    table = table_of([column("a", "int")], {})
+    mv = Parts(view=view_of([fields, [column("a", "int")]], {}), table=table, record=None).compose()
+    assert [v["schema-id"] for v in mv.raw["versions"]] == [1, 0]
+    added = mv.raw["schemas"][1]
+    assert [f["id"] for f in added["fields"]] == [2, 6]
+    assert (added["fields"][0]["type"]["key-id"], added["fields"][0]["type"]["value-id"]) == (3, 4)
+    assert mv.raw["last-column-id"] == 6
+    assert mv.raw["current-schema-id"] == 0
+
+
+def test_snapshots_from_before_sequence_numbers_have_zero() -> None:
+    given_parts = small()
+    del given_parts.table["snapshots"][0]["sequence-number"]
+    assert given_parts.compose().raw["snapshots"][0]["sequence-number"] == 0
+
+
+def test_the_time_of_a_file_is_never_before_that_of_its_table() -> None:
+    given_parts = small()
+    assert given_parts.compose().raw["last-updated-ms"] == given_parts.table["last-updated-ms"]
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_only_tables_of_format_version_2_are_embedded(version: int) -> None:
+    given_parts = small()
+    given_parts.table["format-version"] = version
+    with pytest.raises(RecordError, match="format-version"):
+        given_parts.compose()
+
+
+@pytest.mark.parametrize(
+    ("side", "keys"),
+    [
+        ("view", ("versions", "current-version-id", "version-log", "schemas")),
+        ("table", ("format-version", "table-uuid", "last-sequence-number", "last-updated-ms", "last-column-id", "last-partition-id")),
+        ("table", ("schemas", "current-schema-id", "partition-specs", "default-spec-id", "sort-orders", "default-sort-order-id")),
+    ],
+)
+def test_incomplete_sides_are_refused(side: str, keys: tuple[str, ...]) -> None:
+    for key in keys:
+        for wrong in (None, "x", [], [5], {"x": 1}):
+            given_parts = small()
+            getattr(given_parts, side)[key] = wrong
+            if (key, wrong) != ("version-log", []):
+                with pytest.raises(RecordError):
+                    given_parts.compose()
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        (ORDERS, BaseTable(uuid="aaaa", snapshot_id=8, catalog="lake", namespace=("raw",), name="orders")),
+        (ORDERS, BaseTable(uuid="aaaa", snapshot_id=7, catalog="lake", namespace=("raw",), name="orders", ref="v1")),
+        (ORDERS, BaseTable(uuid="bbbb", snapshot_id=7, type="iceberg-filesystem", name="lake.raw.orders")),
+        (BaseTable(uuid="aaaa", snapshot_id=7),),
+        (BaseTable(uuid="aaaa", snapshot_id=7, type="deltalake-filesystem", namespace=("raw",), name="/data"),),
+    ],
+    ids=["two snapshots", "two references", "two kinds", "no name", "a path in a namespace"],
+)
+def test_what_the_format_cannot_hold_is_refused(tables: tuple[BaseTable, ...]) -> None:
+    with pytest.raises(RecordError) as caught:
+        metadata_file.encode_refresh(RefreshRecord(view_version_id=1, base_tables=tables), refresh_id=1, sequence_number=1)
+    assert caught.value.field == "base-tables"
+
+
+def test_a_table_that_is_there_twice_in_one_state_is_written_once() -> None:
+    record = RefreshRecord(view_version_id=1, base_tables=(ORDERS, ORDERS))
+    assert len(metadata_file.encode_refresh(record, refresh_id=1, sequence_number=1)["base-tables"]) == 1
+
+
+def test_records_of_other_writers_are_not_written() -> None:
+    with pytest.raises(RecordError, match="version-id"):
+        metadata_file.encode_refresh(RefreshRecord(view_version_id=None), refresh_id=1, sequence_number=1)
+    with pytest.raises(RecordError, match="base-tables"):
+        metadata_file.encode_refresh(RefreshRecord(view_version_id=1, incomplete=True), refresh_id=1, sequence_number=1)
+
+
+def test_a_child_view_has_one_version() -> None:
+    children = (ChildView(uuid="v", version_id=1, name="c"), ChildView(uuid="v", version_id=2, name="c"))
+    with pytest.raises(RecordError, match=r"iceberg\.child\.view\.version\.v"):
+        small(RefreshRecord(view_version_id=1, child_views=children)).compose()
+
+
+def test_a_broken_property_of_the_record_is_named() -> None:
+    raw = everything()
+    raw["properties"]["iceberg.child.view.version.v"] = "new"
+    with pytest.raises(RecordError, match=r"iceberg\.child\.view\.version\.v"):
+        metadata_file.current_record(metadata_file.check(raw))
+
+
+def test_a_table_without_snapshots_is_recorded() -> None:
+    record = RefreshRecord(view_version_id=1, base_tables=(BaseTable(uuid="u", snapshot_id=NO_SNAPSHOT, name="t"),))
+    refresh = metadata_file.encode_refresh(record, refresh_id=1, sequence_number=1)
+    assert refresh["base-tables"]["t"]["snapshot-reference"] == -1
+    assert metadata_file.decode_refresh(refresh, {}) == record
+
+
+def of(*path: Any, to: Any = UNKNOWN) -> Callable[[dict[str, Any]], None]:
+    """Sets a value in a file."""
+
+    def change(raw: dict[str, Any]) -> None:
+        at: Any = raw
+        for step in path[:-1]:
+            at = at[step]
+        at[path[-1]] = to
+
+    return change
+
+
+BROKEN: list[tuple[str, Callable[[dict[str, Any]], None]]] = [
+    ("current_version_id", of("current_version_id")),
+    ("versions[0].schema-id", of("versions", 0, "schema-id")),
+    ("version_log[1].version-id", of("version_log", 1, "version-id")),
+    ("version_log[1].timestamp-ms", of("version_log", 1, "timestamp-ms", to=5)),
+    ("current-schema-id", of("current-schema-id")),
+    ("schemas[0].identifier-field-ids", of("schemas", 0, "identifier-field-ids", to=[UNKNOWN])),
+    ("schemas[0].fields[4].type.element-id", of("schemas", 0, "fields", 4, "type", "element-id", to=1)),
+    ("last-column-id", of("last-column-id", to=3)),
+    ("default-spec-id", of("default-spec-id")),
+    ("partition-specs[0].fields[1].source-id", of("partition-specs", 0, "fields", 1, "source-id")),
+    ("last-partition-id", of("last-partition-id", to=1000)),
+    ("default-sort-order-id", of("default-sort-order-id")),
+    ("sort-orders[1].fields[0].source-id", of("sort-orders", 1, "fields", 0, "source-id")),
+    ("snapshots[1].schema-id", of("snapshots", 1, "schema-id")),
+    ("snapshots[0].sequence-number", of("snapshots", 0, "sequence-number")),
+    ("last-sequence-number", of("last-sequence-number", to=1)),
+    ("current-snapshot-id", of("current-snapshot-id")),
+    ("current-snapshot-id", of("current-snapshot-id", to=11)),
+    ("current-snapshot-id", of("current-snapshot-id", to=-1)),
+    ("current-snapshot-id", of("current-snapshot-id", to=None)),
+    ("snapshots", of("snapshots", to=[])),
+    ("refs.main.snapshot-id", of("refs", "main", "snapshot-id")),
+    ("refs.main.snapshot-id", of("refs", "main", "snapshot-id", to=11)),
+    ("refs.main.type", of("refs", "main", "type", to="tag")),
+    ("refs.main", lambda raw: raw["refs"].pop("main")),
+    ("refs.first.snapshot-id", of("refs", "first", "snapshot-id")),
+    ("snapshot-log[0].snapshot-id", of("snapshot-log", 0, "snapshot-id")),
+    ("snapshot-log[1].snapshot-id", of("snapshot-log", 1, "snapshot-id", to=11)),
+    ("snapshot-log[1].timestamp-ms", of("snapshot-log", 1, "timestamp-ms", to=5)),
+    ("metadata-log[1].timestamp-ms", of("metadata-log", 0, "timestamp-ms", to=1_000_000)),
+    ("statistics[0].snapshot-id", of("statistics", 0, "snapshot-id")),
+    ("current-refresh-id", of("current-refresh-id")),
+    ("current-refresh-id", of("current-refresh-id", to=-1)),
+    ("current-refresh-id", of("refreshes", to=[])),
+    ("refreshes[0].sequence-number", of("refreshes", 0, "sequence-number")),
+    ("format-version", of("format-version", to=2)),
+    ("format-version", of("format-version", to=0)),
+    ("uuid", of("uuid", to="12")),
+]
+
+
+@pytest.mark.parametrize(("field", "change"), BROKEN, ids=[f"{at} {field}" for at, (field, _) in enumerate(BROKEN)])
+def test_a_broken_reference_is_named(field: str, change: Callable[[dict[str, Any]], None]) -> None:
+    raw = everything()
+    change(raw)
+    with pytest.raises(RecordError) as caught:
+        metadata_file.check(raw)
+    assert field in str(caught.value)
+
+
+def test_what_expired_may_be_referred_to() -> None:
+    raw = everything()
+    raw["snapshots"][1]["parent-snapshot-id"] = UNKNOWN
+    raw["refreshes"][0]["version-id"] = UNKNOWN
+    raw["refreshes"][0]["sequence-number"] = 0
+    raw["snapshot-log"][1]["timestamp-ms"] = raw["snapshot-log"][0]["timestamp-ms"] - 1000  # another clock
+    metadata_file.check(raw)
+
+
+def test_references_may_be_absent() -> None:
+    raw = everything()
+    for refs in ({}, None):
+        metadata_file.check({**raw, "refs": refs})
+    del raw["snapshot-log"]
+    metadata_file.check(raw)
+
+
+def test_a_later_format_is_refused_with_what_is_supported() -> None:
+    content = json.dumps({"format-version": 2}).encode()
+    with pytest.raises(RecordError, match=r"format-version: 2 is not supported; the highest version that is supported is 1"):
+        metadata_file.read(content)
+
+
+def test_the_file_of_another_view_is_refused() -> None:
+    mv = small().compose()
+    assert metadata_file.read(metadata_file.write(mv), expect_uuid=mv.uuid.upper()) == mv
+    with pytest.raises(RecordError, match=f"^uuid: {mv.uuid}"):
+        metadata_file.read(metadata_file.write(mv), expect_uuid="5f2b0a3e-0000-0000-0000-000000000000")
+
+
+FILE = metadata_file.write(metadata_file.check(everything()))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "metadata"),
+        (b"[]", "JSON object"),
+        (b"\xff\xfe", "UTF-8"),
+        (b"\xef\xbb\xbf" + FILE, "metadata"),
+        (gzip.compress(FILE), "UTF-8"),
+        (FILE[:-3], "metadata"),
+        (b'{"format-version": NaN}', "NaN"),
+        (b'{"format-version": -Infinity}', "Infinity"),
+        (b'{"format-version": 1e400}', "format-version"),
+        (b'{"format-version": ' + b"9" * 5000 + b"}", "metadata"),
+        (b'{"format-version": ' + b"9" * 50 + b"}", "format-version"),
+        (b'{"format-version": true}', "format-version"),
+        (b'{"format-version": 1, "format-version": 1}', "format-version: is there twice"),
+        (b'{"format-version": 1, "uuid": ' + b"[" * 100_000, "metadata"),
+        (b'{"a":' * 100_000, "metadata"),
+    ],
+)
+def test_what_is_not_a_file_is_refused(content: bytes, message: str) -> None:
+    with pytest.raises(RecordError, match=message):
+        metadata_file.read(content)
+
+
+def test_types_nested_without_end_are_refused() -> None:
+    raw = everything()
+    kind: Any = "int"
+    for number in range(100, 3000):
+        kind = {"type": "list", "element-id": number, "element-required": False, "element": kind}
+    raw["schemas"][0]["fields"][0]["type"] = kind
+    with pytest.raises(RecordError, match="nested too deeply"):
+        metadata_file.check(raw)
+
+
+def test_odd_text_is_written_and_read() -> None:
+    raw = everything()
+    raw["properties"]["odd"] = 'ü\ud800 "\n'
+    mv = metadata_file.check(raw)
+    assert "ü".encode() in metadata_file.write(mv)
+    assert metadata_file.read(metadata_file.write(mv)) == mv
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["type", "fields", "schema-id", "x"]) | st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.binary())
+def test_no_bytes_break_the_reader(content: bytes) -> None:
+    with suppress(RecordError):
+        metadata_file.read(content)
+
+
+@given(JSON)
+def test_no_json_breaks_the_reader(value: Any) -> None:
+    whole = json.loads(FILE)
+    for raw in (value, *({**whole, key: value} for key in whole)):
+        with suppress(RecordError):
+            metadata_file.check(raw)
+        with suppress(RecordError):
+            metadata_file.read(json.dumps(raw).encode())
+
+
+@given(st.integers(0, len(FILE) - 1), st.binary(max_size=3))
+def test_no_damage_breaks_the_reader(at: int, patch: bytes) -> None:
+    with suppress(RecordError):
+        metadata_file.read(FILE[:at] + patch + FILE[at + len(patch) :])

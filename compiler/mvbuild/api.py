@@ -36,6 +36,7 @@ from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
 from mvbuild.graph.resolve import build
 from mvbuild.graph.select import select as select_nodes
+from mvbuild.names import TableIdentifier
 from mvbuild.parse.project import parse_project
 from mvbuild.plan.build import build_plan
 from mvbuild.plan.conversions import conversions
@@ -58,7 +59,7 @@ from mvbuild.refresh.rename import rename
 from mvbuild.refresh.result import Event, RunResult, Said
 from mvbuild.refresh.rollback import rollback as roll_back
 from mvbuild.refresh.run import run_plan
-from mvbuild.refresh.session import RunSession
+from mvbuild.refresh.session import RunSession, ScratchKey
 from mvbuild.refresh.staging import RunId
 from mvbuild.refresh.testing import run_tests
 from mvbuild.serve import frames
@@ -241,6 +242,7 @@ def _framed(graph: Graph, spark: Any, ask: frames.Ask) -> Any:
     catalog = catalog_of(graph)
     for attempt in range(1, _LOOKS + 1):
         session = _new_session(_observe(graph, catalog), catalog, spark, unheard)
+        session.kept = _KEPT.setdefault(catalog.name, {})
         try:
             with _explained(graph, conflicts=attempt == _LOOKS):
                 found = frames.frame(session, ask)
@@ -250,19 +252,27 @@ def _framed(graph: Graph, spark: Any, ask: frames.Ask) -> Any:
             session.close()
             raise
         else:
-            if spark is None or session.scratch:
-                atexit.register(_close, session)
+            _keep(session)
             return found
     raise AssertionError("the last look returns or raises")
 
 
 _LOOKS = 3
+_KEPT: dict[str, dict[ScratchKey, TableIdentifier]] = {}
+"""Catalog -> the scratch tables that DataFrames of this process read."""
 
 
-def _close(session: RunSession) -> None:
-    """Spark reads a table when the rows are fetched, so what a DataFrame reads must live as long as it may: to the end of the process."""
+def _keep(session: RunSession) -> None:
+    """Spark opens a table when rows are fetched, so what a DataFrame reads must live as long as it may: to the end of the process."""
+    made = session.hand_over()
+    if made:
+        atexit.register(_drop, session.catalog, made)
+
+
+def _drop(catalog: Catalog, scratch: Iterable[TableIdentifier]) -> None:
     with suppress(CatalogError, OSError):
-        session.close()
+        for identifier in scratch:
+            catalog.drop_scratch(identifier)
 
 
 def history(project: Project, name: str) -> tuple[ModelNode, tuple[PastRefresh, ...]]:
@@ -446,4 +456,18 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-__all__: Sequence[str] = ("catalog_of", "compile", "drop", "maintain", "plan", "read", "run", "served", "show", "sql", "status", "test", "write_artifacts")
+__all__: Sequence[str] = (
+    "catalog_of",
+    "compile",
+    "drop",
+    "maintain",
+    "plan",
+    "read",
+    "run",
+    "served",
+    "show",
+    "sql",
+    "status",
+    "test",
+    "write_artifacts",
+)

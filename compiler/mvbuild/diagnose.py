@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mvbuild.adapters import open_catalog, start_engine
 from mvbuild.diagnostics import CODES
+from mvbuild.graph.outside import Outside
 from mvbuild.ports.catalog import CatalogError
 from mvbuild.ports.engine import EngineError, QueryError
 from mvbuild.project.loaded import LoadedProject
@@ -61,13 +62,15 @@ def _java(env: Mapping[str, str]) -> Check:
 
 def _jars(project: LoadedProject, env: Mapping[str, str], progress: Callable[[str], None]) -> Check:
     from mvbuild.adapters.spark import jars
+    from mvbuild.adapters.spark import sources as outside
     from mvbuild.adapters.spark.catalog_conf import resolved
     from mvbuild.adapters.spark.java import find_java
 
     target = project.target
     config = target.spark.config
     try:
-        wanted = jars.needed(resolved(target.catalog_name, target.catalog), config)
+        of_target = jars.needed(resolved(target.catalog_name, target.catalog), config)
+        wanted = tuple(dict.fromkeys((*of_target, *outside.needed(Outside.of(project).locations, config))))
         paths = jars.resolve(wanted, cache=jars.cache_dir(env), java=find_java(env).path, config=config, env=env, progress=progress)
     except EngineError as exc:
         return Check(name="jars", ok=False, found=str(exc), mend=exc.help or CODES[exc.code].help)
@@ -77,7 +80,8 @@ def _jars(project: LoadedProject, env: Mapping[str, str], progress: Callable[[st
 def _spark(project: LoadedProject, env: Mapping[str, str], progress: Callable[[str], None]) -> Check:
     target, log = project.target, project.target_path / "logs" / "spark.log"
     try:
-        engine = start_engine(target, spark=None, log_file=log, env=env, progress=progress)
+        sources = Outside.of(project).locations
+        engine = start_engine(target, spark=None, log_file=log, env=env, progress=progress, sources=sources)
         try:
             version = engine.rows("SELECT version() AS version", 1).rows[0][0]
             engine.rows(f"SHOW NAMESPACES IN {target.catalog_name}", 1)

@@ -32,6 +32,15 @@ def mv_world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     found.close()
 
 
+@pytest.fixture(params=["embedded", "warehouse"])
+def file_world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    """Catalogs whose files a test can damage."""
+    found: World = _WORLDS[request.param](tmp_path)
+    found.catalog.ensure_namespace(("mart",))
+    yield found
+    found.close()
+
+
 @pytest.fixture
 def sql_world(tmp_path: Path) -> Iterator[World]:
     found = embedded(tmp_path)

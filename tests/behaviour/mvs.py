@@ -18,7 +18,9 @@ LAYOUT = layout(a="int")
 
 
 def record(snapshot_id: int = 1, version: int = 1) -> RefreshRecord:
-    base = BaseTable(uuid="5f0c8a9e-0000-0000-0000-000000000001", snapshot_id=snapshot_id, catalog="lake", namespace=("raw",), name="orders")
+    base = BaseTable(
+        uuid="5f0c8a9e-0000-0000-0000-000000000001", snapshot_id=snapshot_id, catalog="lake", namespace=("raw",), name="orders"
+    )
     return RefreshRecord(view_version_id=version, base_tables=(base,), refresh_start_ms=1_700_000_000_000)
 
 

@@ -24,7 +24,8 @@ def test_stage_write_commit(world: World) -> None:
     table = _table(world)
     staged = world.catalog.stage(table, WIDER, SCRATCH)
     assert world.catalog.load([table.identifier])[table.identifier] == table
-    assert staged.location == table.location
+    # Spark takes a table of a file-system warehouse only at the place of its name; its data still goes to the base table.
+    assert table.location in (staged.location, staged.properties.get("write.data.path", "").removesuffix("/data"))
     assert staged.uuid != table.uuid
     assert [(f["id"], f["name"], f["type"]) for f in staged.schema["fields"]] == [
         (1, "id", "long"),

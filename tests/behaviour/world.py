@@ -59,9 +59,7 @@ def remote(root: Path) -> World:
 def warehouse(root: Path) -> World:
     """A file-system warehouse as Spark's HadoopCatalog keeps it. PyIceberg has no such catalog: its writer commits as Spark does."""
     catalog: Any = open_catalog("lake", warehouse_properties(root), embedded=False)
-    return World(
-        catalog=catalog, write=lambda table, columns, branch: _append(catalog, table, columns, branch), views=False, atomic=False
-    )
+    return World(catalog=catalog, write=lambda table, columns, branch: _append(catalog, table, columns, branch), views=False, atomic=False)
 
 
 def warehouse_properties(root: Path) -> dict[str, str]:

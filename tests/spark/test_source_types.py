@@ -15,7 +15,7 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
 
 from mvbuild.refresh.result import Started
-from spark.projects import Project, messages, of
+from spark.projects import Project, bag, messages, of
 from unit.imports import imported
 
 MakeProject = Callable[[Mapping[str, str]], Project]
@@ -143,7 +143,9 @@ def test_each_base_table_refreshes_what_reads_it_and_nothing_else(shop: Shop) ->
 
 def test_what_is_recorded_is_what_was_read_while_others_write(shop: Shop) -> None:
     version = DeltaTable(shop.prices).version()
-    snapshots = [c.load_table(n).metadata.current_snapshot_id for c, n in ((shop.crm, "crm.customers"), (shop.orders_catalog, "any.orders"))]
+    snapshots = [
+        c.load_table(n).metadata.current_snapshot_id for c, n in ((shop.crm, "crm.customers"), (shop.orders_catalog, "any.orders"))
+    ]
     written: list[str] = []
 
     def write(event: Any) -> None:
@@ -243,10 +245,15 @@ def test_a_table_of_sparks_hadoop_catalog(shop: Shop) -> None:
     project.sql("INSERT INTO hadoop.raw.stock VALUES ('tea', 5)")
     assert project.codes("of_stock") == ["base-table-changed"]
     assert project.statuses("of_stock") == {"of_stock": "success"}
+    snapshot = project.sql("SELECT snapshot_id FROM hadoop.raw.stock.snapshots")[0][0]
     project.sql("ALTER TABLE hadoop.raw.stock ADD COLUMN place STRING")
     project.sql("INSERT INTO hadoop.raw.stock VALUES ('rum', 1, 'cellar')")
     assert project.statuses("of_stock") == {"of_stock": "success"}
     assert project.bag("SELECT * FROM lake.main.of_stock__storage") == project.bag("SELECT * FROM hadoop.raw.stock")
+    # A version that the user chose has the columns that it had.
+    project.write({"models/of_stock.sql": f"SELECT * FROM {{{{ source('store', 'stock') }}}} VERSION AS OF {snapshot}\n"})
+    assert project.statuses("of_stock") == {"of_stock": "success"}
+    assert project.bag("SELECT * FROM lake.main.of_stock__storage") == bag([("tea", 5)])
 
 
 def test_spark_reads_the_views_of_mvs_on_delta_tables_and_on_other_metastores(shop: Shop) -> None:

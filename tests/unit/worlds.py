@@ -205,7 +205,13 @@ class Shop:
         rows = {s.node: read(planned.world.graph.nodes[s.node].seed) for s in planned.steps if s.action == "load"}  # type: ignore[union-attr]
         run = RunId(host="here", pid=1, started_ms=self.clock.at_ms, nonce=f"{next(_NONCES):06x}")
         session = RunSession(
-            catalog=self.catalog, clock=self.clock, run=run, world=planned.world, start_engine=lambda: self.engine, is_alive=self.alive
+            catalog=self.catalog,
+            clock=self.clock,
+            run=run,
+            world=planned.world,
+            start_engine=lambda: self.engine,
+            is_alive=self.alive,
+            sources=self.sources,
         )
         try:
             return run_plan(rename(session, planned), session, rows, threads=threads, fail_fast=fail_fast, on_event=on_event)

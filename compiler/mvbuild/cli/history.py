@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def command(options: Options, mv: str, output: str) -> int:
     """List the refreshes of MV that can still be read: id, time, strategy, rows, and the snapshots that were read."""
     from mvbuild import api
-    from mvbuild.cli.output import say, table
+    from mvbuild.cli.output import say
 
     node, past = api.history(options.graph(), mv)
     if output == "json":
@@ -31,15 +31,20 @@ def command(options: Options, mv: str, output: str) -> int:
     if not past:
         say(f"{node.identifier} was never refreshed, or its history is not kept.")
         return 0
-    headers = ("", "refresh", "time", "strategy", "rows added", "rows removed", "read")
-    click.echo(table(headers, [_row(p) for p in reversed(past)]))
+    for one in reversed(past):
+        click.echo(_line(one))
+        for read in one.record.base_tables:
+            click.echo(f"    {_name(read)}{f' ({read.ref})' if read.ref else ''} at {read.snapshot_id}")
+        for view in one.record.child_views:
+            click.echo(f"    {'.'.join((*view.namespace, view.name))} in version {view.version_id}")
     return 0
 
 
-def _row(past: PastRefresh) -> tuple[object, ...]:
-    read = ", ".join(f"{_name(t)}={t.snapshot_id}" for t in past.record.base_tables)
-    marker = "*" if past.is_current else ""
-    return (marker, past.refresh_id, _time(past.at_ms), past.strategy, past.rows_added or 0, past.rows_removed or 0, read)
+def _line(past: PastRefresh) -> str:
+    """`refresh 3  2026-11-21T14:06:21Z  full  1,888 rows added, 12 removed  (current)`."""
+    rows = f"{past.rows_added or 0:,} rows added, {past.rows_removed or 0:,} removed"
+    head = click.style(f"refresh {past.refresh_id}", bold=True)
+    return "  ".join([head, _time(past.at_ms), past.strategy or "?", rows, *(["(current)"] if past.is_current else [])])
 
 
 def _object(past: PastRefresh) -> dict[str, Any]:
@@ -56,7 +61,9 @@ def _object(past: PastRefresh) -> dict[str, Any]:
             {"name": _name(t), "uuid": t.uuid or None, "type": t.type, "snapshot_id": t.snapshot_id, "ref": t.ref}
             for t in past.record.base_tables
         ],
-        "child_views": [{"name": ".".join((*v.namespace, v.name)), "uuid": v.uuid, "version_id": v.version_id} for v in past.record.child_views],
+        "child_views": [
+            {"name": ".".join((*v.namespace, v.name)), "uuid": v.uuid, "version_id": v.version_id} for v in past.record.child_views
+        ],
     }
 
 

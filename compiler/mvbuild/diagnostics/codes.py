@@ -87,13 +87,9 @@ CODES: dict[str, Code] = {
     ),
     "stale": Code("An MV is stale, and its policy is not to serve it then.", "Refresh it with `mvbuild run`, or set `when_stale:`."),
     "unknown-refresh": Code("There is no such refresh, or its data is not kept any more.", "List what there is with `mvbuild history`."),
-    "has-dependents": Code(
-        "What is to be dropped is read by other MVs or views.", "Drop or change those that are named first."
-    ),
+    "has-dependents": Code("What is to be dropped is read by other MVs or views.", "Drop or change those that are named first."),
     "bad-previous-name": Code("`previous_name` cannot be followed.", "Correct the name, or remove `previous_name`."),
-    "missing-package": Code(
-        "An optional Python package is needed and not installed.", "Install mvbuild with the extra that is named."
-    ),
+    "missing-package": Code("An optional Python package is needed and not installed.", "Install mvbuild with the extra that is named."),
     # engine
     "no-java": Code("No usable Java was found.", "Install Java 17 or 21 and set JAVA_HOME."),
     "wrong-java": Code("The Java that was found cannot run Spark 4.", "Install Java 17 or 21 and set JAVA_HOME."),

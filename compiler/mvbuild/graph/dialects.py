@@ -35,19 +35,19 @@ def translate(text: str, dialect: str, catalog: str) -> str:
     from the catalog that holds it."""
     tree = _read(text)
     _strip_catalog(tree, catalog)
-    canonical = tree.sql("spark", comments=False)
-    if _read(canonical) != tree:
+    if _read(tree.sql("spark", comments=False)) != tree:
         raise Inexpressible("sqlglot does not keep its meaning")
     for problem in _problems(tree, dialect):
         raise Inexpressible(problem)
     try:
+        wanted = _comparable(tree)
         said = tree.sql(dialect, comments=False, unsupported_level=ErrorLevel.RAISE)
         back = Dialect.get_or_raise(dialect).parse(said)[0]
-        again = back.sql("spark", comments=False, unsupported_level=ErrorLevel.RAISE) if back else ""
+        again = _comparable(back) if back else ""
     except (SqlglotError, RecursionError) as exc:
         raise Inexpressible(str(exc).splitlines()[0]) from exc
-    if again != canonical:
-        raise Inexpressible(f"it would read {_difference(again, canonical)}")
+    if again != wanted:
+        raise Inexpressible(f"it would read {_difference(again, wanted)}")
     return said
 
 
@@ -64,6 +64,11 @@ def unknown_dialects(node: ModelNode) -> list[Diagnostic]:
 def inexpressible(node: ModelNode, dialect: str, why: Inexpressible) -> Diagnostic:
     message = f"The definition of '{node.model.name}' cannot be written for {dialect}: {why}"
     return error("unsupported-dialect", message, node.model.config.spans.get("dialects") or node.model.file.line_span(1))
+
+
+def _comparable(tree: exp.Expr) -> str:
+    """Each dialect quotes the words that it reserves: here all names are quoted."""
+    return tree.sql("spark", comments=False, identify=True, unsupported_level=ErrorLevel.RAISE)
 
 
 def _read(text: str) -> exp.Expr:
@@ -149,6 +154,6 @@ def _has_function(kind: type[exp.Func], dialect: str) -> bool:
 
 def _difference(found: str, wanted: str) -> str:
     """The first words that differ, with a little around them."""
-    words, others = found.split(), wanted.split()
+    words, others = found.replace("`", "").split(), wanted.replace("`", "").split()
     at = next((i for i, (a, b) in enumerate(zip(words, others, strict=False)) if a != b), min(len(words), len(others)))
-    return f"`{' '.join(words[max(at - 2, 0) : at + 6])}` for `{' '.join(others[max(at - 2, 0) : at + 6])}`"
+    return f'"{" ".join(words[max(at - 2, 0) : at + 6])}" for "{" ".join(others[max(at - 2, 0) : at + 6])}"'

@@ -27,12 +27,18 @@ class Outside:
     @staticmethod
     def of(project: LoadedProject) -> Outside:
         metastores: dict[str, SourceTable] = {}
-        diagnostics = []
+        diagnostics: list[Diagnostic] = []
         for source in project.sources:
             if source.type == "iceberg-metastore" and source.options and source.catalog is not None:
                 first = metastores.setdefault(source.catalog.lower(), source)
                 diagnostics += _problems(project, source, first)
         return Outside(project=project, metastores=metastores, diagnostics=tuple(dict.fromkeys(diagnostics)))
+
+    @property
+    def locations(self) -> tuple[SourceLocation, ...]:
+        """Of all sources that lie outside, each place once."""
+        found = (self.location(source) for source in self.project.sources)
+        return tuple({place.identifier: place for place in found if place}.values())
 
     def location(self, source: SourceTable) -> SourceLocation | None:
         """None for a table of the target's own catalog."""

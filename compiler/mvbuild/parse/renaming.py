@@ -64,5 +64,5 @@ def _spelled(parts: tuple[str, ...]) -> str:
 
 
 def _quoted(text: str, parts: tuple[str, ...]) -> str:
-    mark = next((m for m in "`\"" if m in text), "")
+    mark = next((m for m in '`"' if m in text), "")
     return ".".join(f"{mark}{part}{mark}" for part in parts)

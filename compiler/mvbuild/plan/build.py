@@ -16,7 +16,7 @@ from mvbuild.graph.model import ModelNode, NodeId, SeedNode
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.alterations import alteration
 from mvbuild.plan.collisions import collisions
-from mvbuild.plan.formats import found_format, wanted_format, wants_metadata_file
+from mvbuild.plan.formats import found_format, wanted_format
 from mvbuild.plan.model import Action, Plan, Step
 
 _OF_OTHERS = {"upstream-stale", "upstream-unknown", "seed-changed", "child-view-edited"}
@@ -89,7 +89,7 @@ class _Draft:
             forced = Reason(code="forced", message="a full refresh was asked for", effect="stale")
             return Step(node=node.id, action="refresh", reasons=(forced, *reasons), strategy="full")
         storage = self.world.observed.table(node.storage)
-        converts = storage is not None and found_format(storage) != wanted_format(node)
+        converts = storage is not None and found_format(storage) != wanted_format(node, storage)
         counted = tuple(r for r in reasons if self._counts(r))
         if counted:
             # Only names inside the query differ: Spark can tell whether it is the same query still.
@@ -97,7 +97,7 @@ class _Draft:
             told = tuple(r for r in reasons if self._counts(r) or r.effect == "fresh")
             return Step(node=node.id, action="redefine" if redefined else "refresh", reasons=told, strategy="full", converts=converts)
         if converts:
-            message = f"it is kept in the format {found_format(storage)}, and {wanted_format(node)} is configured"  # type: ignore[arg-type]
+            message = f"it is kept in the format {found_format(storage)}, and {wanted_format(node, storage)} is configured"  # type: ignore[arg-type]
             reason = Reason(code="storage-format-changed", message=message, effect="fresh")
             return Step(node=node.id, action="convert", reasons=(reason, *reasons), converts=True)
         try:
@@ -137,7 +137,7 @@ class _Draft:
         return None
 
     def _refused(self, node: ModelNode) -> Diagnostic | None:
-        if self.world.observed.has_views or (node.storage and wants_metadata_file(node)):
+        if self.world.observed.has_views or (node.storage and node.model.config.storage_format == "metadata-file"):
             return None
         span = node.model.config.spans.get("materialized") or node.model.file.line_span(1)
         what = "materialized views in the format table-properties need a view" if node.storage else "it is a view"

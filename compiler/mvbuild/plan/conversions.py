@@ -10,7 +10,7 @@ from mvbuild.freshness.model import Reason
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import Graph, ModelNode, NodeId
-from mvbuild.plan.formats import found_format, wanted_format
+from mvbuild.plan.formats import found_format
 from mvbuild.plan.model import Plan, Step
 from mvbuild.project.settings import StorageFormat
 
@@ -40,8 +40,11 @@ def _configured(node: object, to: StorageFormat):  # type: ignore[no-untyped-def
 
 
 def _warnings(graph: Graph, converted: set[NodeId], to: StorageFormat) -> Iterator[Diagnostic]:
-    others = [graph.model(id) for id in sorted(converted) if wanted_format(graph.model(id)) != to]
+    others = [graph.model(id) for id in sorted(converted) if _is_configured_otherwise(graph.model(id), to)]
     for node in others:
-        span = node.model.config.spans.get("storage_format") or node.model.file.line_span(1)
-        message = f"'{node.model.name}' is configured for the format {wanted_format(node)}: the next run would convert it back"
-        yield warning("format-differs", message, span, help=f"Configure `storage: {{format: {to}}}`.")
+        message = f"'{node.model.name}' is configured for the format {node.model.config.storage_format}: the next run would convert it back"
+        yield warning("format-differs", message, node.model.config.spans["storage_format"], help=f"Configure `storage: {{format: {to}}}`.")
+
+
+def _is_configured_otherwise(node: ModelNode, to: StorageFormat) -> bool:
+    return node.model.config.storage_format not in (None, to)

@@ -9,12 +9,9 @@ from mvbuild.ports.catalog import TableState, ViewState
 from mvbuild.project.settings import StorageFormat
 
 
-def wants_metadata_file(node: ModelNode) -> bool:
-    return wanted_format(node) == "metadata-file"
-
-
-def wanted_format(node: ModelNode) -> StorageFormat:
-    return node.model.config.storage_format or "table-properties"
+def wanted_format(node: ModelNode, storage: TableState | None) -> StorageFormat:
+    """As configured; else as it is, so that an MV which was migrated stays so."""
+    return node.model.config.storage_format or (found_format(storage) if storage is not None else "table-properties")
 
 
 def found_format(storage: TableState) -> StorageFormat:
@@ -24,7 +21,7 @@ def found_format(storage: TableState) -> StorageFormat:
 def is_embedded(world: World, node: ModelNode) -> bool:
     """Whether the storage is, or is about to be, part of the MV's metadata file."""
     storage = world.observed.table(node.storage)
-    return wants_metadata_file(node) if storage is None else storage.of_view is not None
+    return (wanted_format(node, None) if storage is None else found_format(storage)) == "metadata-file"
 
 
 def is_mv(view: ViewState) -> bool:

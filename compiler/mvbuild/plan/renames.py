@@ -192,7 +192,7 @@ def moved_records(world: World, renames: Iterable[Rename], changed: Iterable[Fol
     if not versions:
         return ()
     renames = tuple(renames)
-    views = {node.id: v for node in world.graph.views if (v := world.observed.view(node.identifier))}
+    views = {n.id: v for n in world.graph.views if (v := world.observed.view(n.identifier) or world.observed.view(former_name(n)))}
     views.update({r.node: r.view for r in renames})
     storages = {r.storage.identifier: r.storage for r in renames if r.storage}
     moved = []
@@ -227,8 +227,10 @@ def renamed_world(world: World, renames: Iterable[Rename]) -> World:
     for view in [s for s in states.values() if isinstance(s, ViewState) and s.identifier in texts]:
         states[view.identifier] = replace(view, representations=texts[view.identifier])
     for rename in renames:
-        view = rename.view
-        storage = replace(view.storage, identifier=rename.view_to, of_view=rename.view_to) if view.storage else None
+        view, storage = rename.view, rename.view.storage
+        if storage is not None:
+            owned = {**storage.properties, OWNER: rename.node}
+            storage = replace(storage, identifier=rename.view_to, of_view=rename.view_to, properties=owned)
         states[rename.view_to] = replace(
             view,
             identifier=rename.view_to,

@@ -242,8 +242,10 @@ class Catalog(Protocol):
     name: str
     atomic: bool
     """`commit` moves all its tables and views in one step. If False it goes in the order given, views first."""
-    has_views: bool
-    """Whether it keeps views. One that does not (a file-system warehouse) holds MVs in the metadata-file format only."""
+
+    @property
+    def has_views(self) -> bool:
+        """Whether it keeps views. One that does not (a file-system warehouse) holds MVs in the metadata-file format only."""
 
     def load(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, State]:
         """The tables and views of that name (exact case); names that do not exist are left out."""

@@ -21,11 +21,6 @@ class SourceLocation:
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
     """PyIceberg's properties of the other metastore, or options of the storage. They may hold secrets."""
 
-    @property
-    def sql(self) -> str:
-        """The table as Spark SQL takes it, given a session that knows the catalog or the format."""
-        return {"iceberg-filesystem": "iceberg.", "deltalake-filesystem": "delta."}.get(self.type, "") + self.identifier.sql
-
 
 class SourceError(CatalogError):
     """A base table cannot be read. `code` is a diagnostic code."""

@@ -76,7 +76,7 @@ def _embedded(session: RunSession, node: ModelNode, storage: TableState) -> Tabl
         if written.current_snapshot_id == storage.current_snapshot_id:
             return storage
         commit = TableCommit(
-            identifier=storage.identifier,
+            identifier=storage.of_view or storage.identifier,
             of_view=storage.of_view,
             expect_uuid=storage.uuid,
             expect_snapshot_id=storage.current_snapshot_id,
@@ -96,7 +96,7 @@ def _settled(session: RunSession, node: ModelNode, storage: TableState, *, compa
     record, past = stored(storage).record, next((p for p in history(storage) if p.is_current), None)
     if not compacted or record is None or past is None:
         commit = TableCommit(
-            identifier=storage.identifier,
+            identifier=storage.of_view or storage.identifier,
             of_view=storage.of_view,
             expect_uuid=storage.uuid,
             expect_snapshot_id=head,

@@ -17,13 +17,13 @@ from mvbuild.refresh.session import RunSession
 
 def convert(session: RunSession, node: ModelNode, to: StorageFormat | None = None) -> Outcome:
     """To the format that is configured, or to another. One commit: the view, its storage and the record move together."""
-    to = to or wanted_format(node)
     world = session.world
     view, storage = world.observed.view(node.identifier), world.observed.table(node.storage)
     if view is None or storage is None or node.storage is None:
         raise ProjectError(
             [error("unknown-name", f"'{node.model.name}' was never refreshed: there is nothing to convert", node.model.file.line_span(1))]
         )
+    to = to or wanted_format(node, storage)
     if found_format(storage) == to:
         return Outcome(message=f"it is in the format {to}", reused=True)
     record = stored(storage).record

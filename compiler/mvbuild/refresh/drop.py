@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mvbuild.diagnostics import Diagnostic, error
+from mvbuild.formats.metadata_file import METADATA_LOCATION
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.dependents import Dependent
 from mvbuild.plan.removed import Removed, refusal
 from mvbuild.ports.catalog import Catalog, CatalogError, CommitConflict, DropCommit, State, TableState, Unreadable, ViewState
+from mvbuild.refresh.checksums import checked, dangling, delete_with_checksums
 
 _METADATA = re.compile(r"/metadata/[^/]+\.metadata\.json(\.gz)?\Z")
 
@@ -50,7 +52,7 @@ def drop(catalog: Catalog, item: Removed) -> Dropped:
     states = [s for s in (item.view, item.storage) if s is not None]
     files = _files(catalog, item, neighbours(catalog, states))
     catalog.commit([DropCommit(identifier=s.identifier, expect_metadata_location=s.metadata_location) for s in states])
-    return Dropped(names=item.names, files=catalog.delete_files(sorted(files)))
+    return Dropped(names=item.names, files=delete_with_checksums(catalog, files))
 
 
 def neighbours(catalog: Catalog, states: Iterable[TableState | ViewState]) -> list[TableState | ViewState]:
@@ -71,6 +73,12 @@ def tables_of(states: Iterable[State]) -> list[TableState]:
     return [t for t in found if isinstance(t, TableState)]
 
 
+def metadata_files(state: TableState | ViewState) -> set[str]:
+    """The current metadata: of an MV in the metadata-file format the view's own and the file that it points at."""
+    of_mv = state.properties.get(METADATA_LOCATION) if isinstance(state, ViewState) else None
+    return {state.metadata_location, *([of_mv] if of_mv else [])}
+
+
 def shares_directory(location: str, others: Iterable[TableState | ViewState]) -> bool:
     """Whether another table or view lies in, below or above a location."""
     here = location.rstrip("/") + "/"
@@ -87,13 +95,15 @@ def _files(catalog: Catalog, item: Removed, others: list[TableState | ViewState]
     for table in around if files else ():
         if shares_directory(table.location, [storage] if storage else []):
             files -= catalog.files(table)
-    return files | (_view_files(catalog, item.view, others, files) if item.view else set())
+    files |= _view_files(catalog, item.view, others, files) if item.view else set()
+    locations = {s.location for s in (item.view, storage) if s is not None}
+    return files | {file for location in locations for file in dangling(catalog.list_files(location))}
 
 
 def _view_files(catalog: Catalog, view: ViewState, others: list[TableState | ViewState], own: set[str]) -> set[str]:
     """The metadata files of all its versions. No list of them exists, so where others use the directory only the current one is known."""
-    listed = {file for file, _ in catalog.list_files(f"{view.location.rstrip('/')}/metadata")}
+    listed = {file for file, _ in catalog.list_files(f"{view.location.rstrip('/')}/metadata") if checked(file) is None}
     versions = {file for file in listed if _METADATA.search(file)}
     if shares_directory(view.location, others) or not listed <= versions | own:
-        return {view.metadata_location}
-    return {view.metadata_location, *versions}
+        return metadata_files(view)
+    return metadata_files(view) | versions

@@ -11,6 +11,7 @@ from mvbuild.freshness.observed import World
 from mvbuild.graph.model import ModelNode, NodeId
 from mvbuild.ports.catalog import CatalogError, CommitConflict, TableCommit, TableState, ViewState
 from mvbuild.ports.engine import EngineError, QueryError
+from mvbuild.refresh.checksums import delete_with_checksums
 from mvbuild.refresh.compaction import Compaction, compact, file_count, is_needed
 from mvbuild.refresh.drop import everything
 from mvbuild.refresh.expiry import before, expirable, recorded_of
@@ -64,7 +65,7 @@ def _one(session: RunSession, node: ModelNode, one: Maintained, around: list[Tab
     with _told(one, node):
         policy = node.model.config.maintain
         found = orphans(session, _storage(session, node), around, before_ms=before(began_ms, policy.orphans_after))
-        one.orphans = len(found) if dry_run else session.catalog.delete_files(found)
+        one.orphans = len(found) if dry_run else delete_with_checksums(session.catalog, found)
 
 
 def _compact(session: RunSession, node: ModelNode, one: Maintained, began_ms: int, *, dry_run: bool) -> None:  # noqa: ARG001
@@ -96,7 +97,7 @@ def _expire(session: RunSession, node: ModelNode, one: Maintained, began_ms: int
             return
         had = catalog.files(storage)
         commit = TableCommit(
-            identifier=storage.identifier,
+            identifier=storage.of_view or storage.identifier,
             of_view=storage.of_view,
             expect_uuid=storage.uuid,
             expect_snapshot_id=storage.current_snapshot_id,
@@ -111,7 +112,7 @@ def _expire(session: RunSession, node: ModelNode, one: Maintained, began_ms: int
                 raise
             continue
         session.reload([i for i in (node.identifier, node.storage) if i])
-        one.expired_files = catalog.delete_files(sorted(had - catalog.files(_storage(session, node))))
+        one.expired_files = delete_with_checksums(catalog, had - catalog.files(_storage(session, node)))
         return
 
 

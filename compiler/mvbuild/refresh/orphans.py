@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 
 from mvbuild.ports.catalog import Catalog, TableState, ViewState
-from mvbuild.refresh.drop import shares_directory, tables_of
+from mvbuild.refresh.checksums import checked
+from mvbuild.refresh.drop import metadata_files, shares_directory, tables_of
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.staging import SCRATCH_NAMESPACE, started_ms
 
@@ -25,7 +26,9 @@ def orphans(session: RunSession, storage: TableState, around: Iterable[TableStat
     if entry not in {s.identifier for s in now}:
         return ()
     before_ms = min([before_ms, *_live(catalog, tables_of(now), before_ms)])
-    old = {file for file, changed_ms in listed if changed_ms < before_ms}
+    names = {file for file, _ in listed}
+    # A checksum goes with its file.
+    old = {file for file, changed_ms in listed if changed_ms < before_ms and checked(file) not in names}
     for state in now if old else ():
         old -= _kept(catalog, state)
     if any(isinstance(s, ViewState) and s.identifier != entry for s in now):
@@ -35,7 +38,7 @@ def orphans(session: RunSession, storage: TableState, around: Iterable[TableStat
 
 
 def _kept(catalog: Catalog, state: TableState | ViewState) -> set[str]:
-    files = {state.metadata_location}
+    files = metadata_files(state)
     for table in tables_of([state]):
         files |= catalog.files(table)
     return files

@@ -19,6 +19,9 @@ from mvbuild.ports.engine import Engine
 from mvbuild.ports.sources import Sources
 from mvbuild.refresh.staging import SCRATCH_NAMESPACE, RunId
 
+ScratchKey = tuple[TableIdentifier, str, int, int, bool]
+"""Name, UUID, snapshot and current schema of the table that a scratch table shows, and whether under the snapshot's own schema."""
+
 
 @dataclass(kw_only=True)
 class RunSession:
@@ -36,7 +39,9 @@ class RunSession:
     _engine: Engine | None = None
     _engine_lock: Lock = field(default_factory=Lock)
     _world_lock: Lock = field(default_factory=Lock)
-    _scratch: dict[tuple[str, int], TableIdentifier] = field(default_factory=dict)
+    kept: dict[ScratchKey, TableIdentifier] = field(default_factory=dict)
+    """Scratch tables that were handed over by earlier sessions and stay to the end of the process."""
+    _scratch: dict[ScratchKey, TableIdentifier] = field(default_factory=dict)
     _scratch_lock: Lock = field(default_factory=Lock)
     _numbers: count[int] = field(default_factory=count)
 
@@ -73,20 +78,24 @@ class RunSession:
         self.catalog.ensure_namespace(SCRATCH_NAMESPACE)
         return TableIdentifier(self.catalog.name, SCRATCH_NAMESPACE, self.run.scratch(next(self._numbers)))
 
-    def schema_pin(self, found: Pin) -> TableIdentifier:
-        """A scratch table that shows a pinned snapshot under the table's current schema; one per snapshot and run."""
-        key = (found.table.uuid, found.snapshot_id)
+    def schema_pin(self, found: Pin, *, own_schema: bool = False) -> TableIdentifier:
+        """A scratch table that shows a pinned snapshot under the table's current schema, or its own; one per snapshot and run."""
+        key = (found.table.identifier, found.table.uuid, found.snapshot_id, found.table.current_schema_id, own_schema)
         with self._scratch_lock:
+            if key in self.kept:
+                return self.kept[key]
             if key not in self._scratch:
                 scratch = self.new_scratch()
-                self.catalog.pin_schema(found.table, found.snapshot_id, scratch)
+                self.catalog.pin_schema(found.table, found.snapshot_id, scratch, own_schema=own_schema)
                 self._scratch[key] = scratch
             return self._scratch[key]
 
-    @property
-    def scratch(self) -> tuple[TableIdentifier, ...]:
-        """The scratch tables that its queries read, which `close` removes."""
-        return tuple(self._scratch.values())
+    def hand_over(self) -> tuple[TableIdentifier, ...]:
+        """Leave the scratch tables that this session made to `kept`: closing it does not remove them any more."""
+        made = dict(self._scratch)
+        self.kept.update(made)
+        self._scratch.clear()
+        return tuple(made.values())
 
     def stop_engine(self) -> None:
         """Stop the engine, if it was started: what it is computing fails."""

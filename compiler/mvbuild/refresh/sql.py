@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import Protocol
 
 from mvbuild.freshness.leaves import NONE, is_leaf
 from mvbuild.freshness.observed import Leaf, Pin
@@ -13,8 +14,11 @@ from mvbuild.parse.model import Query, Read
 from mvbuild.ports.catalog import TableState
 from mvbuild.source import MappedText
 
-SchemaPin = Callable[[Pin], TableIdentifier]
-"""Gives a scratch table that shows the pinned snapshot under the table's current schema."""
+
+class SchemaPin(Protocol):
+    """Gives a scratch table that shows the pinned snapshot under the table's current schema, or under its own."""
+
+    def __call__(self, found: Pin, /, *, own_schema: bool = False) -> TableIdentifier: ...
 
 
 def pinned_sql(
@@ -56,7 +60,7 @@ def pinned_table(pin: Pin, schema_pin: SchemaPin, *, own_version: bool = False) 
     if table.type == "deltalake-filesystem":
         return f"{table_sql(table.type, table.identifier)} VERSION AS OF {pin.snapshot_id}"
     if not _has_name(table):
-        return schema_pin(pin).sql
+        return schema_pin(pin, own_schema=own_version).sql
     if pin.is_empty:
         return f"(SELECT * FROM {table.identifier.sql} WHERE false)"
     schema_id = table.snapshots[pin.snapshot_id].schema_id

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import ModelNode
 from mvbuild.names import TableIdentifier
-from mvbuild.plan.formats import wants_metadata_file
+from mvbuild.plan.formats import wanted_format
 from mvbuild.plan.layout import same_layout, storage_properties
 from mvbuild.ports.catalog import AlreadyExists, Catalog, CommitConflict, TableCommit, TableLayout, TableState
 from mvbuild.refresh.session import RunSession
@@ -68,7 +68,7 @@ def drop_branches(catalog: Catalog, identifier: TableIdentifier, branches: tuple
 
 def _create(catalog: Catalog, node: ModelNode, layout: TableLayout) -> TableState:
     assert node.storage is not None
-    if wants_metadata_file(node):
+    if wanted_format(node, None) == "metadata-file":
         catalog.ensure_namespace(node.identifier.namespace)
         return replace(catalog.new_storage(node.identifier, layout, storage_properties(node)), identifier=node.storage)
     catalog.ensure_namespace(node.storage.namespace)

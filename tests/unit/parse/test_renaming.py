@@ -21,7 +21,7 @@ def complete(read: Read) -> TableIdentifier:
     ("sql", "expected"),
     [
         ("SELECT id FROM lake.mart.old", "SELECT id FROM lake.gold.new"),
-        ("SELECT id FROM OLD -- old\n", "SELECT id FROM lake.gold.new -- old\n"),
+        ("SELECT id -- old\nFROM OLD", "SELECT id -- old\nFROM lake.gold.new"),
         ("SELECT o.id FROM mart.old AS o", "SELECT o.id FROM lake.gold.new AS o"),
         ("SELECT old.id FROM lake.mart.old", "SELECT new.id FROM lake.gold.new"),
         ("SELECT old.new FROM lake.mart.old", "SELECT old.new FROM lake.gold.new AS old"),
@@ -34,7 +34,9 @@ def test_only_the_table_gets_the_new_name(sql: str, expected: str) -> None:
     assert with_new_names(sql, complete, NAMES) == expected
 
 
-@pytest.mark.parametrize("sql", ["SELECT id FROM other.old", "SELECT 'lake.mart.old'", "WITH old AS (SELECT 1) SELECT * FROM old", "SELECT ((("])
+@pytest.mark.parametrize(
+    "sql", ["SELECT id FROM other.old", "SELECT 'lake.mart.old'", "WITH old AS (SELECT 1) SELECT * FROM old", "SELECT ((("]
+)
 def test_what_is_not_read_or_not_understood_is_left_alone(sql: str) -> None:
     assert with_new_names(sql, complete, NAMES) is None
 

@@ -116,7 +116,14 @@ def test_another_namespace(built: Shop) -> None:
 
 
 def test_a_plain_view_between_gets_a_new_version_and_its_readers_records_follow(tmp_path: Path) -> None:
-    made = shop(tmp_path, {**PROJECT, "models/top.sql": "SELECT id FROM {{ ref('middle') }}\n", "models/middle.sql": "{{ config(materialized='view') }}\nSELECT id FROM {{ ref('daily') }}\n"})
+    made = shop(
+        tmp_path,
+        {
+            **PROJECT,
+            "models/top.sql": "SELECT id FROM {{ ref('middle') }}\n",
+            "models/middle.sql": "{{ config(materialized='view') }}\nSELECT id FROM {{ ref('daily') }}\n",
+        },
+    )
     made.run()
     made.engine.executed.clear()
     move(made, "daily", "per_day")
@@ -146,7 +153,9 @@ def test_only_selected_models_are_renamed(built: Shop) -> None:
 
 
 def test_no_previous_view_is_a_new_model(built: Shop) -> None:
-    built.write({"models/fresh.sql": "SELECT 1 AS id", "models/fresh.yml": "models:\n  - name: fresh\n    config: {previous_name: nowhere}\n"})
+    built.write(
+        {"models/fresh.sql": "SELECT 1 AS id", "models/fresh.yml": "models:\n  - name: fresh\n    config: {previous_name: nowhere}\n"}
+    )
     assert built.actions("fresh") == {"fresh": "refresh"}
 
 
@@ -180,7 +189,19 @@ def test_a_view_of_somebody_else(built: Shop) -> None:
     from mvbuild.ports.catalog import ViewCommit
 
     found = view(built, "main.orders_clean")
-    built.catalog.commit([ViewCommit(identifier=name("main.foreign"), expect_metadata_location=None, version_id=1, schema=found.schema, representations={"spark": "SELECT 1 AS id"}, default_namespace=("main",), properties={})])
+    built.catalog.commit(
+        [
+            ViewCommit(
+                identifier=name("main.foreign"),
+                expect_metadata_location=None,
+                version_id=1,
+                schema=found.schema,
+                representations={"spark": "SELECT 1 AS id"},
+                default_namespace=("main",),
+                properties={},
+            )
+        ]
+    )
     built.write({"models/x.sql": "SELECT 1 AS id", "models/x.yml": "models:\n  - name: x\n    config: {previous_name: main.foreign}\n"})
     assert "not written by mvbuild" in refused(built)
     assert replace(found) == found
@@ -192,7 +213,20 @@ def test_a_lost_race_blocks_the_model_alone(built: Shop) -> None:
     found = view(built, "main.daily")
     from mvbuild.ports.catalog import ViewCommit
 
-    built.catalog.commit([ViewCommit(identifier=found.identifier, expect_metadata_location=found.metadata_location, version_id=None, schema=found.schema, representations=found.representations, default_namespace=found.default_namespace, properties={"x": "y"}, storage_table=None)])
+    built.catalog.commit(
+        [
+            ViewCommit(
+                identifier=found.identifier,
+                expect_metadata_location=found.metadata_location,
+                version_id=None,
+                schema=found.schema,
+                representations=found.representations,
+                default_namespace=found.default_namespace,
+                properties={"x": "y"},
+                storage_table=None,
+            )
+        ]
+    )
     statuses = {r.node.rpartition(".")[2]: (r.status, [d.code for d in r.diagnostics]) for r in built.run(planned=planned).results}
     assert statuses["per_day"] == ("error", ["commit-conflict"])
     assert statuses["orders_clean"] == ("reused", [])

@@ -174,7 +174,7 @@ def test_all_that_refuse_are_told_at_once(tmp_path: Path) -> None:
     assert refused(refusal.value) == ["a", "c"]
     first = refusal.value.diagnostics[0]
     assert "raw.orders has new data" in first.message
-    assert str(first.span) == "models/mart/a.sql:1:4"
+    assert str(first.span) == "models/mart/a.sql:1:22"
     assert "mvbuild run --select +a" in first.help
 
 

@@ -166,8 +166,8 @@ def test_a_schema_that_is_known_no_more_is_taken_for_changed() -> None:
 
 
 def test_types() -> None:
-    def field(name: str, type: Any) -> dict[str, Any]:
-        return {"name": name, "type": type, "nullable": True, "metadata": {}}
+    def field(name: str, of: Any) -> dict[str, Any]:
+        return {"name": name, "type": of, "nullable": True, "metadata": {}}
 
     nested = {"type": "struct", "fields": [field("x", "short"), field("at", "timestamp_ntz")]}
     delta = {

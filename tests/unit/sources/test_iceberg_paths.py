@@ -116,7 +116,9 @@ def test_a_broken_file(path: Path) -> None:
 
 def elsewhere(name: str, uri: str) -> SourceLocation:
     return SourceLocation(
-        identifier=TableIdentifier("crm", ("raw",), name), type="iceberg-metastore", options={"type": "sql", "uri": uri, "password": "s3cret"}
+        identifier=TableIdentifier("crm", ("raw",), name),
+        type="iceberg-metastore",
+        options={"type": "sql", "uri": uri, "password": "s3cret"},
     )
 
 
@@ -127,7 +129,8 @@ def test_another_metastore(catalog: SqlCatalog, tmp_path: Path) -> None:
     options = {**wanted[0].options, "warehouse": f"file://{tmp_path}/warehouse"}
     # PyIceberg's SQL catalog keeps the name of the catalog in each row.
     wanted = [
-        SourceLocation(identifier=TableIdentifier("c", w.identifier.namespace, w.identifier.name), type=w.type, options=options) for w in wanted
+        SourceLocation(identifier=TableIdentifier("c", w.identifier.namespace, w.identifier.name), type=w.type, options=options)
+        for w in wanted
     ]
     found = sources.load(wanted)
     assert [str(i) for i in found] == ["c.raw.orders"]

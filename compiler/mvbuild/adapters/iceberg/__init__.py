@@ -61,8 +61,8 @@ def _open_warehouse(name: str, properties: Mapping[str, str]) -> Catalog:
     path = local_path(warehouse) if warehouse else None
     if path is None or not path.is_absolute():
         raise CatalogError(
-            f"Catalog '{name}' has type hadoop and warehouse '{warehouse}'; supported is an absolute path of a local or mounted file system,"
-            " as '/path' or 'file:///path'. Object stores cannot create a file exclusively under a number: use a catalog there."
+            f"Catalog '{name}' has type hadoop and warehouse '{warehouse}'; supported is an absolute path of a local or mounted file"
+            " system, as '/path' or 'file:///path'. Object stores cannot create a file exclusively under a number: use a catalog there."
         )
     files = FileStore(properties)
     return MetadataCatalog(

@@ -14,7 +14,7 @@ from mvbuild.adapters.iceberg.folders import folder
 from mvbuild.adapters.iceberg.layout import with_layout
 from mvbuild.adapters.iceberg.metadata import Raw, current_snapshot_id, serialize, table_state
 from mvbuild.adapters.iceberg.pointers import numbered
-from mvbuild.adapters.iceberg.publish import publish, table_edit
+from mvbuild.adapters.iceberg.publish import MV_FILE, publish, table_edit
 from mvbuild.adapters.iceberg.table_commits import committed
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import AlreadyExists, CatalogError, CommitConflict, State, TableCommit, TableLayout, TableState, ViewState
@@ -215,16 +215,20 @@ class MetadataCatalog:
             close()
 
     def _metadata_files(self, table: TableState, raw: Raw) -> set[str]:
-        if table.mv is None:
-            return {table.metadata_location, *(entry["metadata-file"] for entry in raw.get("metadata-log") or ())}
-        found: set[str] = {table.metadata_location, *self._pointers.hints(key(table.identifier))}
-        if table.of_view is not None:
-            pointer = self._pointers.find([key(table.of_view)]).get(key(table.of_view))
-            found |= {pointer[0]} if pointer else set()
-        log = [entry["metadata-file"] for entry in table.mv.raw.get("metadata-log") or ()]
-        entries = read_entries(self._files, [(table.identifier, location, "MV") for location in log])
-        found |= {entry.mv.storage_metadata_location for entry in entries if isinstance(entry, Entry) and entry.mv}
-        return found | set(log)
+        found = {table.metadata_location, *self._pointers.hints(key(table.identifier))}
+        if table.of_view is None or table.mv is None:
+            return found | {entry["metadata-file"] for entry in raw.get("metadata-log") or ()}
+        log = {entry["metadata-file"] for entry in table.mv.raw.get("metadata-log") or ()}
+        # The file that embeds the table is the current one, or in the log of that.
+        pointer = self._pointers.find([key(table.of_view)]).get(key(table.of_view))
+        for now in read_entries(self._files, [(table.of_view, *pointer)] if pointer else []):
+            if isinstance(now, CatalogError):
+                raise now
+            held = now.mv.raw.get("metadata-log") or () if now.mv else ()
+            log |= {now.location, now.mv_location, *(entry["metadata-file"] for entry in held)}
+        of_log = [location for location in log if location.endswith(MV_FILE)]
+        entries = read_entries(self._files, [(table.identifier, location, "MV") for location in of_log])
+        return found | log | {entry.mv.storage_metadata_location for entry in entries if isinstance(entry, Entry) and entry.mv}
 
     def _load_or_create(self, identifier: TableIdentifier, layout: TableLayout, properties: Mapping[str, str]) -> str:
         found = self._pointers.find([key(identifier)]).get(key(identifier))

@@ -21,8 +21,11 @@ NOTE = "mvbuild-base.text"
 def list_local(root: Path) -> list[tuple[str, int]]:
     found = []
     for folder, _, names in os.walk(root):
+        checksums = {_checksum(name) for name in names}
         for name in names:
             path = Path(folder, name)
+            if name in checksums:
+                continue  # a part of the file that it belongs to
             try:
                 found.append((f"file://{path}", path.stat().st_mtime_ns // 1_000_000))
             except FileNotFoundError:
@@ -32,22 +35,38 @@ def list_local(root: Path) -> list[tuple[str, int]]:
 
 def delete_local(path: Path) -> bool:
     try:
-        path.unlink()
+        unlink(path)
     except FileNotFoundError:
         return False
     prune(path.parent)
     return True
 
 
+def unlink(path: Path) -> None:
+    """Together with the checksum that Hadoop's local file system wrote: it would make Spark refuse the next file of that name."""
+    forget_checksum(path)
+    path.unlink()
+
+
+def forget_checksum(path: Path) -> None:
+    path.with_name(_checksum(path.name)).unlink(missing_ok=True)
+
+
+def _checksum(name: str) -> str:
+    return f".{name}.crc"
+
+
 def prune(folder: Path) -> None:
     """Empty directories, up to that of the table: the one above is a namespace, which may be empty."""
     inner = ""
-    while inner not in _OF_A_TABLE:
+    while True:
         try:
-            if os.listdir(folder) == [NOTE]:
+            if [path.name for path in folder.iterdir()] == [NOTE]:
                 (folder / NOTE).unlink()
             folder.rmdir()
         except OSError:
+            return
+        if inner in _OF_A_TABLE:
             return
         inner, folder = folder.name, folder.parent
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mvbuild.adapters.iceberg.files import local_path
-from mvbuild.adapters.iceberg.folder_contents import NOTE, prune
+from mvbuild.adapters.iceberg.folder_contents import NOTE, forget_checksum, prune, unlink
 from mvbuild.adapters.iceberg.pointers import next_number
 from mvbuild.adapters.iceberg.scratch import FOLDER as SCRATCH
 from mvbuild.ports.catalog import CatalogError
@@ -25,8 +25,7 @@ from mvbuild.ports.catalog import CatalogError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from mvbuild.adapters.iceberg.folder_contents import NOTE, prune
-from mvbuild.adapters.iceberg.pointers import Key, Kind, Swap
+    from mvbuild.adapters.iceberg.pointers import Key, Kind, Swap
 
 _HINTS: dict[Kind, str] = {"MV": "mv-version-hint.text", "TABLE": "version-hint.text"}
 _SUFFIXES: dict[Kind, tuple[str, ...]] = {"MV": (".mv.metadata.json",), "TABLE": (".metadata.json", ".gz.metadata.json")}
@@ -58,9 +57,6 @@ class FilePointers:
     def views(self) -> list[Key]:
         return [key for key in self._walk(()) if (found := self._current(key)) and found[1] == "MV"]
 
-    def locations(self) -> list[str]:
-        return []
-
     def borrowed(self, location: str) -> list[str]:
         """What Spark wrote for a table into the directories of scratch tables, which a note in each tells."""
         wanted = local_path(location)
@@ -72,7 +68,8 @@ class FilePointers:
         return found
 
     def hints(self, key: Key) -> list[str]:
-        return [f"{self._metadata(key)}/{_HINTS['MV']}"]
+        places = (f"{self._metadata(key)}/{name}" for name in _HINTS.values())
+        return [place for place in places if _path(place).exists()]
 
     def place(self, key: Key, kind: Kind, folder: str, old: str | None, suffix: str) -> str:  # noqa: ARG002
         return f"{self._metadata(key)}/v{next_number(old, 1)}{suffix}"
@@ -106,9 +103,10 @@ class FilePointers:
         last, folder = _path(location), _path(location).parent
         aside = folder / f".{uuid.uuid4()}.dropped.tmp"
         older = [path for number, path in self._numbered(folder, found[1]) if path != last and number < _number(last.name)]
-        for path in older:
-            path.unlink(missing_ok=True)
-        (folder / _HINTS[found[1]]).unlink(missing_ok=True)
+        for path in (*older, folder / _HINTS[found[1]]):
+            with suppress(FileNotFoundError):
+                unlink(path)
+        forget_checksum(last)
         try:
             last.rename(aside)
         except FileNotFoundError:
@@ -181,6 +179,7 @@ class FilePointers:
         with suppress(OSError):
             draft = new.parent / f".{uuid.uuid4()}.hint.tmp"
             draft.write_text(match[1])
+            forget_checksum(new.parent / _HINTS[kind])
             draft.replace(new.parent / _HINTS[kind])
 
 
@@ -191,6 +190,7 @@ def _claim(draft: Path, new: Path) -> bool:
         return False
     try:
         os.link(draft, new)
+        forget_checksum(new)
     except FileExistsError:
         return False
     except OSError as error:
@@ -234,7 +234,7 @@ def _newest(folder: Path, kind: Kind) -> int:
 
 def _matches(folder: Path, kind: Kind) -> list[re.Match[str]]:
     try:
-        names = os.listdir(folder)
+        names = [path.name for path in folder.iterdir()]
     except (FileNotFoundError, NotADirectoryError):
         return []
     return [match for name in names if (match := _FILE.fullmatch(name)) and match[2] in _SUFFIXES[kind]]

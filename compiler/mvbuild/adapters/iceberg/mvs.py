@@ -163,7 +163,9 @@ def _check_kept(before: Raw, change: TableCommit, storage: Storage) -> None:
     for snapshot in before.get("snapshots") or []:
         number = snapshot.get("sequence-number", 0)
         if snapshot["snapshot-id"] in change.expire and number in needed:
-            raise CatalogError(f"Snapshot {snapshot['snapshot-id']} of {change.identifier} cannot expire: refresh {needed[number]} is kept.")
+            raise CatalogError(
+                f"Snapshot {snapshot['snapshot-id']} of {change.identifier} cannot expire: refresh {needed[number]} is kept."
+            )
 
 
 def _view(identifier: TableIdentifier, entry: Entry | None, view: ViewCommit | None, location: Callable[[], str]) -> Raw:

@@ -21,7 +21,6 @@ _CHUNK = 200  # SQLite refuses expressions deeper than 1000
 _FIND = "SELECT table_namespace, table_name, metadata_location, iceberg_type FROM iceberg_tables WHERE catalog_name = :c AND ({keys})"
 _NUMBER = re.compile(r"(?:/v(\d+)\.|/(\d+)-)[^/]*\Z")
 _VIEWS = "SELECT table_namespace, table_name FROM iceberg_tables WHERE catalog_name = :c AND iceberg_type = 'VIEW'"
-_LOCATIONS = "SELECT metadata_location FROM iceberg_tables WHERE catalog_name = :c"
 _NAMES = "SELECT table_name FROM iceberg_tables WHERE catalog_name = :c AND table_namespace = :n ORDER BY table_name"
 _INSERT = (
     "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, metadata_location, iceberg_type) "
@@ -78,9 +77,6 @@ class Pointers(Protocol):
 
     def views(self) -> list[Key]:
         """The views (and MVs) of all namespaces."""
-
-    def locations(self) -> list[str]:
-        """Where all pointers lead, if that may be into the directory of another entry."""
 
     def borrowed(self, location: str) -> list[str]:
         """Other directories that hold files of the table at a location."""
@@ -140,9 +136,6 @@ class SqlPointers:
 
     def views(self) -> list[Key]:
         return [(row[0], row[1]) for row in self._database.query(_VIEWS, {"c": self._catalog})]
-
-    def locations(self) -> list[str]:
-        return [row[0] for row in self._database.query(_LOCATIONS, {"c": self._catalog}) if row[0]]
 
     def borrowed(self, location: str) -> list[str]:  # noqa: ARG002
         return []

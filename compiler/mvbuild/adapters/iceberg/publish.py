@@ -1,4 +1,4 @@
-"""edits of tables, views and MVs -> new metadata files -> one swap of all their pointers: the only place that changes a catalog of files."""
+"""edits of tables, views, MVs -> new metadata files -> one swap of all their pointers: the only place that changes a catalog of files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from mvbuild.adapters.iceberg.entries import POINTER_PROPERTIES, Entry, key, read_entries
+from mvbuild.adapters.iceberg.entries import POINTER_PROPERTIES, Entry, key, read_entries, state
 from mvbuild.adapters.iceberg.metadata import Raw, serialize
 from mvbuild.adapters.iceberg.pointers import Kind, Pointers, Swap, numbered
 from mvbuild.adapters.iceberg.retries import Retries, retries
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mvbuild.names import TableIdentifier
 
 _TABLE_FILE = ".metadata.json"
-_MV_FILE = ".mv.metadata.json"
+MV_FILE = ".mv.metadata.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +122,7 @@ def _prepare(pointers: Pointers, files: Files, edits: Sequence[Edit]) -> tuple[l
     for name, entry in zip(present, read_entries(files, [(name, *found[key(name)]) for name in present]), strict=True):
         if isinstance(entry, CatalogError):
             raise entry
+        state(entry)  # nothing is built on what breaks a rule
         entries[name] = entry
     outcomes = [outcome for edit in edits for outcome in edit.make(entries)]
     _check_gone(pointers, [outcome for outcome in outcomes if isinstance(outcome, Gone)])
@@ -167,9 +168,9 @@ def _prepared_mv(pointers: Pointers, put: Put, storage: Storage) -> _Prepared:
     folder, old = metadata_folder(storage.table), base.mv_location if base else None
     table_file = numbered(folder, old, 1, _TABLE_FILE)
     if pointers.has_views:
-        mv_file = table_file.removesuffix(_TABLE_FILE) + _MV_FILE
+        mv_file = table_file.removesuffix(_TABLE_FILE) + MV_FILE
     else:
-        mv_file = pointers.place(key(put.identifier), "MV", folder, base.location if base else None, _MV_FILE)
+        mv_file = pointers.place(key(put.identifier), "MV", folder, base.location if base else None, MV_FILE)
     view = {**put.raw, "properties": {k: v for k, v in (put.raw.get("properties") or {}).items() if k not in POINTER_PROPERTIES}}
     try:
         mv = metadata_file.compose(
@@ -195,9 +196,7 @@ def _prepared_mv(pointers: Pointers, put: Put, storage: Storage) -> _Prepared:
     view = {**view, "properties": {**view["properties"], **marks}}
     location = pointers.place(key(put.identifier), "VIEW", metadata_folder(view), base.location if base else None, _TABLE_FILE)
     entry = Entry(identifier=put.identifier, kind="VIEW", location=location, raw=view, mv=mv, mv_location=mv_file)
-    return _Prepared(
-        entry=entry, swaps=_swaps(put, location), files=(*written, (location, serialize(view, location))), dropped=dropped
-    )
+    return _Prepared(entry=entry, swaps=_swaps(put, location), files=(*written, (location, serialize(view, location))), dropped=dropped)
 
 
 def _swaps(put: Put, location: str) -> tuple[Swap, ...]:
@@ -241,7 +240,7 @@ def _discard(files: Files, written: Sequence[tuple[str, bytes]]) -> None:
 def _with_storage_files(files: Files, dropped: Sequence[str]) -> Iterator[str]:
     """Old files; an MV's metadata file takes the table-metadata file that it names with it."""
     for location in dropped:
-        if location.endswith(_MV_FILE):
+        if location.endswith(MV_FILE):
             # Also where another writer left broken JSON there: the commit stands.
             with suppress(OSError, ValueError, LookupError, TypeError):
                 yield json.loads(files.read(location))["properties"][metadata_file.STORAGE_LOCATION]

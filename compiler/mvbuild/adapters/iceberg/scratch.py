@@ -28,7 +28,7 @@ _FORGOTTEN = ("write.metadata.delete-after-commit.enabled", "write.metadata.prev
 
 
 def staged(raw: Raw, table: TableState, layout: TableLayout, location: str | None = None) -> Raw:
-    """A copy with all snapshots, `main` alone, and `layout` current. With `location` its metadata goes there, its data still to the table."""
+    """A copy with all snapshots, `main` alone, and `layout` current. At `location` is its metadata, its data at the table's."""
     check(raw, table.identifier, table.uuid, table.current_snapshot_id)
     copy = _copy(raw)
     copy["refs"] = {name: ref for name, ref in (raw.get("refs") or {}).items() if name == "main"}

@@ -56,7 +56,10 @@ def _layout(old: Raw, new: Raw) -> list[Raw]:
 
 def _snapshots(old: Raw, new: Raw) -> list[Raw]:
     known = {s["snapshot-id"] for s in old.get("snapshots") or []}
-    return [{"action": "add-snapshot", "snapshot": s} for s in new.get("snapshots") or [] if s["snapshot-id"] not in known]
+    kept = {s["snapshot-id"] for s in new.get("snapshots") or []}
+    added = [{"action": "add-snapshot", "snapshot": s} for s in new.get("snapshots") or [] if s["snapshot-id"] not in known]
+    gone = sorted(known - kept)
+    return [*added, *([{"action": "remove-snapshots", "snapshot-ids": gone}] if gone else [])]
 
 
 def _refs(old: Raw, new: Raw) -> list[Raw]:

@@ -86,7 +86,7 @@ class Versions(Mapping[int, Snapshot]):
     def __getitem__(self, version: int) -> Snapshot:
         at = self._times[version]
         actions = self._actions(version)
-        info = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
+        info: Mapping[str, Any] = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
         told_at = info.get("inCommitTimestamp") or info.get("timestamp")
         return Snapshot(
             snapshot_id=version,
@@ -201,7 +201,7 @@ class _RemoteLog:
 
     def __init__(self, path: str, options: Mapping[str, str]) -> None:
         from deltalake.fs import DeltaStorageHandler
-        from pyarrow.fs import PyFileSystem
+        from pyarrow.fs import PyFileSystem  # type: ignore[import-untyped]
 
         self._files = PyFileSystem(DeltaStorageHandler(path, dict(options)))
 

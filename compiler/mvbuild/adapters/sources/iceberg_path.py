@@ -79,7 +79,7 @@ def _names(folder: str, settings: Mapping[str, str]) -> frozenset[str]:
             return frozenset(os.listdir(path))  # noqa: PTH208  (names are all that is wanted)
         except (FileNotFoundError, NotADirectoryError):
             return frozenset()
-    from pyarrow.fs import FileSelector
+    from pyarrow.fs import FileSelector  # type: ignore[import-untyped]
     from pyiceberg.io.pyarrow import PyArrowFileIO
 
     io = PyArrowFileIO(dict(settings))

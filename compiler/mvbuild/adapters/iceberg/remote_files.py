@@ -1,0 +1,59 @@
+"""PyIceberg table -> its metadata JSON, its state, and what reads and writes its files."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from mvbuild.adapters.iceberg import metadata, tables
+from mvbuild.adapters.iceberg.data import IcebergData
+from mvbuild.ports.catalog import TableState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyiceberg.io import FileIO
+    from pyiceberg.table import Table
+
+    from mvbuild.adapters.iceberg.metadata import Raw
+    from mvbuild.adapters.iceberg.table_commits import Restate
+    from mvbuild.names import TableIdentifier
+
+
+def full_name(identifier: TableIdentifier) -> tuple[str, ...]:
+    return (*identifier.namespace, identifier.name)
+
+
+def dump(table: Table) -> Raw:
+    found: Raw = json.loads(json.dumps(table.metadata.model_dump(by_alias=True, mode="json", exclude_none=True)))
+    return found
+
+
+def whole(table: Table) -> Raw:
+    """The metadata with the fields that PyIceberg's models do not have; a copy must not lose them."""
+    return read_metadata(table.io, table.metadata_location)
+
+
+def read_metadata(io: FileIO, location: str) -> Raw:
+    with io.new_input(location).open() as stream:
+        return metadata.parse(stream.read(), location)
+
+
+def state_of(identifier: TableIdentifier, table: Table) -> TableState:
+    found = metadata.state(identifier, table.metadata_location, dump(table), is_view=False)
+    assert isinstance(found, TableState)
+    return found
+
+
+def restating(table: Table) -> Restate:
+    def restate(raw: Raw, summary: Mapping[str, str]) -> Raw:
+        snapshot_id = tables.new_snapshot_id()
+        location = data_of(table).repeated_manifest_list(tables.manifest_list_location(raw, snapshot_id), raw, snapshot_id)
+        return tables.restating_snapshot(raw, location, snapshot_id, summary)
+
+    return restate
+
+
+def data_of(table: Table) -> IcebergData:
+    # The table's own FileIO may carry credentials that the catalog handed out for it.
+    return IcebergData(lambda _: table.io)

@@ -1,0 +1,247 @@
+"""PyIceberg catalog -> its tables one by one: found, made, registered, edited. What `remote` makes the catalog port of."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from mvbuild.adapters.iceberg import metadata, tables
+from mvbuild.adapters.iceberg import scratch as scratches
+from mvbuild.adapters.iceberg.failures import Translator
+from mvbuild.adapters.iceberg.files import FileStore
+from mvbuild.adapters.iceberg.layout import with_layout
+from mvbuild.adapters.iceberg.remote_files import data_of, dump, full_name, read_metadata, restating, state_of, whole
+from mvbuild.adapters.iceberg.remote_views import open_views
+from mvbuild.adapters.iceberg.table_commits import committed
+from mvbuild.adapters.iceberg.updates import as_models, requirements, updates
+from mvbuild.names import TableIdentifier
+from mvbuild.ports.catalog import (
+    AlreadyExists,
+    CatalogError,
+    CommitConflict,
+    DropCommit,
+    State,
+    TableCommit,
+    TableState,
+    Unreadable,
+    ViewState,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyiceberg.catalog import Catalog as PyCatalog
+    from pyiceberg.io import FileIO
+    from pyiceberg.table import Table
+
+    from mvbuild.adapters.iceberg.metadata import Raw
+    from mvbuild.ports.catalog import TableLayout
+
+_TRIES = 8
+_BACKOFF_SECONDS = 0.1
+
+
+class RemoteTables:
+    """One catalog, connected on first use."""
+
+    def __init__(self, name: str, properties: Mapping[str, str]) -> None:
+        self.name = name
+        self._properties = dict(properties)
+        self._translator = Translator(name, properties)
+        self._guard = self._translator.guard
+        self._opened: PyCatalog | None = None
+
+    def ensure_namespace(self, namespace: tuple[str, ...]) -> None:
+        with self._guard():
+            for level in range(1, len(namespace) + 1):
+                self._ensure_level(namespace[:level])
+
+    def drop(self, identifier: TableIdentifier) -> None:
+        from pyiceberg.exceptions import NoSuchTableError
+
+        with self._guard():
+            try:
+                self._catalog().drop_table(full_name(identifier))
+            except NoSuchTableError:
+                self._views().drop(identifier)
+
+    def close(self) -> None:
+        """Close connections; the catalog can still be used and opens new ones."""
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+    def _namespaces(self, above: tuple[str, ...]) -> list[tuple[str, ...]]:
+        found = [tuple(one) for one in self._catalog().list_namespaces(above)]
+        # Some catalogs give all levels at once, some those above again.
+        below = [one for one in found if len(one) > len(above)]
+        return sorted({*below, *(deeper for one in below for deeper in self._namespaces(one))})
+
+    def _files(self) -> FileStore:
+        return FileStore(self._properties)
+
+    def _drop(self, change: DropCommit) -> None:
+        found = self._find(change.identifier)
+        if found is None or found.metadata_location != change.expect_metadata_location:
+            raise CommitConflict(f"{change.identifier} was changed or dropped by another process.")
+        self.drop(change.identifier)
+
+    def _ensure_level(self, namespace: tuple[str, ...]) -> None:
+        try:
+            self._catalog().create_namespace_if_not_exists(namespace)
+        except Exception:
+            # Two processes may both have found it missing; who comes second fails in a way of its own in each catalog.
+            if not self._catalog().namespace_exists(namespace):
+                raise
+
+    def _catalog(self) -> PyCatalog:
+        if self._opened is None:
+            from pyiceberg.catalog import load_catalog
+
+            self._opened = load_catalog(self.name, **self._properties)
+        return self._opened
+
+    def _views(self) -> Any:
+        return open_views(self._catalog())
+
+    def _find_or_reason(self, identifier: TableIdentifier) -> State | None:
+        from pyiceberg.exceptions import ValidationError
+
+        try:
+            return self._find(identifier)
+        except CatalogError as error:
+            if error.unreachable:
+                raise
+            return Unreadable(identifier=identifier, reason=str(error))
+        except (ValueError, LookupError, FileNotFoundError, ValidationError) as error:
+            reason = self._translator.error(error)
+            return Unreadable(identifier=identifier, reason=f"The metadata of {identifier} cannot be read: {reason}")
+
+    def _find(self, identifier: TableIdentifier) -> TableState | ViewState | None:
+        from pyiceberg.exceptions import NoSuchTableError
+
+        try:
+            return state_of(identifier, self._catalog().load_table(full_name(identifier)))
+        except NoSuchTableError:
+            found: ViewState | None = self._views().load(identifier)
+            return found
+
+    def _table(self, identifier: TableIdentifier) -> Table:
+        from pyiceberg.exceptions import NoSuchTableError
+
+        try:
+            return self._catalog().load_table(full_name(identifier))
+        except NoSuchTableError:
+            raise CommitConflict(f"Table {identifier} does not exist any more.") from None
+
+    def _create(self, identifier: TableIdentifier, layout: TableLayout, properties: Mapping[str, str]) -> TableState:
+        from pyiceberg.exceptions import TableAlreadyExistsError
+        from pyiceberg.partitioning import PartitionSpec
+        from pyiceberg.schema import Schema
+        from pyiceberg.table.sorting import SortOrder
+
+        raw = tables.new_table("", layout, properties)
+        spec, order = raw["partition-specs"][-1], raw["sort-orders"][-1]
+        if self._views().load(identifier) is not None:
+            raise AlreadyExists(f"{identifier} already exists: it is a view.")
+        try:
+            table = self._catalog().create_table(
+                full_name(identifier),
+                schema=Schema.model_validate(raw["schemas"][-1]),
+                partition_spec=PartitionSpec.model_validate(spec),
+                sort_order=SortOrder.model_validate(order),
+                properties=dict(properties),
+            )
+        except TableAlreadyExistsError:
+            raise AlreadyExists(f"{identifier} already exists.") from None
+        return state_of(identifier, table)
+
+    def _readable(self, table: TableState) -> tuple[Raw, FileIO]:
+        """A table's metadata, and what reads its files: the catalog may hand out credentials for a table of its own."""
+        from pyiceberg.io import load_file_io
+
+        if table.identifier.catalog == self.name:
+            current = self._table(table.identifier)
+            return whole(current), current.io
+        io = load_file_io(self._properties, table.metadata_location)
+        return read_metadata(io, table.metadata_location), io
+
+    def _scratch_root(self, table: TableState, scratch: TableIdentifier) -> str:
+        root = self._properties.get("warehouse", "").rstrip("/")
+        if "/" in root:
+            return root
+        # A REST warehouse may be just a name: then the copy goes below the table, whose store is known to be writable. But not below one
+        # that is not of this catalog, where mvbuild writes nothing.
+        if table.identifier.catalog == self.name:
+            return table.location.rstrip("/")
+        self.ensure_namespace(scratch.namespace)
+        found = self._catalog().load_namespace_properties(scratch.namespace).get("location")
+        if not found:
+            raise CatalogError(
+                f"Catalog '{self.name}' tells no place for a copy of {table.identifier}: namespace {scratch.namespace[0]} has none."
+            )
+        return str(found).rstrip("/")
+
+    def _register(self, scratch: TableIdentifier, raw: Raw, io: FileIO) -> TableState:
+        from pyiceberg.exceptions import TableAlreadyExistsError
+
+        location = f"{tables.metadata_folder(raw)}/00000-{raw['table-uuid']}.metadata.json"
+        self.ensure_namespace(scratch.namespace)
+        with io.new_output(location).create() as stream:
+            stream.write(metadata.serialize(raw, location))
+        try:
+            return state_of(scratch, self._catalog().register_table(full_name(scratch), location))
+        except TableAlreadyExistsError:
+            io.delete(location)
+            raise AlreadyExists(f"{scratch} already exists.") from None
+
+    def _commit_table(self, change: TableCommit) -> TableState:
+        staged = None
+        if change.staged is not None:
+            staged = dump(self._table(change.staged))
+
+        def make(raw: Raw, table: Table) -> Raw:
+            if staged is not None:
+                scratches.check_base(raw, staged, change.identifier)
+            return committed(raw, change, staged, restating(table))
+
+        state = self._edit(change.identifier, make)
+        return self._renamed(change.identifier, change.rename_to) if change.rename_to else state
+
+    def _renamed(self, identifier: TableIdentifier, to: TableIdentifier) -> TableState:
+        from pyiceberg.exceptions import TableAlreadyExistsError
+
+        try:
+            return state_of(to, self._catalog().rename_table(full_name(identifier), full_name(to)))
+        except TableAlreadyExistsError:
+            raise AlreadyExists(f"{identifier} cannot be renamed: {to} already exists.") from None
+
+    def _edit(self, identifier: TableIdentifier, make: Callable[[Raw, Table], Raw]) -> TableState:
+        from pyiceberg.exceptions import CommitFailedException
+
+        for attempt in range(_TRIES):
+            time.sleep(_BACKOFF_SECONDS * attempt)
+            table = self._table(identifier)
+            raw = dump(table)
+            new = make(raw, table)
+            try:
+                self._catalog().commit_table(table, *as_models(requirements(raw), updates(raw, new)))
+            except CommitFailedException:
+                continue
+            return state_of(identifier, self._table(identifier))
+        raise CommitConflict(f"Other processes changed {identifier} {_TRIES} times in a row.")
+
+    def _written(
+        self, identifier: TableIdentifier, layout: TableLayout, columns: Mapping[str, Sequence[Any]], properties: Mapping[str, str]
+    ) -> tuple[Raw, Raw, Raw]:
+        found = self._find(identifier)
+        if isinstance(found, ViewState):
+            raise AlreadyExists(f"{identifier} is a view.")
+        if found is None:
+            self.ensure_namespace(identifier.namespace)
+            kept = {name: value for name, value in properties.items() if name == "format-version"}
+            self._create(identifier, layout, kept)
+        table = self._table(identifier)
+        base = dump(table)
+        laid = with_layout(base, layout)
+        return base, laid, data_of(table).overwrite(laid, columns)

@@ -1,0 +1,107 @@
+"""`mvbuild drop`, `maintain`, `run --prune` and the sections of `plan`: exit codes and what is printed, without Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mvbuild.cli.leavings import removed_object, removed_text, rename_object, rename_text
+from mvbuild.cli.maintain import line, total
+from mvbuild.cli.main import group
+from mvbuild.freshness.observe import observe
+from mvbuild.refresh.compaction import Compaction
+from mvbuild.refresh.maintain import Maintained
+from mvbuild.refresh.prune import find_removed
+from unit.worlds import PROJECT, Shop, compiled, shop, write_project
+
+
+def call(root: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(group, [*arguments, "--project-dir", str(root)], standalone_mode=False)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return write_project(tmp_path, {"mvbuild.yml": "name: shop\n", "models/daily.sql": "SELECT 1 AS id\n"})
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Shop:
+    made = shop(tmp_path, PROJECT)
+    made.run()
+    return made
+
+
+def test_prune_takes_no_selection(project: Path) -> None:
+    done = call(project, "run", "--prune", "--select", "daily")
+    assert done.return_value == 2
+    assert "whole project" in done.stderr
+
+
+def test_drop_wants_a_yes_where_it_cannot_ask(project: Path) -> None:
+    done = call(project, "drop", "daily")
+    assert done.return_value == 2
+    assert "--yes" in done.stderr
+
+
+def test_drop_of_what_is_not_there(project: Path) -> None:
+    done = call(project, "drop", "daily", "--yes")
+    assert done.return_value == 2
+    assert "nothing to drop" in done.stderr
+
+
+def test_maintain_of_what_was_never_refreshed(project: Path) -> None:
+    done = call(project, "maintain")
+    assert done.return_value == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "lake.main.daily: it was never refreshed",
+        "Done: 0 of 1 MV compacted, 0 snapshots expired, 0 files removed.",
+    ]
+
+
+def test_plan_as_json_has_renames_and_removed(project: Path) -> None:
+    found = json.loads(call(project, "plan", "--output", "json").stdout)
+    assert (found["renames"], found["removed"]) == ([], [])
+
+
+def test_what_a_removed_model_left(built: Shop) -> None:
+    (built.root / "models/monthly.sql").unlink()
+    (item,) = find_removed(observe(compiled(built.root), built.catalog), built.catalog)
+    assert removed_text(item, prune=False).splitlines() == [
+        "removed  lake.main.monthly",
+        "    model.shop.monthly is not in the project any more",
+        "    `mvbuild run --prune` drops it",
+    ]
+    assert removed_text(item, prune=True).startswith("drop  lake.main.monthly")
+    assert removed_object(item) == {
+        "unique_id": "model.shop.monthly",
+        "relation": "lake.main.monthly",
+        "storage": "lake.main.monthly__storage",
+        "note": "model.shop.monthly is not in the project any more",
+        "dependents": [],
+    }
+
+
+def test_a_rename(built: Shop) -> None:
+    (built.root / "models/monthly.sql").rename(built.root / "models/per_month.sql")
+    built.write({"models/per_month.yml": "models: [{name: per_month, config: {previous_name: monthly}}]\n"})
+    (rename,) = built.plan().renames
+    assert rename_text(rename).splitlines() == [
+        "rename  lake.main.monthly -> lake.main.per_month",
+        "    lake.main.monthly__storage -> lake.main.per_month__storage",
+    ]
+    assert rename_object(rename)["names"][0] == {"from": "lake.main.monthly", "to": "lake.main.per_month"}
+
+
+def test_the_lines_of_maintain(built: Shop) -> None:
+    graph = built.world().graph
+    one = Maintained(node="model.shop.daily", compaction=Compaction(before=12, after=1), snapshots=3, expired_files=40, orphans=1)
+    assert line(graph, one, dry_run=False) == (
+        "lake.main.daily: 12 files compacted to 1, 3 snapshots expired (40 files), 1 orphan file removed"
+    )
+    assert line(graph, one, dry_run=True) == "lake.main.daily: 12 files to compact, 3 snapshots to expire, 1 orphan file to remove"
+    assert line(graph, Maintained(node="model.shop.daily"), dry_run=False) == "lake.main.daily: nothing to do"
+    assert total((one,), dry_run=False) == "Done: 1 of 1 MV compacted, 3 snapshots expired, 41 files removed."
+    assert total((one,), dry_run=True) == "Dry run: 1 of 1 MV to compact, 3 snapshots to expire, 1 orphan file to remove."

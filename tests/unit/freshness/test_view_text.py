@@ -1,0 +1,112 @@
+"""catalog_view, dialects -> what the catalog's view says, and when it should say something else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mvbuild.freshness.pending import same_definition, view_text_differs
+from mvbuild.graph.model import ModelNode
+from mvbuild.graph.representations import DEFINITION
+from mvbuild.ports.catalog import ViewCommit, ViewState
+from mvbuild.refresh.views import next_version
+from unit.worlds import Shop, name, shop
+
+SQL = "SELECT id FROM raw.orders\n"
+STORAGE = "{{ config(catalog_view='storage') }}\n"
+
+
+def files(config: str = "", sql: str = SQL) -> dict[str, str]:
+    return {"mvbuild.yml": "name: shop\n", "models/m.sql": config + sql}
+
+
+@pytest.fixture
+def of(tmp_path: Path) -> Shop:
+    made = shop(tmp_path, files(STORAGE))
+    made.run()
+    return made
+
+
+def view(of: Shop) -> ViewState:
+    found = of.catalog.load([name("main.m")])[name("main.m")]
+    assert isinstance(found, ViewState)
+    return found
+
+
+def differs(of: Shop) -> bool:
+    world = of.world()
+    return view_text_differs(world, world.graph.model("model.shop.m"), view(of))
+
+
+def same(of: Shop) -> bool:
+    world = of.world()
+    return same_definition(world, world.graph.model("model.shop.m"), view(of))
+
+
+def commit_next(of: Shop) -> ViewCommit:
+    world = of.world()
+    node: ModelNode = world.graph.model("model.shop.m")
+    change = next_version(world, node, view(of), view(of).schema)
+    of.catalog.commit([change])
+    return change
+
+
+def test_the_view_selects_the_storage_and_keeps_its_definition(of: Shop) -> None:
+    assert view(of).representations == {"spark": "SELECT id FROM lake.main.m__storage"}
+    assert view(of).properties[DEFINITION] == "SELECT id FROM lake.raw.orders"
+    assert same(of)
+    assert not differs(of)
+    assert of.statuses() == {"m": "reused"}
+
+
+def test_an_edited_definition_is_noticed(of: Shop) -> None:
+    of.write(files(STORAGE, "SELECT id FROM raw.customers\n"))
+    assert not same(of)
+    assert of.statuses() == {"m": "success"}
+    assert view(of).properties[DEFINITION] == "SELECT id FROM lake.raw.customers"
+
+
+def test_the_setting_alone_changes_the_text_and_not_the_definition(of: Shop) -> None:
+    of.write(files())
+    assert same(of)
+    assert differs(of)
+    assert commit_next(of).remove_properties == (DEFINITION,)
+    assert view(of).representations == {"spark": "SELECT id FROM lake.raw.orders"}
+    assert DEFINITION not in view(of).properties
+    assert not differs(of)
+    of.write(files(STORAGE))
+    assert same(of)
+    assert differs(of)
+    commit_next(of)
+    assert not differs(of)
+
+
+def test_a_text_of_somebody_else_is_not_excused_by_the_property(of: Shop) -> None:
+    world = of.world()
+    change = next_version(world, world.graph.model("model.shop.m"), view(of), view(of).schema)
+    foreign = ViewCommit(
+        identifier=change.identifier,
+        expect_metadata_location=change.expect_metadata_location,
+        version_id=change.version_id,
+        schema=change.schema,
+        representations={"spark": "SELECT 1 AS id"},
+        default_namespace=change.default_namespace,
+        properties={},
+    )
+    of.catalog.commit([foreign])
+    assert view(of).properties[DEFINITION]
+    assert not same(of)
+
+
+def test_a_further_dialect_alone_changes_the_text(tmp_path: Path) -> None:
+    of = shop(tmp_path, files())
+    of.run()
+    of.write(files("{{ config(dialects=['trino']) }}\n"))
+    assert same(of)
+    assert differs(of)
+    commit_next(of)
+    assert view(of).representations == {"spark": "SELECT id FROM lake.raw.orders", "trino": "SELECT id FROM raw.orders"}
+    assert not differs(of)
+    of.write(files())
+    assert differs(of)

@@ -1,0 +1,190 @@
+"""What removed models have left -> listed, and dropped only while nothing reads it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mvbuild.diagnostics import ProjectError
+from mvbuild.freshness.observe import observe
+from mvbuild.plan.removed import Removed
+from mvbuild.ports.catalog import ViewCommit, ViewState
+from mvbuild.refresh.drop import drop_all
+from mvbuild.refresh.prune import find_named, find_removed
+from unit.worlds import PROJECT, SCHEMA, Shop, append, compiled, name, shop
+
+FILE = {"mvbuild.yml": "name: shop\nmodels:\n  +storage: {format: metadata-file}\n"}
+
+
+@pytest.fixture(params=["table-properties", "metadata-file"])
+def built(request: pytest.FixtureRequest, tmp_path: Path) -> Shop:
+    made = shop(tmp_path, {**PROJECT, **(FILE if request.param == "metadata-file" else {})})
+    made.run()
+    return made
+
+
+def delete(shop: Shop, *models: str) -> None:
+    for model in models:
+        (shop.root / f"models/{model}.sql").unlink()
+
+
+def gone(shop: Shop) -> tuple[Removed, ...]:
+    return find_removed(observe(compiled(shop.root), shop.catalog), shop.catalog)
+
+
+def foreign_view(shop: Shop, text: str, sql: str, dialect: str = "spark") -> None:
+    identifier = name(text)
+    shop.catalog.ensure_namespace(identifier.namespace)
+    commit = ViewCommit(
+        identifier=identifier,
+        expect_metadata_location=None,
+        version_id=1,
+        schema=SCHEMA,
+        representations={dialect: sql},
+        default_namespace=identifier.namespace,
+        properties={},
+    )
+    shop.catalog.commit([commit])
+
+
+def names(shop: Shop) -> set[str]:
+    return {i.dotted for ns in ("main", "raw", "bi") for i in shop.catalog.list_names((ns,))}
+
+
+def test_nothing_is_removed_from_a_whole_project(built: Shop) -> None:
+    assert gone(built) == ()
+
+
+def test_a_deleted_model_is_dropped_with_its_storage_and_nothing_else(built: Shop) -> None:
+    before = names(built)
+    delete(built, "monthly")
+    (item,) = gone(built)
+    assert item.model == "model.shop.monthly"
+    dropped, diagnostics = drop_all(built.catalog, [item])
+    assert diagnostics == ()
+    assert {i.dotted for d in dropped for i in d.names} == before - names(built)
+    assert {n.split(".")[1] for n in before - names(built)} <= {"monthly", "monthly__storage"}
+    assert built.catalog.list_files("memory:/main/monthly") == ()
+    assert {r.status for r in built.run().results} == {"reused"}
+
+
+def test_what_a_model_reads_stays_and_its_readers_are_named(built: Shop) -> None:
+    delete(built, "orders_clean")
+    built.write({"models/daily.sql": "SELECT id FROM main.orders_clean\n"})
+    (item,) = gone(built)
+    assert [str(d.identifier) for d in item.kept_by] == ["lake.main.daily"]
+    dropped, (told,) = drop_all(built.catalog, [item])
+    assert dropped == ()
+    assert told.code == "has-dependents"
+    assert "lake.main.daily" in told.message
+
+
+def test_removed_ones_that_read_each_other_go_together_readers_first(built: Shop) -> None:
+    delete(built, "daily", "monthly", "orders_clean")
+    items = gone(built)
+    assert [i.identifier.name for i in items] == ["monthly", "daily", "orders_clean"]
+    dropped, diagnostics = drop_all(built.catalog, items)
+    assert diagnostics == ()
+    assert len(dropped) == 3
+    assert names(built) == {"raw.orders", "raw.customers"}
+
+
+@pytest.mark.parametrize(
+    ("sql", "dialect", "why"),
+    [
+        ("SELECT id FROM main.monthly", "spark", ""),
+        ("SELECT id FROM `lake`.main.MONTHLY", "spark", ""),
+        ('SELECT id FROM "lake"."main"."monthly" !!', "trino", "cannot be parsed"),
+    ],
+)
+def test_a_view_of_somebody_else_keeps_it_and_what_it_reads(built: Shop, sql: str, dialect: str, why: str) -> None:
+    foreign_view(built, "bi.report", sql, dialect)
+    delete(built, "daily", "monthly")
+    built.write({"models/orders_clean.sql": "{{ config(materialized='view') }}\nSELECT id FROM raw.orders WHERE id > 0\n"})
+    before = names(built)
+    dropped, diagnostics = drop_all(built.catalog, gone(built))
+    assert dropped == ()
+    assert {d.code for d in diagnostics} == {"has-dependents"}
+    assert any("lake.bi.report" in d.message and why in d.message for d in diagnostics)
+    assert any("lake.main.monthly" in d.message for d in diagnostics)
+    assert names(built) == before
+
+
+def test_a_view_that_only_looks_alike_keeps_nothing(built: Shop) -> None:
+    foreign_view(built, "bi.report", "SELECT 'monthly' AS id FROM bi.monthly")
+    delete(built, "monthly")
+    assert gone(built)[0].kept_by == ()
+
+
+def test_a_reader_of_the_storage_table_counts(tmp_path: Path) -> None:
+    made = shop(tmp_path)
+    made.run()
+    foreign_view(made, "bi.report", "SELECT id FROM main.monthly__storage")
+    delete(made, "monthly")
+    assert [str(d) for d in gone(made)[0].kept_by] == ["lake.bi.report"]
+
+
+def test_a_moved_model_is_told_of_previous_name(built: Shop) -> None:
+    built.write({"models/monthly.yml": "models:\n  - name: monthly\n    config: {alias: per_month}\n"})
+    (item,) = gone(built)
+    assert "another name" in item.note
+    assert "previous_name: main.monthly" in item.help
+
+
+def test_the_storage_of_a_model_that_became_a_view(tmp_path: Path) -> None:
+    made = shop(tmp_path)
+    made.run()
+    made.write({"models/monthly.sql": "{{ config(materialized='view') }}\nSELECT id FROM daily JOIN raw.customers USING (id)\n"})
+    made.run()
+    (item,) = gone(made)
+    assert item.names == (name("main.monthly__storage"),)
+    assert item.kept_by == ()
+    drop_all(made.catalog, [item])
+    assert "main.monthly" in names(made)
+    assert "main.monthly__storage" not in names(made)
+
+
+def test_a_project_does_not_touch_another_one(built: Shop) -> None:
+    built.write({"mvbuild.yml": (built.root / "mvbuild.yml").read_text().replace("name: shop", "name: other")})
+    delete(built, "monthly")
+    assert gone(built) == ()
+
+
+def test_a_refresh_meanwhile_is_not_lost(tmp_path: Path) -> None:
+    made = shop(tmp_path)
+    made.run()
+    (made.root / "models/monthly.sql").rename(tmp_path / "kept.sql")
+    items = gone(made)
+    append(made.catalog, "main.monthly__storage")
+    dropped, (told,) = drop_all(made.catalog, items)
+    assert dropped == ()
+    assert told.code == "commit-conflict"
+    assert "main.monthly" in names(made)
+
+
+def test_drop_finds_by_model_and_by_catalog_name(built: Shop) -> None:
+    world = observe(compiled(built.root), built.catalog)
+    assert find_named(world, built.catalog, "monthly").identifier == name("main.monthly")
+    assert find_named(world, built.catalog, "main.monthly").identifier == name("main.monthly")
+    assert [str(d) for d in find_named(world, built.catalog, "daily").kept_by] == ["lake.main.monthly"]
+
+
+def test_drop_refuses_what_mvbuild_did_not_write(built: Shop) -> None:
+    foreign_view(built, "bi.report", "SELECT 1 AS id")
+    world = observe(compiled(built.root), built.catalog)
+    for text in ("bi.report", "raw.orders", "nothing"):
+        with pytest.raises(ProjectError) as caught:
+            find_named(world, built.catalog, text)
+        assert caught.value.diagnostics[0].code == "unknown-name"
+
+
+def test_a_table_registered_a_second_time_keeps_its_files(tmp_path: Path) -> None:
+    made = shop(tmp_path)
+    made.run()
+    storage = made.table("main.monthly__storage")
+    made.catalog._pointers._found["main", "copy"] = (storage.metadata_location, "TABLE")  # type: ignore[attr-defined]
+    delete(made, "monthly")
+    drop_all(made.catalog, gone(made))
+    assert made.table("main.copy").uuid == storage.uuid
+    assert isinstance(made.catalog.load([name("main.daily")])[name("main.daily")], ViewState)

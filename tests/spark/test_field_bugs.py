@@ -10,9 +10,8 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any

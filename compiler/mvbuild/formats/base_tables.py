@@ -12,6 +12,7 @@ from mvbuild.names import quote
 _PART = r"`(?:[^`]|``)*`|[^`.]+"
 _PARTS = re.compile(rf"(?:{_PART})(?:\.(?:{_PART}))*")
 _UUID, _REF, _CATALOG, _NAMESPACE = "uuid", "ref", "catalog", "namespace"
+_OWN = (_UUID, _REF, _CATALOG, _NAMESPACE)
 
 
 def encode_base_tables(tables: Sequence[BaseTable]) -> dict[str, Any]:
@@ -29,7 +30,9 @@ def encode_base_tables(tables: Sequence[BaseTable]) -> dict[str, Any]:
 def encode_base_table(table: BaseTable) -> dict[str, Any]:
     if not table.name:
         raise RecordError("base-tables", f"the table with the UUID '{table.uuid}' has no name to be recorded under")
-    properties = {_UUID: table.uuid} if table.uuid else {}
+    properties = dict(table.place)
+    if table.uuid:
+        properties[_UUID] = table.uuid
     if table.ref is not None:
         properties[_REF] = table.ref
     if table.type == "iceberg-metastore":
@@ -60,6 +63,7 @@ def decode_base_table(record: Mapping[str, Any]) -> BaseTable:
         namespace=namespace,
         name=name,
         ref=properties.get(_REF),
+        place=tuple(sorted((k, v) for k, v in properties.items() if k not in _OWN)),
     )
 
 

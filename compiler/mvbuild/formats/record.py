@@ -29,6 +29,8 @@ class BaseTable:
     """For the two file-system types the path of the table's directory, and no namespace."""
     ref: str | None = None
     """The branch or tag that was read; None for `main`."""
+    place: tuple[tuple[str, str], ...] = ()
+    """Sorted properties that tell of another metastore or storage system; never a secret. Only the metadata file holds them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

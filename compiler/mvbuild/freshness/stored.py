@@ -137,6 +137,8 @@ def _completed(record: RefreshRecord, state: RefreshRecord) -> RefreshRecord:
 
 
 def _named(table: BaseTable, state: RefreshRecord) -> BaseTable:
+    if table.name:
+        return table
     of_table = state.of_table(table.uuid)
     exact = next((t for t in of_table if t.snapshot_id == table.snapshot_id), None)
     if exact:

@@ -16,7 +16,7 @@ from mvbuild.project.settings import StorageFormat
 
 
 def conversions(world: World, selected: frozenset[NodeId], to: StorageFormat) -> Plan:
-    """A step for each selected MV that has storage. A warning for each that the project configures otherwise: a run would convert it back."""
+    """A step for each selected MV that has storage. A warning for each that is configured otherwise: a run would convert it back."""
     steps = []
     for node in world.graph.views:
         storage = world.observed.table(node.storage)
@@ -25,9 +25,7 @@ def conversions(world: World, selected: frozenset[NodeId], to: StorageFormat) ->
         found = found_format(storage)
         reason = Reason(code="storage-format-changed", message=f"from {found} to {to}", effect="fresh")
         differs = found != to
-        steps.append(
-            Step(node=node.id, action="convert" if differs else "reuse", reasons=(reason,) if differs else (), converts=differs)
-        )
+        steps.append(Step(node=node.id, action="convert" if differs else "reuse", reasons=(reason,) if differs else (), converts=differs))
     warnings = tuple(_warnings(world.graph, {s.node for s in steps}, to))
     graph = replace(world.graph, nodes={id: _configured(n, to) if id in selected else n for id, n in world.graph.nodes.items()})
     return Plan(world=replace(world, graph=graph), steps=tuple(steps), freshness=judge(world), warnings=warnings)

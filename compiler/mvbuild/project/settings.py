@@ -193,10 +193,10 @@ MODEL_SETTINGS: Mapping[str, SettingKey] = {
         doc="What a reader gets when the MV is stale: query (the default) runs its query, serve gives the storage, fail refuses.",
     ),
     "serve_unknown": SettingKey(
-        read=read.flag, field="serve_unknown", kind="flag", doc="true serves the storage where freshness cannot be told; else it counts as stale."
+        read=read.flag, field="serve_unknown", kind="flag", doc="true serves the storage where freshness is unknown; else that counts as stale."
     ),
     "storage": SettingKey(
-        read=_storage_format, field="storage_format", kind="mapping", doc="{format: table-properties | metadata-file}: how the MV is recorded."
+        read=_storage_format, field="storage_format", kind="mapping", doc="{format: table-properties | metadata-file}: its record."
     ),
     "refresh_history": SettingKey(
         read=read.history, field="refresh_history", kind="scalar", doc="How many refreshes are kept for time travel: a number, or all; 1."
@@ -211,7 +211,7 @@ MODEL_SETTINGS: Mapping[str, SettingKey] = {
         read=read.texts, field="dialects", kind="texts", doc="Further SQL dialects that the view is written in: [trino].", merge="append"
     ),
     "previous_name": SettingKey(
-        read=read.text, field="previous_name", kind="text", doc="The name that the model had: its view and storage are renamed, not rebuilt."
+        read=read.text, field="previous_name", kind="text", doc="The name that the model had: what it has in the catalog is renamed."
     ),
     "maintain": SettingKey(
         read=_maintain,

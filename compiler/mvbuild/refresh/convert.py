@@ -11,7 +11,7 @@ from mvbuild.plan.formats import found_format, wanted_format
 from mvbuild.ports.catalog import ConvertCommit, Refresh
 from mvbuild.project.settings import StorageFormat
 from mvbuild.refresh.outcome import Outcome
-from mvbuild.refresh.recording import kept_refreshes, require_recordable
+from mvbuild.refresh.recording import described, kept_refreshes, require_recordable
 from mvbuild.refresh.session import RunSession
 
 
@@ -26,7 +26,8 @@ def convert(session: RunSession, node: ModelNode, to: StorageFormat | None = Non
     to = to or wanted_format(node, storage)
     if found_format(storage) == to:
         return Outcome(message=f"it is in the format {to}", reused=True)
-    record = stored(storage).record
+    found = stored(storage).record
+    record = described(session, node, found) if found is not None else None
     if record is not None and to == "metadata-file":
         require_recordable(node, record)
     encoded = properties.encode(record) if record is not None and to == "table-properties" else {}

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from mvbuild.diagnostics import ProjectError, error
 from mvbuild.formats import metadata_file, properties, refresh_state
 from mvbuild.formats.record import BaseTable, ChildView, RecordError, RefreshRecord
 from mvbuild.freshness.history import REFRESH_ID, STRATEGY
-from mvbuild.freshness.leaves import Inputs
+from mvbuild.freshness.leaves import Inputs, node_inputs
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.pins import known_as
-from mvbuild.graph.model import ModelNode
+from mvbuild.graph.model import ModelNode, TableNode
 from mvbuild.ports.catalog import Refresh, TableCommit, TableState
+from mvbuild.refresh.session import RunSession
 
 
 def record_of(world: World, below: Inputs, pins: Mapping[Leaf, Pin], version: int, started_ms: int) -> RefreshRecord:
@@ -27,8 +29,9 @@ def record_of(world: World, below: Inputs, pins: Mapping[Leaf, Pin], version: in
             namespace=known_as(p.table).namespace,
             name=known_as(p.table).name,
             ref=p.ref,
+            place=_place(world, leaf),
         )
-        for p in sorted(pins.values(), key=lambda p: not p.moves)
+        for leaf, p in sorted(pins.items(), key=lambda item: not item[1].moves)
     }
     views = []
     for id_ in below.views:
@@ -45,6 +48,24 @@ def record_of(world: World, below: Inputs, pins: Mapping[Leaf, Pin], version: in
             )
         )
     return RefreshRecord(view_version_id=version, base_tables=tuple(tables.values()), child_views=tuple(views), refresh_start_ms=started_ms)
+
+
+def described(session: RunSession, node: ModelNode, record: RefreshRecord) -> RefreshRecord:
+    """With what the properties and `refresh-state` do not tell of tables outside of the catalog, as far as they are still read."""
+    world = session.world
+    found = {p.table.uuid: (p.table.type, _place(world, leaf)) for leaf, p in session.pins(node_inputs(world.graph, node)).items()}
+    tables = (replace(t, type=found[t.uuid][0], place=found[t.uuid][1]) if t.uuid in found else t for t in record.base_tables)
+    return replace(record, base_tables=tuple(tables))
+
+
+def _place(world: World, leaf: Leaf) -> tuple[tuple[str, str], ...]:
+    """Of a table in another metastore, what names that one. Neither a secret nor a place with a user in it gets into a record."""
+    node = world.graph.nodes[leaf.node]
+    outside = node.outside if isinstance(node, TableNode) else None
+    if outside is None or outside.type != "iceberg-metastore":
+        return ()
+    told = {k: v for k, v in outside.options.items() if k in ("type", "uri", "warehouse") and "@" not in v and "?" not in v}
+    return tuple(sorted(told.items()))
 
 
 def summary_of(record: RefreshRecord, refresh_id: int, strategy: str) -> dict[str, str]:

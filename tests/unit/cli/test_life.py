@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from click import unstyle
 from click.testing import CliRunner, Result
 
 from mvbuild.cli.leavings import removed_object, removed_text, rename_object, rename_text
@@ -69,12 +70,12 @@ def test_plan_as_json_has_renames_and_removed(project: Path) -> None:
 def test_what_a_removed_model_left(built: Shop) -> None:
     (built.root / "models/monthly.sql").unlink()
     (item,) = find_removed(observe(compiled(built.root), built.catalog), built.catalog)
-    assert removed_text(item, prune=False).splitlines() == [
+    assert unstyle(removed_text(item, prune=False)).splitlines() == [
         "removed  lake.main.monthly",
         "    model.shop.monthly is not in the project any more",
         "    `mvbuild run --prune` drops it",
     ]
-    assert removed_text(item, prune=True).startswith("drop  lake.main.monthly")
+    assert unstyle(removed_text(item, prune=True)).startswith("drop  lake.main.monthly")
     assert removed_object(item) == {
         "unique_id": "model.shop.monthly",
         "relation": "lake.main.monthly",
@@ -88,7 +89,7 @@ def test_a_rename(built: Shop) -> None:
     (built.root / "models/monthly.sql").rename(built.root / "models/per_month.sql")
     built.write({"models/per_month.yml": "models: [{name: per_month, config: {previous_name: monthly}}]\n"})
     (rename,) = built.plan().renames
-    assert rename_text(rename).splitlines() == [
+    assert unstyle(rename_text(rename)).splitlines() == [
         "rename  lake.main.monthly -> lake.main.per_month",
         "    lake.main.monthly__storage -> lake.main.per_month__storage",
     ]

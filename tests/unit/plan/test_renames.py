@@ -10,7 +10,7 @@ from mvbuild.diagnostics import ProjectError
 from mvbuild.formats import properties
 from mvbuild.freshness.rules import judge
 from mvbuild.plan.collisions import OWNER
-from mvbuild.ports.catalog import TableState, ViewState
+from mvbuild.ports.catalog import TableState, ViewCommit, ViewState
 from unit.worlds import PROJECT, Shop, name, shop
 
 FILE = {"mvbuild.yml": "name: shop\nmodels:\n  +storage: {format: metadata-file}\n"}
@@ -108,9 +108,9 @@ def test_both_at_once(built: Shop) -> None:
 
 def test_another_namespace(built: Shop) -> None:
     built.write({"models/daily.yml": "models:\n  - name: daily\n    config: {namespace: gold, previous_name: main.daily}\n"})
-    uuid = storage_before = view(built, "main.daily").uuid
+    uuid = view(built, "main.daily").uuid
     built.run()
-    assert view(built, "gold.daily").uuid == uuid == storage_before
+    assert view(built, "gold.daily").uuid == uuid
     assert built.engine.executed == []
     assert fresh(built)
 
@@ -184,10 +184,6 @@ def test_both_names_in_the_catalog(built: Shop) -> None:
 
 
 def test_a_view_of_somebody_else(built: Shop) -> None:
-    from dataclasses import replace
-
-    from mvbuild.ports.catalog import ViewCommit
-
     found = view(built, "main.orders_clean")
     built.catalog.commit(
         [
@@ -204,15 +200,12 @@ def test_a_view_of_somebody_else(built: Shop) -> None:
     )
     built.write({"models/x.sql": "SELECT 1 AS id", "models/x.yml": "models:\n  - name: x\n    config: {previous_name: main.foreign}\n"})
     assert "not written by mvbuild" in refused(built)
-    assert replace(found) == found
 
 
 def test_a_lost_race_blocks_the_model_alone(built: Shop) -> None:
     move(built, "daily", "per_day")
     planned = built.plan()
     found = view(built, "main.daily")
-    from mvbuild.ports.catalog import ViewCommit
-
     built.catalog.commit(
         [
             ViewCommit(

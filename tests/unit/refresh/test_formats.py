@@ -115,7 +115,7 @@ def test_names_inside_a_query_are_refreshed_when_spark_does_not_prove_it(built: 
 def test_a_changed_layout_is_followed_without_a_rebuild(built: Shop, yaml: str, told: str) -> None:
     before = storage(built, "daily")
     configure(built, "daily", yaml)
-    (step,) = [s for s in built.plan("daily").steps]
+    (step,) = built.plan("daily").steps
     assert (step.action, told in step.reasons[0].message) == ("alter", True)
     built.engine.executed.clear()
     assert built.statuses("daily") == {"daily": "reused"}

@@ -10,7 +10,7 @@ import pytest
 
 from mvbuild.freshness.rules import judge
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import TableState
+from mvbuild.ports.catalog import TableLayout, TableState
 from mvbuild.ports.engine import QueryError, Rows
 from mvbuild.refresh.maintain import Maintained, maintain
 from mvbuild.refresh.session import RunSession
@@ -233,8 +233,6 @@ def test_orphans_go_when_they_are_old_and_no_run_is_older(built: Shop) -> None:
 
 
 def _layout(table: TableState) -> Any:
-    from mvbuild.ports.catalog import TableLayout
-
     return TableLayout(schema=table.schema, partition_by=table.partition_by, sort_by=table.sort_by)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import weakref
 from pathlib import Path
 
 import pytest
@@ -105,10 +106,10 @@ def test_served_is_kept_as_long_as_its_frame(tmp_path: Path, caplog: pytest.LogC
     found = read(of, "a")
     assert caplog.messages == ["lake.mart.a: from the storage lake.mart.a__storage: fresh, refreshed 0.0s ago"]
     assert frames.served(found)[0].source == "storage"
-    before = len(frames._SERVED)
+    gone = weakref.ref(found)
     del found
     gc.collect()
-    assert len(frames._SERVED) == before - 1
+    assert gone() is None
     with pytest.raises(ValueError, match=r"not given by mvbuild.read"):
         frames.served(object)
 

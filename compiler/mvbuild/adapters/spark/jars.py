@@ -54,7 +54,7 @@ GCP = Artifact("org.apache.iceberg", "iceberg-gcp-bundle", ICEBERG_VERSION)
 AZURE = Artifact("org.apache.iceberg", "iceberg-azure-bundle", ICEBERG_VERSION)
 SQLITE = Artifact("org.xerial", "sqlite-jdbc", "3.50.3.0")
 POSTGRESQL = Artifact("org.postgresql", "postgresql", "42.7.7")
-# The last version that does not bring the Unity Catalog client and its thirty jars.
+# 4.1.0 was tried with Spark 4.1 and Iceberg in one session; 4.3 and later ask for the Unity Catalog client as well.
 DELTA = (Artifact("io.delta", "delta-spark_4.1_2.13", DELTA_VERSION), Artifact("io.delta", "delta-storage", DELTA_VERSION))
 
 _FAMILIES = {RUNTIME: "iceberg-spark-runtime", POSTGRESQL: "postgresql-"}

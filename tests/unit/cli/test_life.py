@@ -10,8 +10,8 @@ from click import unstyle
 from click.testing import CliRunner, Result
 
 from mvbuild.cli.leavings import removed_object, removed_text, rename_object, rename_text
-from mvbuild.cli.maintain import line, total
 from mvbuild.cli.main import group
+from mvbuild.cli.maintain import line, total
 from mvbuild.freshness.observe import observe
 from mvbuild.refresh.compaction import Compaction
 from mvbuild.refresh.maintain import Maintained

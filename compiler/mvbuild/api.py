@@ -210,13 +210,18 @@ def test(
 test.__test__ = False  # type: ignore[attr-defined]
 
 
-def show(project: Project, name: str, *, limit: int = 10, spark: Any = None, on_event: OnEvent = unheard) -> Shown:
-    """Rows of a model, and where they come from: each MV's storage if its policy allows that, else its query on the tables of now."""
+def show(
+    project: Project, name: str, *, limit: int = 10, as_of: AsOf | None = None, spark: Any = None, on_event: OnEvent = unheard
+) -> Shown:
+    """Rows of a model, and where they come from: each MV's storage if its policy allows that, else its query on the tables of now.
+
+    `as_of` gives the rows that an MV had at a time, or after the refresh of that number. No Spark is needed then.
+    """
     graph = _graph(project)
     catalog = catalog_of(graph)
     world = _observe(graph, catalog)
     with _session(world, catalog, spark, on_event) as session:
-        return choose_rows(session, name, limit)
+        return choose_rows(session, name, limit, as_of)
 
 
 def read(spark: Any, name: str, *, project: Project | None = None, as_of: AsOf | None = None) -> Any:

@@ -29,7 +29,7 @@ from mvbuild.freshness.history import history
 from mvbuild.freshness.model import Freshness
 from mvbuild.ports.catalog import TableState
 from mvbuild.refresh.result import Event, Finished, Started
-from spark.projects import NoSpark, Project, arrow_bag, customers, messages, named, of, order, orders
+from spark.projects import NoSpark, Project, arrow_bag, bag, customers, messages, named, of, order, orders
 from spark.shop import MakeProject
 
 # By name `a_total` comes before `revenue`, which it reads.
@@ -47,7 +47,6 @@ REVENUE = (
     "SELECT c.country, sum(o.amount) AS revenue, count(*) AS orders FROM lake.raw.orders o"
     " JOIN (SELECT * FROM lake.raw.customers WHERE active) c ON o.customer_id = c.customer_id GROUP BY c.country"
 )
-TOTAL = f"SELECT sum(revenue) AS revenue, sum(orders) AS orders FROM ({REVENUE})"
 ORDERS = ((1, 1, "2026-01-05", "10.00"), (2, 2, "2026-01-05", "5.50"), (3, 1, "2026-02-01", "1.25"))
 CUSTOMERS = ((1, "DE", True), (2, "FR", True), (3, "IT", False))
 
@@ -55,7 +54,8 @@ CUSTOMERS = ((1, "DE", True), (2, "FR", True), (3, "IT", False))
 @pytest.fixture(scope="module", params=["table-properties", "metadata-file"])
 def house(request: pytest.FixtureRequest, project: MakeProject) -> Project:
     made = project({**FILES, "mvbuild.yml": f"name: bugs\nmodels: {{+storage: {{format: {request.param}}}, +refresh_history: 3}}\n"})
-    made.spark.conf.set("spark.sql.shuffle.partitions", "1")
+    for key, value in {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}.items():
+        made.spark.conf.set(key, value)
     made.make("raw.orders", orders(*ORDERS))
     made.make("raw.customers", customers(*CUSTOMERS))
     assert made.refreshed(on_event=made.events.append, threads=2) == {"active_customers", "revenue", "a_total"}
@@ -161,8 +161,10 @@ def add_order(of: Project, number: int = 4) -> None:
 
 def assert_right(of: Project) -> None:
     """Rows, record and freshness; and that a further run finds nothing to do."""
-    assert stored(of) == of.bag(REVENUE)
-    assert stored(of, "a_total") == of.bag(TOTAL)
+    rows = of.sql(REVENUE)
+    assert stored(of) == bag(rows)
+    total = (sum(r.revenue for r in rows), sum(r.orders for r in rows)) if rows else (None, None)
+    assert stored(of, "a_total") == bag([total])
     assert recorded(of, uuid(of, "raw.orders")) == head(of, "raw.orders")
     assert recorded(of, storage(of).uuid, "a_total") == storage(of).current_snapshot_id
     assert (of.codes("revenue"), of.codes("a_total")) == ([], [])
@@ -286,14 +288,13 @@ def test_spark_57897_a_second_run_keeps_the_order_of_the_first(built: Project) -
 
     first = happened(built.events)
     planned = steps()
-    for number in (4, 5):
-        add_order(built, number)
-        assert steps() == planned
-        events: list[Event] = []
-        assert built.refreshed(on_event=events.append, threads=2) == {"revenue", "a_total"}
-        assert happened(events) == first
-        # What was refreshed last has read what was refreshed first.
-        assert_right(built)
+    add_order(built)
+    assert steps() == planned
+    events: list[Event] = []
+    assert built.refreshed(on_event=events.append, threads=2) == {"revenue", "a_total"}
+    assert happened(events) == first
+    # What was refreshed last has read what was refreshed first.
+    assert_right(built)
 
 
 def test_trino_30990_a_source_commits_between_planning_and_writing(built: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,7 +337,7 @@ def test_starrocks_41335_the_source_expired_the_recorded_snapshot(built: Project
     """StarRocks (issue 41335) looked the recorded snapshot up, and never refreshed again."""
     before = recorded(built, uuid(built, "raw.orders"))
     add_order(built)
-    built.sql("CALL lake.system.expire_snapshots(table => 'raw.orders', older_than => TIMESTAMP '2999-01-01 00:00:00', retain_last => 1)")
+    built.table("raw.orders").maintenance.expire_snapshots().by_id(before).commit()
     assert before not in {s.snapshot_id for s in built.table("raw.orders").metadata.snapshots}
     assert (state(built), built.codes("revenue")) == ("stale", ["snapshot-expired"])
     assert built.refreshed() == {"revenue", "a_total"}
@@ -356,6 +357,7 @@ def test_the_source_was_rolled_back(built: Project) -> None:
     assert recorded(built, uuid(built, "raw.orders")) == first
     # Another branch of history: neither snapshot is the other's ancestor.
     add_order(built, 6)
+    built.run("revenue")
     built.sql(f"CALL lake.system.set_current_snapshot('raw.orders', {later})")
     assert built.codes("revenue") == ["base-table-rolled-back"]
     assert built.refreshed() == {"revenue", "a_total"}
@@ -446,14 +448,14 @@ def test_an_empty_result_still_commits(built: Project) -> None:
     built.write({"models/nothing.sql": "SELECT order_id, amount FROM raw.orders WHERE order_id < 0\n"})
     assert refreshed(built, "nothing") == {"nothing"}
     assert stored(built, "nothing") == Counter()
-    assert len(storage(built, "nothing").snapshots) == 1
+    assert len(history(storage(built, "nothing"))) == 1
     assert refresh_state(built, "nothing") == {(uuid(built, "raw.orders"), head(built, "raw.orders"), None)}
     assert (state(built, "nothing"), built.codes("nothing")) == ("fresh", [])
     assert built.only_reused()
     add_order(built)
     assert refreshed(built, "nothing") == {"nothing"}
     assert recorded(built, uuid(built, "raw.orders"), "nothing") == head(built, "raw.orders")
-    assert len(storage(built, "nothing").snapshots) == 2
+    assert len(history(storage(built, "nothing"))) == 2
     # From rows to none: the old ones must go.
     built.sql("DELETE FROM lake.raw.orders WHERE order_id >= 0")
     assert built.refreshed() == {"revenue", "a_total", "nothing"}

@@ -47,7 +47,10 @@ def test_the_example_of_each_format_is_what_is_written(built: tuple[str, Project
     table = project.table("mart.revenue_daily__storage")
     summary = table.current_snapshot().summary  # type: ignore[union-attr]
     properties = {k: v for k, v in table.properties.items() if k.startswith(("iceberg.", "mvbuild."))}
-    example("table-properties.json", _readable(project, {"view": {"properties": view["properties"]}, "storage table": {"properties": properties}}))
+    example(
+        "table-properties.json",
+        _readable(project, {"view": {"properties": view["properties"]}, "storage table": {"properties": properties}}),
+    )
     example("refresh-state.json", _readable(project, json.loads(summary["refresh-state"])))
 
 
@@ -80,7 +83,9 @@ def _readable(project: Project, content: Any) -> Any:
 
 
 def _numbered(pattern: re.Pattern[str], text: str, name: Callable[[int], str]) -> str:
-    found = sorted({m[0] for m in pattern.finditer(text)}) if pattern is _TIME else list(dict.fromkeys(m[0] for m in pattern.finditer(text)))
+    found = (
+        sorted({m[0] for m in pattern.finditer(text)}) if pattern is _TIME else list(dict.fromkeys(m[0] for m in pattern.finditer(text)))
+    )
     names = {value: name(number) for number, value in enumerate(found, 1)}
     return pattern.sub(lambda m: names[m[0]], text)
 

@@ -92,7 +92,9 @@ def test_cte_names_are_proven_equal_by_spark_and_a_filter_is_not(built: Project)
 
 def test_partitioning_follows_the_configuration_without_a_rebuild(built: Project) -> None:
     before = storage(built).metadata
-    built.write({YAML: FILES[YAML].replace("[month(order_date)]", "[country]").replace("data_tests:", "description: The day., data_tests:")})
+    built.write(
+        {YAML: FILES[YAML].replace("[month(order_date)]", "[country]").replace("data_tests:", "description: The day., data_tests:")}
+    )
     assert named(built.run())["revenue_daily"] == "reused"
     after = storage(built).metadata
     assert [f.name for f in after.spec().fields] == ["country"]

@@ -83,6 +83,10 @@ class _MemoryPointers:
         with self._lock:
             return [key for key, (_, kind) in self._found.items() if kind == "VIEW"]
 
+    def in_use(self, location: str) -> bool:
+        with self._lock:
+            return any(found.startswith(f"{location}/metadata/") for found, _ in self._found.values())
+
     def swap(self, swaps: Sequence[Swap]) -> bool:
         with self._lock:
             if any(self._found.get(swap.key, (None, swap.kind))[0] != swap.old for swap in swaps):

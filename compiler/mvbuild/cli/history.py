@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from mvbuild.cli.options import Options, project_options
+from mvbuild.refresh.result import count_rows
+from mvbuild.serve.words import utc
 
 if TYPE_CHECKING:
     from mvbuild.formats.record import BaseTable
@@ -42,16 +43,16 @@ def command(options: Options, mv: str, output: str) -> int:
 
 def _line(past: PastRefresh) -> str:
     """`refresh 3  2026-11-21T14:06:21Z  full  1,888 rows added, 12 removed  (current)`."""
-    rows = f"{past.rows_added or 0:,} rows added, {past.rows_removed or 0:,} removed"
+    rows = f"{count_rows(past.rows_added or 0)} added, {past.rows_removed or 0:,} removed"
     head = click.style(f"refresh {past.refresh_id}", bold=True)
-    return "  ".join([head, _time(past.at_ms), past.strategy or "?", rows, *(["(current)"] if past.is_current else [])])
+    return "  ".join([head, utc(past.at_ms), past.strategy or "?", rows, *(["(current)"] if past.is_current else [])])
 
 
 def _object(past: PastRefresh) -> dict[str, Any]:
     return {
         "refresh_id": past.refresh_id,
         "current": past.is_current,
-        "refreshed_at": _time(past.at_ms),
+        "refreshed_at": utc(past.at_ms),
         "strategy": past.strategy or None,
         "rows_added": past.rows_added,
         "rows_removed": past.rows_removed,
@@ -69,7 +70,3 @@ def _object(past: PastRefresh) -> dict[str, Any]:
 
 def _name(table: BaseTable) -> str:
     return ".".join((*table.namespace, table.name)) or table.uuid
-
-
-def _time(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -15,8 +15,9 @@ from mvbuild.cli.options import Options, is_quiet, project_options
 @click.argument("model")
 @project_options
 @click.option("--limit", type=click.IntRange(0), default=10, show_default=True, help="How many rows.")
+@click.option("--as-of", help="Rows as they were at a time (ISO, UTC), or after a refresh that `mvbuild history` lists.")
 @click.option("--output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
-def command(options: Options, model: str, limit: int, output: str) -> int:
+def command(options: Options, model: str, limit: int, as_of: str | None, output: str) -> int:
     """Show rows of MODEL: of its storage while that may be served, otherwise of its query."""
     from mvbuild import api
     from mvbuild.cli.output import say, table
@@ -25,7 +26,7 @@ def command(options: Options, model: str, limit: int, output: str) -> int:
 
     graph = options.graph()
     with Progress(graph, quiet=is_quiet()) as progress:
-        shown = api.show(graph, model, limit=limit, on_event=progress)
+        shown = api.show(graph, model, limit=limit, as_of=as_of, on_event=progress)
     rows = shown.rows
     if output == "json":
         click.echo(json.dumps([dict(zip(rows.columns, row, strict=True)) for row in rows.rows], default=str, indent=2))

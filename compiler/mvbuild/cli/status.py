@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 import click
 
 from mvbuild.cli.options import ListCommand, Options, project_options, selection_options
-from mvbuild.serve.words import duration
+from mvbuild.serve.words import duration, utc
 
 if TYPE_CHECKING:
-    from mvbuild.freshness.model import Reason
+    from mvbuild.freshness.model import Freshness, Reason
 
 
 @click.command("status", cls=ListCommand)
@@ -39,7 +38,7 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
                 "relation": str(node.identifier),
                 "storage_table": str(node.storage),
                 "state": answer.state,
-                "refreshed_at": _time(answer.record.refresh_start_ms) if answer.record else None,
+                "refreshed_at": _refreshed_at(answer),
                 "reasons": [reason_object(r) for r in answer.reasons],
             }
             for node, answer in shown
@@ -50,7 +49,7 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
     width = max((len(str(n.identifier)) for n, _ in shown), default=0)
     for node, answer in shown:
         state = click.style(f"{answer.state:<7}", fg={"fresh": "green", "stale": "yellow", "unknown": "red"}[answer.state])
-        at = _time(answer.record.refresh_start_ms) if answer.record else None
+        at = _refreshed_at(answer)
         click.echo(f"{node.identifier!s:<{width}}  {state}  {f'refreshed {at}' if at else 'never refreshed'}")
         for reason in answer.reasons:
             click.echo(f"    {reason_text(reason)}{_unseen(reason, now)}")
@@ -62,5 +61,6 @@ def _unseen(reason: Reason, now_ms: int) -> str:
     return f", unseen for {duration(max(0, now_ms - reason.unseen_since_ms))}" if reason.unseen_since_ms is not None else ""
 
 
-def _time(ms: int | None) -> str | None:
-    return datetime.fromtimestamp(ms / 1000, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ") if ms else None
+def _refreshed_at(answer: Freshness) -> str | None:
+    started = answer.record.refresh_start_ms if answer.record else None
+    return utc(started) if started else None

@@ -261,7 +261,7 @@ def _base_table(s: Situation, record: RefreshRecord, found: Pin) -> Iterator[Rea
 
 def _moved(s: Situation, table: TableState, before: int, now: int) -> Reason:
     """The current snapshot is not the recorded one: does the difference matter?"""
-    name = table.identifier
+    name = known_as(table)
     if now == NO_SNAPSHOT:
         return _difference("base-table-emptied", f"{name} has no snapshot any more", table, before, now)
     if before == NO_SNAPSHOT:

@@ -18,8 +18,8 @@ from mvbuild.freshness.observe import name_in_view
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.stored import stored
 from mvbuild.graph.model import Graph, ModelNode, NodeId
+from mvbuild.graph.representations import DEFINITION
 from mvbuild.names import TableIdentifier
-from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.parse.renaming import with_new_names, with_new_names_in_text
 from mvbuild.plan.collisions import OWNER
 from mvbuild.ports.catalog import State, TableState, ViewState
@@ -53,6 +53,8 @@ class Followed:
 
     view: ViewState
     representations: Mapping[str, str]
+    properties: Mapping[str, str]
+    """The definition that a view of its storage keeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,10 +172,11 @@ def renamed_text(view: ViewState, names: Names) -> dict[str, str] | None:
     return changed if changed != dict(view.representations) else None
 
 
-def renamed_definition(old: str, new: str, view: ViewState, names: Names) -> bool:
-    """Whether two texts of a view's Spark SQL are the same but for the renames: then its rows are the same too."""
-    renamed = with_new_names(old, lambda read: name_in_view(read, view), names)
-    return renamed is not None and fingerprint(renamed) == fingerprint(new)
+def renamed_properties(view: ViewState, names: Names) -> dict[str, str]:
+    """The definition that a view of its storage keeps as a property, with the new names."""
+    kept = view.properties.get(DEFINITION)
+    renamed = with_new_names(kept, lambda read: name_in_view(read, view), names) if kept else None
+    return {DEFINITION: renamed} if renamed else {}
 
 
 def followed(world: World, renames: Iterable[Rename]) -> tuple[Followed, ...]:
@@ -183,7 +186,10 @@ def followed(world: World, renames: Iterable[Rename]) -> tuple[Followed, ...]:
     views = {s.identifier: s for s in world.observed.states.values() if isinstance(s, ViewState)}
     views.update({r.view.identifier: r.view for r in renames})
     ours = [v for v in views.values() if v.properties.get(OWNER, "").startswith(_prefix(world.graph))]
-    return tuple(Followed(view=v, representations=texts) for v in ours if (texts := renamed_text(v, names)) is not None)
+    found = ((v, renamed_text(v, names), renamed_properties(v, names)) for v in ours)
+    return tuple(
+        Followed(view=view, representations=texts or view.representations, properties=kept) for view, texts, kept in found if texts or kept
+    )
 
 
 def moved_records(world: World, renames: Iterable[Rename], changed: Iterable[Followed]) -> tuple[MovedRecord, ...]:
@@ -224,8 +230,10 @@ def renamed_world(world: World, renames: Iterable[Rename]) -> World:
         return world
     states: dict[TableIdentifier, State] = {i: s for i, s in world.observed.states.items() if i not in _names(renames)}
     texts = {f.view.identifier: f.representations for f in followed(world, renames)}
+    kept = {f.view.identifier: f.properties for f in followed(world, renames)}
     for view in [s for s in states.values() if isinstance(s, ViewState) and s.identifier in texts]:
-        states[view.identifier] = replace(view, representations=texts[view.identifier])
+        named = {**view.properties, **kept[view.identifier]}
+        states[view.identifier] = replace(view, representations=texts[view.identifier], properties=named)
     for rename in renames:
         view, storage = rename.view, rename.view.storage
         if storage is not None:
@@ -235,7 +243,7 @@ def renamed_world(world: World, renames: Iterable[Rename]) -> World:
             view,
             identifier=rename.view_to,
             representations=texts.get(view.identifier, view.representations),
-            properties={**view.properties, **new_properties(rename)},
+            properties={**view.properties, **kept.get(view.identifier, {}), **new_properties(rename)},
             storage=storage,
         )
         if rename.storage is not None and rename.storage_to is not None:

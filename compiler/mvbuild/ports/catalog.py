@@ -301,6 +301,9 @@ class Catalog(Protocol):
         """Every file that the table's metadata reaches: metadata files of its log, manifest lists, manifests, data and delete files of all
         snapshots, statistics."""
 
+    def spelled(self, location: str) -> str:
+        """The one spelling that `files` and `list_files` have for a location: engines differ in file:/x, file:///x and /x."""
+
     def list_files(self, location: str) -> tuple[tuple[str, int], ...]:
         """(file, time of its last change in ms since the epoch) of everything below a location; spelled as `files` spells them."""
 

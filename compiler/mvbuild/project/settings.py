@@ -193,7 +193,10 @@ MODEL_SETTINGS: Mapping[str, SettingKey] = {
         doc="What a reader gets when the MV is stale: query (the default) runs its query, serve gives the storage, fail refuses.",
     ),
     "serve_unknown": SettingKey(
-        read=read.flag, field="serve_unknown", kind="flag", doc="true serves the storage where freshness is unknown; else that counts as stale."
+        read=read.flag,
+        field="serve_unknown",
+        kind="flag",
+        doc="true serves the storage where freshness is unknown; else that counts as stale.",
     ),
     "storage": SettingKey(
         read=_storage_format, field="storage_format", kind="mapping", doc="{format: table-properties | metadata-file}: its record."

@@ -73,10 +73,10 @@ def tables_of(states: Iterable[State]) -> list[TableState]:
     return [t for t in found if isinstance(t, TableState)]
 
 
-def metadata_files(state: TableState | ViewState) -> set[str]:
+def metadata_files(catalog: Catalog, state: TableState | ViewState) -> set[str]:
     """The current metadata: of an MV in the metadata-file format the view's own and the file that it points at."""
     of_mv = state.properties.get(METADATA_LOCATION) if isinstance(state, ViewState) else None
-    return {state.metadata_location, *([of_mv] if of_mv else [])}
+    return {catalog.spelled(file) for file in (state.metadata_location, of_mv) if file}
 
 
 def shares_directory(location: str, others: Iterable[TableState | ViewState]) -> bool:
@@ -105,5 +105,5 @@ def _view_files(catalog: Catalog, view: ViewState, others: list[TableState | Vie
     listed = {file for file, _ in catalog.list_files(f"{view.location.rstrip('/')}/metadata") if checked(file) is None}
     versions = {file for file in listed if _METADATA.search(file)}
     if shares_directory(view.location, others) or not listed <= versions | own:
-        return metadata_files(view)
-    return metadata_files(view) | versions
+        return metadata_files(catalog, view)
+    return metadata_files(catalog, view) | versions

@@ -38,7 +38,7 @@ def orphans(session: RunSession, storage: TableState, around: Iterable[TableStat
 
 
 def _kept(catalog: Catalog, state: TableState | ViewState) -> set[str]:
-    files = metadata_files(state)
+    files = metadata_files(catalog, state)
     for table in tables_of([state]):
         files |= catalog.files(table)
     return files

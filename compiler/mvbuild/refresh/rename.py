@@ -55,7 +55,7 @@ def changes(world: World, one: Rename) -> list[Change]:
     renamed = views.get(one.view.identifier) or _view_commit(one.view, None)
     views[one.view.identifier] = replace(
         renamed,
-        properties=new_properties(one),
+        properties={**renamed.properties, **new_properties(one)},
         storage_table=one.storage_to or renamed.storage_table,
         rename_to=one.view_to if one.view_to != one.view.identifier else None,
     )
@@ -91,7 +91,7 @@ def _view_commit(view: ViewState, text: Followed | None) -> ViewCommit:
         schema=view.schema,
         representations=text.representations if text else view.representations,
         default_namespace=view.default_namespace,
-        properties={},
+        properties=text.properties if text else {},
         storage_table=storage_name(view),
     )
 

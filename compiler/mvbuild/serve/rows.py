@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mvbuild.freshness.pins import known_as
 from mvbuild.graph.model import ModelNode, Node
 from mvbuild.ports.catalog import TableState
 from mvbuild.ports.engine import Rows
 from mvbuild.refresh.session import RunSession
 from mvbuild.serve import answers
+from mvbuild.serve.as_of import AsOf, snapshot_as_of
 from mvbuild.serve.lookup import find
 from mvbuild.serve.policy import Served
-from mvbuild.serve.words import origin
+from mvbuild.serve.words import origin, utc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +29,11 @@ class Shown:
     """The MVs that its query read."""
 
 
-def choose_rows(session: RunSession, name: str, limit: int) -> Shown:
-    """Rows of anything that the project knows. What is stored is read without the engine."""
+def choose_rows(session: RunSession, name: str, limit: int, as_of: AsOf | None = None) -> Shown:
+    """Rows of anything that the project knows. What is stored is read without the engine, and so is what an MV held `as_of` then."""
     node = find(session.world.graph, name)
+    if as_of is not None:
+        return _as_of(session, node, limit, as_of)
     answer = answers.of_node(session, node)
     own = next((s for s in answer.served if s.node == node.id), None)
     upstream = tuple(s for s in answer.served if s is not own)
@@ -41,6 +45,15 @@ def choose_rows(session: RunSession, name: str, limit: int) -> Shown:
         with answer.explained():
             found, source = session.engine.rows(answer.sql.text, limit), "query"
     return Shown(rows=found, origin=origin(own) if own else source, own=own, upstream=upstream)
+
+
+def _as_of(session: RunSession, node: Node, limit: int, as_of: AsOf) -> Shown:
+    snapshot = snapshot_as_of(session.world, node, as_of)
+    storage = session.world.observed.table(node.storage if isinstance(node, ModelNode) else node.identifier)
+    assert storage is not None, "snapshot_as_of found a snapshot of it"
+    columns, rows = session.catalog.rows(storage, limit, snapshot.snapshot_id)
+    source = f"storage {known_as(storage)} as of {utc(snapshot.timestamp_ms)}"
+    return Shown(rows=Rows(columns=columns, rows=tuple(rows)), origin=source, own=None, upstream=())
 
 
 def _stored(session: RunSession, node: Node, own: Served | None) -> TableState | None:

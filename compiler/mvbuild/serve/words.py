@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,6 +25,11 @@ def _age(served: Served) -> list[str]:
     if served.unseen_ms:
         facts.append(f"changes unseen for {duration(served.unseen_ms)}")
     return facts
+
+
+def utc(ms: int) -> str:
+    """Milliseconds since the epoch -> `2026-11-21T14:06:21Z`."""
+    return datetime.fromtimestamp(ms / 1000, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def duration(ms: int) -> str:

@@ -144,6 +144,22 @@ def write_storage(of: Shop, operation: str, summary: dict[str, str] | None = Non
     edit_file(of, edit)
 
 
+def forget(of: Shop) -> None:
+    """The snapshots that mvbuild made are gone, as if it never had been here."""
+    state = storage(of)
+    old = frozenset(state.snapshots) - {state.current_snapshot_id}
+    of.catalog.commit(
+        [
+            TableCommit(
+                identifier=state.identifier,
+                expect_uuid=state.uuid,
+                expect_snapshot_id=state.current_snapshot_id,
+                expire=old,  # type: ignore[arg-type]
+            )
+        ]
+    )
+
+
 def old_state(of: Shop, **changes: Any) -> dict[str, str]:
     """The state under the names of older writers."""
     clean = view(of, "main.orders_clean")
@@ -188,6 +204,7 @@ def by_summary(state: Callable[[Shop], dict[str, str]]) -> Callable[[Shop], None
     def left(of: Shop) -> None:
         disown(of)
         write_storage(of, "overwrite", state(of))
+        forget(of)
 
     return left
 
@@ -196,12 +213,14 @@ def by_properties(of: Shop) -> None:
     disown(of)
     write_storage(of, "overwrite")
     set_properties(of, record_properties(of))
+    forget(of)
 
 
 def by_both(of: Shop) -> None:
     disown(of)
     write_storage(of, "overwrite", new_state(of))
     set_properties(of, record_properties(of))
+    forget(of)
 
 
 def by_file(*, numbered: bool) -> Callable[[Shop], None]:
@@ -369,6 +388,13 @@ def test_new_data_in_a_source(left: Shop, writer: Writer) -> None:
 def test_a_compacted_source(left: Shop, writer: Writer) -> None:
     append(left.catalog, "raw.orders", operation="replace")
     assert told(left) == (writer.state, sorted([*writer.codes, "base-table-compacted"]))
+    left.run("daily", "orders_clean")
+    left.run("daily", "orders_clean")
+    found = answer(left)
+    assert (found.state, found.reasons) == ("fresh", ())
+    assert found.record is not None
+    assert snapshot_of(left, "raw.orders") in {t.snapshot_id for t in found.record.base_tables}
+    append(left.catalog, "raw.customers")
     assert_ours(left)
 
 
@@ -495,6 +521,7 @@ def test_a_record_in_properties_that_lacks_something(tmp_path: Path, missing: st
         disown(of)
         write_storage(of, "overwrite")
         set_properties(of, {k: v for k, v in record_properties(of).items() if not k.startswith(missing)})
+        forget(of)
 
     of = made_by(tmp_path, Writer(left=left))
     expected = {
@@ -512,7 +539,9 @@ def test_properties_of_another_writer_that_disagree_with_an_older_state(tmp_path
     of.run("daily", "orders_clean")
     append(of.catalog, "raw.orders")
     assert told(of) == ("stale", ["base-table-changed"])
-    by_properties(of)
+    disown(of)
+    write_storage(of, "overwrite")
+    set_properties(of, record_properties(of))
     assert told(of) == ("fresh", [])
     assert_ours_after_change(of)
 

@@ -223,3 +223,24 @@ def test_a_lost_race_blocks_the_model_alone(built: Shop) -> None:
     statuses = {r.node.rpartition(".")[2]: (r.status, [d.code for d in r.diagnostics]) for r in built.run(planned=planned).results}
     assert statuses["per_day"] == ("error", ["commit-conflict"])
     assert statuses["orders_clean"] == ("reused", [])
+
+
+def test_views_that_select_from_the_storage_are_renamed_with_the_definition_that_they_keep(tmp_path: Path) -> None:
+    made = shop(tmp_path, {**PROJECT, "mvbuild.yml": "name: shop\nmodels: {+catalog_view: storage}\n"})
+    made.run()
+    made.engine.executed.clear()
+    move(made, "daily", "per_day")
+    assert {s.action for s in made.plan().steps} == {"reuse"}
+    assert set(made.statuses().values()) == {"reused"}
+    assert "main.per_day__storage" in view(made, "main.per_day").representations["spark"]
+    assert "main.per_day" in view(made, "main.monthly").properties["mvbuild.definition"]
+    assert made.engine.executed == []
+    assert fresh(made)
+
+
+def test_a_new_model_of_the_old_name_gets_a_directory_of_its_own(built: Shop) -> None:
+    move(built, "daily", "per_day")
+    built.run()
+    built.write({"models/daily.sql": "SELECT id FROM {{ ref('orders_clean') }} WHERE id > 1\n"})
+    assert built.statuses("daily") == {"daily": "success"}
+    assert storage(built, "daily").location != storage(built, "per_day").location

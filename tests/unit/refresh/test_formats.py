@@ -85,7 +85,9 @@ def test_only_formatting_gives_the_view_its_new_text_and_touches_no_row(built: S
 
 
 def test_names_inside_a_query_are_redefined_when_spark_proves_it(built: Shop, tmp_path: Path) -> None:
-    built.engine.plans = {"SELECT": "== Optimized Logical Plan ==\nRelationV2[id#1L] lake.raw.orders\n\n== Physical Plan ==\nBatchScan lake.raw.orders[id#1L]\n"}
+    built.engine.plans = {
+        "SELECT": "== Optimized Logical Plan ==\nRelationV2[id#1L] lake.raw.orders\n\n== Physical Plan ==\nBatchScan lake.raw.orders[id#1L]\n"
+    }
     built.write({"models/daily.sql": "WITH o AS (SELECT id FROM {{ ref('orders_clean') }}) SELECT id FROM o\n"})
     assert built.run("daily").ok
     before = storage(built, "daily")
@@ -189,7 +191,9 @@ def went(of: Shop, refresh_id: int) -> None:
 
     run = RunId(host="here", pid=1, started_ms=of.clock.at_ms, nonce="abc")
     world = of.world()
-    session = RunSession(catalog=of.catalog, clock=of.clock, run=run, world=world, start_engine=lambda: of.engine, is_alive=lambda pid: True)
+    session = RunSession(
+        catalog=of.catalog, clock=of.clock, run=run, world=world, start_engine=lambda: of.engine, is_alive=lambda pid: True
+    )
     rollback(session, world.graph.model("model.shop.daily"), refresh_id)
 
 
@@ -213,5 +217,3 @@ def test_one_table_at_two_snapshots_is_refused_in_the_metadata_file_format(tmp_p
     (both,) = result.results
     assert [d.code for d in both.diagnostics] == ["unsupported-format"]
     assert "raw.orders" in both.diagnostics[0].message
-
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -199,6 +200,9 @@ class MetadataCatalog:
             # Nothing of other entries, even where they lie in the same directory: who drops the table deletes all that is named here.
             return frozenset(map(self._files.spelled, filter(None, found)))
 
+    def spelled(self, location: str) -> str:
+        return self._files.spelled(location)
+
     def list_files(self, location: str) -> tuple[tuple[str, int], ...]:
         with self._guard():
             places = [location, *self._pointers.borrowed(location)]
@@ -279,4 +283,6 @@ class MetadataCatalog:
         return self._warehouse
 
     def _location(self, identifier: TableIdentifier) -> str:
-        return "/".join((self._root(), *map(self._folder, identifier.namespace), self._folder(identifier.name)))
+        location = "/".join((self._root(), *map(self._folder, identifier.namespace), self._folder(identifier.name)))
+        # Who shares a directory cannot tell which files are left over.
+        return f"{location}-{uuid.uuid4().hex[:8]}" if self._pointers.in_use(location) else location

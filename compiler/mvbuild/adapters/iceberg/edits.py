@@ -122,8 +122,7 @@ class Editor:
         base: Callable[[], Raw],
         staged: Raw | None,
     ) -> Put:
-        location, restate = self._location, self._restate
-        return mvs.put(identifier, entry, table, view, base=base, staged=staged, location=lambda: location(identifier), restate=restate)
+        return mvs.put(identifier, entry, table, view, base=base, staged=staged, restate=self._restate)
 
     def _conversion(self, change: ConvertCommit) -> Edit:
         if not self._pointers.has_views:

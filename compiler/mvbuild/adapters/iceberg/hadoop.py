@@ -57,6 +57,9 @@ class FilePointers:
     def views(self) -> list[Key]:
         return [key for key in self._walk(()) if (found := self._current(key)) and found[1] == "MV"]
 
+    def in_use(self, location: str) -> bool:  # noqa: ARG002
+        return False  # nothing is renamed here: a name is a directory
+
     def borrowed(self, location: str) -> list[str]:
         """What Spark wrote for a table into the directories of scratch tables, which a note in each tells."""
         wanted = local_path(location)

@@ -36,14 +36,13 @@ def put(
     *,
     base: Callable[[], Raw],
     staged: Raw | None,
-    location: Callable[[], str],
     restate: Restate,
 ) -> Put:
-    """`base`: the table metadata that `Catalog.new_storage` wrote, for an MV that has none yet; `location`: of a view that is new."""
+    """`base`: the table metadata that `Catalog.new_storage` wrote, for an MV that has none yet."""
     storage = _storage(identifier, entry, table, base)
     if table is not None:
         storage = _committed(storage, table, staged, restate)
-    raw = _view(identifier, entry, view, location)
+    raw = _view(identifier, entry, view, str(storage.table["location"]))
     name = (view.rename_to if view else None) or (table.rename_to if table else None) or identifier
     return Put(identifier=name, kind=entry.kind if entry else "VIEW", raw=raw, base=entry, storage=storage)
 
@@ -168,12 +167,12 @@ def _check_kept(before: Raw, change: TableCommit, storage: Storage) -> None:
             )
 
 
-def _view(identifier: TableIdentifier, entry: Entry | None, view: ViewCommit | None, location: Callable[[], str]) -> Raw:
+def _view(identifier: TableIdentifier, entry: Entry | None, view: ViewCommit | None, location: str) -> Raw:
     if view is None:
         if entry is None:
             raise CatalogError(f"Materialized view {identifier} cannot be made without its definition.")
         return entry.raw
-    return view_metadata(entry, view, location)
+    return view_metadata(entry, view, lambda: location)
 
 
 def view_metadata(entry: Entry | None, change: ViewCommit, location: Callable[[], str]) -> Raw:

@@ -22,6 +22,7 @@ _FIND = "SELECT table_namespace, table_name, metadata_location, iceberg_type FRO
 _NUMBER = re.compile(r"(?:/v(\d+)\.|/(\d+)-)[^/]*\Z")
 _VIEWS = "SELECT table_namespace, table_name FROM iceberg_tables WHERE catalog_name = :c AND iceberg_type = 'VIEW'"
 _NAMES = "SELECT table_name FROM iceberg_tables WHERE catalog_name = :c AND table_namespace = :n ORDER BY table_name"
+_IN_USE = "SELECT 1 FROM iceberg_tables WHERE catalog_name = :c AND metadata_location LIKE :below ESCAPE '!'"
 _INSERT = (
     "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, metadata_location, iceberg_type) "
     "VALUES (:c, :n, :t, :new, :kind)"
@@ -77,6 +78,9 @@ class Pointers(Protocol):
 
     def views(self) -> list[Key]:
         """The views (and MVs) of all namespaces."""
+
+    def in_use(self, location: str) -> bool:
+        """Whether an entry has its metadata below a location: one that was renamed keeps the directory of its old name."""
 
     def borrowed(self, location: str) -> list[str]:
         """Other directories that hold files of the table at a location."""
@@ -137,6 +141,11 @@ class SqlPointers:
     def views(self) -> list[Key]:
         return [(row[0], row[1]) for row in self._database.query(_VIEWS, {"c": self._catalog})]
 
+    def in_use(self, location: str) -> bool:
+        # Engines differ in how they begin the location of a local file.
+        path = location.removeprefix("file:").lstrip("/")
+        return bool(self._database.query(_IN_USE, {"c": self._catalog, "below": f"%/{_escaped(path)}/metadata/%"}))
+
     def borrowed(self, location: str) -> list[str]:  # noqa: ARG002
         return []
 
@@ -161,7 +170,7 @@ class SqlPointers:
         return self._database.transact([Statement(_DELETE, self._params(key, old=location))])
 
     def has_namespace(self, namespace: str) -> bool:
-        below = namespace.replace("!", "!!").replace("_", "!_").replace("%", "!%") + ".%"
+        below = f"{_escaped(namespace)}.%"
         return bool(self._database.query(_HAS_NAMESPACE, {"c": self._catalog, "n": namespace, "below": below}))
 
     def add_namespace(self, namespace: str) -> None:
@@ -181,3 +190,8 @@ class SqlPointers:
 
     def _params(self, key: Key, **more: str) -> dict[str, str]:
         return {"c": self._catalog, "n": key[0], "t": key[1], **more}
+
+
+def _escaped(text: str) -> str:
+    """For LIKE with the escape character `!`."""
+    return text.replace("!", "!!").replace("_", "!_").replace("%", "!%")

@@ -170,6 +170,9 @@ class RemoteCatalog(RemoteTables):
             log = {current.metadata_location, *(entry["metadata-file"] for entry in raw.get("metadata-log") or ())}
             return frozenset(map(self._files().spelled, log | data_of(current).reached(raw)))
 
+    def spelled(self, location: str) -> str:
+        return self._files().spelled(location)
+
     def list_files(self, location: str) -> tuple[tuple[str, int], ...]:
         with self._guard():
             return tuple(sorted(self._files().below(location)))

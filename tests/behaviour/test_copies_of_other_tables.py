@@ -26,8 +26,7 @@ def other(world: World, tmp_path: Path) -> TableState:
     world.catalog.create_table(name("mart.t"), layout(id="long"), {})
     written = world.write(name("mart.t"), {"id": [1, 2]}, "main")
     location = SourceLocation(identifier=TableIdentifier("", (), written.location.removeprefix("file://")), type="iceberg-filesystem")
-    found = OpenedSources({}).load([location])[location.identifier]
-    return found
+    return OpenedSources({}).load([location])[location.identifier]
 
 
 def files(table: TableState) -> set[Path]:

@@ -125,7 +125,7 @@ def test_rollback_and_roll_forward_move_data_and_record(built: Project) -> None:
     built.append("raw.orders", order(8, 2, "2026-02-03", "9.00"))
     assert "revenue_daily" in built.refreshed()
     second = rows(built)
-    _, outcome, freshness = api.rollback(built.root, "revenue_daily", 1)
+    _, _outcome, freshness = api.rollback(built.root, "revenue_daily", 1)
     assert (rows(built), freshness.state) == (first, "stale")
     assert {r.code for r in freshness.reasons} == {"base-table-changed"}
     _, _, freshness = api.rollback(built.root, "mart.revenue_daily", 2)

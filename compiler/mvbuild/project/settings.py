@@ -196,7 +196,7 @@ MODEL_SETTINGS: Mapping[str, SettingKey] = {
         read=read.flag,
         field="serve_unknown",
         kind="flag",
-        doc="true serves the storage where freshness is unknown; else that counts as stale.",
+        doc="true serves a storage of unknown freshness; else it counts as stale.",
     ),
     "storage": SettingKey(
         read=_storage_format, field="storage_format", kind="mapping", doc="{format: table-properties | metadata-file}: its record."

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from mvbuild.formats import properties
-from mvbuild.formats.record import NO_SNAPSHOT, RefreshRecord
+from mvbuild.formats.record import NO_SNAPSHOT, BaseTable, ChildView, RefreshRecord
 from mvbuild.freshness.leaves import Inputs, node_inputs
 from mvbuild.freshness.model import Freshness, Reason, State
 from mvbuild.freshness.observed import Leaf, Pin, World
@@ -19,8 +19,9 @@ from mvbuild.freshness.pins import known_as, leaf_table, pin
 from mvbuild.freshness.stored import Stored, replaced_since, stored, unseen_since
 from mvbuild.graph.changes import classify
 from mvbuild.graph.definition import definition
-from mvbuild.graph.model import ModelNode, NodeId, SeedNode
+from mvbuild.graph.model import ModelNode, NodeId, SeedNode, ViewNode
 from mvbuild.names import TableIdentifier
+from mvbuild.parse.steadiness import unsteady
 from mvbuild.ports.catalog import TableState, ViewState
 
 
@@ -146,6 +147,19 @@ def definition_changed(s: Situation) -> Iterator[Reason]:
         )
 
 
+def nondeterministic(s: Situation) -> Iterator[Reason]:
+    """Snapshots cannot tell whether a query that asks the clock still gives the same rows."""
+    if s.record is None:
+        return
+    for node in (s.node, *(s.world.graph.nodes[id] for id in s.inputs.views)):
+        if not isinstance(node, ModelNode | ViewNode):
+            continue
+        word = unsteady(definition(s.world.graph, node).text if isinstance(node, ModelNode) else node.query.sql.text)
+        if word:
+            message = f"its rows are not those of its tables alone: {node.identifier} uses {word}"
+            yield Reason(code="nondeterministic", message=message, effect="unknown", table=node.identifier)
+
+
 # --- what it reads ---------------------------------------------------------------------------------------------------------------
 
 
@@ -215,6 +229,7 @@ RULES: tuple[Rule, ...] = (
     never_refreshed,
     storage_changed,
     definition_changed,
+    nondeterministic,
     upstream_not_fresh,
     pending_changed,
     base_tables,
@@ -307,8 +322,8 @@ def _not_recorded(s: Situation, record: RefreshRecord, found: Pin) -> Iterator[R
     """The record has no state of this table: it is another table under the old name, or the record never covered it."""
     table = found.table
     current = {p.table.uuid for leaf in s.inputs.leaves if (p := pin(s.world.graph, s.world.observed, leaf))}
-    gone = {t.name for t in record.base_tables if t.uuid not in current}
-    if found.is_empty and not gone & {"", known_as(table).name}:
+    gone = {_name(t) for t in record.base_tables if t.uuid not in current}
+    if found.is_empty and not gone & {_NAMELESS, _name(known_as(table))}:
         message = f"{table.identifier} has no snapshot, and the record does not say that it had none"
         yield Reason(code="base-table-empty", message=message, effect="unknown", table=table.identifier)
     else:
@@ -317,13 +332,21 @@ def _not_recorded(s: Situation, record: RefreshRecord, found: Pin) -> Iterator[R
 
 def _view_not_recorded(s: Situation, record: RefreshRecord, view: ViewState) -> Iterator[Reason]:
     current = {v.uuid for id in s.inputs.views if (v := s.world.observed.view(s.world.graph.nodes[id].identifier))}
-    gone = {v.name for v in record.child_views if v.uuid not in current}
+    gone = {_name(v) for v in record.child_views if v.uuid not in current}
     yield _uncovered("child-view", view.identifier, view.version_id, gone)
 
 
-def _uncovered(kind: str, identifier: TableIdentifier, current: int, gone: set[str]) -> Reason:
+_Name = tuple[tuple[str, ...], str]
+_NAMELESS: _Name = ((), "")
+
+
+def _name(of: TableIdentifier | BaseTable | ChildView) -> _Name:
+    return of.namespace, of.name
+
+
+def _uncovered(kind: str, identifier: TableIdentifier, current: int, gone: set[_Name]) -> Reason:
     """`gone`: names of what the record covers and the query no longer reads; an empty name is one that the record does not tell."""
-    if gone & {"", identifier.name}:
+    if gone & {_NAMELESS, _name(identifier)}:
         code, message, effect = f"{kind}-recreated", f"{identifier} was dropped and created again", "stale"
     else:
         code, message, effect = f"{kind}-not-recorded", f"the record does not cover {identifier}", "unknown"

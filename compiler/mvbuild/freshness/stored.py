@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from mvbuild.formats import metadata_file, properties, refresh_state, trino
 from mvbuild.formats.record import NO_SNAPSHOT, BaseTable, RecordError, RefreshRecord
+from mvbuild.freshness.history import refreshed_at
 from mvbuild.ports.catalog import Snapshot, TableState
 
 
@@ -28,13 +29,14 @@ def stored(storage: TableState) -> Stored:
         state = _in_summary(storage, refresh_state.KEY, refresh_state.decode)
         if record is None and state is None:
             state = _of_trino(storage)
+        foreign = _foreign(storage)
     except RecordError as exc:
         return Stored(record=None, problem=str(exc))
     if storage.current_snapshot is None:
         return Stored(record=None)
     if record is None:
         return Stored(record=state)
-    return Stored(record=_completed(record, state) if state else record, foreign=_foreign(storage))
+    return Stored(record=_completed(record, state) if state else record, foreign=foreign)
 
 
 def unseen_since(table: TableState, before: int, now: int) -> int | None:
@@ -92,7 +94,27 @@ def _refreshed(storage: TableState) -> int | None:
     if noted.lstrip("-").isdigit():
         return int(noted)
     number = (storage.mv.current_refresh or {}).get("sequence-number") if storage.mv else None
-    return next((s.snapshot_id for s in storage.snapshots.values() if s.sequence_number == number), None) if number is not None else None
+    if number is not None:
+        return next((s.snapshot_id for s in storage.snapshots.values() if s.sequence_number == number), None)
+    return _agreeing(storage)
+
+
+def _agreeing(storage: TableState) -> int | None:
+    """Another writer's properties do not say which snapshot they describe: the newest that carries a `refresh-state` which agrees with them.
+    One that disagrees is of an earlier refresh, by a writer that wrote both."""
+    record = properties.decode(storage.properties) if storage.mv is None else None
+    at = storage.current_snapshot
+    while record is not None and at is not None:
+        if refresh_state.KEY in at.summary:
+            state = refresh_state.decode(at.summary[refresh_state.KEY])
+            agrees = _states(state) == _states(record) and state.view_version_id == record.view_version_id
+            return at.snapshot_id if agrees else None
+        at = storage.snapshots.get(at.parent_id) if at.parent_id is not None else None
+    return None
+
+
+def _states(record: RefreshRecord) -> set[tuple[str, int]]:
+    return {(t.uuid, t.snapshot_id) for t in record.base_tables if t.snapshot_id != NO_SNAPSHOT}
 
 
 def _in_summary(storage: TableState, key: str, decode: Callable[[str], RefreshRecord]) -> RefreshRecord | None:
@@ -110,7 +132,8 @@ def _in_summary(storage: TableState, key: str, decode: Callable[[str], RefreshRe
 def _of_trino(storage: TableState) -> RefreshRecord | None:
     """Trino tells of table functions and of functions that give another value each time by flags of their own."""
     found = _in_summary(storage, trino.KEY, trino.decode)
-    at = storage.current_snapshot
+    current = storage.current_snapshot
+    at = refreshed_at(storage, current) if current else None
     flagged = at is not None and any(at.summary.get(k, "").lower() == "true" for k in _BEYOND_TABLES)
     return replace(found, incomplete=True) if found and flagged else found
 

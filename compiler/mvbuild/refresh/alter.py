@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mvbuild.formats.record import RefreshRecord
+from mvbuild.formats.record import BaseTable, RefreshRecord
 from mvbuild.freshness.history import current_refresh_id
 from mvbuild.freshness.leaves import node_inputs
+from mvbuild.freshness.pins import known_as
 from mvbuild.freshness.rules import judge_one
 from mvbuild.freshness.stored import stored
 from mvbuild.graph.model import ModelNode
@@ -103,11 +104,14 @@ def _comment_commit(view: ViewState, change: Alteration) -> Sequence[ViewCommit]
 def _moved(session: RunSession, node: ModelNode, record: RefreshRecord) -> RefreshRecord:
     """On the snapshots of base tables that were only compacted. A table inside its window stays as it was read."""
     answer = judge_one(session.world, node, {})
-    compacted = {r.table: r.current for r in answer.reasons if r.code == "base-table-compacted"}
-    pins = session.pins(node_inputs(session.world.graph, node)).values()
-    by_uuid = {p.table.uuid: p.snapshot_id for p in pins if p.ref is None and p.moves and p.table.identifier in compacted}
-    tables = tuple(replace(t, snapshot_id=by_uuid.get(t.uuid, t.snapshot_id)) if t.ref is None else t for t in record.base_tables)
-    return replace(record, base_tables=tables)
+    compacted = {r.table for r in answer.reasons if r.code == "base-table-compacted"}
+    moved: dict[BaseTable, int] = {}
+    for found in session.pins(node_inputs(session.world.graph, node)).values():
+        if found.ref is None and found.moves and found.table.identifier in compacted:
+            name = known_as(found.table)
+            states = record.of_table(found.table.uuid, name.namespace, name.name)
+            moved.update((state, found.snapshot_id) for state in states if state.ref is None)
+    return replace(record, base_tables=tuple(replace(t, snapshot_id=moved.get(t, t.snapshot_id)) for t in record.base_tables))
 
 
 def _strategy(storage: TableState) -> str:

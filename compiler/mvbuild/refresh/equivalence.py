@@ -7,15 +7,15 @@ plans print without their types and quotes. Spark's plans must be the same but f
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlglot import Token, TokenType
+from sqlglot import TokenType
 from sqlglot.errors import TokenError
 
 from mvbuild.graph.changes import same_but_names
 from mvbuild.parse.dialect import tokenize
 from mvbuild.parse.fingerprint import fingerprint
+from mvbuild.parse.steadiness import unsteady
 from mvbuild.ports.engine import Engine, QueryError
 
 _SECTION = re.compile(r"^== (.+) ==$", re.MULTILINE)
@@ -38,17 +38,6 @@ _HIDING = (
     "ScriptTransformation",
 )
 """Plan nodes that do not print their rows. Iceberg's answers from metadata, as of count(*), are among them."""
-_UNSTEADY = frozenset(
-    "rand randn random randstr uniform uuid shuffle monotonically_increasing_id spark_partition_id input_file_name input_file_block_start "
-    "input_file_block_length current_timestamp current_date current_time now curdate localtimestamp unix_timestamp current_user user "
-    "session_user current_catalog current_database current_schema current_timezone java_method reflect try_reflect "
-    "tablesample ai_query version".split()
-)
-"""Words whose value is not that of the tables. Some may be columns here: then a refresh too many is the price."""
-_CALLED = frozenset(("user", "version", "uniform", "random", "shuffle", "reflect", "uuid", "now"))
-"""Those that are likely names of columns: they count where a bracket follows."""
-_OF_NOW = frozenset(("now", "today", "tomorrow", "yesterday"))
-"""Strings that become another date each day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +81,9 @@ def _doubt(old_sql: str, new_sql: str, has_travel: bool) -> str:
         tokens = [*tokenize(old_sql), *tokenize(new_sql)]
     except TokenError:
         return "the SQL cannot be read"
-    unsteady = _unsteady(tokens)
-    if unsteady:
-        return f"'{unsteady}' may give another value each time"
+    word = unsteady(old_sql, strictly=True) or unsteady(new_sql, strictly=True)
+    if word:
+        return f"'{word}' may give another value each time"
     strange = next((t.text for t in tokens if t.token_type == TokenType.IDENTIFIER and not re.fullmatch(r"\w+", t.text)), None)
     if strange is not None:
         return f"the name `{strange}` cannot be told from other words in a plan"
@@ -102,17 +91,6 @@ def _doubt(old_sql: str, new_sql: str, has_travel: bool) -> str:
         return "a string cannot be told from other words in a plan"
     if fingerprint(old_sql) != fingerprint(new_sql) and not same_but_names(old_sql, new_sql):
         return "more than names and formatting was changed"
-    return ""
-
-
-def _unsteady(tokens: Sequence[Token]) -> str:
-    for token, after in zip(tokens, [*tokens[1:], None], strict=True):
-        word = token.text.lower()
-        if token.token_type in (TokenType.STRING, TokenType.RAW_STRING):
-            if word.strip() in _OF_NOW:
-                return word
-        elif word in _UNSTEADY and (word not in _CALLED or (after is not None and after.token_type == TokenType.L_PAREN)):
-            return word
     return ""
 
 

@@ -308,24 +308,8 @@ def made_by(root: Path, writer: Writer) -> Shop:
     return of
 
 
-_UNMOVED = "a record without UUIDs is not moved on over a compacted source: refresh.alter._moved looks for UUIDs"
-_FLAGS = "Trino's flags are looked for in the newest snapshot only: freshness.stored._of_trino does not look past `replace`"
-_FOREIGN = "a foreign write is told by `mvbuild.refresh.snapshot-id` only: freshness.stored._refreshed does not look for the refresh-state"
-BUGS = {
-    ("test_a_compacted_source", "metadata file"): _UNMOVED,
-    ("test_a_compacted_source", "metadata file, without sequence numbers"): _UNMOVED,
-    ("test_a_compacted_storage_keeps_what_its_writer_recorded", "Trino, table functions"): _FLAGS,
-    ("test_a_compacted_storage_keeps_what_its_writer_recorded", "Trino, non-deterministic functions"): _FLAGS,
-    ("test_a_foreign_write_to_the_storage", "properties and refresh-state"): _FOREIGN,
-}
-"""Of mvbuild, to be mended."""
-
-
 @pytest.fixture(params=WRITERS)
 def writer(request: pytest.FixtureRequest) -> Writer:
-    bug = BUGS.get((request.function.__name__, request.param))
-    if bug:
-        request.applymarker(pytest.mark.xfail(reason=bug, strict=True, raises=AssertionError))
     return WRITERS[request.param]
 
 

@@ -82,7 +82,7 @@ def test_a_plan_that_hides_something_proves_nothing(text: str, why: str) -> None
         ("SELECT o.a FROM t o", "SELECT x.a FROM t x", "Spark's plans are the same"),
         ("SELECT a FROM t WHERE s = '1'", "SELECT a FROM t WHERE s = 1", "more than names and formatting was changed"),
         ("SELECT rand() AS a FROM t o", "SELECT rand() AS a FROM t x", "'rand' may give another value each time"),
-        ("SELECT a FROM t WHERE d = date'Today'", "SELECT a FROM t WHERE d = date'Today'", "'today' may give another value each time"),
+        ("SELECT a FROM t WHERE d = date'Today'", "SELECT a FROM t WHERE d = date'Today'", "'Today' may give another value each time"),
         ("SELECT user FROM t o", "SELECT user FROM t x", "Spark's plans are the same"),
         ("SELECT user() FROM t o", "SELECT user() FROM t x", "'user' may give another value each time"),
         ("SELECT `a + b` FROM t", "SELECT `a + b` FROM t", "the name `a + b` cannot be told from other words in a plan"),

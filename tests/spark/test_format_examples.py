@@ -46,7 +46,7 @@ def test_the_example_of_each_format_is_what_is_written(built: tuple[str, Project
         return
     table = project.table("mart.revenue_daily__storage")
     summary = table.current_snapshot().summary  # type: ignore[union-attr]
-    properties = {k: v for k, v in table.properties.items() if k.startswith(("iceberg.", "mvbuild."))}
+    properties = _ordered({k: v for k, v in table.properties.items() if k.startswith(("iceberg.", "mvbuild."))}, summary["refresh-state"])
     example(
         "table-properties.json",
         _readable(project, {"view": {"properties": view["properties"]}, "storage table": {"properties": properties}}),
@@ -72,6 +72,12 @@ _SNAPSHOT = re.compile(r"(?<!\d)\d{15,19}(?!\d)")
 _TIME = re.compile(r"(?<!\d)1[789]\d{11}(?!\d)")
 _SIZES = ("total-files-size", "added-files-size", "removed-files-size")
 _OF_THE_ENGINE = ("app-id", "engine-version", "iceberg-version", "app-name", "engine-name")
+
+
+def _ordered(properties: dict[str, str], state: str) -> dict[str, str]:
+    """Spark writes properties in any order: by name here, and those of tables and views in the order in which they are read."""
+    uuids = {s["uuid"]: number for number, s in enumerate(json.loads(state)["source-states"])}
+    return dict(sorted(properties.items(), key=lambda item: (_UUID.sub("", item[0]), uuids.get(item[0][-36:], 0))))
 
 
 def _readable(project: Project, content: Any) -> Any:

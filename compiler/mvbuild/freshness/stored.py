@@ -100,7 +100,7 @@ def _refreshed(storage: TableState) -> int | None:
 
 
 def _agreeing(storage: TableState) -> int | None:
-    """Another writer's properties do not say which snapshot they describe: the newest that carries a `refresh-state` which agrees with them.
+    """Another writer's properties do not say which snapshot they describe: the newest with a `refresh-state`, if that agrees with them.
     One that disagrees is of an earlier refresh, by a writer that wrote both."""
     record = properties.decode(storage.properties) if storage.mv is None else None
     at = storage.current_snapshot

@@ -98,6 +98,8 @@ class ViewState:
     """The highest version id in the metadata: the next version gets this plus one."""
     representations: Mapping[str, str]
     """Dialect (lower case) -> SQL of the current version."""
+    spark_versions: Mapping[int, str]
+    """Version id -> SQL for Spark, of every version that is kept."""
     default_catalog: str | None
     default_namespace: tuple[str, ...]
     schema: Schema

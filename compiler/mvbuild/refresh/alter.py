@@ -16,7 +16,7 @@ from mvbuild.plan.alterations import Alteration, alteration
 from mvbuild.plan.layout import documented
 from mvbuild.ports.catalog import CommitConflict, TableCommit, TableState, ViewCommit, ViewState
 from mvbuild.refresh.outcome import Outcome
-from mvbuild.refresh.recording import recorded, summary_of
+from mvbuild.refresh.recording import recorded
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.views import next_version
 
@@ -24,7 +24,7 @@ ATTEMPTS = 3
 
 
 def alter(session: RunSession, node: ModelNode) -> Outcome:
-    """One commit of metadata. No engine; a new snapshot only where the view's version moves, and that has the same files."""
+    """One commit of metadata. No engine, and no new snapshot."""
     for attempt in range(ATTEMPTS):
         if attempt:
             session.reload([i for i in (node.identifier, node.storage) if i])
@@ -47,22 +47,20 @@ _COMPACTED = "only compacted base tables changed"
 
 
 def restated(
-    node: ModelNode, storage: TableState, view: ViewCommit, record: RefreshRecord, strategy: str, change: Alteration | None
+    node: ModelNode, storage: TableState, view: ViewCommit, record: RefreshRecord, change: Alteration | None
 ) -> Sequence[TableCommit | ViewCommit]:
-    """A new version of the view, and the same data recorded for it: a `replace` snapshot with the same files carries the new state."""
+    """A new version of the view, and the same snapshot recorded for it. The `refresh-state` in that snapshot keeps naming the version that
+    was refreshed: who reads nothing else takes the storage for stale, which is safe, and nobody downstream sees a new snapshot."""
     assert view.version_id is not None
-    moved = replace(record, view_version_id=view.version_id)
-    number = current_refresh_id(storage)
     return [
         view,
         recorded(
             node,
             storage,
-            moved,
-            number,
+            replace(record, view_version_id=view.version_id),
+            current_refresh_id(storage),
             set_properties=change.properties if change else {},
             layout=change.layout if change else None,
-            restate=summary_of(moved, number, strategy),
         ),
     ]
 
@@ -79,7 +77,7 @@ def _commits(session: RunSession, node: ModelNode, change: Alteration | None) ->
         return () if record == before else [recorded(node, storage, record, current_refresh_id(storage))]
     if change.view_version:
         commit = next_version(world, node, view, documented(node, view.schema))
-        return restated(node, storage, commit, record, _strategy(storage), change)
+        return restated(node, storage, commit, record, change)
     of_table = recorded(node, storage, record, current_refresh_id(storage), set_properties=change.properties, layout=change.layout)
     return [*_comment_commit(view, change), of_table]
 
@@ -113,7 +111,3 @@ def _moved(session: RunSession, node: ModelNode, record: RefreshRecord) -> Refre
             moved.update((state, found.snapshot_id) for state in states if state.ref is None)
     return replace(record, base_tables=tuple(replace(t, snapshot_id=moved.get(t, t.snapshot_id)) for t in record.base_tables))
 
-
-def _strategy(storage: TableState) -> str:
-    at = storage.current_snapshot
-    return at.summary.get("mvbuild.strategy", "full") if at else "full"

@@ -30,9 +30,8 @@ def redefine(session: RunSession, node: ModelNode) -> Outcome | None:
     if view is None or storage is None or record is None or not prove(session, node).equal:
         return None
     commit = next_version(world, node, view, documented(node, view.schema))
-    strategy = storage.current_snapshot.summary.get("mvbuild.strategy", "full") if storage.current_snapshot else "full"
     try:
-        session.observe(session.catalog.commit(restated(node, storage, commit, record, strategy, alteration(world, node))))
+        session.observe(session.catalog.commit(restated(node, storage, commit, record, alteration(world, node))))
     except CommitConflict:
         return None
     return Outcome(message="its new definition means the same: only the view has a new text", reused=True)

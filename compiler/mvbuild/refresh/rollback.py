@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mvbuild.diagnostics import ProjectError, did_you_mean, error
 from mvbuild.formats import properties
+from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.history import PastRefresh, history
 from mvbuild.graph.model import ModelNode
-from mvbuild.ports.catalog import TableState
+from mvbuild.parse.fingerprint import fingerprint
+from mvbuild.ports.catalog import TableState, ViewState
 from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.recording import recorded
 from mvbuild.refresh.session import RunSession
@@ -24,7 +28,7 @@ def rollback(session: RunSession, node: ModelNode, refresh_id: int) -> Outcome:
     commit = recorded(
         node,
         storage,
-        past.record,
+        _for_same_definition(session.world.observed.view(node.identifier), past.record),
         refresh_id,
         set_properties={properties.REFRESH_SNAPSHOT: str(past.snapshot.snapshot_id)},
         set_snapshot_id=past.snapshot.snapshot_id,
@@ -32,6 +36,15 @@ def rollback(session: RunSession, node: ModelNode, refresh_id: int) -> Outcome:
     )
     session.observe(session.catalog.commit([commit]))
     return Outcome(message=f"refresh {refresh_id} is current again", details={"snapshot_id": past.snapshot.snapshot_id})
+
+
+def _for_same_definition(view: ViewState | None, record: RefreshRecord) -> RefreshRecord:
+    """A view that was only formatted anew since the refresh has another version of the same definition."""
+    before = view.spark_versions.get(record.view_version_id) if view and record.view_version_id is not None else None
+    now = view.representations.get("spark") if view else None
+    if view is None or before is None or now is None or fingerprint(before) != fingerprint(now):
+        return record
+    return replace(record, view_version_id=view.version_id)
 
 
 def find_refresh(node: ModelNode, storage: TableState | None, refresh_id: int) -> PastRefresh:

@@ -154,11 +154,16 @@ def view_state(identifier: TableIdentifier, location: str, raw: Raw) -> ViewStat
         version_id=version["version-id"],
         last_version_id=max(v["version-id"] for v in raw["versions"]),
         representations={r["dialect"].lower(): r["sql"] for r in representations},
+        spark_versions={v["version-id"]: sql for v in raw["versions"] if (sql := _spark(v)) is not None},
         default_catalog=version.get("default-catalog"),
         default_namespace=tuple(version.get("default-namespace") or ()),
         schema=_schema_of(raw, version),
         properties=raw.get("properties") or {},
     )
+
+
+def _spark(version: Raw) -> str | None:
+    return next((r["sql"] for r in version["representations"] if r.get("dialect", "").lower() == "spark"), None)
 
 
 def current_version(raw: Raw) -> Raw:

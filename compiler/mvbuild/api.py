@@ -32,6 +32,7 @@ from mvbuild.freshness.history import history as past_refreshes
 from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.observe import observe
 from mvbuild.freshness.observed import World
+from mvbuild.freshness.readable import require_readable
 from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
 from mvbuild.graph.resolve import build
@@ -55,6 +56,7 @@ from mvbuild.refresh.maintain import Maintained
 from mvbuild.refresh.maintain import maintain as keep_up
 from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.prune import find_named, find_removed
+from mvbuild.refresh.recording import described
 from mvbuild.refresh.rename import rename
 from mvbuild.refresh.result import Event, RunResult, Said
 from mvbuild.refresh.rollback import rollback as roll_back
@@ -285,8 +287,10 @@ def history(project: Project, name: str) -> tuple[ModelNode, tuple[PastRefresh, 
     graph = _graph(project)
     world = _observe(graph, catalog_of(graph))
     node = _mv(world.graph, name)
+    require_readable(world, node)
     storage = world.observed.table(node.storage)
-    return node, past_refreshes(storage) if storage is not None else ()
+    past = past_refreshes(storage) if storage is not None else ()
+    return node, tuple(replace(p, record=described(world, node, p.record)) for p in past)
 
 
 def rollback(project: Project, name: str, to: int) -> tuple[ModelNode, Outcome, Freshness]:
@@ -295,6 +299,7 @@ def rollback(project: Project, name: str, to: int) -> tuple[ModelNode, Outcome, 
     catalog = catalog_of(graph)
     world = _observe(graph, catalog)
     node = _mv(world.graph, name)
+    require_readable(world, node)
     with _session(world, catalog, None, unheard) as session, _explained(graph):
         outcome = roll_back(session, node, to)
         return node, outcome, judge(session.world)[node.id]

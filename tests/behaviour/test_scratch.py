@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from behaviour.world import World, layout, name, schema, table_commit
@@ -143,3 +145,17 @@ def test_scratch_names(world: World) -> None:
     with pytest.raises(CatalogError, match="not a scratch table"):
         world.catalog.drop_scratch(table.identifier)
     assert world.catalog.rows(table, 9)[1] == [(1, 2, "x")]
+
+
+def test_a_dropped_scratch_table_leaves_no_directory(file_world: World, tmp_path: Path) -> None:
+    table = _table(file_world)
+    pinned = file_world.catalog.pin_schema(table, table.current_snapshot_id or 0, SCRATCH)
+    staged = file_world.catalog.stage(table, WIDER, name("mvbuild_scratch.s2"))
+    assert list(tmp_path.rglob("mvbuild_scratch/*"))
+    # Hadoop's checksum of a file that somebody deleted who did not know of it.
+    metadata = Path(pinned.metadata_location.removeprefix("file://")).parent
+    (metadata / ".version-hint.text.crc").write_bytes(b"crc")
+    for scratch in (pinned, staged):
+        file_world.catalog.drop_scratch(scratch.identifier)
+    assert list(tmp_path.rglob("mvbuild_scratch/*")) == []
+    assert file_world.catalog.rows(table, 9)[1] == [(1, 2, "x")]

@@ -199,6 +199,7 @@ def test_what_a_remote_catalog_cannot(world: World) -> None:
         metadata_location="x",
         version_id=1,
         last_version_id=1,
+        spark_versions={},
         representations={},
         default_catalog=None,
         default_namespace=(),

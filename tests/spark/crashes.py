@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import re
@@ -12,7 +13,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -24,25 +25,78 @@ from pyiceberg.table import StaticTable, Table
 from spark.projects import ENVIRONMENT, Project, bag, command_line, messages, new_project
 
 BASE, CHILD = "iceberg.base.snapshot.", "iceberg.child.view.version."
+MV_FILE, STORAGE_FILE = "materialized-view.metadata-location", "materialized-view.storage.metadata-location"
+FORMATS = ("table-properties", "metadata-file")
 ORDERS = pa.schema([("order_id", pa.int64()), ("customer_id", pa.int64()), ("day", pa.int64()), ("amount", pa.int64())])
+ACTIVE = "{{ config(materialized='view') }}\nSELECT customer_id, country FROM customers WHERE customer_id > 0\n"
 # The columns of `daily` change between rounds: with another layout a refresh goes through a scratch table.
+JOINED = "FROM raw.orders o JOIN {{ ref('active') }} r ON o.customer_id = r.customer_id"
 SHAPES = (
-    "SELECT o.day, r.country, sum(o.amount) AS revenue FROM raw.orders o JOIN {{ ref('active') }} r ON o.customer_id = r.customer_id GROUP BY o.day, r.country\n",
-    "SELECT o.day, r.country, sum(o.amount) AS revenue, count(*) AS orders FROM raw.orders o JOIN {{ ref('active') }} r ON o.customer_id = r.customer_id GROUP BY o.day, r.country\n",
-    "SELECT o.day, sum(o.amount) AS revenue, max(o.amount) AS most FROM raw.orders o JOIN {{ ref('active') }} r ON o.customer_id = r.customer_id GROUP BY o.day\n",
+    f"SELECT o.day, r.country, sum(o.amount) AS revenue {JOINED} GROUP BY o.day, r.country\n",
+    f"SELECT o.day, r.country, sum(o.amount) AS revenue, count(*) AS orders {JOINED} GROUP BY o.day, r.country\n",
+    f"SELECT o.day, sum(o.amount) AS revenue, max(o.amount) AS most {JOINED} GROUP BY o.day\n",
 )
-FILES = {
-    "mvbuild.yml": "name: crash\nseeds: {crash: {+column_types: {customer_id: bigint}}}\n",
-    "models/active.sql": "{{ config(materialized='view') }}\nSELECT customer_id, country FROM customers WHERE customer_id > 0\n",
-    "models/daily.sql": SHAPES[0],
-    "models/daily.yml": "models: [{name: daily, config: {partition_by: [day]}, columns: [{name: day, data_tests: [not_null]}]}]\n",
-    "models/by_customer.sql": "SELECT customer_id, count(*) AS orders, sum(amount) AS revenue FROM raw.orders GROUP BY customer_id\n",
-    "models/total.sql": (
-        "SELECT (SELECT sum(revenue) FROM daily) AS by_day, (SELECT sum(revenue) FROM by_customer) AS by_customer,"
-        " (SELECT count(*) FROM customers) AS customers\n"
-    ),
-}
-VIEWS = ("daily", "by_customer", "total")
+BY_CUSTOMER = "WITH {0} AS (SELECT customer_id, amount FROM raw.orders) SELECT customer_id, count(*) AS orders, sum(amount) AS revenue FROM {0} GROUP BY customer_id\n"
+TOTAL = (
+    "SELECT (SELECT sum(revenue) FROM {{ ref('%s') }}) AS by_day, (SELECT sum(revenue) FROM by_customer) AS by_customer,"
+    " (SELECT count(*) FROM customers) AS customers\n"
+)
+NAMES = {"daily": ("daily", "daily_sales"), "by_customer": ("by_customer",), "total": ("total",)}
+"""The MVs, each with all names that it has in turn."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """What the files of the project say besides the queries."""
+
+    formats: Mapping[str, str]
+    daily: str = "daily"
+    """The name of the model now."""
+    previous: str | None = None
+    shape: int = 0
+    partitioned: bool = True
+    note: str = "Sales."
+    cte: str = "lines"
+
+    def files(self) -> dict[str, str]:
+        former = f", previous_name: {self.previous}" if self.previous else ""
+        partition = "[day]" if self.partitioned else "[]"
+        storage = {name: f"storage: {{format: {kept}}}" for name, kept in self.formats.items()}
+        tested = "columns: [{name: day, data_tests: [not_null]}]"
+        return {
+            f"models/{self.daily}.sql": SHAPES[self.shape],
+            "models/by_customer.sql": BY_CUSTOMER.format(self.cte),
+            "models/total.sql": TOTAL % self.daily,
+            "models/all.yml": (
+                "models:\n"
+                f"  - {{name: {self.daily}, config: {{partition_by: {partition}, {storage['daily']}{former}}}, {tested}}}\n"
+                f"  - {{name: by_customer, description: {self.note}, config: {{{storage['by_customer']}}}}}\n"
+                f"  - {{name: total, config: {{{storage['total']}}}}}\n"
+            ),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """An MV at one moment: the metadata files that the catalog showed for it."""
+
+    view: str | None
+    table: str | None
+    """Of a storage table with an entry of its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What a reader makes of an MV: the view, the rows, and what these were built from."""
+
+    view: Mapping[str, Any] | None
+    storage: Table
+    version: int | None
+    """None before the first refresh."""
+    bases: Mapping[str, int]
+    """Uuid of a table -> snapshot."""
+    children: Mapping[str, int]
+    """Uuid of a view -> version."""
 
 
 @dataclass
@@ -51,31 +105,61 @@ class Rig:
 
     project: Project
     random: random.Random
+    config: Config
     events: list[str] = field(default_factory=list)
     next_order: int = 0
     seeds: int = 0
-    shape: int = 0
     killed: int = 0
+    changes: Counter[str] = field(default_factory=Counter)
+    """How often `change` did what, and how often a reader could have seen an MV in which format."""
 
     @classmethod
     def make(cls, root: Path, spark: Any, seed: int) -> Rig:
-        rig = cls(project=new_project(root, FILES, spark), random=random.Random(seed))
+        files = {
+            "mvbuild.yml": "name: crash\nseeds: {crash: {+column_types: {customer_id: bigint}}}\n",
+            "models/active.sql": ACTIVE,
+        }
+        chosen = random.Random(seed)
+        config = Config(formats={name: chosen.choice(FORMATS) for name in NAMES})
+        rig = cls(project=new_project(root, files | config.files(), spark), random=chosen, config=config)
         rig.project.make("raw.orders", pa.Table.from_pylist([], schema=ORDERS))
         rig.write_seed()
         rig.append()
         return rig
 
     def change(self) -> None:
-        """Give the next run something to do, along each way that a refresh can take."""
-        self.append()
-        if self.random.random() < 0.6:
-            self.shape = (self.shape + self.random.choice((1, 2))) % len(SHAPES)
-            self.project.write({"models/daily.sql": SHAPES[self.shape]})
-        if self.random.random() < 0.4:
+        """Give the next run something to do, along each way that an MV can change."""
+        before = self.config
+        if self._maybe("rows", 0.8):
+            self.append()
+        if self._maybe("columns", 0.4):
+            self.config = replace(self.config, shape=(self.config.shape + self.random.choice((1, 2))) % len(SHAPES))
+        if self._maybe("seed", 0.3):
             self.write_seed()
-        if self.random.random() < 0.2:
-            edited = FILES["models/active.sql"].replace("> 0", f"> {self.random.randrange(3)}")
-            self.project.write({"models/active.sql": edited})
+        if self._maybe("child view", 0.2):
+            self.project.write({"models/active.sql": ACTIVE.replace("> 0", f"> {self.random.randrange(3)}")})
+        if self._maybe("conversion", 0.5):
+            turned = {name for name in NAMES if self.random.random() < 0.6}
+            formats = {name: FORMATS[(FORMATS.index(old) + (name in turned)) % 2] for name, old in self.config.formats.items()}
+            self.config = replace(self.config, formats=formats)
+        if self._maybe("rename", 0.35):
+            (self.project.root / f"models/{self.config.daily}.sql").unlink()
+            now = next(name for name in NAMES["daily"] if name != self.config.daily)
+            self.config = replace(self.config, daily=now, previous=self.config.daily)
+        if self._maybe("partitioning", 0.3):
+            self.config = replace(self.config, partitioned=not self.config.partitioned)
+        if self._maybe("comment", 0.3):
+            self.config = replace(self.config, note=f"Sales {self.random.randrange(1000)}.")
+        if self._maybe("names in a query", 0.3):
+            self.config = replace(self.config, cte="sold" if self.config.cte == "lines" else "lines")
+        if self.config == before:
+            self.append()
+        self.project.write(self.config.files())
+
+    def _maybe(self, what: str, share: float) -> bool:
+        chosen = self.random.random() < share
+        self.changes[what] += chosen
+        return chosen
 
     def append(self) -> None:
         rows = []
@@ -99,18 +183,21 @@ class Rig:
     def round(self) -> None:
         """Start a run, kill it, look at every state that a reader could have seen, run again."""
         seen = self.run_and_kill()
-        for name, locations in seen.items():
-            for location in locations:
-                self.check(name, StaticTable.from_metadata(location))
+        for name, moments in seen.items():
+            for moment in moments:
+                found = read(moment)
+                if found is not None:
+                    self.changes[f"seen in {FORMATS[moment.table is None]}"] += 1
+                    self.check(name, found)
         self.mend()
 
-    def run_and_kill(self) -> Mapping[str, set[str]]:
-        """The metadata files that the catalog showed for each storage table while the run went on."""
+    def run_and_kill(self) -> Mapping[str, set[Seen]]:
+        """What the catalog showed of each MV while the run went on."""
         by_lines = self.random.random() < 0.3
         wanted = self.random.randrange(1, 6) if by_lines else self.random.randrange(1, 12)
         delay = self.random.uniform(0, 0.4 if by_lines else 0.1)
         only_python = self.random.random() < 0.2
-        seen: dict[str, set[str]] = {v: set() for v in VIEWS}
+        seen: dict[str, set[Seen]] = {name: set() for name in NAMES}
         process = subprocess.Popen(
             command_line(self.project.root, "run", "--threads", str(self.random.choice((1, 2, 4)))),
             stdout=subprocess.PIPE,
@@ -147,11 +234,10 @@ class Rig:
         assert open_ or process.returncode == 0, output.decode()
         return seen
 
-    def watch(self, seen: Mapping[str, set[str]]) -> Mapping[str, str]:
+    def watch(self, seen: Mapping[str, set[Seen]]) -> Mapping[str, str]:
         rows = self.pointers()
-        for name, locations in seen.items():
-            if f"main.{name}__storage" in rows:
-                locations.add(rows[f"main.{name}__storage"])
+        for name, moments in seen.items():
+            moments |= moments_of(name, rows)
         return rows
 
     def pointers(self) -> dict[str, str]:
@@ -165,48 +251,109 @@ class Rig:
         result = self.project.run(threads=2)
         assert result.ok, messages(result)
         self.project.assert_tidy()
-        for name in VIEWS:
-            storage = self.project.table(f"main.{name}__storage")
-            self.check(name, storage)
-            for table, snapshot_id in self.bases(storage):
-                assert table.metadata.current_snapshot_id == snapshot_id, (name, table.name())
-            assert storage.properties["iceberg.view.version"] == str(self.project.view_version(f"main.{name}"))
+        rows = self.pointers()
+        former = [name for name in NAMES["daily"] if name != self.config.daily]
+        assert not [name for name in rows for old in former if name in (f"main.{old}", f"main.{old}__storage")], rows
+        for name in NAMES:
+            (moment,) = moments_of(name, rows)
+            assert (moment.table is None) == (self.config.formats[name] == "metadata-file"), (name, moment)
+            found = read(moment)
+            assert found is not None
+            self.check(name, found)
+            assert found.view is not None
+            assert found.version == found.view["current-version-id"]
+            tables = self.tables()
+            assert found.bases == {uuid: tables[uuid][1].metadata.current_snapshot_id for uuid in found.bases}, name
         assert self.project.only_reused()
 
-    def check(self, name: str, storage: Table) -> None:
+    def check(self, name: str, found: Found) -> None:
         """The rows are those of the view's query, in the recorded version, on the recorded snapshots; or there are no rows."""
-        rows = storage.scan().to_arrow()
-        if "iceberg.view.version" not in storage.properties:
+        rows = found.storage.scan().to_arrow()
+        if found.version is None:
             assert rows.num_rows == 0, f"{name} has rows and no record"
             return
+        assert found.view is not None, f"{name} has a record and no view"
+        tables = self.tables()
         with duckdb.connect() as db:
             db.execute("ATTACH ':memory:' AS lake")
             db.execute("CREATE SCHEMA lake.raw")
-            for table, snapshot_id in self.bases(storage):
-                namespace, table_name = table.name()[-2:]
-                content = table.scan(snapshot_id=snapshot_id).to_arrow()
-                db.register("content", content)
-                db.execute(f"CREATE TABLE lake.{namespace}.{table_name.removesuffix('__storage')} AS SELECT * FROM content")
+            for uuid, snapshot_id in found.bases.items():
+                aliases, table = tables[uuid]
+                db.register("content", table.scan(snapshot_id=snapshot_id).to_arrow())
+                for alias in aliases:
+                    db.execute(f"CREATE TABLE lake.{alias} AS SELECT * FROM content")
                 db.unregister("content")
-            for key, value in storage.properties.items():
-                if key.startswith(CHILD):
-                    view = self.project.view("main.active")
-                    assert view["view-uuid"] == key.removeprefix(CHILD)
-                    db.execute(f"CREATE VIEW lake.main.active AS {sql_of(view, int(value))}")
-            view = self.project.view(f"main.{name}")
-            version = int(storage.properties["iceberg.view.version"])
-            found = db.execute(sql_of(view, version))
-            assert [c[0] for c in found.description or ()] == rows.column_names
-            expected = bag(tuple(int(v) if isinstance(v, int) else v for v in row) for row in found.fetchall())
+            for uuid, version in found.children.items():
+                view = self.project.view("main.active")
+                assert view["view-uuid"] == uuid
+                db.execute(f"CREATE VIEW lake.main.active AS {sql_of(view, version)}")
+            answer = db.execute(sql_of(found.view, found.version))
+            assert [c[0] for c in answer.description or ()] == rows.column_names
+            expected = bag(tuple(int(v) if isinstance(v, int) else v for v in row) for row in answer.fetchall())
         actual: Counter[str] = bag(tuple(int(v) if isinstance(v, int) else v for v in row.values()) for row in rows.to_pylist())
-        assert actual == expected, (name, storage.metadata_location)
+        assert actual == expected, (name, found.storage.metadata_location)
 
-    def bases(self, storage: Table) -> list[tuple[Table, int]]:
-        """The tables that were read, each with the recorded snapshot."""
-        catalog = self.project.catalog
-        tables = [catalog.load_table(n) for ns in ("raw", "main") for n in catalog.list_tables(ns)]
-        by_uuid = {str(t.metadata.table_uuid): t for t in tables}
-        return [(by_uuid[k.removeprefix(BASE)], int(v)) for k, v in storage.properties.items() if k.startswith(BASE)]
+    def tables(self) -> dict[str, tuple[tuple[str, ...], Table]]:
+        """Uuid -> every table that an MV may have read, under all names that it ever has."""
+        catalog, rows = self.project.catalog, self.pointers()
+        tables = [((n,), catalog.load_table(n)) for n in ("raw.orders", "main.customers") if n in rows]
+        for name, names in NAMES.items():
+            aliases = tuple(f"main.{n}" for n in names)
+            tables += [(aliases, found.storage) for moment in moments_of(name, rows) if (found := read(moment)) is not None]
+        return {str(table.metadata.table_uuid): (aliases, table) for aliases, table in tables}
+
+
+def moments_of(name: str, rows: Mapping[str, str]) -> set[Seen]:
+    """One, unless the MV is not there yet. Two would be an MV under both of its names."""
+    seen = {Seen(view=rows.get(f"main.{n}"), table=rows.get(f"main.{n}__storage")) for n in NAMES[name]} - {Seen(view=None, table=None)}
+    assert len(seen) < 2, f"{name} is there twice: {seen}"
+    return seen
+
+
+def read(moment: Seen) -> Found | None:
+    """As a reader does who knows nothing but the files; None for a view that is no MV yet."""
+    view = json.loads(_content(moment.view)) if moment.view else None
+    pointer = view["properties"].get(MV_FILE) if view else None
+    if pointer is None:
+        if moment.table is None:
+            return None
+        storage = StaticTable.from_metadata(moment.table)
+        version = storage.properties.get("iceberg.view.version")
+        return Found(
+            view=view,
+            storage=storage,
+            version=int(version) if version else None,
+            bases=_numbers(storage.properties, BASE),
+            children=_numbers(storage.properties, CHILD),
+        )
+    assert moment.table is None, f"an MV of one file has a storage table: {moment}"
+    file = json.loads(_content(pointer))
+    storage = StaticTable.from_metadata(file["properties"][STORAGE_FILE])
+    assert view is not None
+    assert file["uuid"] == view["properties"]["materialized-view.uuid"] == str(storage.metadata.table_uuid)
+    assert (file["current-snapshot-id"], file["current_version_id"]) == (
+        storage.metadata.current_snapshot_id,
+        view["current-version-id"],
+    ), pointer
+    (refresh,) = (r for r in file["refreshes"] if r["refresh-id"] == file["current-refresh-id"])
+    current = storage.current_snapshot()
+    assert current is not None
+    assert refresh["sequence-number"] == current.sequence_number
+    return Found(
+        view=view,
+        storage=storage,
+        version=refresh["version-id"],
+        bases={base["properties"]["uuid"]: base["snapshot-reference"] for base in refresh["base-tables"].values()},
+        children=_numbers(file["properties"], CHILD),
+    )
+
+
+def _content(location: str) -> bytes:
+    return Path(location.removeprefix("file://").removeprefix("file:")).read_bytes()
+
+
+def _numbers(properties: Mapping[str, str], prefix: str) -> dict[str, int]:
+    return {key.removeprefix(prefix): int(value) for key, value in properties.items() if key.startswith(prefix)}
 
 
 def sql_of(view: Mapping[str, Any], version_id: int) -> str:

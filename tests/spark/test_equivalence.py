@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.refresh.equivalence import proves_equal, same_plan
 
 
@@ -298,6 +299,64 @@ BLIND = (
     "time zones of timestamps",
     "true and 'true'",
 )
+
+
+CASE = {
+    "a key of a map": ("SELECT map('Foo', a, 'foo', b).Foo AS x FROM T", "SELECT map('Foo', a, 'foo', b).foo AS x FROM T"),
+    "a key in an array": (
+        "SELECT array(map('Foo', a, 'foo', b))[0].Foo AS x FROM T",
+        "SELECT array(map('Foo', a, 'foo', b))[0].foo AS x FROM T",
+    ),
+    "a key behind an alias": (
+        "SELECT q.Foo AS x FROM (SELECT map('Foo', a, 'foo', b) AS q FROM T) AS q",
+        "SELECT q.foo AS x FROM (SELECT map('Foo', a, 'foo', b) AS q FROM T) AS q",
+    ),
+    "values of UNPIVOT": (
+        "SELECT n FROM (SELECT a, b FROM T) UNPIVOT (v FOR n IN (A, b))",
+        "SELECT n FROM (SELECT a, b FROM T) UNPIVOT (v FOR n IN (a, b))",
+    ),
+    "names of UNPIVOT": (
+        "SELECT n FROM (SELECT a, b FROM T) UNPIVOT (v FOR n IN (a AS Foo, b))",
+        "SELECT n FROM (SELECT a, b FROM T) UNPIVOT (v FOR n IN (a AS foo, b))",
+    ),
+    "a field of JSON": ("SELECT to_json(struct(day AS Date)) AS j FROM T", "SELECT to_json(struct(day AS date)) AS j FROM T"),
+    "a field without AS": ("SELECT to_json(struct(A)) AS j FROM T", "SELECT to_json(struct(a)) AS j FROM T"),
+    "a field of a type": (
+        "SELECT to_json(CAST(named_struct('x', a) AS STRUCT<Foo: INT>)) AS j FROM T",
+        "SELECT to_json(CAST(named_struct('x', a) AS STRUCT<foo: INT>)) AS j FROM T",
+    ),
+    "columns of a subquery": (
+        "SELECT to_json(struct(q.*)) AS j FROM (SELECT a, b FROM T) AS q(Foo, bar)",
+        "SELECT to_json(struct(q.*)) AS j FROM (SELECT a, b FROM T) AS q(foo, bar)",
+    ),
+    "zipped arrays": (
+        "SELECT to_json(arrays_zip(Xs, Ys)) AS j FROM (SELECT arr AS Xs, arr AS Ys FROM T) AS q",
+        "SELECT to_json(arrays_zip(xs, ys)) AS j FROM (SELECT arr AS Xs, arr AS Ys FROM T) AS q",
+    ),
+    "a tuple": ("SELECT to_json((A, b)) AS j FROM T", "SELECT to_json((a, b)) AS j FROM T"),
+    "a field in an aggregate": (
+        "SELECT to_json(max_by(struct(day AS Time), id)) AS j FROM T",
+        "SELECT to_json(max_by(struct(day AS time), id)) AS j FROM T",
+    ),
+    "a column of PIVOT": (
+        "SELECT to_json(struct(q.*)) AS j FROM (SELECT * FROM (SELECT a, k FROM T) PIVOT (sum(a) FOR k IN ('x' AS Foo, 'y' AS bar))) AS q",
+        "SELECT to_json(struct(q.*)) AS j FROM (SELECT * FROM (SELECT a, k FROM T) PIVOT (sum(a) FOR k IN ('x' AS foo, 'y' AS bar))) AS q",
+    ),
+}
+"""Names whose case is data."""
+
+
+@pytest.mark.parametrize("case", CASE)
+def test_case_that_is_data_is_never_equal(tables: Tables, case: str) -> None:
+    one, other = (tables.pinned(sql) for sql in CASE[case])
+    assert fingerprint(one) != fingerprint(other)
+    first, second = (sorted(map(repr, tables.lake.sql(sql))) for sql in (one, other))
+    assert not proves_equal(tables.lake.engine, one, other).equal or first == second
+
+
+def test_case_that_is_no_data_is_proven_equal(tables: Tables) -> None:
+    one, other = tables.pinned("SELECT A + 1 AS x FROM T WHERE B > 1"), tables.pinned("SELECT a + 1 AS x FROM T WHERE b > 1")
+    assert proves_equal(tables.lake.engine, one, other).equal
 
 
 @pytest.mark.parametrize("case", BLIND)

@@ -21,6 +21,6 @@ def test_killed_runs(lake: Any, tmp_path: Path) -> None:
             rig.round()
             rig.change()
     finally:
-        print("\n".join(rig.events))
+        print("\n".join(rig.events), dict(rig.changes), sep="\n")
         rig.project.catalog.close()
     assert rig.killed

@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from mvbuild import api
+from mvbuild.adapters import open_catalog
 from mvbuild.diagnostics import ProjectError
+from mvbuild.ports.catalog import TableCommit
 from mvbuild.refresh.maintain import Maintained
-from spark.projects import NoSpark, Project, messages, order, orders
+from spark.projects import NoSpark, Project, messages, order, orders, properties
 from spark.shop import DAILY, MORE, MakeProject, shop
 
 PROPERTIES = {"mvbuild.yml": "name: shop\nmodels: {marts: {+namespace: mart}}\n"}
@@ -274,3 +276,52 @@ def test_a_rename_keeps_the_storage_and_rebuilds_nothing(project: MakeProject, f
     made.append("raw.orders", order(9, 1, "2026-03-01", "4.00"))
     assert made.refreshed() >= {"revenue_by_day", "revenue_total"}
     assert api.plan(made.root).removed == ()
+
+
+# --- table properties -----------------------------------------------------------------------------------------------------------
+
+
+@FORMATS
+@pytest.mark.parametrize("mended", ["{commit.retry.num-retries: 3}", "{}"], ids=["another value", "removed"])
+def test_a_property_that_fails_every_write_is_mended_in_yaml(project: MakeProject, files: dict[str, str], mended: str) -> None:
+    made = small(project, files)
+    config = "models:\n  - name: sums\n    config: {table_properties: %s}\n"
+    made.write({"models/marts/sums.yml": config % "{commit.retry.num-retries: 2}"})
+    assert made.run().ok
+    _spoil(made, "sums", {"commit.retry.num-retries": "x"})
+    made.write({"models/marts/sums.yml": config % mended})
+    made.append("raw.orders", order(600, 1, "2026-01-06", "1.00"))
+    result = made.run()
+    assert result.ok, messages(result)
+    assert made.only_reused()
+    assert states(made) == {"fresh"}
+    made.assert_tidy()
+
+
+def _spoil(project: Project, model: str, values: dict[str, str]) -> None:
+    world, _ = api.status(project.root)
+    found = world.observed.table(world.graph.model(f"model.shop.{model}").storage)
+    assert found is not None
+    commit = TableCommit(
+        identifier=found.of_view or found.identifier,
+        of_view=found.of_view,
+        expect_uuid=found.uuid,
+        expect_snapshot_id=found.current_snapshot_id,
+        set_properties=values,
+    )
+    catalog = open_catalog("lake", properties(project.root), embedded=True)
+    catalog.commit([commit])
+
+
+def test_small_files_of_different_partitions_are_not_worth_compacting(project: MakeProject) -> None:
+    made = project({**PROPERTIES, "models/marts/wide.sql": "SELECT customer_id, order_id FROM raw.orders\n"})
+    made.write({"models/marts/wide.yml": "models:\n  - name: wide\n    config: {partition_by: [customer_id]}\n"})
+    made.make("raw.orders", ROWS)
+    assert made.run().ok
+    assert data_files(made, "wide") > 1
+    done = keep_up(made)
+    assert (done["wide"].compaction, done["wide"].notes) == (None, ["no files were worth compacting"])
+    again = api.maintain(made.root, spark=NoSpark(), dry_run=True)[1]
+    assert all(one.compaction is None for one in again)
+    assert states(made) == {"fresh"}
+    assert list((made.root / ".mvbuild" / "warehouse").glob("mvbuild_scratch/*")) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark.projects import NoSpark, Project, messages, named, of, order, orders
+from spark.projects import Project, messages, named, of, order, orders
 from spark.shop import MakeProject
 
 YML = {"mvbuild.yml": "name: shop\nmodels: {mart: {+namespace: mart}}\n"}
@@ -290,9 +290,10 @@ def test_a_storage_name_that_is_taken(made: Project) -> None:
     assert made.arrow("mart.m__storage").num_rows == 2
 
 
-def test_nondeterministic_queries_run_once(made: Project) -> None:
+def test_nondeterministic_queries_are_refreshed_by_every_run(made: Project) -> None:
     built(made, {"models/mart/m.sql": "SELECT order_id, current_timestamp() AS at, rand() AS r, uuid() AS u FROM raw.orders\n"})
-    assert made.only_reused()
-    result = made.run(spark=NoSpark())
-    assert named(result) == {"m": "reused"}
-    assert of(result, "m").reasons == ()
+    assert made.codes("m") == ["nondeterministic"]
+    result = made.run()
+    assert named(result) == {"m": "success"}
+    assert [r.code for r in of(result, "m").reasons] == ["nondeterministic"]
+    made.assert_tidy()

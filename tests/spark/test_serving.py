@@ -233,7 +233,7 @@ def test_show_and_status_say_how_old(project: MakeProject) -> None:
     set_lag(made, "raw.orders", WINDOW_MS - 1)
     shown = made.command("show", "m", "--output", "json")
     assert sorted(json.loads(shown.stdout), key=str) == [{"order_id": 1}, {"order_id": 2}]
-    assert "from the storage lake.mart.m__storage: fresh (lake.raw.orders changed within the window of 1:00:00), refreshed " in shown.stderr
+    assert "from the storage lake.mart.m__storage: fresh (lake.raw.orders changed within the window of 1h), refreshed " in shown.stderr
     assert "59m 59s behind its tables, changes unseen for " in shown.stderr
     status = made.command("status", "--select", "m").stdout
     assert "59m 59s later), unseen for " in status

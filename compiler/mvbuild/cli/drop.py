@@ -21,7 +21,7 @@ def command(options: Options, name: str, yes: bool) -> int:
     """Drop the MV or view NAME (of a model, or `namespace.name` in the catalog) that mvbuild wrote, with its storage and files, unless
     something reads it."""
     from mvbuild import api
-    from mvbuild.cli.output import report
+    from mvbuild.cli.output import report, say
     from mvbuild.diagnostics import ProjectError
 
     if not yes and not sys.stdin.isatty():
@@ -35,9 +35,13 @@ def command(options: Options, name: str, yes: bool) -> int:
         return 1
     names = " and ".join(str(n) for n in dropped.names)
     click.echo(f"dropped {names} ({dropped.files} file{'s' * (dropped.files != 1)})")
+    for one in dropped.unreadable:
+        say(f"only the entry of {one}: its metadata cannot be read, so its files are not known and stay")
     return 0
 
 
 def _asked(item: Removed) -> bool:
     names = " and ".join(str(n) for n in item.names)
+    if item.unreadable:
+        return click.confirm(f"Drop {names}? The metadata of {item.unreadable[0].identifier} cannot be read: its files stay", err=True)
     return click.confirm(f"Drop {names} with all files? This cannot be undone", err=True)

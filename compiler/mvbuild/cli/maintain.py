@@ -43,7 +43,7 @@ def line(graph: Graph, one: Maintained, *, dry_run: bool) -> str:
     parts = []
     if one.compaction:
         compacted = f"{_count(one.compaction.before, 'file')} compacted"
-        parts.append(f"{_count(one.compaction.before, 'file')} to compact" if dry_run else f"{compacted} to {one.compaction.after}")
+        parts.append(f"up to {_count(one.compaction.before, 'file')} to compact" if dry_run else f"{compacted} to {one.compaction.after}")
     if one.snapshots:
         expired = f"{_count(one.snapshots, 'snapshot')} {'to expire' if dry_run else 'expired'}"
         parts.append(expired if dry_run else f"{expired} ({_count(one.expired_files, 'file')})")
@@ -58,7 +58,7 @@ def total(done: tuple[Maintained, ...], *, dry_run: bool) -> str:
     compacted, failed = sum(one.compaction is not None for one in done), sum(bool(one.diagnostics) for one in done)
     files = sum(one.expired_files + one.orphans for one in done)
     parts = [
-        f"{compacted} of {_count(len(done), 'MV')} {'to compact' if dry_run else 'compacted'}",
+        f"{'up to ' if dry_run else ''}{compacted} of {_count(len(done), 'MV')} {'to compact' if dry_run else 'compacted'}",
         f"{_count(sum(one.snapshots for one in done), 'snapshot')} {'to expire' if dry_run else 'expired'}",
         f"{_count(sum(one.orphans for one in done), 'orphan file')} to remove" if dry_run else f"{_count(files, 'file')} removed",
         *([f"{failed} failed"] if failed else []),

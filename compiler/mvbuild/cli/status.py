@@ -12,6 +12,8 @@ from mvbuild.serve.words import duration, utc
 
 if TYPE_CHECKING:
     from mvbuild.freshness.model import Freshness, Reason
+    from mvbuild.freshness.observed import World
+    from mvbuild.graph.model import ModelNode
 
 
 @click.command("status", cls=ListCommand)
@@ -36,7 +38,7 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
             {
                 "unique_id": node.id,
                 "relation": str(node.identifier),
-                "storage_table": str(node.storage),
+                "storage_table": _storage_table(world, node),
                 "state": answer.state,
                 "refreshed_at": _refreshed_at(answer),
                 "reasons": [reason_object(r) for r in answer.reasons],
@@ -49,8 +51,7 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
     width = max((len(str(n.identifier)) for n, _ in shown), default=0)
     for node, answer in shown:
         state = click.style(f"{answer.state:<7}", fg={"fresh": "green", "stale": "yellow", "unknown": "red"}[answer.state])
-        at = _refreshed_at(answer)
-        click.echo(f"{node.identifier!s:<{width}}  {state}  {f'refreshed {at}' if at else 'never refreshed'}")
+        click.echo(f"{node.identifier!s:<{width}}  {state}  {_when(answer)}")
         for reason in answer.reasons:
             click.echo(f"    {reason_text(reason)}{_unseen(reason, now)}")
     return 0
@@ -59,6 +60,21 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
 def _unseen(reason: Reason, now_ms: int) -> str:
     """Beside the difference of snapshot timestamps how long there has been something that the MV has not seen: the tighter reading."""
     return f", unseen for {duration(max(0, now_ms - reason.unseen_since_ms))}" if reason.unseen_since_ms is not None else ""
+
+
+def _storage_table(world: World, node: ModelNode) -> str | None:
+    """None for an MV in the metadata-file format, whose storage has no entry of its own."""
+    from mvbuild.plan.formats import is_embedded
+
+    broken = world.observed.unreadable(node.identifier) and world.observed.table(node.storage) is None
+    return None if broken or is_embedded(world, node) else str(node.storage)
+
+
+def _when(answer: Freshness) -> str:
+    if any(r.code in ("metadata-unreadable", "record-unreadable") for r in answer.reasons):
+        return "record unreadable"
+    at = _refreshed_at(answer)
+    return f"refreshed {at}" if at else "never refreshed"
 
 
 def _refreshed_at(answer: Freshness) -> str | None:

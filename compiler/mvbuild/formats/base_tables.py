@@ -41,6 +41,8 @@ def encode_base_table(table: BaseTable) -> dict[str, Any]:
             properties[_NAMESPACE] = join_parts(table.namespace)
     else:
         identifier = table.name
+        if "/" not in identifier:
+            raise RecordError("base-tables", f"{identifier} is of type {table.type} and not a path")
         if table.namespace:
             raise RecordError("base-tables", f"{identifier} is a path and cannot have a namespace")
         if table.catalog is not None:

@@ -1,7 +1,7 @@
 """The table of fields -> JSON Schema. `python -m mvbuild.formats.json_schema > docs/metadata-file.schema.json` writes the file.
 
-Draft 2020-12, of the MV metadata file, for writers and readers that are not mvbuild. It states the shape; that ids are unique and that
-what is referred to exists is beyond it, see `metadata_rules`.
+Draft 2020-12, of the MV metadata file, for writers and readers that are not mvbuild. It states the shape; that ids are unique, that
+what is referred to exists, and that a decimal's scale fits its precision is beyond it, see `metadata_rules`.
 """
 
 from __future__ import annotations
@@ -73,14 +73,26 @@ def _shape(shape: Shape, definitions: dict[str, Schema]) -> Schema:
     if isinstance(shape, Tagged):
         return {"oneOf": [_reference(variant, definitions) for variant in shape.variants.values()]}
     if isinstance(shape, ListOf):
-        return {"type": "array", "items": _shape(shape.of, definitions)}
+        least = {"minItems": 1} if shape.filled else {}
+        return {"type": "array", **least, "items": _shape(shape.of, definitions)}
     if isinstance(shape, MapOf):
-        return {"type": "object", "additionalProperties": _shape(shape.of, definitions)}
+        return _map(shape, definitions)
     if isinstance(shape, ColumnType):
         return _column_type(definitions)
     if isinstance(shape, Choice):
         return {"const": shape.values[0]} if len(shape.values) == 1 else {"enum": list(shape.values)}
     return _scalar(shape)
+
+
+def _map(shape: MapOf, definitions: dict[str, Schema]) -> Schema:
+    patterns: Schema = {}
+    for keys in shape.keys:
+        start = "^" + keys.starts.replace(".", r"\.")
+        patterns[f"{start}({keys.rest})$"] = _shape(keys.of, definitions)
+        if keys.rest:
+            patterns[f"{start}(?!({keys.rest})$)"] = False
+    more = {"additionalProperties": _shape(shape.of, definitions)}
+    return {"type": "object", **({"patternProperties": patterns} if patterns else {}), **more}
 
 
 def _scalar(shape: Shape) -> Schema:

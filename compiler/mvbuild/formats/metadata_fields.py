@@ -12,17 +12,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mvbuild.formats.properties import CHILD_VIEW_VERSION
 from mvbuild.formats.record import RecordError
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 UUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 DIGITS = r"-?[0-9]{1,19}"
+REFRESH_START = "mvbuild.refresh-start-timestamp-ms"
+_TO_38 = r"0?[0-9]|[12][0-9]|3[0-8]"
+_FROM_1_TO_38 = r"0?[1-9]|[12][0-9]|3[0-8]"
+_COUNT = r"0{0,8}[1-9][0-9]{0,8}"
 PRIMITIVE = (
     r"boolean|int|long|float|double|date|time|timestamp|timestamptz|timestamp_ns|timestamptz_ns|string|uuid|binary|unknown|variant"
-    r"|decimal\(\s*[0-9]{1,2}\s*,\s*[0-9]{1,2}\s*\)|fixed\[\s*[0-9]{1,9}\s*\]|geometry(\(.*\))?|geography(\(.*\))?"
+    rf"|decimal\(\s*({_FROM_1_TO_38})\s*,\s*({_TO_38})\s*\)|fixed\[\s*[0-9]{{1,9}}\s*\]|geometry(\(.*\))?|geography(\(.*\))?"
 )
-TRANSFORM = r"identity|year|month|day|hour|void|bucket\[[0-9]{1,9}\]|truncate\[[0-9]{1,9}\]"
+"""A decimal's scale must not be more than its precision either, which is beyond a pattern."""
+TRANSFORM = rf"identity|year|month|day|hour|void|(bucket|truncate)\[{_COUNT}\]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +66,25 @@ class ListOf:
     of: Shape
     identity: str = ""
     """The field whose value no two elements may share."""
+    filled: bool = False
+    """It must not be empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keys:
+    """Keys of a map that this format gives a meaning: those that start so, and what may follow."""
+
+    starts: str
+    of: Shape
+    rest: str = ""
+    """What the rest of the key must match; empty: only the key itself is meant."""
+    means: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapOf:
     of: Shape
+    keys: tuple[Keys, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +127,7 @@ def check(path: str, value: object, shape: Shape) -> None:
         _check_list(path, value, shape)
     elif isinstance(shape, MapOf):
         for key, inner in _object(path, value).items():
-            check(f"{path}.{key}", inner, shape.of)
+            check(f"{path}.{key}", inner, _of_key(f"{path}.{key}", key, shape))
     elif isinstance(shape, Tagged):
         _check_tagged(path, value, shape.variants)
     elif isinstance(shape, ColumnType) and isinstance(value, dict):
@@ -146,8 +166,26 @@ def _fits(value: object, shape: Shape) -> bool:
     if isinstance(shape, Choice):
         return isinstance(value, str) and value in shape.values
     if isinstance(shape, ColumnType):
-        return isinstance(value, str) and re.fullmatch(PRIMITIVE, value) is not None
+        return isinstance(value, str) and _is_primitive(value)
     return isinstance(shape, Anything) or isinstance(value, bool)
+
+
+def _is_primitive(name: str) -> bool:
+    if not re.fullmatch(PRIMITIVE, name):
+        return False
+    precision, *scale = re.findall("[0-9]+", name) if name.startswith("decimal") else ["0"]
+    return not scale or int(scale[0]) <= int(precision)
+
+
+def _of_key(path: str, key: str, shape: MapOf) -> Shape:
+    for known in shape.keys:
+        if key == known.starts and not known.rest:
+            return known.of
+        if key.startswith(known.starts) and known.rest:
+            if not re.fullmatch(known.rest, key[len(known.starts) :]):
+                raise RecordError(path, f"must end with {known.means}")
+            return known.of
+    return shape.of
 
 
 def _check_struct(path: str, value: object, struct: Struct) -> None:
@@ -166,6 +204,8 @@ def _check_struct(path: str, value: object, struct: Struct) -> None:
 def _check_list(path: str, value: object, shape: ListOf) -> None:
     if not isinstance(value, list):
         raise RecordError(path, f"must be a list, not {_shown(value)}")
+    if shape.filled and not value:
+        raise RecordError(path, "must not be empty")
     for at, inner in enumerate(value):
         check(f"{path}[{at}]", inner, shape.of)
     seen: set[Any] = set()
@@ -214,11 +254,21 @@ def _optional(name: str, shape: Shape, doc: str) -> Field:
 
 _TEXT = Text()
 _FILLED = Text(pattern=".+", means="a string that is not empty")
+_ABSOLUTE = Text(pattern=r"/.*|[A-Za-z][A-Za-z0-9+.-]*:.+", means="an absolute path or a URI")
+_PATH = Text(pattern=r"[^/]*/.*", means="a path or a URI")
+_NAMED = Text(pattern=r".*\S.*", means="a string that is not blank")
 _STRINGS = MapOf(of=_TEXT)
+_PROPERTIES = MapOf(
+    of=_TEXT,
+    keys=(
+        Keys(starts=CHILD_VIEW_VERSION, rest=UUID, means="a UUID", of=Text(pattern=DIGITS, means="an integer")),
+        Keys(starts=REFRESH_START, of=Text(pattern=r"[0-9]{1,19}", means="an integer of at least 0")),
+    ),
+)
 _INT = Integer(minimum=0, maximum=INT_MAX)
 _LONG = Integer(minimum=0)
 _SNAPSHOT_ID = Integer()
-_TIMESTAMP = Integer()
+_TIMESTAMP = Integer(minimum=0)
 
 COLUMN = Struct(
     name="column",
@@ -294,6 +344,7 @@ VERSION = Struct(
                     ),
                 ),
                 identity="dialect",
+                filled=True,
             ),
             "The query, once in each dialect.",
         ),
@@ -417,12 +468,12 @@ REF = Struct(
 )
 
 
-def _base_table(kind: str, identifier: str, reference: str, properties: str) -> Struct:
+def _base_table(kind: str, named: Text, identifier: str, reference: str, properties: str) -> Struct:
     return Struct(
         name=kind,
         fields=(
             _required("type", Choice(values=(kind,)), "Kind of base table."),
-            _required("identifier", _FILLED, identifier),
+            _required("identifier", named, identifier),
             _required("snapshot-reference", Integer(digits=True), reference),
             _optional("properties", _STRINGS, properties),
         ),
@@ -434,18 +485,21 @@ BASE_TABLE = Tagged(
     variants={
         "iceberg-metastore": _base_table(
             "iceberg-metastore",
+            _NAMED,
             "Identifier of the base table in the metastore.",
             "Snapshot id of the base table when the refresh operation was performed.",
             "Properties of the base table. Could be used to specify a different metastore.",
         ),
         "iceberg-filesystem": _base_table(
             "iceberg-filesystem",
+            _PATH,
             "Path to the directory of the base table.",
             "Version of the base table when the refresh operation was performed.",
             _OTHER_STORAGE,
         ),
         "deltalake-filesystem": _base_table(
             "deltalake-filesystem",
+            _PATH,
             "Path to the directory of the base table.",
             "Delta table version of the base table when the refresh operation was performed.",
             _OTHER_STORAGE,
@@ -462,14 +516,17 @@ REFRESH = Struct(
             Integer(minimum=1, maximum=INT_MAX),
             "Version id of the materialized view when the refresh operation was performed. The version may have been dropped since.",
         ),
-        _required("base-tables", MapOf(of=BASE_TABLE), "A map of strings (table identifiers) to base-table records."),
+        _required(
+            "base-tables", MapOf(of=BASE_TABLE), "A map of strings (table identifiers) to base-table records, each under its `identifier`."
+        ),
         _optional("sequence-number", _LONG, "Sequence number of the snapshot that contains the refreshed data files."),
     ),
 )
 
 
-def _log(name: str, field: Field) -> ListOf:
-    return ListOf(of=Struct(name=name, fields=(_required("timestamp-ms", _TIMESTAMP, "When it became current."), field)))
+def _log(name: str, field: Field, *, filled: bool = False) -> ListOf:
+    entry = Struct(name=name, fields=(_required("timestamp-ms", _TIMESTAMP, "When it became current."), field))
+    return ListOf(of=entry, filled=filled)
 
 
 FILE = Struct(
@@ -478,23 +535,31 @@ FILE = Struct(
     fields=(
         _required("format-version", Integer(minimum=1, maximum=1), "Version number of the materialized view format. Must be 1."),
         _required("uuid", Text(pattern=UUID, means="a UUID"), "Identifies the materialized view; the `table-uuid` of its storage."),
-        _required("location", _FILLED, "Base location, where writers put data files, manifest files and metadata files."),
-        _required("versions", ListOf(of=VERSION, identity="version-id"), "Known versions; `version.history.num-entries` says how many."),
+        _required("location", _ABSOLUTE, "Base location, where writers put data files, manifest files and metadata files."),
+        _required(
+            "versions",
+            ListOf(of=VERSION, identity="version-id", filled=True),
+            "Known versions; `version.history.num-entries` says how many.",
+        ),
         _required("current_version_id", Integer(minimum=1, maximum=INT_MAX), "Current version. 1 when the view is first created."),
         _required(
             "version_log",
-            _log("version-log-entry", _required("version-id", Integer(minimum=1, maximum=INT_MAX), "Version that became current.")),
-            "Changes to the current version.",
+            _log(
+                "version-log-entry",
+                _required("version-id", Integer(minimum=1, maximum=INT_MAX), "Version that became current."),
+                filled=True,
+            ),
+            "Changes to the current version; the last one made it current.",
         ),
         _required("last-sequence-number", _LONG, "Highest sequence number that was given to a snapshot."),
         _required("last-updated-ms", _TIMESTAMP, "When the file was written."),
         _required("last-column-id", _INT, "Highest column ID that was given."),
-        _required("schemas", ListOf(of=SCHEMA, identity="schema-id"), "Schemas of versions and of snapshots."),
+        _required("schemas", ListOf(of=SCHEMA, identity="schema-id", filled=True), "Schemas of versions and of snapshots."),
         _required("current-schema-id", _INT, "ID of the current schema."),
-        _required("partition-specs", ListOf(of=PARTITION_SPEC, identity="spec-id"), "Partition specs."),
+        _required("partition-specs", ListOf(of=PARTITION_SPEC, identity="spec-id", filled=True), "Partition specs."),
         _required("default-spec-id", _INT, "ID of the spec that writers should use."),
         _required("last-partition-id", _INT, "Highest partition field ID that was given."),
-        _required("sort-orders", ListOf(of=SORT_ORDER, identity="order-id"), "Sort orders."),
+        _required("sort-orders", ListOf(of=SORT_ORDER, identity="order-id", filled=True), "Sort orders."),
         _required("default-sort-order-id", _INT, "ID of the sort order that writers should use."),
         _required("refreshes", ListOf(of=REFRESH, identity="refresh-id"), "Refresh operations; empty before the first."),
         _required(
@@ -509,10 +574,10 @@ FILE = Struct(
             _log("snapshot-log-entry", _required("snapshot-id", _SNAPSHOT_ID, "Snapshot that became current.")),
             "Changes to the current snapshot.",
         ),
-        _optional("properties", _STRINGS, "Properties that control reading and writing."),
+        _optional("properties", _PROPERTIES, "Properties that control reading and writing."),
         _optional(
             "metadata-log",
-            _log("metadata-log-entry", _required("metadata-file", _TEXT, "Location of the file.")),
+            _log("metadata-log-entry", _required("metadata-file", _FILLED, "Location of the file.")),
             "Earlier metadata files of the materialized view.",
         ),
         _optional("refs", MapOf(of=REF), "Snapshot references by name."),

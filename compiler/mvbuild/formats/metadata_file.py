@@ -20,6 +20,8 @@ from typing import Any
 
 from mvbuild.formats import metadata_fields, metadata_rules
 from mvbuild.formats.base_tables import decode_base_table, encode_base_tables, join_parts, split_parts
+from mvbuild.formats.metadata_fields import REFRESH_START as REFRESH_START
+from mvbuild.formats.metadata_rules import HISTORY as HISTORY
 from mvbuild.formats.metadata_rules import NO_REFRESH as NO_REFRESH
 from mvbuild.formats.properties import CHILD_VIEW_VERSION
 from mvbuild.formats.record import ChildView, Properties, RecordError, RefreshRecord, integer
@@ -31,8 +33,6 @@ STORAGE_LOCATION = "materialized-view.storage.metadata-location"
 VIEW_PROPERTY = "materialized-view.view."
 CHILD_VIEW_NAME = "mvbuild.child.view.name."
 CHILD_VIEW_CATALOG = "mvbuild.child.view.catalog."
-REFRESH_START = "mvbuild.refresh-start-timestamp-ms"
-HISTORY = "version.history.num-entries"
 
 _OWN_PROPERTIES = (STORAGE_LOCATION, VIEW_PROPERTY, CHILD_VIEW_VERSION, CHILD_VIEW_NAME, CHILD_VIEW_CATALOG, REFRESH_START)
 _ORDER = {field.name: at for at, field in enumerate(metadata_fields.FILE.fields)}
@@ -138,7 +138,8 @@ def compose(
             "versions": versions,
             "current_version_id": view.get("current-version-id"),
             "version_log": log,
-            "last-updated-ms": max(now_ms, table["last-updated-ms"]),
+            # Another writer's clock may be ahead.
+            "last-updated-ms": max(now_ms, table["last-updated-ms"], *_last_times(log, table.get("snapshot-log"), metadata_log)),
             "last-column-id": max([table["last-column-id"], *_ids(schemas)]),
             "schemas": schemas,
             "refreshes": [dict(refresh) for refresh in refreshes],
@@ -309,12 +310,19 @@ def _ids(schemas: Sequence[Mapping[str, Any]]) -> Iterator[int]:
     return (field_id for schema in schemas for _, field_id in metadata_rules.field_ids(schema))
 
 
+def _last_times(*logs: Sequence[Mapping[str, Any]] | None) -> Iterator[int]:
+    return (log[-1]["timestamp-ms"] for log in logs if log)
+
+
 def _table_part(table: Mapping[str, Any]) -> dict[str, Any]:
     part = {name: value for name, value in table.items() if name not in {*_NOT_OF_THE_TABLE, "table-uuid"} and value is not None}
     if part.get("current-snapshot-id") == -1:
         del part["current-snapshot-id"]
     # Snapshots from before the table had format version 2 have the number 0, which writers leave out.
     part["snapshots"] = [{"sequence-number": 0, **snapshot} for snapshot in table.get("snapshots") or ()]
+    if "current-snapshot-id" in part and "main" not in (part.get("refs") or {}):
+        # Writers from before there were references name none.
+        part["refs"] = {**(part.get("refs") or {}), "main": {"type": "branch", "snapshot-id": part["current-snapshot-id"]}}
     return part
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from mvbuild.formats import refresh_state
+from mvbuild.formats import metadata_file, refresh_state
 from mvbuild.formats.record import RecordError, RefreshRecord
 from mvbuild.ports.catalog import Snapshot, TableState
 
@@ -13,6 +14,9 @@ REFRESH_ID = "mvbuild.refresh-id"
 """Key of a snapshot's summary: the number of the refresh, counted from 1. Not of any specification."""
 STRATEGY = "mvbuild.strategy"
 """Key of a snapshot's summary: how the refresh was done."""
+PUBLISHED = "mvbuild.published.snapshot-ids"
+"""Property of the storage: refreshes that were published and that nothing else tells of. The log forgets what came before a snapshot that
+has expired, and after a rollback the refreshes that were undone are no ancestors of the current one. Not of any specification."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +52,7 @@ def history(storage: TableState) -> tuple[PastRefresh, ...]:
             refresh_id=number,
             snapshot=snapshot,
             at_ms=origin.at_ms if origin else first,
-            record=record,
+            record=_as_listed(storage, number, snapshot, record),
             strategy=snapshot.summary.get(STRATEGY) or (origin.strategy if origin else ""),
             rows_added=origin.rows_added if origin else _count(snapshot, "added-records"),
             rows_removed=origin.rows_removed if origin else _count(snapshot, "deleted-records"),
@@ -87,6 +91,14 @@ def refreshed_at(storage: TableState, snapshot: Snapshot) -> Snapshot:
     return at
 
 
+def only_noted(storage: TableState, expiring: Collection[int]) -> tuple[int, ...]:
+    """The refreshes of the history that are for `PUBLISHED` to tell of when these snapshots have expired."""
+    last = max((at for at, (_, id) in enumerate(storage.snapshot_log) if id in expiring), default=-1)
+    logged = {id for _, id in storage.snapshot_log[last + 1 :]}
+    kept = {past.snapshot.snapshot_id for past in history(storage)}
+    return tuple(sorted(kept - logged - set(expiring)))
+
+
 def _published(storage: TableState) -> Iterator[tuple[int, Snapshot]]:
     """(time of publishing, snapshot) of all that were ever current, in the order of their making."""
     times: dict[int, int] = {}
@@ -96,9 +108,29 @@ def _published(storage: TableState) -> Iterator[tuple[int, Snapshot]]:
     while at is not None and at.snapshot_id not in times:
         times[at.snapshot_id] = at.timestamp_ms
         at = storage.snapshots.get(at.parent_id) if at.parent_id is not None else None
+    for id in _noted(storage):
+        times.setdefault(id, storage.snapshots[id].timestamp_ms)
     known = [storage.snapshots[id] for id in times if id in storage.snapshots]
     for snapshot in sorted(known, key=lambda s: (s.sequence_number, s.timestamp_ms)):
         yield times[snapshot.snapshot_id], snapshot
+
+
+def _noted(storage: TableState) -> list[int]:
+    """Snapshots that the metadata file lists as refreshes, or `PUBLISHED` names."""
+    listed = {r.get("sequence-number") for r in storage.mv.refreshes} - {None, 0} if storage.mv else set()
+    named = set(storage.properties.get(PUBLISHED, "").split(","))
+    return [id for id, s in storage.snapshots.items() if s.sequence_number in listed or str(id) in named]
+
+
+def _as_listed(storage: TableState, number: int, snapshot: Snapshot, record: RefreshRecord) -> RefreshRecord:
+    """With the view version and the tables that the metadata file lists: it knows where tables outside of the catalog lie."""
+    for entry in storage.mv.refreshes if storage.mv else ():
+        is_same = REFRESH_ID in snapshot.summary or entry.get("sequence-number") == snapshot.sequence_number
+        if entry["refresh-id"] == number and is_same:
+            with suppress(RecordError):
+                listed = metadata_file.decode_refresh(entry, {})
+                return replace(record, view_version_id=listed.view_version_id, base_tables=listed.base_tables)
+    return record
 
 
 def _record(snapshot: Snapshot) -> RefreshRecord | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from mvbuild.formats import properties
 from mvbuild.formats.record import NO_SNAPSHOT, BaseTable, ChildView, RefreshRecord
+from mvbuild.freshness.columns import changed_columns
 from mvbuild.freshness.leaves import Inputs, node_inputs
 from mvbuild.freshness.model import Freshness, Reason, State
 from mvbuild.freshness.observed import Leaf, Pin, World
@@ -23,6 +24,7 @@ from mvbuild.graph.model import ModelNode, NodeId, SeedNode, ViewNode
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.steadiness import unsteady
 from mvbuild.ports.catalog import TableState, ViewState
+from mvbuild.project.setting_values import written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,11 +269,20 @@ def _base_table(s: Situation, record: RefreshRecord, found: Pin) -> Iterator[Rea
         if s.same_definition:
             yield from _not_recorded(s, record, found)
     elif found.moves and found.ref is None:
+        yield from _schema(s, found)
         if states[0].snapshot_id != now:
             yield _moved(s, table, states[0].snapshot_id, now)
     elif now not in {t.snapshot_id for t in states}:
         before = next((t.snapshot_id for t in states if t.ref == found.ref), states[0].snapshot_id)
         yield _difference("base-table-changed", f"{table.identifier} is read at another snapshot", table, before, now)
+
+
+def _schema(s: Situation, found: Pin) -> Iterator[Reason]:
+    changed = changed_columns(s.storage, found.table, star=s.node.query.columns is None) if s.storage else ()
+    if changed:
+        many = f"{', '.join(changed[:5])}{' and others' if len(changed) > 5 else ''}"
+        message = f"columns of {known_as(found.table)} were renamed, dropped, added or retyped since it was read: {many}"
+        yield Reason(code="base-table-schema-changed", message=message, effect="stale", table=found.table.identifier)
 
 
 def _moved(s: Situation, table: TableState, before: int, now: int) -> Reason:
@@ -290,7 +301,7 @@ def _moved(s: Situation, table: TableState, before: int, now: int) -> Reason:
     window = s.node.model.config.max_staleness
     lag = table.snapshots[now].timestamp_ms - table.snapshots[before].timestamp_ms
     if window is not None and 0 <= lag <= window.total_seconds() * 1000:
-        return _difference("within-window", f"{name} changed within the window of {window}", table, before, now, effect="fresh")
+        return _difference("within-window", f"{name} changed within the window of {written(window)}", table, before, now, effect="fresh")
     return _difference("base-table-changed", f"{name} has new data", table, before, now)
 
 

@@ -11,7 +11,7 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from mvbuild.parse.dialect import parse, tokenize
-from mvbuild.parse.fingerprint import fingerprint
+from mvbuild.parse.fingerprint import fingerprint, folded
 
 Kind = Literal["formatting", "names", "column-added", "filter", "join", "expression", "column-removed", "column-changed", "other"]
 
@@ -43,6 +43,8 @@ def classify(old_sql: str, new_sql: str) -> Change:
     """
     if fingerprint(old_sql) == fingerprint(new_sql):
         return Change(kind="formatting", message="only formatting and comments")
+    if folded(old_sql) == folded(new_sql):
+        return Change(kind="names", message="only the case of names")
     if same_but_names(old_sql, new_sql):
         return Change(kind="names", message="only names or the arrangement of CTEs and aliases inside")
     try:
@@ -64,7 +66,7 @@ def same_but_names(one: str, other: str) -> bool:
     """
     try:
         mine, its = _canonical(one), _canonical(other)
-        return fingerprint(mine) == fingerprint(its) or _same_but_parentheses(mine, its)
+        return folded(mine) == folded(its) or _same_but_parentheses(mine, its)
     except _FAILURES:
         return False
 

@@ -1,9 +1,13 @@
-"""SQL text -> hash of its tokens: the same for every formatting of one query, different for different queries."""
+"""SQL text -> hash of its tokens: the same for every formatting of one query, different for different queries.
+
+Case counts in every word that may be a name. Spark compares names without it, but a name can become data: a key of a map, a field of JSON,
+a value of UNPIVOT. Only Spark can tell; `folded` says which queries are worth asking it about.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from hashlib import sha256
 
 from sqlglot import Token, TokenType
@@ -28,11 +32,20 @@ _BEFORE_ALIAS = (
 
 
 def fingerprint(sql: str) -> str:
-    """SHA-256 of the tokens. Comments, blanks and the case of unquoted words do not count, but that of output columns, which are stored."""
-    return sha256("\x1f".join(_words(sql)).encode("utf-8", "surrogatepass")).hexdigest()
+    """SHA-256 of the tokens. Comments, blanks, and the case of keywords and functions do not count."""
+    return _hash(sql, _strictly_cased)
 
 
-def _words(sql: str) -> Iterator[str]:
+def folded(sql: str) -> str:
+    """The same, but the case of unquoted names does not count either, except that of output columns and of what looks like a field."""
+    return _hash(sql, _cased)
+
+
+def _hash(sql: str, cased: Callable[[Sequence[Token]], Container[int]]) -> str:
+    return sha256("\x1f".join(_words(sql, cased)).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _words(sql: str, keep: Callable[[Sequence[Token]], Container[int]]) -> Iterator[str]:
     try:
         tokens = tokenize(sql)
     except TokenError:
@@ -40,7 +53,7 @@ def _words(sql: str) -> Iterator[str]:
         return
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
-    cased = _cased(tokens)
+    cased = keep(tokens)
     last_end = -2
     for index, token in enumerate(tokens):
         if token.start <= last_end:
@@ -66,7 +79,71 @@ def _is_glue_significant(tokens: Sequence[Token], index: int) -> bool:
     return token.text[:1].isdigit() and bool(before) and before[0].token_type in (TokenType.DOT, TokenType.NUMBER)
 
 
-# Where case counts
+# Where case counts, strictly
+
+
+_KEYWORDS = frozenset(
+    "select from where group by order sort cluster distribute having limit offset window qualify join left right inner outer full cross "
+    "semi anti natural on using union all distinct intersect except minus as and or not in is null like ilike rlike between case when then else "
+    "end with recursive over partition rows range preceding following unbounded current row asc desc nulls first last exists true false "
+    "interval lateral view values filter within escape div rollup cube sets grouping for of any some table version system_version "
+    "timestamp system_time".split()
+)
+_TYPES = frozenset(
+    "boolean tinyint smallint int integer bigint float double string binary date timestamp timestamp_ntz decimal numeric".split()
+)
+_CASTS = frozenset(("cast", "try_cast"))
+_BEFORE = (TokenType.L_PAREN, TokenType.COMMA)
+_AFTER = (TokenType.R_PAREN, TokenType.COMMA)
+_VALUES = frozenset(("null", "true", "false"))
+
+
+def _strictly_cased(tokens: Sequence[Token]) -> set[int]:
+    """Indexes of all words but keywords where only a keyword can stand, functions, and the types of casts and literals."""
+    calls = _calls(tokens)
+    words = {index for index, token in enumerate(tokens) if _is_word(token) and _may_be_name(tokens, index, calls[index])}
+    # `struct(a End)` names its field without AS.
+    ends = (i for i, token in enumerate(tokens[1:]) if token.token_type in _AFTER and calls[i] == "struct" and _is_word(tokens[i]))
+    return words.union(_cased(tokens), ends)
+
+
+def _may_be_name(tokens: Sequence[Token], index: int, call: str) -> bool:
+    word = tokens[index].text.lower()
+    before = tokens[index - 1].token_type if index else None
+    after = tokens[index + 1].token_type if index + 1 < len(tokens) else None
+    if before == TokenType.DOT:
+        return True
+    if before == TokenType.ALIAS:
+        return not (word in _TYPES and after in (TokenType.R_PAREN, TokenType.L_PAREN) and call in _CASTS)
+    if after == TokenType.L_PAREN or _is_of_literal(tokens, index):
+        return False
+    if before in _BEFORE and (after in _AFTER or after in (TokenType.ALIAS, TokenType.DOT)):
+        return word not in _VALUES
+    return word not in _KEYWORDS or after == TokenType.DOT
+
+
+def _is_of_literal(tokens: Sequence[Token], index: int) -> bool:
+    """DATE '2026-01-01', INTERVAL 1 DAY, EXTRACT(YEAR FROM d)."""
+    after = tokens[index + 1].token_type if index + 1 < len(tokens) else None
+    lead = [token.text.lower() for token in tokens[max(0, index - 2) : index]]
+    if after == TokenType.STRING:
+        return tokens[index].text.lower() in _TYPES
+    return lead[:1] == ["interval"] or (lead == ["extract", "("] and after == TokenType.FROM)
+
+
+def _calls(tokens: Sequence[Token]) -> list[str]:
+    """For each token the word before the bracket that it stands in, in small letters."""
+    around, found = [""], []
+    for index, token in enumerate(tokens):
+        if token.token_type == TokenType.R_PAREN and len(around) > 1:
+            around.pop()
+        found.append(around[-1])
+        if token.token_type == TokenType.L_PAREN:
+            around.append(tokens[index - 1].text.lower() if index else "")
+    return found
+
+
+# Where case counts among names
 
 
 def _cased(tokens: Sequence[Token]) -> set[int]:

@@ -23,6 +23,8 @@ _WITHOUT_ARGUMENTS = frozenset(("unix_timestamp",))
 _OF_NOW = frozenset(("now", "today", "tomorrow", "yesterday"))
 """Strings that become another date each day."""
 _LITERALS = frozenset(("date", "timestamp", "timestamp_ntz", "timestamp_ltz"))
+_SAMPLE = 12
+"""Words of a TABLESAMPLE clause."""
 _MAYBE = re.compile(rf"\b(?:{'|'.join(sorted(_UNSTEADY | _OF_NOW))})\b", re.IGNORECASE)
 
 
@@ -45,8 +47,10 @@ def _is_unsteady(tokens: Sequence[Token], index: int, strictly: bool) -> bool:
     if token.token_type == TokenType.IDENTIFIER or word not in _UNSTEADY:
         return False
     called = index + 1 < len(tokens) and tokens[index + 1].token_type == TokenType.L_PAREN
-    if strictly or word == "tablesample":
+    if strictly:
         return called or word not in _CALLED
+    if word == "tablesample":
+        return all(t.text.lower() != "repeatable" for t in tokens[index : index + _SAMPLE])
     if not called:
         named = index > 0 and tokens[index - 1].token_type in (TokenType.DOT, TokenType.ALIAS)
         return word not in _CALLED and not named

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pending import view_text_differs
 from mvbuild.graph.model import ModelNode
-from mvbuild.plan.layout import changed_properties, documented, storage_layout
+from mvbuild.plan.layout import PropertyChanges, changed_properties, docs, documented, storage_layout
 from mvbuild.ports.catalog import TableLayout, TableState, ViewState
 
 
@@ -18,8 +17,7 @@ class Alteration:
 
     layout: TableLayout | None
     """Partition spec, sort order and column comments for the storage table, where they differ."""
-    properties: Mapping[str, str]
-    """Table properties to set."""
+    properties: PropertyChanges
     view_version: bool
     """The view needs a new version: its text or its columns' comments differ."""
     comment: str | None
@@ -38,9 +36,9 @@ def alteration(world: World, node: ModelNode) -> Alteration | None:
     words = {
         "partitioning": wanted.partition_by != storage.partition_by,
         "sort order": wanted.sort_by != storage.sort_by,
-        "column comments": _docs(wanted.schema) != _docs(storage.schema) or _docs(documented(node, view.schema)) != _docs(view.schema),
+        "column comments": docs(wanted.schema) != docs(storage.schema) or docs(documented(node, view.schema)) != docs(view.schema),
         "table properties": bool(properties),
-        "description": _comment(node, view) is not None,
+        "description": changed_comment(node, view) is not None,
         "text of the view": view_text_differs(world, node, view),
     }
     what = tuple(word for word, differs in words.items() if differs)
@@ -49,20 +47,17 @@ def alteration(world: World, node: ModelNode) -> Alteration | None:
     return Alteration(
         layout=wanted if _differs(wanted, storage) else None,
         properties=properties,
-        view_version=words["text of the view"] or _docs(documented(node, view.schema)) != _docs(view.schema),
-        comment=_comment(node, view),
+        view_version=words["text of the view"] or docs(documented(node, view.schema)) != docs(view.schema),
+        comment=changed_comment(node, view),
         what=what,
     )
 
 
 def _differs(wanted: TableLayout, storage: TableState) -> bool:
-    return (wanted.partition_by, wanted.sort_by, _docs(wanted.schema)) != (storage.partition_by, storage.sort_by, _docs(storage.schema))
+    return (wanted.partition_by, wanted.sort_by, docs(wanted.schema)) != (storage.partition_by, storage.sort_by, docs(storage.schema))
 
 
-def _docs(schema: Mapping[str, object]) -> list[object]:
-    return [field.get("doc") for field in schema["fields"]]  # type: ignore[attr-defined]
-
-
-def _comment(node: ModelNode, view: ViewState) -> str | None:
+def changed_comment(node: ModelNode, view: ViewState) -> str | None:
+    """The view's comment, where it is another; empty removes it."""
     wanted = node.model.properties.description
     return wanted if wanted != view.properties.get("comment", "") else None

@@ -10,13 +10,14 @@ from mvbuild.freshness.leaves import Inputs, node_inputs
 from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pending import pending_seeds, pending_views
-from mvbuild.freshness.pins import leaf_table, pin
+from mvbuild.freshness.pins import known_as, leaf_table, pin
+from mvbuild.freshness.readable import unreadable
 from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import ModelNode, NodeId, SeedNode
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.alterations import alteration
 from mvbuild.plan.collisions import collisions
-from mvbuild.plan.formats import found_format, wanted_format
+from mvbuild.plan.formats import found_format, unrecordable, wanted_format
 from mvbuild.plan.model import Action, Plan, Step
 
 _OF_OTHERS = {"upstream-stale", "upstream-unknown", "seed-changed", "child-view-edited"}
@@ -134,7 +135,22 @@ class _Draft:
             made = id_ in self.steps and self.steps[id_].is_change
             if not made and self.world.observed.view(graph.nodes[id_].identifier) is None:
                 return self._missing(node, id_, str(graph.nodes[id_].identifier), None)
-        return None
+        return self._unrecordable(node, below)
+
+    def _unrecordable(self, node: ModelNode, below: Inputs) -> Diagnostic | None:
+        """The metadata file has one snapshot for each table."""
+        graph, observed = self.world.graph, self.world.observed
+        if node.storage is None or wanted_format(node, observed.table(node.storage)) != "metadata-file":
+            return None
+        states: dict[TableIdentifier, set[tuple[int | None, str | None]]] = {}
+        for leaf in below.leaves:
+            found = pin(graph, observed, leaf)
+            if found is None:
+                continue
+            is_new = leaf.travel is None and graph.nodes[leaf.node].identifier in self.changing
+            states.setdefault(known_as(found.table), set()).add((None if is_new else found.snapshot_id, found.ref))
+        twice = next((name for name, several in states.items() if len(several) > 1), None)
+        return unrecordable(node, f"{twice} is read at two snapshots or references; it holds one for each table") if twice else None
 
     def _refused(self, node: ModelNode) -> Diagnostic | None:
         if self.world.observed.has_views or (node.storage and node.model.config.storage_format == "metadata-file"):
@@ -148,11 +164,16 @@ class _Draft:
     def _unreadable(self, node: ModelNode, below: Inputs) -> Diagnostic | None:
         """Metadata that cannot be read: the node's own must not be overwritten, what it reads must not be guessed."""
         graph = self.world.graph
-        names = [node.identifier, node.storage, *(leaf_table(graph, leaf) for leaf in below.leaves)]
+        own = unreadable(self.world, node)
+        if own is not None:
+            return own
+        # The storage of an MV may be embedded in its view.
+        names = [i for leaf in below.leaves for i in (graph.nodes[leaf.node].identifier, leaf_table(graph, leaf))]
         for identifier in (*names, *(graph.nodes[id].identifier for id in below.views)):
             broken = self.world.observed.unreadable(identifier)
             if broken is not None:
-                return error("unreadable-metadata", f"'{node.model.name}': {broken.reason}", node.model.file.line_span(1))
+                message = f"'{node.model.name}' reads {identifier}: {broken.reason}"
+                return error("unreadable-metadata", message, node.model.file.line_span(1), help="Mend that one first.")
         return None
 
     def _missing(self, node: ModelNode, id_: NodeId, name: str, travel: tuple[str, str | int] | None) -> Diagnostic:

@@ -31,7 +31,7 @@ def collisions(world: World, selected: frozenset[NodeId]) -> list[Diagnostic]:
 
 def _of_seed(world: World, node: SeedNode) -> Iterator[Diagnostic]:
     state = world.observed.states.get(node.identifier)
-    if isinstance(state, ViewState) or (isinstance(state, TableState) and SEED_CHECKSUM not in state.properties):
+    if isinstance(state, ViewState) or (isinstance(state, TableState) and not _is_of_seed(state, node)):
         kind = "view" if isinstance(state, ViewState) else "table"
         yield error(
             "name-collision",
@@ -39,6 +39,11 @@ def _of_seed(world: World, node: SeedNode) -> Iterator[Diagnostic]:
             Span(SourceFile(node.seed.path, ""), 0, 0),
             help="Rename the seed with `alias:` or `namespace:`, or drop the file and read the table as it is.",
         )
+
+
+def _is_of_seed(table: TableState, node: SeedNode) -> bool:
+    """Loaded by mvbuild, or made by a run that did not come to the rows."""
+    return SEED_CHECKSUM in table.properties or table.properties.get(OWNER) == node.id
 
 
 def _of_model(world: World, node: ModelNode) -> Iterator[Diagnostic]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from mvbuild.diagnostics import Diagnostic, warning
 from mvbuild.freshness.model import Reason
 from mvbuild.freshness.observed import World
+from mvbuild.freshness.readable import unreadable
 from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import Graph, ModelNode, NodeId
 from mvbuild.plan.formats import found_format
@@ -16,17 +17,23 @@ from mvbuild.project.settings import StorageFormat
 
 
 def conversions(world: World, selected: frozenset[NodeId], to: StorageFormat) -> Plan:
-    """A step for each selected MV that has storage. A warning for each that is configured otherwise: a run would convert it back."""
+    """A step for each selected MV that has storage, blocked where that cannot be read. A warning for each that is configured otherwise: a
+    run would convert it back."""
     steps = []
     for node in world.graph.views:
         storage = world.observed.table(node.storage)
-        if node.id not in selected or storage is None:
+        if node.id not in selected:
+            continue
+        broken = unreadable(world, node)
+        if broken is not None:
+            steps.append(Step(node=node.id, action="blocked", reasons=(), diagnostic=broken))
+        if broken is not None or storage is None:
             continue
         found = found_format(storage)
         reason = Reason(code="storage-format-changed", message=f"from {found} to {to}", effect="fresh")
         differs = found != to
         steps.append(Step(node=node.id, action="convert" if differs else "reuse", reasons=(reason,) if differs else (), converts=differs))
-    warnings = tuple(_warnings(world.graph, {s.node for s in steps}, to))
+    warnings = tuple(_warnings(world.graph, {s.node for s in steps if s.action != "blocked"}, to))
     graph = replace(world.graph, nodes={id: _configured(n, to) if id in selected else n for id, n in world.graph.nodes.items()})
     return Plan(world=replace(world, graph=graph), steps=tuple(steps), freshness=judge(world), warnings=warnings)
 

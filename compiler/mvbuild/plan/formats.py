@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mvbuild.diagnostics import Diagnostic, error
 from mvbuild.formats import properties
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import ModelNode
@@ -22,6 +23,14 @@ def is_embedded(world: World, node: ModelNode) -> bool:
     """Whether the storage is, or is about to be, part of the MV's metadata file."""
     storage = world.observed.table(node.storage)
     return (wanted_format(node, None) if storage is None else found_format(storage)) == "metadata-file"
+
+
+def unrecordable(node: ModelNode, why: str) -> Diagnostic:
+    """What is said where the metadata file cannot hold what the MV reads."""
+    span = node.model.config.spans.get("storage_format") or node.model.file.line_span(1)
+    message = f"'{node.model.name}' cannot be recorded in a metadata file: {why}"
+    help = "Use `storage: {format: table-properties}`, or read each table at one snapshot."
+    return error("unsupported-format", message, span, help=help)
 
 
 def is_mv(view: ViewState) -> bool:

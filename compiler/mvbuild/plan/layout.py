@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
@@ -10,6 +12,7 @@ from mvbuild.graph.model import ModelNode
 from mvbuild.plan.collisions import OWNER
 from mvbuild.ports.catalog import Partition, Schema, Sort, TableLayout, TableState
 from mvbuild.project.settings import PartitionField
+from mvbuild.project.table_properties import RESERVED
 
 STORAGE_DEFAULTS: Mapping[str, str] = {
     # PyIceberg, which publishes, cannot write v3; merge-on-read makes the later incremental refreshes cheap.
@@ -21,6 +24,20 @@ STORAGE_DEFAULTS: Mapping[str, str] = {
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
 }
+
+CONFIGURED = "mvbuild.table-properties"
+"""Property of a storage table: the names of those that it has from the configuration, as a JSON list. What goes there must go here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PropertyChanges:
+    """What makes the properties of a storage table those of the configuration."""
+
+    set: Mapping[str, str]
+    remove: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.set or self.remove)
 
 
 def storage_layout(node: ModelNode, schema: Schema) -> TableLayout:
@@ -44,13 +61,40 @@ def storage_layout(node: ModelNode, schema: Schema) -> TableLayout:
 
 def storage_properties(node: ModelNode) -> dict[str, str]:
     """Properties of a new storage table; the user's win."""
-    return {**STORAGE_DEFAULTS, **node.model.config.table_properties, OWNER: node.id}
+    return {**STORAGE_DEFAULTS, **node.model.config.table_properties, **_listed(node), OWNER: node.id}
 
 
-def changed_properties(node: ModelNode, storage: TableState) -> dict[str, str]:
-    """Properties that the configuration asks for and the table has otherwise; the format version is fixed when it is made."""
-    wanted = {**node.model.config.table_properties, OWNER: node.id}
-    return {k: v for k, v in wanted.items() if k != "format-version" and storage.properties.get(k) != v}
+def changed_properties(node: ModelNode, storage: TableState) -> PropertyChanges:
+    """What the configuration asks for and the table has otherwise, and what it asked for once; the format version is fixed when it is made.
+
+    A table of before that list, or of another writer, gets it with the next change that it needs anyway.
+    """
+    has, listed = storage.properties, _listed(node)
+    wanted = {**_configured(node), OWNER: node.id}
+    gone = [name for name in _names(has.get(CONFIGURED)) if name not in wanted and name in has]
+    wanted |= {name: STORAGE_DEFAULTS[name] for name in gone if name in STORAGE_DEFAULTS}
+    if CONFIGURED in has or any(has.get(name) != value for name, value in wanted.items()):
+        wanted |= listed
+    remove = [name for name in gone if name not in wanted] + [name for name in (CONFIGURED,) if name in has and not listed]
+    return PropertyChanges(set={k: v for k, v in wanted.items() if has.get(k) != v}, remove=tuple(remove))
+
+
+def _configured(node: ModelNode) -> dict[str, str]:
+    return {name: value for name, value in node.model.config.table_properties.items() if name != "format-version"}
+
+
+def _listed(node: ModelNode) -> dict[str, str]:
+    names = sorted(_configured(node))
+    return {CONFIGURED: json.dumps(names)} if names else {}
+
+
+def _names(listed: str | None) -> list[str]:
+    """Nothing of a list that another writer broke, and never a name that mvbuild needs."""
+    try:
+        names = json.loads(listed or "[]")
+    except ValueError:
+        return []
+    return [n for n in names if isinstance(n, str) and not n.startswith(RESERVED)] if isinstance(names, list) else []
 
 
 def documented(node: ModelNode, schema: Schema) -> Schema:
@@ -58,6 +102,11 @@ def documented(node: ModelNode, schema: Schema) -> Schema:
     docs = {c.name.lower(): c.description for c in node.model.properties.columns if c.description}
     fields = [{k: v for k, v in f.items() if k != "doc"} | _doc(docs.get(f["name"].lower())) for f in schema["fields"]]
     return {**schema, "fields": fields}
+
+
+def docs(schema: Schema) -> list[str | None]:
+    """Of its columns, in their order."""
+    return [field.get("doc") for field in schema["fields"]]
 
 
 def _doc(text: str | None) -> dict[str, str]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from mvbuild.diagnostics import Diagnostic, error
 from mvbuild.freshness.former import storage_name
 from mvbuild.freshness.observed import World
-from mvbuild.graph.model import Graph
+from mvbuild.graph.model import Graph, ModelNode
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.collisions import OWNER
 from mvbuild.plan.dependents import Dependent, dependents
-from mvbuild.ports.catalog import State, TableState, ViewState
+from mvbuild.ports.catalog import State, TableState, Unreadable, ViewState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,17 +30,23 @@ class Removed:
     """What reads it directly, those that are removed as well included."""
     kept_by: tuple[Dependent, ...] = ()
     """Those of the dependents that stay: while there are any, it is not dropped."""
+    unreadable: tuple[Unreadable, ...] = ()
+    """Its entries of which nothing but the name is known. Nothing keeps it then: as it is, nobody can read it."""
 
     @property
     def identifier(self) -> TableIdentifier:
-        state = self.view or self.storage
-        assert state is not None
-        return state.identifier
+        return self.entries[0].identifier
+
+    @property
+    def entries(self) -> tuple[ViewState | TableState | Unreadable, ...]:
+        """In the catalog; first that by which it is known."""
+        found = (self.view, *self.unreadable, self.storage)
+        return tuple(s for s in found if s is not None)
 
     @property
     def names(self) -> tuple[TableIdentifier, ...]:
         """The entries in the catalog."""
-        return tuple(s.identifier for s in (self.view, self.storage) if s is not None)
+        return tuple(s.identifier for s in self.entries)
 
 
 def removed_views(world: World, views: Mapping[TableIdentifier, State], renamed: Iterable[TableIdentifier] = ()) -> tuple[ViewState, ...]:
@@ -75,7 +81,21 @@ def removed(
 def named(world: World, view: ViewState, storages: Mapping[TableIdentifier, State]) -> Removed:
     """A view of any model, as if the model had been removed."""
     others = {n.storage.key for n in world.graph.views if n.storage and n.identifier.key != view.identifier.key}
-    return Removed(view=view, storage=_own_storage(view, storages, others), model=view.properties[OWNER])
+    pointer = storage_name(view)
+    broken = storages.get(pointer) if pointer and pointer.key not in others else None
+    return Removed(
+        view=view,
+        storage=_own_storage(view, storages, others),
+        model=view.properties[OWNER],
+        unreadable=(broken,) if isinstance(broken, Unreadable) else (),
+    )
+
+
+def unreadable(world: World, node: ModelNode, broken: Unreadable) -> Removed:
+    """A model's entry that cannot be read, with its storage if that can be."""
+    storage = world.observed.table(node.storage)
+    is_own = storage is not None and storage.of_view is None and storage.properties.get(OWNER) == node.id
+    return Removed(view=None, storage=storage if is_own else None, model=node.id, unreadable=(broken,))
 
 
 def with_dependents(items: Iterable[Removed], views: Mapping[TableIdentifier, State], graph: Graph) -> tuple[Removed, ...]:

@@ -104,19 +104,22 @@ def _look(search: _Search, node: ModelNode) -> None:
 def _of_view(search: _Search, node: ModelNode, view: ViewState) -> None:
     owner, graph = view.properties.get(OWNER, ""), search.world.graph
     name, of_other = node.model.name, owner in graph.nodes and owner != node.id
-    if node.identifier in search.world.observed.states:
-        # The key is left in for a while: then another model may have taken the old name meanwhile.
-        if owner.startswith(_prefix(graph)) and not of_other:
+    if of_other:
+        other = graph.model(owner).model.name
+        _refuse(
+            search,
+            node,
+            f"{view.identifier} is the model '{other}', which is still in the project",
+            "Name the model's former name; remove the key if that was done, and another model has taken the name.",
+        )
+    elif node.identifier in search.world.observed.states:
+        if owner.startswith(_prefix(graph)):
             _refuse(
                 search,
                 node,
                 f"'{name}' stands in the catalog under both names: {view.identifier} and {node.identifier}",
                 f"Drop the one that is not wanted: `mvbuild drop {view.identifier.dotted}`; or remove `previous_name`.",
             )
-        return
-    if of_other:
-        other = graph.model(owner).model.name
-        _refuse(search, node, f"{view.identifier} is the model '{other}', which is still in the project", "Name the model's former name.")
     elif not owner.startswith(_prefix(graph)):
         _refuse(search, node, f"{view.identifier} was not written by mvbuild for this project", "")
     elif view.identifier in search.claimed:

@@ -122,13 +122,25 @@ State = TableState | ViewState | Unreadable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OtherRefresh:
+    """A refresh that is not current, and whose data is kept in a snapshot of the storage."""
+
+    refresh_id: int
+    record: RefreshRecord
+    sequence_number: int
+    """Of that snapshot."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Refresh:
-    """An entry for the `refreshes` of a metadata file, by the metadata-file draft."""
+    """The current entry for the `refreshes` of a metadata file, by the metadata-file draft."""
 
     refresh_id: int
     record: RefreshRecord
     keep: int | None = 1
     """How many refreshes the file holds afterwards, the newest; None holds all."""
+    others: tuple[OtherRefresh, ...] = ()
+    """Those that the file may not list yet, or not any more. One that the format cannot hold is left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +211,7 @@ class DropCommit:
 
     identifier: TableIdentifier
     expect_metadata_location: str
+    """Empty where the catalog cannot tell: of an `Unreadable` of some catalogs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,10 @@ place where it stands. Keys of your own go under `meta:`.
 Values in YAML may be templates with `env_var()` and `var()`: `uri: "{{ env_var('CATALOG_URI') }}"`. Secrets belong there, and
 mvbuild never prints them. Templates in SQL know `ref`, `source`, `var`, `env_var`, `config`, `this`, `target` and the macros of
 the project besides.
+
+A duration is text of numbers with units: `30m`, `1h30m`, `2 days`, `1.5h`, `1d 2h`. Units are `d` (`day`, `days`), `h` (`hr`, `hrs`,
+`hour`, `hours`), `m` (`min`, `mins`, `minute`, `minutes`), `s` (`sec`, `secs`, `second`, `seconds`) and `ms` (`millisecond`,
+`milliseconds`).
 """
 _FLAGS = """## Flags and the environment
 

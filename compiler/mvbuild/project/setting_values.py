@@ -21,9 +21,10 @@ _TRANSFORMS = {
     **{name: name for name in ("identity", "year", "month", "day", "hour", "bucket", "truncate")},
     **{f"{name}s": name for name in ("year", "month", "day", "hour")},
 }
-_DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(d|days?|h|hrs?|hours?|m|mins?|minutes?|s|secs?|seconds?)(?![a-z])", re.IGNORECASE)
-_COMPACT = re.compile(r"(?:[0-9]+[dhms])+\Z", re.IGNORECASE)
-_SECONDS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+_UNITS = "d|days?|h|hrs?|hours?|m|mins?|minutes?|s|secs?|seconds?|ms|milliseconds?"
+_DURATION = re.compile(rf"\s*([0-9]+(?:\.[0-9]+)?)\s*({_UNITS})(?![a-z])", re.IGNORECASE)
+_COMPACT = re.compile(r"(?:[0-9]+(?:ms|[dhms]))+\Z", re.IGNORECASE)
+_MILLISECONDS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 
 
 class Unfit(Exception):
@@ -160,17 +161,30 @@ def _known_keys(key: str, setting: Setting, known: tuple[str, ...]) -> None:
 
 def _duration(text: str) -> timedelta | None:
     if _COMPACT.match(text.strip()):
-        text = re.sub(r"([a-z])", r"\1 ", text, flags=re.IGNORECASE)
-    seconds, at = 0.0, 0
+        text = re.sub(r"([a-z]+)", r"\1 ", text, flags=re.IGNORECASE)
+    ms, at = 0.0, 0
     while match := _DURATION.match(text, at):
-        seconds += float(match[1]) * _SECONDS[match[2][0].lower()]
+        unit = match[2].lower()
+        ms += float(match[1]) * _MILLISECONDS["ms" if unit.startswith(("ms", "milli")) else unit[0]]
         at = match.end()
     if at == 0 or text[at:].strip():
         return None
     try:
-        return timedelta(seconds=seconds)
+        return timedelta(milliseconds=ms)
     except OverflowError:
         return None
+
+
+def written(value: timedelta) -> str:
+    """A duration as a user would write it, to a tenth of a second: `1h 30m`, `3m 24.5s`, `45ms`."""
+    ms = round(value / timedelta(milliseconds=1))
+    if 0 < ms < 1000:
+        return f"{ms}ms"
+    minutes, tenths = divmod(round(ms / 100), 600)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    parts = [f"{number}{unit}" for number, unit in ((days, "d"), (hours, "h"), (minutes, "m")) if number]
+    return " ".join([*parts, *([f"{tenths / 10:g}s"] if tenths or not parts else [])])
 
 
 def partition_fields(key: str, setting: Setting) -> tuple[tuple[str, str, int | None], ...]:

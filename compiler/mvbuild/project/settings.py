@@ -11,6 +11,7 @@ from typing import Any, Literal
 from mvbuild.diagnostics import Diagnostic, Note, did_you_mean, error
 from mvbuild.project import setting_values as read
 from mvbuild.project.setting_values import Unfit
+from mvbuild.project.table_properties import table_properties
 from mvbuild.source import Span
 
 Materialization = Literal["materialized_view", "view", "ephemeral"]
@@ -103,7 +104,7 @@ class ModelConfig:
     tags: tuple[str, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
     spans: Mapping[str, Span] = field(default_factory=lambda: EMPTY)
-    """Where each setting that is not a default was written."""
+    """Where each setting that is not a default was written; of a property of the table under `table_properties.<name>`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +162,11 @@ _SHARED = {
     ),
     "alias": SettingKey(read=read.text, field="alias", kind="text", doc="Its name in the catalog, when that is not the file's name."),
     "table_properties": SettingKey(
-        read=read.text_mapping, field="table_properties", kind="mapping", doc="Properties of the Iceberg table.", merge="update"
+        read=table_properties,
+        field="table_properties",
+        kind="mapping",
+        doc="Properties of the Iceberg table. What is taken out here goes from an MV's table at the next run.",
+        merge="update",
     ),
     "tags": SettingKey(read=read.texts, field="tags", kind="texts", doc="Words to select by: `--select tag:daily`.", merge="append"),
     "meta": SettingKey(read=read.mapping, field="meta", kind="mapping", doc="Anything else; mvbuild keeps it.", merge="update"),
@@ -184,7 +189,10 @@ MODEL_SETTINGS: Mapping[str, SettingKey] = {
         read=_POLICY, field="refresh_policy", kind="text", doc="auto (the default), incremental, incremental_strict or full."
     ),
     "freshness": SettingKey(
-        read=read.max_staleness, field="max_staleness", kind="mapping", doc="{max_staleness: 30m}: how old what is served may be."
+        read=read.max_staleness,
+        field="max_staleness",
+        kind="mapping",
+        doc="{max_staleness: 30m}: how old what is served may be. A duration.",
     ),
     "when_stale": SettingKey(
         read=_WHEN_STALE,
@@ -220,7 +228,7 @@ MODEL_SETTINGS: Mapping[str, SettingKey] = {
         read=_maintain,
         field="maintain",
         kind="mapping",
-        doc="{compact: true, expire_after: 5d, orphans_after: 3d}: what `mvbuild maintain` does.",
+        doc="{compact: true, expire_after: 5d, orphans_after: 3d}: what `mvbuild maintain` does. The last two are durations.",
     ),
 }
 
@@ -308,6 +316,7 @@ def _apply(values: dict[str, Any], spans: dict[str, Span], key: SettingKey, valu
         value = tuple(dict.fromkeys((*values.get(key.field, ()), *value)))
     elif key.merge == "update":
         value = {**values.get(key.field, {}), **value}
+        spans.update({f"{key.field}.{name}": setting.at(name).key or setting.at(name).span for name in setting.value or ()})
     values[key.field] = value
     spans[key.field] = setting.span
 
@@ -324,9 +333,25 @@ def _contradictions(config: ModelConfig) -> Iterator[Diagnostic]:
             message = "'catalog_view: storage' needs a storage table in the catalog, and the metadata-file format has none"
             span = config.spans.get("catalog_view") or config.spans.get("storage_format")
             yield error("bad-config", message, span, help="Remove one of the two.", notes=notes)
+        if config.storage_format == "metadata-file":
+            yield from _not_in_a_metadata_file(config)
         return
     # A format and the like may well come from a folder, for all that stands in it.
     for name in ("partition_by", "sort_by"):
         if name in config.spans and getattr(config, name):
             notes = (Note(message=f"materialized as {config.materialized}", span=config.spans.get("materialized")),)
             yield error("bad-config", f"'{name}' is for models that store rows", config.spans[name], help="Remove it.", notes=notes)
+
+
+def _not_in_a_metadata_file(config: ModelConfig) -> Iterator[Diagnostic]:
+    notes = (Note(message="the MV's format", span=config.spans.get("storage_format")),)
+    for name in ("storage_table", "storage_namespace"):
+        if getattr(config, name):
+            message = f"'{name}' names a table of its own, and in the metadata-file format the storage is part of the MV"
+            help = f"Remove it; where a folder sets it, write `{name}: null`."
+            yield error("bad-config", message, config.spans.get(name), help=help, notes=notes)
+    if config.table_properties.get("format-version", "2") != "2":
+        message = "The metadata-file format holds tables of Iceberg's format version 2 only"
+        yield error(
+            "bad-config", message, config.spans.get("table_properties.format-version"), help="Remove 'format-version'.", notes=notes
+        )

@@ -14,11 +14,11 @@ from mvbuild.freshness.stored import stored
 from mvbuild.graph.model import ModelNode
 from mvbuild.plan.alterations import Alteration, alteration
 from mvbuild.plan.layout import documented
-from mvbuild.ports.catalog import CommitConflict, TableCommit, TableState, ViewCommit, ViewState
+from mvbuild.ports.catalog import CommitConflict, TableCommit, TableState, ViewCommit
 from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.recording import recorded
 from mvbuild.refresh.session import RunSession
-from mvbuild.refresh.views import next_version
+from mvbuild.refresh.views import commit_of_comment, next_version
 
 ATTEMPTS = 3
 
@@ -59,7 +59,8 @@ def restated(
             storage,
             replace(record, view_version_id=view.version_id),
             current_refresh_id(storage),
-            set_properties=change.properties if change else {},
+            set_properties=change.properties.set if change else {},
+            also_remove=change.properties.remove if change else (),
             layout=change.layout if change else None,
         ),
     ]
@@ -78,25 +79,16 @@ def _commits(session: RunSession, node: ModelNode, change: Alteration | None) ->
     if change.view_version:
         commit = next_version(world, node, view, documented(node, view.schema))
         return restated(node, storage, commit, record, change)
-    of_table = recorded(node, storage, record, current_refresh_id(storage), set_properties=change.properties, layout=change.layout)
-    return [*_comment_commit(view, change), of_table]
-
-
-def _comment_commit(view: ViewState, change: Alteration) -> Sequence[ViewCommit]:
-    if change.comment is None:
-        return ()
-    return [
-        ViewCommit(
-            identifier=view.identifier,
-            expect_metadata_location=view.metadata_location,
-            version_id=None,
-            schema=view.schema,
-            representations=view.representations,
-            default_namespace=view.default_namespace,
-            properties={"comment": change.comment} if change.comment else {},
-            remove_properties=() if change.comment else ("comment",),
-        )
-    ]
+    of_table = recorded(
+        node,
+        storage,
+        record,
+        current_refresh_id(storage),
+        set_properties=change.properties.set,
+        also_remove=change.properties.remove,
+        layout=change.layout,
+    )
+    return [of_table] if change.comment is None else [commit_of_comment(view, change.comment), of_table]
 
 
 def _moved(session: RunSession, node: ModelNode, record: RefreshRecord) -> RefreshRecord:
@@ -110,4 +102,3 @@ def _moved(session: RunSession, node: ModelNode, record: RefreshRecord) -> Refre
             states = record.of_table(found.table.uuid, name.namespace, name.name)
             moved.update((state, found.snapshot_id) for state in states if state.ref is None)
     return replace(record, base_tables=tuple(replace(t, snapshot_id=moved.get(t, t.snapshot_id)) for t in record.base_tables))
-

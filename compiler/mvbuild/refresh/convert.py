@@ -8,15 +8,27 @@ from mvbuild.freshness.history import current_refresh_id
 from mvbuild.freshness.stored import stored
 from mvbuild.graph.model import ModelNode
 from mvbuild.plan.formats import found_format, wanted_format
-from mvbuild.ports.catalog import ConvertCommit, Refresh
+from mvbuild.ports.catalog import AlreadyExists, CommitConflict, ConvertCommit, Refresh
 from mvbuild.project.settings import StorageFormat
 from mvbuild.refresh.outcome import Outcome
-from mvbuild.refresh.recording import described, kept_refreshes, require_recordable
+from mvbuild.refresh.recording import described, kept_refreshes, other_refreshes, require_recordable
 from mvbuild.refresh.session import RunSession
+
+ATTEMPTS = 3
 
 
 def convert(session: RunSession, node: ModelNode, to: StorageFormat | None = None) -> Outcome:
-    """To the format that is configured, or to another. One commit: the view, its storage and the record move together."""
+    """To the format that is configured, or to another. One commit: the view, its storage and the record move together. If another process
+    changes the MV at the same time it is converted as that left it."""
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return _attempt(session, node, to)
+        except (CommitConflict, AlreadyExists):
+            session.reload([i for i in (node.identifier, node.storage) if i])
+    return _attempt(session, node, to)
+
+
+def _attempt(session: RunSession, node: ModelNode, to: StorageFormat | None) -> Outcome:
     world = session.world
     view, storage = world.observed.view(node.identifier), world.observed.table(node.storage)
     if view is None or storage is None or node.storage is None:
@@ -27,17 +39,21 @@ def convert(session: RunSession, node: ModelNode, to: StorageFormat | None = Non
     if found_format(storage) == to:
         return Outcome(message=f"it is in the format {to}", reused=True)
     found = stored(storage).record
-    record = described(session, node, found) if found is not None else None
+    record = described(world, node, found) if found is not None else None
     if record is not None and to == "metadata-file":
         require_recordable(node, record)
     encoded = properties.encode(record) if record is not None and to == "table-properties" else {}
     of_record = (properties.VIEW_VERSION, properties.BASE_SNAPSHOT, properties.CHILD_VIEW_VERSION)
+    refresh = None
+    if record is not None:
+        listed = other_refreshes(world, node, storage) if to == "metadata-file" else ()
+        refresh = Refresh(refresh_id=current_refresh_id(storage), record=record, keep=kept_refreshes(node), others=listed)
     commit = ConvertCommit(
         view=view,
         storage=storage,
         to=to,
         storage_name=node.storage,
-        refresh=Refresh(refresh_id=current_refresh_id(storage), record=record, keep=kept_refreshes(node)) if record else None,
+        refresh=refresh,
         set_properties=encoded,
         remove_properties=tuple(k for k in storage.properties if k.startswith(of_record)) if to == "metadata-file" else (),
     )

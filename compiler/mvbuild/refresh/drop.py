@@ -12,8 +12,9 @@ from mvbuild.names import TableIdentifier
 from mvbuild.plan.dependents import Dependent
 from mvbuild.plan.removed import Removed, refusal
 from mvbuild.ports.catalog import Catalog, CatalogError, CommitConflict, DropCommit, State, TableState, Unreadable, ViewState
-from mvbuild.refresh.checksums import checked, dangling, delete_with_checksums
 
+_CHECKSUM = re.compile(r"/\.[^/]+\.crc\Z")
+"""Of a file that is gone: who deleted it did not know of Hadoop's checksum."""
 _METADATA = re.compile(r"/metadata/[^/]+\.metadata\.json(\.gz)?\Z")
 
 
@@ -23,6 +24,8 @@ class Dropped:
 
     names: tuple[TableIdentifier, ...]
     files: int
+    unreadable: tuple[TableIdentifier, ...] = ()
+    """Those of the names whose files are not known and stay where they are."""
 
 
 def drop_all(catalog: Catalog, items: Iterable[Removed]) -> tuple[tuple[Dropped, ...], tuple[Diagnostic, ...]]:
@@ -50,9 +53,11 @@ def drop_all(catalog: Catalog, items: Iterable[Removed]) -> tuple[tuple[Dropped,
 def drop(catalog: Catalog, item: Removed) -> Dropped:
     """View and storage in one commit, and then the files that only they reached."""
     states = [s for s in (item.view, item.storage) if s is not None]
-    files = _files(catalog, item, neighbours(catalog, states))
-    catalog.commit([DropCommit(identifier=s.identifier, expect_metadata_location=s.metadata_location) for s in states])
-    return Dropped(names=item.names, files=delete_with_checksums(catalog, files))
+    # A view of mvbuild's lies in the directory of its storage: of what cannot be read no file is deleted.
+    files = set() if item.view and item.unreadable else _files(catalog, item, neighbours(catalog, states))
+    catalog.commit([DropCommit(identifier=s.identifier, expect_metadata_location=s.metadata_location) for s in item.entries])
+    broken = tuple(s.identifier for s in item.unreadable)
+    return Dropped(names=item.names, files=catalog.delete_files(files), unreadable=broken)
 
 
 def neighbours(catalog: Catalog, states: Iterable[TableState | ViewState]) -> list[TableState | ViewState]:
@@ -96,13 +101,12 @@ def _files(catalog: Catalog, item: Removed, others: list[TableState | ViewState]
         if shares_directory(table.location, [storage] if storage else []):
             files -= catalog.files(table)
     files |= _view_files(catalog, item.view, others, files) if item.view else set()
-    locations = {s.location for s in (item.view, storage) if s is not None}
-    return files | {file for location in locations for file in dangling(catalog.list_files(location))}
+    return files
 
 
 def _view_files(catalog: Catalog, view: ViewState, others: list[TableState | ViewState], own: set[str]) -> set[str]:
     """The metadata files of all its versions. No list of them exists, so where others use the directory only the current one is known."""
-    listed = {file for file, _ in catalog.list_files(f"{view.location.rstrip('/')}/metadata") if checked(file) is None}
+    listed = {file for file, _ in catalog.list_files(f"{view.location.rstrip('/')}/metadata") if not _CHECKSUM.search(file)}
     versions = {file for file in listed if _METADATA.search(file)}
     if shares_directory(view.location, others) or not listed <= versions | own:
         return metadata_files(catalog, view)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from mvbuild.diagnostics import Diagnostic, error
+from mvbuild.freshness.history import PUBLISHED, only_noted
 from mvbuild.freshness.observed import World
+from mvbuild.freshness.readable import unreadable
 from mvbuild.graph.model import ModelNode, NodeId
 from mvbuild.ports.catalog import CatalogError, CommitConflict, TableCommit, TableState, ViewState
 from mvbuild.ports.engine import EngineError, QueryError
-from mvbuild.refresh.checksums import delete_with_checksums
 from mvbuild.refresh.compaction import Compaction, compact, file_count, is_needed
 from mvbuild.refresh.drop import everything
 from mvbuild.refresh.expiry import before, expirable, recorded_of
@@ -21,6 +23,7 @@ from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.staging import started_ms
 
 ATTEMPTS = 3
+T = TypeVar("T")
 
 
 @dataclass(kw_only=True)
@@ -29,7 +32,7 @@ class Maintained:
 
     node: NodeId
     compaction: Compaction | None = None
-    """`after` is 0 in a dry run: only the engine finds out."""
+    """In a dry run `before` is the most that it can be, and `after` 0: only the engine finds out which files can be put together."""
     snapshots: int = 0
     expired_files: int = 0
     orphans: int = 0
@@ -46,7 +49,7 @@ def maintain(
     around = everything(session.catalog, _namespaces(session))
     done = []
     for node in nodes:
-        session.reload([i for i in (node.identifier, node.storage) if i])
+        _reload(session, node)
         one = Maintained(node=node.id)
         _one(session, node, one, around, dry_run=dry_run)
         done.append(one)
@@ -55,6 +58,10 @@ def maintain(
 
 
 def _one(session: RunSession, node: ModelNode, one: Maintained, around: list[TableState | ViewState], *, dry_run: bool) -> None:
+    broken = unreadable(session.world, node)
+    if broken is not None:
+        one.diagnostics.append(broken)
+        return
     if session.world.observed.table(node.storage) is None:
         one.notes.append("it was never refreshed")
         return
@@ -64,8 +71,9 @@ def _one(session: RunSession, node: ModelNode, one: Maintained, around: list[Tab
             work(session, node, one, began_ms, dry_run=dry_run)
     with _told(one, node):
         policy = node.model.config.maintain
-        found = orphans(session, _storage(session, node), around, before_ms=before(began_ms, policy.orphans_after))
-        one.orphans = len(found) if dry_run else delete_with_checksums(session.catalog, found)
+        before_ms = before(began_ms, policy.orphans_after)
+        found = _again(session, node, lambda: orphans(session, _storage(session, node), around, before_ms=before_ms))
+        one.orphans = len(found) if dry_run else session.catalog.delete_files(found)
 
 
 def _compact(session: RunSession, node: ModelNode, one: Maintained, began_ms: int, *, dry_run: bool) -> None:  # noqa: ARG001
@@ -79,41 +87,74 @@ def _compact(session: RunSession, node: ModelNode, one: Maintained, began_ms: in
     if not dry_run:
         try:
             after = compact(session, node, storage)
-        except BaseException:
+        except BaseException as exc:
             one.compaction = None
+            if isinstance(exc, CatalogError | EngineError | QueryError) and _is_done(session, node, storage):
+                one.notes.append("another process changed it, and there is nothing left to compact")
+                return
             raise
         done = Compaction(before=file_count(storage), after=file_count(after))
-        one.compaction = done if done.after != done.before else None
+        one.compaction = done if after.current_snapshot_id != storage.current_snapshot_id else None
+        if one.compaction is None:
+            one.notes.append("no files were worth compacting")
 
 
 def _expire(session: RunSession, node: ModelNode, one: Maintained, began_ms: int, *, dry_run: bool) -> None:
     config, catalog = node.model.config, session.catalog
     for attempt in range(ATTEMPTS):
+        _reload(session, node)
         storage = _storage(session, node)
         read = recorded_of(_world(session, dry_run=dry_run), storage)
         gone = expirable(storage, before_ms=before(began_ms, config.maintain.expire_after), keep=config.refresh_history, recorded=read)
-        one.snapshots = len(gone)
         if dry_run or not gone:
+            one.snapshots = len(gone)
             return
-        had = catalog.files(storage)
+        noted = only_noted(storage, gone)
         commit = TableCommit(
             identifier=storage.of_view or storage.identifier,
             of_view=storage.of_view,
             expect_uuid=storage.uuid,
             expect_snapshot_id=storage.current_snapshot_id,
             expire=gone,
+            set_properties={PUBLISHED: ",".join(map(str, noted))} if noted else {},
+            remove_properties=(PUBLISHED,) if PUBLISHED in storage.properties and not noted else (),
         )
         try:
+            had = catalog.files(storage)
             session.observe(catalog.commit([commit]))
-        except CommitConflict:
-            one.snapshots = 0
-            session.reload([i for i in (node.identifier, node.storage) if i])
-            if attempt + 1 == ATTEMPTS:
+        except CatalogError as exc:
+            # A refresh was faster; or another `maintain`, and what it has expired is not there to be read.
+            if exc.unreachable or attempt + 1 == ATTEMPTS:
                 raise
             continue
-        session.reload([i for i in (node.identifier, node.storage) if i])
-        one.expired_files = delete_with_checksums(catalog, had - catalog.files(_storage(session, node)))
+        one.snapshots = len(gone)
+        kept = _again(session, node, lambda: catalog.files(_storage(session, node)))
+        one.expired_files = catalog.delete_files(had - kept)
         return
+
+
+def _again(session: RunSession, node: ModelNode, look: Callable[[], T]) -> T:
+    """What is found, on the storage as it is now: another process may expire what is being read."""
+    for _ in range(ATTEMPTS - 1):
+        _reload(session, node)
+        try:
+            return look()
+        except CatalogError as exc:
+            if exc.unreachable:
+                raise
+    _reload(session, node)
+    return look()
+
+
+def _is_done(session: RunSession, node: ModelNode, before: TableState) -> bool:
+    """Whether another process has changed a storage in such a way that nothing is left to compact."""
+    _reload(session, node)
+    now = session.world.observed.table(node.storage)
+    return now is not None and now.current_snapshot_id != before.current_snapshot_id and not is_needed(now)
+
+
+def _reload(session: RunSession, node: ModelNode) -> None:
+    session.reload([i for i in (node.identifier, node.storage) if i])
 
 
 def _world(session: RunSession, *, dry_run: bool) -> World:

@@ -7,14 +7,17 @@ from collections.abc import Mapping, Sequence
 from mvbuild.diagnostics import ProjectError, error
 from mvbuild.formats import properties
 from mvbuild.formats.record import RefreshRecord
+from mvbuild.freshness.columns import schemas_read, stale_schemas
+from mvbuild.freshness.embedded import with_embedded
 from mvbuild.freshness.history import next_refresh_id
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import Pin, World
-from mvbuild.freshness.pins import leaf_table, pin
+from mvbuild.freshness.pins import known_as, leaf_table, pin
 from mvbuild.freshness.rules import judge_one
 from mvbuild.graph.model import ModelNode, TestNode
+from mvbuild.plan.collisions import OWNER
 from mvbuild.plan.formats import is_embedded
-from mvbuild.plan.layout import changed_properties, storage_layout
+from mvbuild.plan.layout import changed_properties, docs, storage_layout
 from mvbuild.ports.catalog import Catalog, CommitConflict, TableCommit, TableState
 from mvbuild.ports.engine import PreparedQuery
 from mvbuild.refresh.audits import audit_sql, failures, run_audits, test_inputs
@@ -55,6 +58,7 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
     sql = pinned_sql(world.graph, node.query, node.reads, pins, session.schema_pin)
     query = prepare(session.engine, sql, node)
     layout = storage_layout(node, query.schema)
+    world = _with_properties(session, node, world)
     view = mv_commit(world, node, layout.schema)
     version = view.version_id if view and view.version_id else world.observed.view(node.identifier).version_id  # type: ignore[union-attr]
     record = record_of(world, below, pins, version, started_ms)
@@ -65,7 +69,8 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
         results = _audit(session, node, world, written, place.head(written), tests, sql.text)
         if view and view.expect_metadata_location is None:
             session.catalog.ensure_namespace(node.identifier.namespace)
-        states = session.catalog.commit([*([view] if view else []), _publish(session, node, place, written, record)])
+        publish = _publish(session, node, place, written, record, schemas_read(pins.values()))
+        states = session.catalog.commit([*([view] if view else []), publish])
         session.observe(states)
     snapshot = written.snapshots[place.head(written)]
     rows = snapshot.summary.get("total-records")
@@ -74,13 +79,34 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
         tests=results,
         sql=sql.text,
         details={
-            "storage_table": str(node.storage),
+            "storage_table": None if place.before.of_view else str(node.storage),
             "snapshot_id": snapshot.snapshot_id,
             "view_version_id": version,
             "base_snapshots": {str(p.table.identifier): p.snapshot_id for p in pins.values()},
             "rows": int(rows) if rows else None,
         },
     )
+
+
+def _with_properties(session: RunSession, node: ModelNode, world: World) -> World:
+    """The properties of the table that are configured otherwise are set before anything is written: one that the engine cannot read would
+    fail every refresh, also the one that is to mend it."""
+    storage = world.observed.table(node.storage)
+    changes = changed_properties(node, storage) if storage is not None else None
+    wanted = {name: value for name, value in changes.set.items() if name != OWNER} if changes else {}
+    if storage is None or changes is None or not (wanted or changes.remove):
+        return world
+    commit = TableCommit(
+        identifier=known_as(storage),
+        of_view=storage.of_view,
+        expect_uuid=storage.uuid,
+        expect_snapshot_id=storage.current_snapshot_id,
+        set_properties=wanted,
+        remove_properties=changes.remove,
+    )
+    states = session.catalog.commit([commit])
+    session.observe(states)
+    return World(graph=world.graph, observed=world.observed.updated(with_embedded(world.graph, states)))
 
 
 def _write(catalog: Catalog, query: PreparedQuery, place: Workplace, summary: Mapping[str, str]) -> TableState:
@@ -112,17 +138,23 @@ def _audit(
     return results
 
 
-def _publish(session: RunSession, node: ModelNode, place: Workplace, written: TableState, record: RefreshRecord) -> TableCommit:
+def _publish(
+    session: RunSession, node: ModelNode, place: Workplace, written: TableState, record: RefreshRecord, schemas: Mapping[str, str]
+) -> TableCommit:
     """`main` moves to the tested snapshot and the record is set, or neither."""
     before, head = place.before, place.head(written)
+    # What was staged has the columns' comments; after a rollback the table itself may have those of before.
+    layout = storage_layout(node, before.schema) if place.branch else None
     leftovers = left_over(before.branches, session.run, session.is_alive)
     return recorded(
         node,
         before,
         record,
         next_refresh_id(before),
-        set_properties={**changed_properties(node, before), properties.REFRESH_SNAPSHOT: str(head)},
+        set_properties={**changed_properties(node, before).set, **schemas, properties.REFRESH_SNAPSHOT: str(head)},
+        also_remove=stale_schemas(before.properties, schemas),
         set_snapshot_id=head,
+        layout=layout if layout and docs(layout.schema) != docs(before.schema) else None,
         staged=None if place.branch else place.table,
         drop_branches=((place.branch,) if place.branch else ()) + leftovers,
         new_storage=before.metadata_location if before.of_view is not None and before.mv is None else None,
@@ -134,7 +166,8 @@ def _look_again(session: RunSession, node: ModelNode) -> World:
     graph = session.world.graph
     below = node_inputs(graph, node)
     own = [i for i in (node.identifier, node.storage) if i]
-    others = [leaf_table(graph, leaf) for leaf in below.leaves] + [graph.nodes[v].identifier for v in below.views]
-    states = session.load([*own, *others])
+    # The storage of an MV may be embedded in its view.
+    others = [i for leaf in below.leaves for i in (graph.nodes[leaf.node].identifier, leaf_table(graph, leaf))]
+    states = session.load(dict.fromkeys([*own, *others, *(graph.nodes[v].identifier for v in below.views)]))
     session.observe({i: states[i] for i in own if i in states})
-    return World(graph=graph, observed=session.world.observed.updated(states))
+    return World(graph=graph, observed=session.world.observed.updated(with_embedded(graph, states)))

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 
 from mvbuild.ports.catalog import Catalog, TableState, ViewState
-from mvbuild.refresh.checksums import checked
 from mvbuild.refresh.drop import metadata_files, shares_directory, tables_of
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.staging import SCRATCH_NAMESPACE, started_ms
@@ -26,9 +25,7 @@ def orphans(session: RunSession, storage: TableState, around: Iterable[TableStat
     if entry not in {s.identifier for s in now}:
         return ()
     before_ms = min([before_ms, *_live(catalog, tables_of(now), before_ms)])
-    names = {file for file, _ in listed}
-    # A checksum goes with its file.
-    old = {file for file, changed_ms in listed if changed_ms < before_ms and checked(file) not in names}
+    old = {file for file, changed_ms in listed if changed_ms < before_ms}
     for state in now if old else ():
         old -= _kept(catalog, state)
     if any(isinstance(s, ViewState) and s.identifier != entry for s in now):

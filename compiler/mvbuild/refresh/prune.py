@@ -9,8 +9,8 @@ from mvbuild.freshness.observed import World
 from mvbuild.graph.model import ModelNode
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.collisions import OWNER
-from mvbuild.plan.removed import Removed, named, pointers, removed, removed_views, with_dependents
-from mvbuild.ports.catalog import Catalog, State, ViewState
+from mvbuild.plan.removed import Removed, named, pointers, removed, removed_views, unreadable, with_dependents
+from mvbuild.ports.catalog import Catalog, State, Unreadable, ViewState
 
 
 def find_removed(world: World, catalog: Catalog, renamed: Iterable[TableIdentifier] = ()) -> tuple[Removed, ...]:
@@ -23,12 +23,30 @@ def find_removed(world: World, catalog: Catalog, renamed: Iterable[TableIdentifi
 def find_named(world: World, catalog: Catalog, name: str) -> Removed:
     """The view or MV that mvbuild wrote under a model's name or a name of the catalog; ProjectError if there is none."""
     views = catalog.load(catalog.list_views())
+    broken = _broken(world, views, name)
+    if broken is not None:
+        return broken
     view = _view(world, views, name)
     if OWNER not in view.properties:
         raise ProjectError([error("unknown-name", f"{view.identifier} was not written by mvbuild", help="Drop it where it was made.")])
     storages = _load(catalog, pointers(world, [view]))
-    (item,) = with_dependents([named(world, view, storages)], views, world.graph)
-    return item
+    found = named(world, view, storages)
+    return found if found.unreadable else with_dependents([found], views, world.graph)[0]
+
+
+def _broken(world: World, views: Mapping[TableIdentifier, State], name: str) -> Removed | None:
+    """Of what cannot be read only the name tells that it is mvbuild's."""
+    nodes = [n for n in world.graph.models if n.materialized != "ephemeral"]
+    wanted = next((n.identifier for n in nodes if n.model.name == name), None)
+    wanted = wanted or TableIdentifier.parse(name, world.graph.project.target.catalog_name)
+    found = next((s for s in views.values() if isinstance(s, Unreadable) and s.identifier.key == wanted.key), None)
+    if found is None:
+        return None
+    node = next((n for n in nodes if n.identifier.key == wanted.key), None)
+    if node is None:
+        message = f"{found.identifier} is no model's, and cannot be read, so nothing tells whether mvbuild wrote it: {found.reason}"
+        raise ProjectError([error("unreadable-metadata", message, help="Restore the file, or drop the entry where it was made.")])
+    return unreadable(world, node, found)
 
 
 def _view(world: World, views: Mapping[TableIdentifier, State], name: str) -> ViewState:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from mvbuild.diagnostics import ProjectError, error
+from mvbuild.diagnostics import ProjectError
 from mvbuild.formats import metadata_file, properties, refresh_state
-from mvbuild.formats.record import BaseTable, ChildView, RecordError, RefreshRecord
-from mvbuild.freshness.history import REFRESH_ID, STRATEGY
+from mvbuild.formats.record import BaseTable, ChildView, RecordError, RefreshRecord, TableType
+from mvbuild.freshness.history import REFRESH_ID, STRATEGY, history
 from mvbuild.freshness.leaves import Inputs, node_inputs
 from mvbuild.freshness.observed import Leaf, Pin, World
-from mvbuild.freshness.pins import known_as
+from mvbuild.freshness.pins import known_as, pin
 from mvbuild.graph.model import ModelNode, TableNode
-from mvbuild.ports.catalog import Refresh, TableCommit, TableState
-from mvbuild.refresh.session import RunSession
+from mvbuild.plan.formats import unrecordable
+from mvbuild.ports.catalog import OtherRefresh, Refresh, TableCommit, TableState
 
 
 def record_of(world: World, below: Inputs, pins: Mapping[Leaf, Pin], version: int, started_ms: int) -> RefreshRecord:
@@ -50,12 +51,45 @@ def record_of(world: World, below: Inputs, pins: Mapping[Leaf, Pin], version: in
     return RefreshRecord(view_version_id=version, base_tables=tuple(tables.values()), child_views=tuple(views), refresh_start_ms=started_ms)
 
 
-def described(session: RunSession, node: ModelNode, record: RefreshRecord) -> RefreshRecord:
-    """With what the properties and `refresh-state` do not tell of tables outside of the catalog, as far as they are still read."""
-    world = session.world
-    found = {p.table.uuid: (p.table.type, _place(world, leaf)) for leaf, p in session.pins(node_inputs(world.graph, node)).items()}
-    tables = (replace(t, type=found[t.uuid][0], place=found[t.uuid][1]) if t.uuid in found else t for t in record.base_tables)
-    return replace(record, base_tables=tuple(tables))
+def described(world: World, node: ModelNode, record: RefreshRecord) -> RefreshRecord:
+    """With what the properties and `refresh-state` do not tell of tables outside of the catalog: from what the MV reads now, else from the
+    refreshes that its metadata file lists, else by what a path looks like."""
+    found = dict(_told(world, node))
+    return replace(
+        record,
+        base_tables=tuple(
+            replace(t, type=found[t.uuid][0], place=found[t.uuid][1]) if t.uuid in found else _by_path(world, t) for t in record.base_tables
+        ),
+    )
+
+
+def other_refreshes(world: World, node: ModelNode, storage: TableState) -> tuple[OtherRefresh, ...]:
+    """The refreshes that are kept, for a metadata file to list."""
+    return tuple(
+        OtherRefresh(refresh_id=p.refresh_id, record=described(world, node, p.record), sequence_number=p.snapshot.sequence_number)
+        for p in history(storage)
+    )
+
+
+def _told(world: World, node: ModelNode) -> Iterator[tuple[str, tuple[TableType, tuple[tuple[str, str], ...]]]]:
+    """UUID -> type and place; what counts comes last."""
+    storage = world.observed.table(node.storage)
+    for refresh in storage.mv.refreshes if storage and storage.mv else ():
+        with suppress(RecordError):
+            yield from ((t.uuid, (t.type, t.place)) for t in metadata_file.decode_refresh(refresh, {}).base_tables if t.uuid)
+    for leaf in node_inputs(world.graph, node).leaves:
+        found = pin(world.graph, world.observed, leaf)
+        if found is not None:
+            yield found.table.uuid, (found.table.type, _place(world, leaf))
+
+
+def _by_path(world: World, table: BaseTable) -> BaseTable:
+    """No table of a catalog is without a namespace. Versions of a Delta table count from 0; ids of Iceberg's snapshots are large."""
+    if table.type != "iceberg-metastore" or table.catalog or table.namespace or "/" not in table.name:
+        return table
+    declared = (at.type for identifier, at in world.graph.outside.items() if identifier.name == table.name)
+    looks: TableType = "deltalake-filesystem" if table.snapshot_id < 1 << 31 else "iceberg-filesystem"
+    return replace(table, type=next((one for one in declared if one != "iceberg-metastore"), looks))
 
 
 def _place(world: World, leaf: Leaf) -> tuple[tuple[str, str], ...]:
@@ -80,6 +114,8 @@ def recorded(
     refresh_id: int,
     *,
     set_properties: Mapping[str, str] | None = None,
+    also_remove: tuple[str, ...] = (),
+    others: tuple[OtherRefresh, ...] = (),
     **changes: Any,
 ) -> TableCommit:
     """A commit that makes this the record of the storage's data, with further changes."""
@@ -90,9 +126,9 @@ def recorded(
         expect_uuid=storage.uuid,
         expect_snapshot_id=storage.current_snapshot_id,
         set_properties={**(set_properties or {}), **of_record},
-        remove_properties=() if is_embedded else properties.stale_keys(storage.properties, record),
+        remove_properties=also_remove if is_embedded else (*also_remove, *properties.stale_keys(storage.properties, record)),
         of_view=storage.of_view,
-        refresh=Refresh(refresh_id=refresh_id, record=record, keep=kept_refreshes(node)) if is_embedded else None,
+        refresh=Refresh(refresh_id=refresh_id, record=record, keep=kept_refreshes(node), others=others) if is_embedded else None,
         **changes,
     )
 
@@ -108,7 +144,4 @@ def require_recordable(node: ModelNode, record: RefreshRecord) -> None:
     try:
         metadata_file.encode_refresh(record, refresh_id=1, sequence_number=None)
     except RecordError as exc:
-        span = node.model.config.spans.get("storage_format") or node.model.file.line_span(1)
-        message = f"'{node.model.name}' cannot be recorded in a metadata file: {exc}"
-        help = "Use `storage: {format: table-properties}`, or read each table at one snapshot."
-        raise ProjectError([error("unsupported-format", message, span, help=help)]) from exc
+        raise ProjectError([unrecordable(node, str(exc))]) from exc

@@ -7,19 +7,21 @@ from dataclasses import replace
 from mvbuild.diagnostics import ProjectError, did_you_mean, error
 from mvbuild.formats import properties
 from mvbuild.formats.record import RefreshRecord
+from mvbuild.freshness.columns import stale_schemas
 from mvbuild.freshness.history import PastRefresh, history
 from mvbuild.graph.model import ModelNode
 from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.ports.catalog import TableState, ViewState
 from mvbuild.refresh.outcome import Outcome
-from mvbuild.refresh.recording import recorded
+from mvbuild.refresh.recording import described, other_refreshes, recorded
 from mvbuild.refresh.session import RunSession
 
 
 def rollback(session: RunSession, node: ModelNode, refresh_id: int) -> Outcome:
     """ProjectError if the refresh is not kept. Readers see the old rows or the new, and freshness compares with what those rows were
     built from. Columns are those that the snapshot was written with."""
-    storage = session.world.observed.table(node.storage)
+    world = session.world
+    storage = world.observed.table(node.storage)
     past = find_refresh(node, storage, refresh_id)
     assert storage is not None
     if past.is_current:
@@ -28,8 +30,11 @@ def rollback(session: RunSession, node: ModelNode, refresh_id: int) -> Outcome:
     commit = recorded(
         node,
         storage,
-        _for_same_definition(session.world.observed.view(node.identifier), past.record),
+        _for_same_definition(world.observed.view(node.identifier), described(world, node, past.record)),
         refresh_id,
+        others=other_refreshes(world, node, storage),
+        # The schemas that were noted are those of another refresh.
+        also_remove=stale_schemas(storage.properties, {}),
         set_properties={properties.REFRESH_SNAPSHOT: str(past.snapshot.snapshot_id)},
         set_snapshot_id=past.snapshot.snapshot_id,
         schema_id=schema_id if schema_id != storage.current_schema_id else None,

@@ -119,7 +119,9 @@ class _Schedule:
             )
         if step.action == "reuse":
             return NodeResult(node=step.node, status="reused", message="", reasons=step.reasons, started_ms=now)
-        failed = [id for id in self.waiting[step.node] if self.done[id].status in ("error", "skipped")]
+        # A conversion moves no row, and needs none of what is read.
+        needed = () if step.action == "convert" else self.waiting[step.node]
+        failed = [id for id in needed if self.done[id].status in ("error", "skipped")]
         if failed:
             name = self.plan.world.graph.nodes[failed[0]].identifier.dotted
             what = "failed" if self.done[failed[0]].status == "error" else "was skipped"
@@ -244,4 +246,4 @@ def remove_leftovers(world: World, session: RunSession) -> None:
             continue
         branches = left_over(storage.branches, session.run, session.is_alive)
         if branches:
-            drop_branches(session.catalog, storage.identifier, branches)
+            drop_branches(session.catalog, storage, branches)

@@ -25,6 +25,10 @@ def load(session: RunSession, node: SeedNode, rows: SeedRows) -> Outcome:
         if _is_loaded(session, node):
             return Outcome(message="another run loaded it", reused=True)
         try:
+            if node.identifier not in session.world.observed.states:
+                # Marked from the start: a run that is killed before the rows are there must not leave a table that nobody knows.
+                session.catalog.ensure_namespace(node.identifier.namespace)
+                session.catalog.create_table(node.identifier, layout, {**node.seed.config.table_properties, OWNER: node.id})
             state = session.catalog.replace_rows(node.identifier, layout, columns, properties)
         except (CommitConflict, AlreadyExists):
             continue

@@ -10,9 +10,10 @@ from mvbuild.freshness.pending import same_definition, selects_storage, view_tex
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode
 from mvbuild.graph.representations import DEFINITION
+from mvbuild.plan.alterations import changed_comment
 from mvbuild.plan.collisions import OWNER
 from mvbuild.plan.formats import is_embedded, is_mv
-from mvbuild.plan.layout import documented, same_columns
+from mvbuild.plan.layout import docs, documented, same_columns
 from mvbuild.ports.catalog import CommitConflict, Schema, ViewCommit, ViewState
 from mvbuild.refresh.queries import prepare
 from mvbuild.refresh.session import RunSession
@@ -22,8 +23,24 @@ _QUERY_COLUMNS = "spark.query-column-names"
 
 
 def mv_commit(world: World, node: ModelNode, schema: Schema) -> ViewCommit | None:
-    """The version of an MV's view that fits its definition and result columns."""
-    return _commit(world, node, schema, _marks(world, node))
+    """The version of an MV's view that fits its definition and result columns; or its new comment, where nothing else differs."""
+    commit, view = _commit(world, node, schema, _marks(world, node)), world.observed.view(node.identifier)
+    comment = changed_comment(node, view) if view is not None else None
+    return commit_of_comment(view, comment) if commit is None and view is not None and comment is not None else commit
+
+
+def commit_of_comment(view: ViewState, comment: str) -> ViewCommit:
+    """No new version: what the view means stays."""
+    return ViewCommit(
+        identifier=view.identifier,
+        expect_metadata_location=view.metadata_location,
+        version_id=None,
+        schema=view.schema,
+        representations=view.representations,
+        default_namespace=view.default_namespace,
+        properties={"comment": comment} if comment else {},
+        remove_properties=() if comment else ("comment",),
+    )
 
 
 def create_or_replace(session: RunSession, node: ModelNode) -> str:
@@ -85,11 +102,12 @@ def _version(world: World, node: ModelNode, view: ViewState | None, schema: Sche
 
 
 def _is_right(world: World, node: ModelNode, view: ViewState, schema: Schema, marks: dict[str, str]) -> bool:
-    """A new comment alone is no new version; what the format asks for is. A plain view keeps its text while it means the same: a new
-    version would make those that read it stale."""
+    """A new comment alone is no new version; what the format asks for is. A plain view keeps its text, and its columns' comments, while it
+    means the same: a new version would make those that read it stale."""
     same_text = same_definition(world, node, view) if node.storage is None else not view_text_differs(world, node, view)
     marked = all(view.properties.get(k) == v for k, v in {**marks, OWNER: node.id}.items())
-    return same_text and marked and same_columns(view.schema, schema)
+    same_docs = node.storage is None or docs(view.schema) == docs(schema)
+    return same_text and marked and same_columns(view.schema, schema) and same_docs
 
 
 def _marks(world: World, node: ModelNode) -> dict[str, str]:

@@ -11,7 +11,7 @@ from mvbuild.graph.model import ModelNode
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.formats import wanted_format
 from mvbuild.plan.layout import same_layout, storage_properties
-from mvbuild.ports.catalog import AlreadyExists, Catalog, CommitConflict, TableCommit, TableLayout, TableState
+from mvbuild.ports.catalog import AlreadyExists, Catalog, CommitConflict, TableCommit, TableLayout, TableState, ViewState
 from mvbuild.refresh.session import RunSession
 
 
@@ -41,7 +41,7 @@ def workplace(session: RunSession, node: ModelNode, world: World, layout: TableL
         try:
             yield Workplace(before=storage, table=storage.identifier, branch=session.run.branch)
         except BaseException:
-            drop_branches(session.catalog, storage.identifier, (session.run.branch,))
+            drop_branches(session.catalog, storage, (session.run.branch,))
             raise
     else:
         scratch = session.new_scratch()
@@ -52,13 +52,18 @@ def workplace(session: RunSession, node: ModelNode, world: World, layout: TableL
             session.catalog.drop_scratch(scratch)
 
 
-def drop_branches(catalog: Catalog, identifier: TableIdentifier, branches: tuple[str, ...]) -> None:
-    """Remove audit branches. If somebody else commits at the same moment they stay, for the next run to remove."""
-    storage = catalog.load([identifier]).get(identifier)
-    if not isinstance(storage, TableState) or not set(branches) & storage.branches:
+def drop_branches(catalog: Catalog, storage: TableState, branches: tuple[str, ...]) -> None:
+    """Remove audit branches. If somebody else commits at the same moment they stay, for the next run to remove.
+
+    An embedded storage has one if the MV was converted while it was refreshed.
+    """
+    name = storage.of_view or storage.identifier
+    found = catalog.load([name]).get(name)
+    now = found.storage if isinstance(found, ViewState) else found
+    if not isinstance(now, TableState) or not set(branches) & now.branches:
         return
     commit = TableCommit(
-        identifier=identifier, expect_uuid=storage.uuid, expect_snapshot_id=storage.current_snapshot_id, drop_branches=branches
+        identifier=name, of_view=now.of_view, expect_uuid=now.uuid, expect_snapshot_id=now.current_snapshot_id, drop_branches=branches
     )
     try:
         catalog.commit([commit])

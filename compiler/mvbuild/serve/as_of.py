@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 from mvbuild.diagnostics import ProjectError, error
 from mvbuild.freshness.history import at_time, history
 from mvbuild.freshness.observed import World
+from mvbuild.freshness.readable import require_readable
 from mvbuild.graph.model import ModelNode, Node
 from mvbuild.ports.catalog import Snapshot, TableState
 
@@ -16,6 +17,7 @@ AsOf = int | str | datetime
 
 def snapshot_as_of(world: World, node: Node, as_of: AsOf) -> Snapshot:
     """ProjectError if it is no MV, or if what is asked for is not kept."""
+    require_readable(world, node)
     storage = world.observed.table(node.storage) if isinstance(node, ModelNode) and node.storage else None
     if storage is None:
         raise ProjectError([error("unknown-refresh", f"{node.identifier} has no refreshes to go back to")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mvbuild.freshness.pins import known_as
+from mvbuild.freshness.readable import require_readable
 from mvbuild.graph.model import ModelNode, Node
 from mvbuild.ports.catalog import TableState
 from mvbuild.ports.engine import Rows
@@ -32,6 +33,7 @@ class Shown:
 def choose_rows(session: RunSession, name: str, limit: int, as_of: AsOf | None = None) -> Shown:
     """Rows of anything that the project knows. What is stored is read without the engine, and so is what an MV held `as_of` then."""
     node = find(session.world.graph, name)
+    require_readable(session.world, node)
     if as_of is not None:
         return _as_of(session, node, limit, as_of)
     answer = answers.of_node(session, node)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import Partition, Sort, TableLayout
 
 MV = TableIdentifier("lake", ("mart",), "daily")
+CHILD = "7f0d6c1e-0000-4000-8000-00000000000c"
 NAMES = st.text(min_size=1, max_size=8)
 PARTS = st.text(max_size=4) | st.sampled_from(["a", "a.b", "select", "`", "``.", " "])
 SNAPSHOTS = st.integers(-1, 2**63 - 1)
@@ -36,7 +38,7 @@ PATH_TABLES = st.builds(
     snapshot_id=SNAPSHOTS,
     type=st.sampled_from(["iceberg-filesystem", "deltalake-filesystem"]),
     catalog=st.none() | PARTS,
-    name=NAMES,
+    name=st.builds("{}/{}".format, st.sampled_from(["", "s3://b", "a"]), NAMES),
     ref=st.none() | NAMES,
 )
 VIEWS = st.builds(
@@ -64,7 +66,7 @@ RECORDS = st.builds(
     child_views=st.lists(VIEWS, max_size=3, unique_by=lambda v: v.uuid).map(tuple),
     refresh_start_ms=st.none() | st.integers(0, 2**63 - 1),
 )
-"""What the metadata file can hold: every table has a name, and is there once; no path has a namespace; every child view has one version."""
+"""What the metadata file can hold: every table has a name, and is there once; a path has a slash and no namespace; every child view has one version."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +104,7 @@ def table_of(fields: list[dict[str, Any]], properties: dict[str, str], snapshots
         if number > 1:
             snapshot["parent-snapshot-id"] = (number - 1) * 11
         raw = tables.with_main(tables.with_snapshots(raw, [snapshot], None), number * 11, MV)
+        raw["last-updated-ms"] = raw["snapshot-log"][-1]["timestamp-ms"]
     return raw
 
 
@@ -149,9 +152,10 @@ PROPERTIES = st.dictionaries(st.sampled_from(["comment", "owner", "write.format.
 def parts(draw: st.DrawFn) -> Parts:
     fields = draw(COLUMNS)
     count = draw(st.integers(0, 3))
-    record = draw(RECORDS) if count else None
+    definitions = draw(st.lists(COLUMNS | st.just(fields), min_size=1, max_size=3))
+    record = replace(draw(RECORDS), view_version_id=draw(st.integers(1, len(definitions)))) if count else None
     return Parts(
-        view=view_of(draw(st.lists(COLUMNS | st.just(fields), min_size=1, max_size=3)), draw(PROPERTIES)),
+        view=view_of(definitions, draw(PROPERTIES)),
         table=table_of(fields, draw(PROPERTIES), count),
         record=record,
     )
@@ -194,11 +198,11 @@ def everything() -> dict[str, Any]:
         BaseTable(uuid="u3", snapshot_id=0, type="deltalake-filesystem", name="/data/delta"),
     )
     record = RefreshRecord(
-        view_version_id=2, base_tables=sources, child_views=(ChildView(uuid="v", version_id=3, name="c"),), refresh_start_ms=8
+        view_version_id=2, base_tables=sources, child_views=(ChildView(uuid=CHILD, version_id=3, name="c"),), refresh_start_ms=8
     )
     view = view_of([[column("old", "string")], nested_view(table)], {"comment": "sales"})
     raw = json.loads(metadata_file.write(Parts(view=view, table=table, record=record).compose()))
-    raw["refreshes"].insert(0, {**raw["refreshes"][0], "refresh-id": 3, "sequence-number": 1})
+    raw["refreshes"].insert(0, {**copy.deepcopy(raw["refreshes"][0]), "refresh-id": 3, "sequence-number": 1})
     raw["metadata-log"].append({"timestamp-ms": 70_000, "metadata-file": "v2"})
     return dict(raw)
 

@@ -30,11 +30,28 @@ from mvbuild.formats.metadata_fields import (
     Text,
 )
 from mvbuild.formats.record import RecordError
-from unit.formats.metadata_files import Parts, Place, everything, parts, places
+from unit.formats.metadata_files import CHILD, Parts, Place, everything, parts, places
 
 ROOT = Path(__file__).parents[3]
 SCHEMA = json_schema.json_schema()
 MISSING = object()
+SCALE = "decimal(9,10)"
+CHILD_VERSION = "iceberg.child.view.version."
+REFRESH_START = "mvbuild.refresh-start-timestamp-ms"
+WRONG_PROPERTIES: tuple[dict[str, str], ...] = (
+    *({CHILD_VERSION + rest: "1"} for rest in ("", "v", "0" * 36, CHILD + "0", "x" + CHILD)),
+    *({CHILD_VERSION + CHILD: value} for value in ("", "new", "1.0", "1 ", "1_0", "9" * 20)),
+    *({REFRESH_START: value} for value in ("", "now", "1.5", "-1", "1e3")),
+)
+TRANSFORMS = ("bucket[0]", "bucket[-1]", "truncate[0]", "truncate[000]", "bucket[]", "bucket", "years")
+WRONG_TEXTS: dict[tuple[str, str], tuple[str, ...]] = {
+    ("materialized-view-metadata", "location"): ("mart/daily", "./mart", "a", ":a", "1x:/a", "s3:"),
+    ("partition-field", "transform"): TRANSFORMS,
+    ("sort-field", "transform"): TRANSFORMS,
+    ("iceberg-metastore", "identifier"): (" ", "\n"),
+    ("iceberg-filesystem", "identifier"): ("items", "a.b", "C:\\items"),
+    ("deltalake-filesystem", "identifier"): ("items", "s3:items"),
+}
 SAMPLES: dict[str, Any] = {
     "boolean": True,
     "integer": 3,
@@ -62,7 +79,7 @@ def structs(shape: Shape, seen: dict[str, Struct]) -> dict[str, Struct]:
 
 def wrong_values(place: Place) -> Iterator[Any]:
     """Values that the field must not have: of every other JSON type, and some of its own."""
-    shape = place.field.shape
+    shape, right = place.field.shape, place.owner[place.field.name]
     allowed = {
         Integer: {"integer"} | ({"string"} if isinstance(shape, Integer) and shape.digits else set()),
         Text: {"string"},
@@ -76,12 +93,17 @@ def wrong_values(place: Place) -> Iterator[Any]:
     }[type(shape)] | (set() if place.field.required else {"null"})
     yield from (value for kind, value in SAMPLES.items() if kind not in allowed)
     if isinstance(shape, Integer):
-        yield from (2**63, -(2**63) - 1, 10**5000)
+        yield from (2**63, -(2**63) - 1, 10**5000, shape.minimum - 1, shape.maximum + 1)
         yield from ("12a", "", "9" * 30) if shape.digits else ()
-    if isinstance(shape, (Choice, ColumnType)) or (isinstance(shape, Text) and shape.pattern == r".+"):
+    if isinstance(shape, (Choice, ColumnType)) or (isinstance(shape, Text) and shape.pattern):
         yield ""
     if isinstance(shape, ColumnType):
-        yield from ("text", {"type": "set"}, {"fields": []})
+        yield from ("text", {"type": "set"}, {"fields": []}, "decimal(0,0)", "decimal(39,2)", "decimal(9,39)", SCALE, "decimal(9)")
+    if isinstance(shape, ListOf) and shape.filled:
+        yield []
+    if isinstance(shape, MapOf) and shape.keys:
+        yield from ({**right, **more} for more in WRONG_PROPERTIES)
+    yield from WRONG_TEXTS.get((place.struct.name, place.field.name), ())
     if isinstance(shape, (ListOf, MapOf)) and not isinstance(shape.of, Anything):
         yield [1.5] if isinstance(shape, ListOf) else {"k": 1.5}
 
@@ -156,6 +178,33 @@ def test_any_file_with_one_broken_field_is_refused(given_parts: Parts, data: st.
     refused(raw, place.field.name)
 
 
+RIGHT: tuple[tuple[str, str, tuple[Any, ...]], ...] = (
+    ("column", "type", ("decimal(1,0)", "decimal(38,38)", "decimal( 9, 02 )", "decimal(05,5)", "decimal(10,9)", "fixed[16]")),
+    ("partition-field", "transform", ("bucket[1]", "truncate[007]", "truncate[100]", "void")),
+    ("materialized-view-metadata", "location", ("/", "/a b", "s3://b/c", "file:/a", "abfss://c@a.x/y", "C:\\lake")),
+    ("materialized-view-metadata", "last-updated-ms", (2**63 - 1,)),
+    ("snapshot", "timestamp-ms", (0,)),
+    ("version", "timestamp-ms", (0,)),
+)
+
+
+def test_what_is_within_the_bounds_is_taken() -> None:
+    raw = everything()
+    for struct, field, values in RIGHT:
+        found = [place for place in places(raw) if (place.struct.name, place.field.name) == (struct, field)]
+        assert found
+        for place in found:
+            before = place.owner[field]
+            for value in values:
+                place.owner[field] = value
+                metadata_file.check(raw)
+                assert valid(SCHEMA, raw), value
+            place.owner[field] = before
+    raw["properties"] |= {CHILD_VERSION + CHILD.upper(): "-1", REFRESH_START: "0", REFRESH_START + ".x": "y", "iceberg.child": "z"}
+    metadata_file.check(raw)
+    assert valid(SCHEMA, raw)
+
+
 def test_other_writers_may_add_fields() -> None:
     raw = everything()
     for place in list(places(raw)):
@@ -164,11 +213,13 @@ def test_other_writers_may_add_fields() -> None:
     assert metadata_file.read(metadata_file.write(metadata_file.check(raw))).raw == raw
 
 
-def valid(schema: dict[str, Any], value: Any) -> bool:
+def valid(schema: Any, value: Any) -> bool:
     """Whether a value is valid, by those keywords of JSON Schema that ours has."""
+    if isinstance(schema, bool):
+        return schema
     assert schema.keys() <= {
         *("description", "$ref", "anyOf", "oneOf", "const", "enum", "type", "properties", "required", "additionalProperties"),
-        *("items", "pattern", "minimum", "maximum", "$schema", "title", "$defs"),
+        *("items", "minItems", "pattern", "patternProperties", "minimum", "maximum", "$schema", "title", "$defs"),
     }
     if "$ref" in schema and not valid(SCHEMA["$defs"][schema["$ref"].removeprefix("#/$defs/")], value):
         return False
@@ -184,11 +235,17 @@ def valid(schema: dict[str, Any], value: Any) -> bool:
     if isinstance(value, str):
         return re.search(schema.get("pattern", ""), value) is not None
     if isinstance(value, list):
-        return all(valid(schema.get("items", {}), inner) for inner in value)
+        return len(value) >= schema.get("minItems", 0) and all(valid(schema.get("items", {}), inner) for inner in value)
     if isinstance(value, dict):
-        known, more = schema.get("properties", {}), schema.get("additionalProperties", {})
-        return {*schema.get("required", ())} <= value.keys() and all(valid(known.get(k, more), v) for k, v in value.items())
+        return {*schema.get("required", ())} <= value.keys() and all(valid(s, v) for k, v in value.items() for s in of_key(schema, k))
     return not isinstance(value, int) or schema.get("minimum", value) <= value <= schema.get("maximum", value)
+
+
+def of_key(schema: dict[str, Any], key: str) -> list[Any]:
+    """The schemas that the value of a key must fit."""
+    found = [schema["properties"][key]] if key in schema.get("properties", {}) else []
+    found += [inner for pattern, inner in schema.get("patternProperties", {}).items() if re.search(pattern, key)]
+    return found or [schema.get("additionalProperties", {})]
 
 
 def test_the_published_schema_is_current() -> None:
@@ -210,7 +267,8 @@ def test_the_schema_takes_and_refuses_what_the_check_does() -> None:
     for place in list(places(raw)):
         right = place.owner.pop(place.field.name)
         assert valid(SCHEMA, raw) == (not place.field.required), place.field.name
-        for wrong in [value for value in wrong_values(place) if value != "9" * 30]:
+        place.owner[place.field.name] = right
+        for wrong in [value for value in wrong_values(place) if value not in ("9" * 30, SCALE)]:
             place.owner[place.field.name] = wrong
             assert not valid(SCHEMA, raw), (place.field.name, str(wrong)[:20] if not isinstance(wrong, int) else "")
         place.owner[place.field.name] = right

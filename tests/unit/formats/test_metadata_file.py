@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -15,12 +17,13 @@ from hypothesis import strategies as st
 from mvbuild.formats import metadata_file
 from mvbuild.formats.base_tables import join_parts, split_parts
 from mvbuild.formats.record import NO_SNAPSHOT, BaseTable, ChildView, RecordError, RefreshRecord
-from unit.formats.metadata_files import PARTS, RECORDS, Parts, column, everything, parts, table_of, view_of
+from unit.formats.metadata_files import CHILD, PARTS, RECORDS, Parts, column, everything, parts, table_of, view_of
 
 SLOW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 ORDERS = BaseTable(uuid="aaaa", snapshot_id=7, catalog="lake", namespace=("raw",), name="orders")
 RECORD = RefreshRecord(view_version_id=1, base_tables=(ORDERS,))
 UNKNOWN = 987_654
+START = "mvbuild.refresh-start-timestamp-ms"
 
 
 def small(record: RefreshRecord | None = RECORD, **properties: str) -> Parts:
@@ -133,15 +136,15 @@ def test_the_names_are_those_of_the_draft() -> None:
         "owner": "x",
         "materialized-view.view.comment": "sales",
         "materialized-view.storage.metadata-location": "/lake/mart/daily/metadata/7.metadata.json",
-        "iceberg.child.view.version.v": "3",
-        "mvbuild.child.view.name.v": "c",
+        f"iceberg.child.view.version.{CHILD}": "3",
+        f"mvbuild.child.view.name.{CHILD}": "c",
         "mvbuild.refresh-start-timestamp-ms": "8",
     }
 
 
 def test_what_other_writers_write_is_read() -> None:
     foreign = {"type": "iceberg-metastore", "identifier": "lake.raw.orders", "snapshot-reference": "7"}
-    refresh = {"version-id": 1, "base-tables": {"orders": foreign}}
+    refresh = {"version-id": 1, "base-tables": {foreign["identifier"]: foreign}}
     table = BaseTable(uuid="", snapshot_id=7, catalog="lake", namespace=("raw",), name="orders")
     assert metadata_file.decode_refresh(refresh, {}).base_tables == (table,)
     foreign["identifier"] = "raw.orders"
@@ -173,6 +176,7 @@ def test_the_history_keeps_so_many_versions(of_table: str, of_view: str, kept: i
     view = view_of([fields] * 10, {})
     view["versions"] = [{**view["versions"][0], "version-id": number} for number in range(1, 13)]
     view["version-log"] = [{"timestamp-ms": 5, "version-id": number} for number in range(1, 13)]
+    view["version-log"].append({"timestamp-ms": 6, "version-id": 2})
     view["properties"] = {metadata_file.HISTORY: of_view} if of_view else {}
     view["current-version-id"] = 2
     table = table_of(fields, {metadata_file.HISTORY: of_table} if of_table else {})
@@ -180,7 +184,7 @@ def test_the_history_keeps_so_many_versions(of_table: str, of_view: str, kept: i
     newest = list(range(12, 0, -1))
     newest.remove(2)
     assert [v["version-id"] for v in raw["versions"]] == sorted([2, *newest[: kept - 1]])
-    assert [e["version-id"] for e in raw["version_log"]] == [v["version-id"] for v in raw["versions"]]
+    assert [e["version-id"] for e in raw["version_log"]] == [*(v["version-id"] for v in raw["versions"]), 2]
 
 
 def test_a_version_shares_the_current_schema_of_the_table() -> None:
@@ -211,11 +215,13 @@ def test_a_schema_that_the_table_lacks_gets_ids_of_its_own() -> None:
 def test_snapshots_from_before_sequence_numbers_have_zero() -> None:
     given_parts = small()
     del given_parts.table["snapshots"][0]["sequence-number"]
+    given_parts.table["last-sequence-number"] = 0
     assert given_parts.compose().raw["snapshots"][0]["sequence-number"] == 0
 
 
 def test_the_time_of_a_file_is_never_before_that_of_its_table() -> None:
     given_parts = small()
+    given_parts.table["last-updated-ms"] += 5000
     assert given_parts.compose().raw["last-updated-ms"] == given_parts.table["last-updated-ms"]
 
 
@@ -240,9 +246,8 @@ def test_incomplete_sides_are_refused(side: str, keys: tuple[str, ...]) -> None:
         for wrong in (None, "x", [], [5], {"x": 1}):
             given_parts = small()
             getattr(given_parts, side)[key] = wrong
-            if (key, wrong) != ("version-log", []):
-                with pytest.raises(RecordError):
-                    given_parts.compose()
+            with pytest.raises(RecordError):
+                given_parts.compose()
 
 
 @pytest.mark.parametrize(
@@ -253,8 +258,9 @@ def test_incomplete_sides_are_refused(side: str, keys: tuple[str, ...]) -> None:
         (ORDERS, BaseTable(uuid="bbbb", snapshot_id=7, type="iceberg-filesystem", name="lake.raw.orders")),
         (BaseTable(uuid="aaaa", snapshot_id=7),),
         (BaseTable(uuid="aaaa", snapshot_id=7, type="deltalake-filesystem", namespace=("raw",), name="/data"),),
+        (BaseTable(uuid="aaaa", snapshot_id=7, type="iceberg-filesystem", name="orders"),),
     ],
-    ids=["two snapshots", "two references", "two kinds", "no name", "a path in a namespace"],
+    ids=["two snapshots", "two references", "two kinds", "no name", "a path in a namespace", "no path"],
 )
 def test_what_the_format_cannot_hold_is_refused(tables: tuple[BaseTable, ...]) -> None:
     with pytest.raises(RecordError) as caught:
@@ -282,9 +288,11 @@ def test_a_child_view_has_one_version() -> None:
 
 def test_a_broken_property_of_the_record_is_named() -> None:
     raw = everything()
-    raw["properties"]["iceberg.child.view.version.v"] = "new"
-    with pytest.raises(RecordError, match=r"iceberg\.child\.view\.version\.v"):
-        metadata_file.current_record(metadata_file.check(raw))
+    for name, value in ((f"iceberg.child.view.version.{CHILD}", "new"), ("iceberg.child.view.version.v", "1"), (START, "soon")):
+        changed = {**raw, "properties": {**raw["properties"], name: value}}
+        with pytest.raises(RecordError) as caught:
+            metadata_file.read(json.dumps(changed).encode())
+        assert caught.value.field == f"properties.{name}"
 
 
 def test_a_table_without_snapshots_is_recorded() -> None:
@@ -306,10 +314,114 @@ def of(*path: Any, to: Any = UNKNOWN) -> Callable[[dict[str, Any]], None]:
     return change
 
 
+def refused(raw: dict[str, Any], *names: str) -> None:
+    """The first name is that of the field."""
+    with pytest.raises(RecordError) as caught:
+        metadata_file.read(json.dumps(raw).encode())
+    assert names[0] in caught.value.field
+    for name in names:
+        assert name in str(caught.value)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A change that breaks a reference, and what the error names."""
+
+    change: Callable[[dict[str, Any]], Any]
+    names: tuple[str, ...]
+    holds: Callable[[Mapping[str, Any]], Any] = lambda _: True
+
+
+def has_data(raw: Mapping[str, Any]) -> bool:
+    return bool(raw["snapshots"])
+
+
+def has_refresh(raw: Mapping[str, Any]) -> bool:
+    return bool(raw["refreshes"])
+
+
+def has_tables(raw: Mapping[str, Any]) -> bool:
+    return any(refresh["base-tables"] for refresh in raw["refreshes"])
+
+
+def each(listed: str, name: str, to: Any = UNKNOWN) -> Callable[[dict[str, Any]], None]:
+    """Sets a field in the last element of a list."""
+    return of(listed, -1, name, to=to)
+
+
+def renamed_key(raw: dict[str, Any]) -> None:
+    tables = raw["refreshes"][0]["base-tables"]
+    key = next(iter(tables))
+    tables[key + "x"] = tables.pop(key)
+
+
+def doubled_column(raw: dict[str, Any]) -> None:
+    raw["last-column-id"] += 1
+    fields = raw["schemas"][-1]["fields"]
+    fields.append({**fields[0], "id": raw["last-column-id"]})
+
+
+LAST, LATE = "last-updated-ms", 2**62
+REFERENCES = (
+    Reference(each("versions", "version-id"), ("current_version_id", "versions[].version-id")),
+    Reference(of("current_version_id"), ("current_version_id", "versions[].version-id")),
+    Reference(each("version_log", "version-id"), ("version_log", "versions[].version-id")),
+    Reference(each("version_log", "version-id", to=1), ("version-id", "current_version_id"), lambda raw: raw["current_version_id"] > 1),
+    Reference(of("version_log", to=[]), ("version_log",)),
+    Reference(each("versions", "representations", to=[]), ("representations",)),
+    Reference(each("versions", "schema-id"), ("versions", "schemas[].schema-id")),
+    Reference(of("current-schema-id"), ("current-schema-id", "schemas[].schema-id")),
+    Reference(doubled_column, ("name",)),
+    Reference(of("default-spec-id"), ("default-spec-id", "partition-specs[].spec-id")),
+    Reference(of("default-sort-order-id"), ("default-sort-order-id", "sort-orders[].order-id")),
+    Reference(of("current-refresh-id"), ("current-refresh-id", "refreshes[].refresh-id")),
+    Reference(each("refreshes", "version-id", to=2**31 - 1), ("version-id", "versions[].version-id"), has_refresh),
+    Reference(each("refreshes", "sequence-number", to=0), ("sequence-number", "snapshots[].sequence-number"), has_refresh),
+    Reference(each("refreshes", "sequence-number"), ("sequence-number", "last-sequence-number"), has_refresh),
+    Reference(
+        lambda raw: (of("last-sequence-number")(raw), each("refreshes", "sequence-number")(raw)),
+        ("sequence-number", "snapshots[].sequence-number", "current-refresh-id"),
+        has_refresh,
+    ),
+    Reference(renamed_key, ("identifier", "base-tables"), has_tables),
+    Reference(each("snapshots", "sequence-number", to=1), ("snapshots", "sequence-number"), lambda raw: len(raw["snapshots"]) > 1),
+    Reference(each("snapshots", "snapshot-id"), ("current-snapshot-id", "snapshots[].snapshot-id"), has_data),
+    Reference(of("current-snapshot-id"), ("current-snapshot-id", "snapshots[].snapshot-id"), has_data),
+    Reference(of("current-snapshot-id", to=-1), ("current-snapshot-id", "refs.main"), has_data),
+    Reference(of("current-snapshot-id", to=None), ("current-snapshot-id", "refs.main"), has_data),
+    Reference(lambda raw: raw.pop("current-snapshot-id"), ("current-snapshot-id", "refs.main"), has_data),
+    Reference(of("current-snapshot-id", to=11), ("current-snapshot-id", "refs.main"), lambda raw: len(raw["snapshots"]) > 1),
+    Reference(of("refs", "main", "snapshot-id", to=11), ("refs.main", "current-snapshot-id"), lambda raw: len(raw["snapshots"]) > 1),
+    Reference(of("refs", to={}), ("refs.main", "current-snapshot-id"), has_data),
+    Reference(of("refs", "main", "snapshot-id"), ("refs.main.snapshot-id", "snapshots[].snapshot-id"), has_data),
+    Reference(each("snapshot-log", "snapshot-id", to=11), ("snapshot-log", "current-snapshot-id"), lambda raw: len(raw["snapshots"]) > 1),
+    Reference(of(LAST, to=0), (LAST, "version_log")),
+    Reference(each("version_log", "timestamp-ms", to=LATE), (LAST, "version_log")),
+    Reference(each("metadata-log", "timestamp-ms", to=LATE), (LAST, "metadata-log")),
+    Reference(each("snapshot-log", "timestamp-ms", to=LATE), (LAST, "snapshot-log"), has_data),
+)
+
 BROKEN: list[tuple[str, Callable[[dict[str, Any]], None]]] = [
     ("current_version_id", of("current_version_id")),
     ("versions[0].schema-id", of("versions", 0, "schema-id")),
     ("version_log[1].version-id", of("version_log", 1, "version-id")),
+    ("version_log[1].version-id", of("version_log", 1, "version-id", to=1)),
+    ("version_log", of("version_log", to=[])),
+    ("versions[1].representations", of("versions", 1, "representations", to=[])),
+    ("refreshes[1].version-id", of("refreshes", 1, "version-id")),
+    ("refreshes[1].base-tables./data/items.identifier", of("refreshes", 1, "base-tables", "/data/items", "identifier", to="/data/item")),
+    ("refreshes[0].sequence-number", of("refreshes", 0, "sequence-number", to=0)),
+    ("refreshes[1].sequence-number", of("refreshes", 1, "sequence-number", to=0)),
+    ("snapshots[1].sequence-number", of("snapshots", 1, "sequence-number", to=1)),
+    ("snapshots[0].parent-snapshot-id", of("snapshots", 0, "parent-snapshot-id", to=11)),
+    ("snapshots[0].parent-snapshot-id", of("snapshots", 0, "parent-snapshot-id", to=22)),
+    ("schemas[0].fields[1].name", of("schemas", 0, "fields", 1, "name", to="id")),
+    ("schemas[0].fields[3].type.fields[1].name", of("schemas", 0, "fields", 3, "type", "fields", 1, "name", to="name")),
+    ("schemas[0].fields[2].type", of("schemas", 0, "fields", 2, "type", to="decimal(3,4)")),
+    ("metadata-log[0].metadata-file", of("metadata-log", 0, "metadata-file", to="")),
+    ("location", of("location", to="mart/daily")),
+    ("last-updated-ms", of("last-updated-ms", to=-1)),
+    ("refs.main", of("refs", to={})),
     ("version_log[1].timestamp-ms", of("version_log", 1, "timestamp-ms", to=5)),
     ("current-schema-id", of("current-schema-id")),
     ("schemas[0].identifier-field-ids", of("schemas", 0, "identifier-field-ids", to=[UNKNOWN])),
@@ -360,18 +472,97 @@ def test_a_broken_reference_is_named(field: str, change: Callable[[dict[str, Any
 def test_what_expired_may_be_referred_to() -> None:
     raw = everything()
     raw["snapshots"][1]["parent-snapshot-id"] = UNKNOWN
-    raw["refreshes"][0]["version-id"] = UNKNOWN
-    raw["refreshes"][0]["sequence-number"] = 0
-    raw["snapshot-log"][1]["timestamp-ms"] = raw["snapshot-log"][0]["timestamp-ms"] - 1000  # another clock
+    del raw["versions"][0], raw["version_log"][0]
+    raw["refreshes"][0]["version-id"] = 1
+    del raw["refs"]["first"], raw["snapshots"][0], raw["snapshot-log"][0], raw["statistics"]  # the snapshot of refresh 3
+    raw["snapshot-log"][0]["timestamp-ms"] = raw["last-updated-ms"] + 1000  # another clock
+    metadata_file.check(raw)
+
+
+def test_a_refresh_of_rewritten_files_stays_current() -> None:
+    """Rewriting files keeps the rows, and then the snapshot of the refresh may expire."""
+    raw = everything()
+    del raw["refreshes"][0]
+    raw["refreshes"][0]["sequence-number"] = 1
+    del raw["refs"]["first"], raw["snapshots"][0], raw["snapshot-log"][0], raw["statistics"]
+    raw["snapshots"][0]["summary"]["operation"] = "replace"
+    metadata_file.check(raw)
+    raw["snapshots"][0]["summary"]["operation"] = "append"
+    refused(raw, "refreshes[0].sequence-number", "snapshots[].sequence-number")
+
+
+def test_snapshots_of_format_version_1_share_a_number() -> None:
+    raw = everything()
+    for entry in (*raw["snapshots"], *raw["refreshes"]):
+        entry["sequence-number"] = 0
+    metadata_file.check(raw)
+
+
+def test_a_history_of_one_version_may_be_of_an_older_one() -> None:
+    raw = everything()
+    del raw["versions"][1], raw["version_log"][1]
+    raw["current_version_id"] = 1
+    refused(raw, "refreshes[0].version-id", "versions[].version-id")
+    raw["properties"][metadata_file.HISTORY] = "1"
     metadata_file.check(raw)
 
 
 def test_references_may_be_absent() -> None:
     raw = everything()
-    for refs in ({}, None):
-        metadata_file.check({**raw, "refs": refs})
-    del raw["snapshot-log"]
+    metadata_file.check({**raw, "refs": None})
+    del raw["refs"], raw["snapshot-log"]
     metadata_file.check(raw)
+    del raw["snapshots"], raw["current-snapshot-id"], raw["statistics"]
+    metadata_file.check({**raw, "refs": {}})
+    raw["refreshes"][1]["sequence-number"] = 1
+    metadata_file.check(raw)
+
+
+def test_a_table_without_references_gets_main() -> None:
+    given_parts = small()
+    main = given_parts.table["refs"]["main"]
+    for refs in ({}, None):
+        given_parts.table["refs"] = refs
+        assert given_parts.compose().raw["refs"] == {"main": main}
+
+
+def test_a_file_is_not_older_than_what_other_clocks_logged() -> None:
+    given_parts = small()
+    later = given_parts.table["last-updated-ms"] + 10**6
+    given_parts.view["version-log"][0]["timestamp-ms"] = later
+    assert given_parts.compose().raw["last-updated-ms"] == later
+
+
+@SLOW
+@given(parts(), st.data())
+def test_broken_references_in_any_file_are_named_at_both_ends(given_parts: Parts, data: st.DataObject) -> None:
+    mv = given_parts.compose().raw
+    cases = [case for case in REFERENCES if case.holds(mv)]
+    case = data.draw(st.sampled_from(cases))
+    raw = copy.deepcopy(dict(mv))
+    case.change(raw)
+    refused(raw, *case.names)
+
+
+@SLOW
+@given(parts(), st.data())
+def test_the_order_of_snapshots_in_any_file(given_parts: Parts, data: st.DataObject) -> None:
+    raw = copy.deepcopy(dict(given_parts.compose().raw))
+    count = len(raw["snapshots"])
+    for snapshot in raw["snapshots"]:
+        parent = data.draw(st.sampled_from([None, UNKNOWN, *(s["snapshot-id"] for s in raw["snapshots"])]))
+        snapshot["parent-snapshot-id"] = parent
+    parents = {s["snapshot-id"]: s["parent-snapshot-id"] for s in raw["snapshots"]}
+    ends = []
+    for at in parents:
+        found: int | None = at
+        for _ in range(count + 1):
+            found = parents.get(found) if found is not None else None
+        ends.append(found)
+    if any(end is not None for end in ends):
+        refused(raw, "parent-snapshot-id")
+    else:
+        metadata_file.check(raw)
 
 
 def test_a_later_format_is_refused_with_what_is_supported() -> None:

@@ -175,6 +175,15 @@ def test_the_previous_name_of_a_model_that_is_still_there(built: Shop) -> None:
     assert "still in the project" in refused(built)
 
 
+def test_a_living_model_is_no_previous_name_where_the_new_name_exists_either(built: Shop) -> None:
+    built.write({"models/monthly.yml": "models:\n  - name: monthly\n    config: {previous_name: daily}\n"})
+    with pytest.raises(ProjectError) as raised:
+        built.plan()
+    (wrong,) = raised.value.diagnostics
+    assert (wrong.code, str(wrong.span)) == ("bad-previous-name", "models/monthly.yml:3:29")
+    assert "still in the project" in wrong.message
+
+
 def test_both_names_in_the_catalog(built: Shop) -> None:
     (built.root / "models/daily.sql").rename(built.root / "models/per_day.sql")
     built.write({"models/monthly.sql": "SELECT 1 AS id"})

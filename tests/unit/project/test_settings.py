@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from mvbuild.project.folders import layer_of
+from mvbuild.project.setting_values import written
 from mvbuild.project.settings import PartitionField, Setting, SortField, check_layer, model_config, seed_config
 from mvbuild.project.yaml_spans import read_yaml
 from mvbuild.source import SourceFile, Span
@@ -74,9 +75,12 @@ def test_sort_by() -> None:
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("30m", 1800), ("1h30m", 5400), ("'30 minutes'", 1800), ("2 days", 172800), ("1d 2h", 93600), ("45s", 45), ("1.5h", 5400), ("0s", 0)],
+    [
+        *(("30m", 1800), ("1h30m", 5400), ("'30 minutes'", 1800), ("2 days", 172800), ("1d 2h", 93600), ("45s", 45), ("1.5h", 5400)),
+        *(("0s", 0), ("500ms", 0.5), ("1s500ms", 1.5), ("'250 milliseconds'", 0.25), ("1m 5ms", 60.005)),
+    ],
 )
-def test_durations(text: str, seconds: int) -> None:
+def test_durations(text: str, seconds: float) -> None:
     found, wrong = config(f"freshness: {{max_staleness: {text}}}")
     assert not wrong
     assert found.max_staleness == timedelta(seconds=seconds)
@@ -100,6 +104,18 @@ def test_durations(text: str, seconds: int) -> None:
         ("freshness: {max_staleness: 99999999999d}", "wrong-type", "1:28"),
         ("freshness: {max_stale: 30m}", "unknown-key", "1:13"),
         ("table_properties: {a: [1]}", "wrong-type", "1:23"),
+        ("table_properties: {a: b, mvbuild.model: x}", "bad-config", "1:26"),
+        ("table_properties: {iceberg.view.version: 7}", "bad-config", "1:20"),
+        ("table_properties: {iceberg.base.snapshot.u: 7}", "bad-config", "1:20"),
+        ("table_properties: {iceberg.child.view.version.u: 7}", "bad-config", "1:20"),
+        ("table_properties: {iceberg.materialized.view: true}", "bad-config", "1:20"),
+        ("table_properties: {materialized-view.uuid: u}", "bad-config", "1:20"),
+        ("table_properties: {commit.retry.num-retries: x}", "bad-config", "1:46"),
+        ("table_properties: {commit.retry.max-wait-ms: -1}", "bad-config", "1:46"),
+        ("table_properties: {version.history.num-entries: 1.5}", "bad-config", "1:49"),
+        ("table_properties: {write.metadata.previous-versions-max: true}", "bad-config", "1:58"),
+        ("table_properties: {write.target-file-size-bytes: 64MB}", "bad-config", "1:50"),
+        ("table_properties: {write.parquet.row-group-size-bytes: 99999999999}", "bad-config", "1:56"),
         ("tags: [a, 1]", "wrong-type", "1:11"),
         ("refresh_policy: never", "wrong-type", "1:17"),
         ("+materalized: view", "unknown-key", "1:1"),
@@ -123,6 +139,28 @@ def test_a_view_has_no_partitions() -> None:
     assert (wrong.code, str(wrong.span), str(wrong.notes[0].span)) == ("bad-config", "c.yml:1:15", "c.yml:1:15")
 
 
+def test_what_the_metadata_file_format_has_no_place_for() -> None:
+    _, wrong = config(
+        "storage_table: t\nstorage_namespace: n\ntable_properties: {a: b, format-version: 3}",
+        "storage: {format: metadata-file}",
+    )
+    assert [(d.code, str(d.span)) for d in wrong] == [("bad-config", f"c.yml:{at}") for at in ("1:16", "2:20", "3:26")]
+    assert all(d.help for d in wrong)
+    _, wrong = config(
+        "storage_namespace: n\ntable_properties: {format-version: 2}", "storage: {format: metadata-file}\nstorage_namespace: null"
+    )
+    assert not wrong
+    assert not config("storage_table: t\ntable_properties: {format-version: 3}\nstorage: {format: table-properties}")[1]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(204.471, "3m 24.5s"), (3600, "1h"), (5400, "1h 30m"), (86400 * 2, "2d"), (0.045, "45ms"), (0, "0s"), (59.96, "1m"), (1.5, "1.5s")],
+)
+def test_a_duration_is_written_as_a_user_writes_it(seconds: float, text: str) -> None:
+    assert written(timedelta(seconds=seconds)) == text
+
+
 def test_a_config_call_has_one_place() -> None:
     file = SourceFile("m.sql", "{{ config(tags=[1]) }}")
     call = Span(file, 3, 19)
@@ -136,5 +174,7 @@ def test_seed_settings() -> None:
     assert not wrong
     assert {n: (s.value, str(s.span)) for n, s in found.column_types.items()} == {"a": ("int", "c.yml:1:19"), "b": ("date", "c.yml:1:19")}
     assert (found.delimiter, found.enabled) == (";", False)
+    _, (reserved,) = seed_config([layer("table_properties: {mvbuild.seed.checksum: x}")])
+    assert (reserved.code, str(reserved.span)) == ("bad-config", "c.yml:1:20")
     _, wrong = seed_config([layer("delimiter: ab\nmaterialized: view")])
     assert [(d.code, str(d.span)) for d in wrong] == [("wrong-type", "c.yml:1:12"), ("unknown-key", "c.yml:2:1")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,13 @@ import pytest
 from mvbuild.formats import metadata_file, properties
 from mvbuild.freshness.history import history
 from mvbuild.freshness.rules import judge
-from mvbuild.ports.catalog import TableState, ViewState
+from mvbuild.names import TableIdentifier
+from mvbuild.plan.layout import CONFIGURED
+from mvbuild.ports.catalog import TableCommit, TableState, ViewState
+from mvbuild.refresh.maintain import maintain
 from mvbuild.refresh.rollback import rollback
+from mvbuild.refresh.session import RunSession
+from mvbuild.refresh.staging import RunId
 from unit.worlds import PROJECT, Shop, append, name, shop
 
 FILE = {**PROJECT, "mvbuild.yml": "name: shop\nmodels: {+storage: {format: metadata-file}, +refresh_history: 3}\n"}
@@ -126,6 +132,90 @@ def test_a_changed_layout_is_followed_without_a_rebuild(built: Shop, yaml: str, 
     assert (after.partition_by, after.sort_by, dict(after.properties)) != (before.partition_by, before.sort_by, dict(before.properties))
 
 
+def test_a_property_that_is_no_longer_configured_goes(built: Shop) -> None:
+    configure(built, "daily", "{table_properties: {a: 1, write.delete.mode: copy-on-write, b: 2}}")
+    assert built.statuses("daily") == {"daily": "reused"}
+    found = storage(built, "daily").properties
+    assert (found["a"], found["b"], found["write.delete.mode"]) == ("1", "2", "copy-on-write")
+    configure(built, "daily", "{table_properties: {b: 2}}")
+    built.engine.executed.clear()
+    (step,) = built.plan("daily").steps
+    assert (step.action, "table properties" in step.reasons[0].message) == ("alter", True)
+    assert built.statuses("daily") == {"daily": "reused"}
+    found = storage(built, "daily").properties
+    assert ("a" in found, found["b"], found["write.delete.mode"]) == (False, "2", "merge-on-read")
+    configure(built, "daily", "{}")
+    assert built.statuses("daily") == {"daily": "reused"}
+    assert not {"a", "b", CONFIGURED} & set(storage(built, "daily").properties)
+    assert built.actions("daily") == {"daily": "reuse"}
+    assert built.engine.executed == []
+    assert {f.state for f in judge(built.world()).values()} == {"fresh"}
+
+
+@pytest.mark.parametrize("listed", [None, "nonsense", '{"a": 1}', '["mvbuild.model", 7]'])
+def test_a_storage_without_a_list_of_its_properties_is_left_alone(built: Shop, listed: str | None) -> None:
+    configure(built, "daily", "{table_properties: {a: 1}}")
+    built.run()
+    _set(built, {CONFIGURED: listed} if listed else {}, () if listed else (CONFIGURED,))
+    if listed is None:
+        assert built.actions("daily") == {"daily": "reuse"}
+    append(built.catalog, "raw.orders")
+    assert built.run().ok
+    found = storage(built, "daily").properties
+    assert found["mvbuild.model"] == "model.shop.daily"
+    if listed is not None:
+        assert found[CONFIGURED] == '["a"]'
+    assert set(built.actions().values()) == {"reuse"}
+
+
+def test_properties_are_set_before_the_rows_are_written(built: Shop) -> None:
+    """A property that Spark cannot read fails the write; another value must be in the table before the next one."""
+    configure(built, "daily", "{table_properties: {bad: x, worse: y}}")
+    built.run()
+    configure(built, "daily", "{table_properties: {bad: good}}")
+    append(built.catalog, "raw.orders")
+    seen: list[tuple[str | None, str | None]] = []
+
+    def look(table: TableIdentifier) -> None:
+        state = built.catalog.load([table])[table]
+        assert isinstance(state, TableState)
+        if storage(built, "daily").location in (state.location, state.properties.get("write.data.path", "").removesuffix("/data")):
+            seen.append((state.properties.get("bad"), state.properties.get("worse")))
+
+    built.engine.before_write = look
+    assert built.statuses() == {"orders_clean": "reused", "daily": "success", "monthly": "success"}
+    assert seen == [("good", None)]
+    assert set(built.actions().values()) == {"reuse"}
+
+
+def _set(of: Shop, properties: dict[str, str], remove: tuple[str, ...] = ()) -> None:
+    found = storage(of, "daily")
+    commit = TableCommit(
+        identifier=found.of_view or found.identifier,
+        of_view=found.of_view,
+        expect_uuid=found.uuid,
+        expect_snapshot_id=found.current_snapshot_id,
+        set_properties=properties,
+        remove_properties=remove,
+    )
+    of.catalog.commit([commit])
+
+
+def test_a_refresh_after_a_rollback_leaves_nothing_to_alter(built: Shop) -> None:
+    built.write(
+        {"models/daily.yml": "models:\n  - name: daily\n    description: Of a day.\n    columns: [{name: id, description: The order.}]\n"}
+    )
+    append(built.catalog, "raw.orders")
+    assert built.run().ok
+    assert [f.get("doc") for f in storage(built, "daily").schema["fields"]] == ["The order."]
+    assert set(built.actions().values()) == {"reuse"}
+    went(built, 1)
+    assert built.run().ok
+    assert [f.get("doc") for f in storage(built, "daily").schema["fields"]] == ["The order."]
+    assert set(built.actions().values()) == {"reuse"}
+    assert {f.state for f in judge(built.world()).values()} == {"fresh"}
+
+
 def test_descriptions_reach_the_catalog_without_a_rebuild(built: Shop) -> None:
     built.write(
         {
@@ -168,6 +258,23 @@ def test_a_changed_format_converts_and_rebuilds_nothing(built: Shop, to: str) ->
     assert built.statuses() == {"orders_clean": "reused", "daily": "success", "monthly": "success"}
 
 
+def test_a_storage_of_a_name_of_its_own_becomes_part_of_the_mv(tmp_path: Path) -> None:
+    """The metadata-file format has no `storage_table`: the key goes when the format changes."""
+    made = shop(tmp_path)
+    configure(made, "daily", "{storage_table: daily_rows}")
+    made.run()
+    before = made.table("main.daily_rows")
+    configure(made, "daily", "{storage: {format: metadata-file}}")
+    made.engine.executed.clear()
+    assert set(made.statuses().values()) == {"reused"}
+    after = storage(made, "daily")
+    assert after.of_view == name("main.daily")
+    assert (after.uuid, after.current_snapshot_id) == (before.uuid, before.current_snapshot_id)
+    assert name("main.daily_rows") not in made.catalog.load([name("main.daily_rows")])
+    assert made.engine.executed == []
+    assert set(made.actions().values()) == {"reuse"}
+
+
 def test_history_counts_refreshes_and_rollback_goes_back_and_forward(built: Shop) -> None:
     append(built.catalog, "raw.orders")
     built.run()
@@ -193,16 +300,22 @@ def test_a_rollback_to_the_same_definition_in_another_format_is_fresh(built: Sho
     assert judge(built.world())["model.shop.daily"].is_fresh
 
 
-def went(of: Shop, refresh_id: int) -> None:
-    from mvbuild.refresh.session import RunSession
-    from mvbuild.refresh.staging import RunId
+def went(of: Shop, refresh_id: int, model: str = "daily") -> None:
+    session = session_of(of)
+    rollback(session, session.world.graph.model(f"model.shop.{model}"), refresh_id)
 
+
+def session_of(of: Shop) -> RunSession:
     run = RunId(host="here", pid=1, started_ms=of.clock.at_ms, nonce="abc")
-    world = of.world()
-    session = RunSession(
-        catalog=of.catalog, clock=of.clock, run=run, world=world, start_engine=lambda: of.engine, is_alive=lambda pid: True
+    return RunSession(
+        catalog=of.catalog,
+        clock=of.clock,
+        run=run,
+        world=of.world(),
+        start_engine=lambda: of.engine,
+        is_alive=lambda pid: True,
+        sources=of.sources,
     )
-    rollback(session, world.graph.model("model.shop.daily"), refresh_id)
 
 
 def test_the_metadata_file_keeps_as_many_refreshes_as_are_configured(tmp_path: Path) -> None:
@@ -225,3 +338,135 @@ def test_one_table_at_two_snapshots_is_refused_in_the_metadata_file_format(tmp_p
     (both,) = result.results
     assert [d.code for d in both.diagnostics] == ["unsupported-format"]
     assert "raw.orders" in both.diagnostics[0].message
+
+
+def listed(of: Shop, model: str) -> list[int]:
+    found = storage(of, model).mv
+    assert found is not None
+    return [r["refresh-id"] for r in found.refreshes]
+
+
+def known(of: Shop, model: str) -> list[int]:
+    return [p.refresh_id for p in history(storage(of, model))]
+
+
+def refreshed(of: Shop, times: int) -> None:
+    for _ in range(times):
+        append(of.catalog, "raw.orders")
+        assert of.run().ok
+
+
+def kept_up(of: Shop, days: float) -> None:
+    of.clock.at_ms = time.time_ns() // 1_000_000 + int(days * 24 * 3600 * 1000)
+    session = session_of(of)
+    done = maintain(session, list(session.world.graph.views), dry_run=False, on_done=lambda _: None)
+    assert [d for one in done for d in one.diagnostics] == []
+
+
+def test_one_table_at_two_snapshots_is_told_by_the_plan(tmp_path: Path) -> None:
+    made = shop(tmp_path, FILE)
+    first = made.table("raw.orders").current_snapshot_id
+    append(made.catalog, "raw.orders")
+    made.write({"models/both.sql": f"SELECT id FROM raw.orders UNION ALL SELECT id FROM raw.orders VERSION AS OF {first}\n"})
+    (step,) = made.plan("both").steps
+    assert step.action == "blocked"
+    assert step.diagnostic is not None
+    assert step.diagnostic.code == "unsupported-format"
+    assert "lake.raw.orders is read at two snapshots" in step.diagnostic.message
+    made.write({"mvbuild.yml": "name: shop\n"})
+    assert made.statuses("both") == {"both": "success"}
+    made.write({"mvbuild.yml": FILE["mvbuild.yml"]})
+    assert made.actions("both") == {"both": "blocked"}
+
+
+def test_a_version_of_an_upstream_that_is_refreshed_now_is_another_snapshot(tmp_path: Path) -> None:
+    made = shop(tmp_path, FILE)
+    made.run()
+    first = storage(made, "daily").current_snapshot_id
+    made.write({"models/both.sql": f"SELECT id FROM daily UNION ALL SELECT id FROM daily VERSION AS OF {first}\n"})
+    assert made.actions("both") == {"both": "refresh"}
+    append(made.catalog, "raw.orders")
+    assert made.actions("daily", "both", "orders_clean")["both"] == "blocked"
+
+
+def test_there_and_back_keeps_the_refreshes_that_are_configured(tmp_path: Path) -> None:
+    project = {**PROJECT, "mvbuild.yml": "name: shop\nmodels: {+storage: {format: metadata-file}, +refresh_history: all}\n"}
+    made = shop(tmp_path, project)
+    made.run()
+    refreshed(made, 2)
+    before = storage(made, "daily").mv
+    assert listed(made, "daily") == [1, 2, 3]
+    made.write({"mvbuild.yml": "name: shop\nmodels: {+storage: {format: table-properties}, +refresh_history: all}\n"})
+    assert made.run().ok
+    made.write({"mvbuild.yml": project["mvbuild.yml"]})
+    assert made.run().ok
+    after = storage(made, "daily").mv
+    assert after is not None
+    assert before is not None
+    assert after.refreshes == before.refreshes
+    assert after.raw["current-refresh-id"] == 3
+    made.write({"mvbuild.yml": "name: shop\nmodels: {+storage: {format: table-properties}}\n"})
+    made.run()
+    made.write({"mvbuild.yml": "name: shop\nmodels: {+storage: {format: metadata-file}, +refresh_history: 2}\n"})
+    made.run()
+    assert listed(made, "daily") == [2, 3]
+
+
+@pytest.mark.parametrize("to", ["table-properties", "metadata-file"])
+def test_what_a_rollback_left_is_reachable_after_snapshots_have_expired(tmp_path: Path, to: str) -> None:
+    config = f"name: shop\nmodels: {{+storage: {{format: {to}}}, +refresh_history: 2, +maintain: {{expire_after: 1s}}}}\n"
+    made = shop(tmp_path, {**PROJECT, "mvbuild.yml": config})
+    made.run()
+    refreshed(made, 2)
+    went(made, 1)
+    made.run()
+    assert known(made, "daily") == [1, 2, 3, 4]
+    kept_up(made, 1)
+    assert known(made, "daily") == [3, 4]
+    other = "metadata-file" if to == "table-properties" else "table-properties"
+    made.write({"mvbuild.yml": config.replace(to, other)})
+    made.run()
+    assert known(made, "daily") == [3, 4]
+    went(made, 3)
+    assert [(p.refresh_id, p.is_current) for p in history(storage(made, "daily"))] == [(3, True), (4, False)]
+    kept_up(made, 2)
+    assert known(made, "daily") == [3, 4]
+    refreshed(made, 1)
+    kept_up(made, 3)
+    assert known(made, "daily") == [4, 5]
+
+
+def test_a_failed_refresh_is_no_past_refresh_after_snapshots_have_expired(tmp_path: Path) -> None:
+    made = shop(tmp_path, {**PROJECT, "mvbuild.yml": "name: shop\nmodels: {+refresh_history: 2, +maintain: {expire_after: 1s}}\n"})
+    made.write({"models/daily.yml": "models:\n  - name: daily\n    columns: [{name: id, data_tests: [not_null]}]\n"})
+    made.run()
+    refreshed(made, 2)
+    went(made, 1)
+    before = len(storage(made, "daily").snapshots)
+    made.engine.failures = {"IS NULL": 1}
+    assert made.statuses("daily", "orders_clean")["daily"] == "error"
+    made.engine.failures = {}
+    assert len(storage(made, "daily").snapshots) == before + 1
+    assert known(made, "daily") == [1, 2, 3]
+    made.run()
+    kept_up(made, 1)
+    assert known(made, "daily") == [3, 4]
+    assert len(storage(made, "daily").snapshots) == 2
+
+
+def test_a_rollback_and_its_undoing_list_the_newest_again(tmp_path: Path) -> None:
+    made = shop(tmp_path, {**PROJECT, "mvbuild.yml": "name: shop\nmodels: {+storage: {format: metadata-file}, +refresh_history: 2}\n"})
+    made.run()
+    refreshed(made, 4)
+    assert listed(made, "daily") == [4, 5]
+    went(made, 1)
+    assert listed(made, "daily") == [1, 5]
+    went(made, 5)
+    assert listed(made, "daily") == [4, 5]
+
+
+def test_the_details_of_a_refresh_name_the_storage_table_if_there_is_one(built: Shop) -> None:
+    append(built.catalog, "raw.orders")
+    details = {r.node: r.details for r in built.run().results}["model.shop.daily"]
+    embedded = storage(built, "daily").of_view is not None
+    assert details["storage_table"] == (None if embedded else "lake.main.daily__storage")

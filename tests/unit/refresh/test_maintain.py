@@ -171,6 +171,17 @@ def test_small_files_are_compacted_once_and_the_record_survives(built: Shop, mon
     assert built.catalog.list_names(("mvbuild_scratch",)) == ()
 
 
+def test_what_was_not_worth_compacting_is_said(built: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    many_files(built, monkeypatch)
+    before = storage(built, "daily").current_snapshot_id
+    # As Spark answers for one small file in each partition.
+    monkeypatch.setattr(built.engine, "call", lambda statement: Rows(columns=(), rows=()), raising=False)
+    done = keep_up(built)
+    assert (done["daily"].compaction, done["daily"].notes) == (None, ["no files were worth compacting"])
+    assert storage(built, "daily").current_snapshot_id == before
+    assert states(built) == {"daily": "fresh", "monthly": "fresh"}
+
+
 def test_the_files_from_before_a_compaction_can_expire(built: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     many_files(built, monkeypatch)
     refreshed = storage(built, "daily").current_snapshot_id
@@ -252,6 +263,7 @@ def test_two_storages_in_one_directory_keep_each_others_files(tmp_path: Path) ->
     made.write({"models/daily.sql": "SELECT id FROM raw.orders\n"})
     made.run()
     assert made.table("main.daily__storage").location == made.table("main.per_day__storage").location
+    made.write({"models/per_day.yml": "models: [{name: per_day}]\n"})
     keep_up(made, 30)
     refresh(made, 1)
     assert states(made) == {"daily": "fresh", "per_day": "fresh", "monthly": "fresh"}

@@ -13,10 +13,15 @@ from mvbuild.adapters.spark.jars import DELTA, RUNTIME, SQLITE
 from mvbuild.adapters.spark.session import session_conf
 from mvbuild.adapters.spark.sources import needed
 from mvbuild.diagnostics import ProjectError
+from mvbuild.freshness.history import history
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import Snapshot, TableState
 from mvbuild.ports.sources import SourceError, SourceLocation
 from mvbuild.project.loaded import SparkSettings, Target
+from mvbuild.refresh.recording import described
+from mvbuild.refresh.rollback import rollback
+from mvbuild.refresh.session import RunSession
+from mvbuild.refresh.staging import RunId
 from unit.worlds import Shop, append, base_table
 
 PROJECT = {
@@ -119,6 +124,53 @@ def test_after_a_lost_race_the_sources_are_looked_at_again(shop: Shop) -> None:
     shop.engine.before_write = win
     assert shop.statuses(planned=planned) == {"dear": "reused"}
     assert shop.table("main.dear__storage").properties["iceberg.base.snapshot.prices"] == "2"
+
+
+def types(shop: Shop, model: str) -> dict[int, dict[str, str]]:
+    """Refresh -> table -> type, as the metadata file lists them."""
+    world = shop.world()
+    storage = world.observed.table(world.graph.model(f"model.shop.{model}").storage)
+    assert storage is not None
+    assert storage.mv is not None
+    return {r["refresh-id"]: {t["identifier"]: t["type"] for t in r["base-tables"].values()} for r in storage.mv.refreshes}
+
+
+def went(shop: Shop, model: str, refresh_id: int) -> None:
+    run, world = RunId(host="here", pid=1, started_ms=shop.clock.at_ms, nonce="abc"), shop.world()
+    session = RunSession(
+        catalog=shop.catalog, clock=shop.clock, run=run, world=world, start_engine=lambda: shop.engine, is_alive=lambda pid: True
+    )
+    rollback(session, world.graph.model(f"model.shop.{model}"), refresh_id)
+
+
+def described_types(shop: Shop, model: str) -> list[str]:
+    """Of the tables that all refreshes read, as `history` tells them."""
+    world = shop.world()
+    node = world.graph.model(f"model.shop.{model}")
+    storage = world.observed.table(node.storage)
+    assert storage is not None
+    return [t.type for p in history(storage) for t in described(world, node, p.record).base_tables]
+
+
+@pytest.mark.parametrize("keep", [1, 2])
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_rollback_records_what_kind_of_table_was_read(shop: Shop, keep: int, declared: bool) -> None:
+    config = f"name: shop\nmodels: {{+storage: {{format: metadata-file}}, +refresh_history: {keep}}}\n"
+    shop.write(
+        {"mvbuild.yml": config, "models/held.sql": "SELECT id FROM {{ source('files', 'stock') }} JOIN {{ source('files', 'prices') }}\n"}
+    )
+    kinds = {"/raw/stock": "iceberg-filesystem", "/raw/prices": "deltalake-filesystem"}
+    shop.run("held")
+    assert types(shop, "held") == {1: kinds}
+    shop.write({"models/held.sql": "SELECT id FROM raw.orders\n"})
+    if not declared:
+        (shop.root / "models/s.yml").unlink()
+        (shop.root / "models/dear.sql").unlink()
+    shop.run("held")
+    assert described_types(shop, "held")[:2] == ["iceberg-filesystem", "deltalake-filesystem"]
+    went(shop, "held", 1)
+    assert types(shop, "held")[1] == kinds
+    assert ("iceberg-metastore" in types(shop, "held").get(2, {}).values()) == (keep == 2)
 
 
 def test_what_cannot_be_read_is_told_at_its_source(shop: Shop) -> None:

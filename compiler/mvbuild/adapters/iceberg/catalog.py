@@ -147,8 +147,8 @@ class MetadataCatalog:
                 if not scratches.is_scratch(raw):
                     raise CatalogError(f"{identifier} is not a scratch table of mvbuild.")
                 if self._pointers.delete(key(identifier), found[0]):
-                    for file in scratches.own_files(raw, found[0]):
-                        self._files.delete(file)
+                    # With the directories that become empty: the scratch table may have had one of its own.
+                    self._files.delete_all(list(scratches.own_files(raw, found[0])))
                     return
             raise CommitConflict(f"Scratch table {identifier} keeps changing.")
 

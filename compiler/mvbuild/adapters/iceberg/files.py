@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from mvbuild.adapters.iceberg.folder_contents import delete_local, list_local, list_remote
+from mvbuild.adapters.iceberg.folder_contents import delete_local, list_local, list_remote, unlink
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -97,7 +97,8 @@ class FileStore:
     def delete(self, location: str) -> None:
         path = local_path(location)
         if path is not None:
-            path.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                unlink(path)
             return
         with suppress(FileNotFoundError):
             self.io(location).delete(location)

@@ -56,13 +56,20 @@ def _checksum(name: str) -> str:
     return f".{name}.crc"
 
 
+def _is_checksum(name: str) -> bool:
+    return name.startswith(".") and name.endswith(".crc")
+
+
 def prune(folder: Path) -> None:
     """Empty directories, up to that of the table: the one above is a namespace, which may be empty."""
     inner = ""
     while True:
         try:
-            if [path.name for path in folder.iterdir()] == [NOTE]:
-                (folder / NOTE).unlink()
+            names = [path.name for path in folder.iterdir()]
+            if all(name == NOTE or _is_checksum(name) for name in names):
+                # Checksums of files that somebody deleted who did not know of them.
+                for name in names:
+                    (folder / name).unlink(missing_ok=True)
             folder.rmdir()
         except OSError:
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from mvbuild.formats.record import RecordError
 from mvbuild.ports.catalog import AlreadyExists, CatalogError, CommitConflict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from mvbuild.adapters.iceberg.metadata import Raw
     from mvbuild.adapters.iceberg.table_commits import Restate
@@ -140,15 +141,25 @@ def _with_refresh(storage: Storage, refresh: Refresh | None) -> Storage:
         raise CatalogError(f"The metadata-file format cannot hold this refresh: {error}.") from None
     return Storage(
         table=storage.table,
-        refreshes=_kept(storage.refreshes, entry, refresh.keep),
+        refreshes=_kept((*_others(storage, refresh), *storage.refreshes), entry, refresh.keep),
         current_refresh_id=refresh.refresh_id,
         child_views=refresh.record.child_views,
         refresh_start_ms=refresh.record.refresh_start_ms,
     )
 
 
+def _others(storage: Storage, refresh: Refresh) -> Iterator[Mapping[str, Any]]:
+    """Entries for the other refreshes whose snapshot is there."""
+    numbers = {snapshot.get("sequence-number", 0) for snapshot in storage.table.get("snapshots") or []} - {0}
+    for other in refresh.others:
+        if other.sequence_number in numbers:
+            with suppress(RecordError):
+                yield metadata_file.encode_refresh(other.record, refresh_id=other.refresh_id, sequence_number=other.sequence_number)
+
+
 def _kept(known: Sequence[Mapping[str, Any]], current: Mapping[str, Any], keep: int | None) -> tuple[Mapping[str, Any], ...]:
-    """The newest refreshes by their ids, and the current one in any case: a rollback makes an older one current again."""
+    """The newest refreshes by their ids, and the current one in any case: a rollback makes an older one current again. Of two entries for
+    one refresh the later counts."""
     by_id = {r["refresh-id"]: r for r in known} | {current["refresh-id"]: current}
     others = sorted(id for id in by_id if id != current["refresh-id"])
     if keep is not None:

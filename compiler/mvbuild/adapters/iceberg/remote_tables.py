@@ -81,6 +81,9 @@ class RemoteTables:
         return FileStore(self._properties)
 
     def _drop(self, change: DropCommit) -> None:
+        if not change.expect_metadata_location:
+            self.drop(change.identifier)
+            return
         found = self._find(change.identifier)
         if found is None or found.metadata_location != change.expect_metadata_location:
             raise CommitConflict(f"{change.identifier} was changed or dropped by another process.")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mvbuild.names import TableIdentifier
 
 _LOG_LIMIT = "write.metadata.previous-versions-max"
+_LOG_DEFAULT = 100
 _DELETE_DROPPED = "write.metadata.delete-after-commit.enabled"
 _TOTALS = (
     "total-data-files",
@@ -143,9 +144,11 @@ def renewed(raw: Raw, old: Raw, old_location: str) -> tuple[Raw, tuple[str, ...]
 
 def bounded(log: list[Raw], properties: Mapping[str, str]) -> tuple[list[Raw], tuple[str, ...]]:
     """As many entries of a log of metadata files as the properties allow, and the files to delete."""
-    limit = max(1, int(properties.get(_LOG_LIMIT, "100")))
-    dropped = log[:-limit] if properties.get(_DELETE_DROPPED, "false").lower() == "true" else []
-    return log[-limit:], tuple(entry["metadata-file"] for entry in dropped)
+    limit = properties.get(_LOG_LIMIT, "")
+    # A limit that is no number must not stop the commit that mends it.
+    kept = max(1, int(limit)) if limit.isdecimal() else _LOG_DEFAULT
+    dropped = log[:-kept] if properties.get(_DELETE_DROPPED, "false").lower() == "true" else []
+    return log[-kept:], tuple(entry["metadata-file"] for entry in dropped)
 
 
 def metadata_folder(raw: Raw) -> str:

@@ -60,16 +60,16 @@ def drop(catalog: Catalog, item: Removed) -> Dropped:
     return Dropped(names=item.names, files=catalog.delete_files(files), unreadable=broken)
 
 
-def neighbours(catalog: Catalog, states: Iterable[TableState | ViewState]) -> list[TableState | ViewState]:
+def neighbours(catalog: Catalog, states: Iterable[TableState | ViewState]) -> list[State]:
     """Everything else in the namespaces of some tables and views: a directory may be shared, after a rename above all."""
     own = {s.identifier for s in states}
     return [s for s in everything(catalog, {i.namespace for i in own}) if s.identifier not in own]
 
 
-def everything(catalog: Catalog, namespaces: Iterable[tuple[str, ...]]) -> list[TableState | ViewState]:
+def everything(catalog: Catalog, namespaces: Iterable[tuple[str, ...]]) -> list[State]:
     """All tables and views of some namespaces, in one read."""
     names = {i for ns in sorted(set(namespaces)) for i in catalog.list_names(ns)}
-    return [s for s in catalog.load(sorted(names)).values() if not isinstance(s, Unreadable)]
+    return list(catalog.load(sorted(names)).values())
 
 
 def tables_of(states: Iterable[State]) -> list[TableState]:
@@ -84,13 +84,19 @@ def metadata_files(catalog: Catalog, state: TableState | ViewState) -> set[str]:
     return {catalog.spelled(file) for file in (state.metadata_location, of_mv) if file}
 
 
-def shares_directory(location: str, others: Iterable[TableState | ViewState]) -> bool:
+def shares_directory(location: str, others: Iterable[State]) -> bool:
     """Whether another table or view lies in, below or above a location."""
     here = location.rstrip("/") + "/"
-    return any((there := o.location.rstrip("/") + "/").startswith(here) or here.startswith(there) for o in others)
+    return any((there := _place(o) + "/").startswith(here) or here.startswith(there) for o in others)
 
 
-def _files(catalog: Catalog, item: Removed, others: list[TableState | ViewState]) -> set[str]:
+def _place(state: State) -> str:
+    """Of what cannot be read only its metadata file is known, which lies in a folder of its own there."""
+    location = state.metadata_location.rpartition("/metadata/")[0] if isinstance(state, Unreadable) else state.location
+    return location.rstrip("/")
+
+
+def _files(catalog: Catalog, item: Removed, others: list[State]) -> set[str]:
     files: set[str] = set()
     storage = item.storage or (item.view.storage if item.view else None)
     around = tables_of(others)
@@ -104,7 +110,7 @@ def _files(catalog: Catalog, item: Removed, others: list[TableState | ViewState]
     return files
 
 
-def _view_files(catalog: Catalog, view: ViewState, others: list[TableState | ViewState], own: set[str]) -> set[str]:
+def _view_files(catalog: Catalog, view: ViewState, others: list[State], own: set[str]) -> set[str]:
     """The metadata files of all its versions. No list of them exists, so where others use the directory only the current one is known."""
     listed = {file for file, _ in catalog.list_files(f"{view.location.rstrip('/')}/metadata") if not _CHECKSUM.search(file)}
     versions = {file for file in listed if _METADATA.search(file)}

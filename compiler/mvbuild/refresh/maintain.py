@@ -12,7 +12,7 @@ from mvbuild.freshness.history import PUBLISHED, only_noted
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.readable import unreadable
 from mvbuild.graph.model import ModelNode, NodeId
-from mvbuild.ports.catalog import CatalogError, CommitConflict, TableCommit, TableState, ViewState
+from mvbuild.ports.catalog import CatalogError, CommitConflict, State, TableCommit, TableState, ViewState
 from mvbuild.ports.engine import EngineError, QueryError
 from mvbuild.refresh.compaction import Compaction, compact, file_count, is_needed
 from mvbuild.refresh.drop import everything
@@ -57,7 +57,7 @@ def maintain(
     return tuple(done)
 
 
-def _one(session: RunSession, node: ModelNode, one: Maintained, around: list[TableState | ViewState], *, dry_run: bool) -> None:
+def _one(session: RunSession, node: ModelNode, one: Maintained, around: list[State], *, dry_run: bool) -> None:
     broken = unreadable(session.world, node)
     if broken is not None:
         one.diagnostics.append(broken)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from mvbuild.ports.catalog import Catalog, TableState, ViewState
+from mvbuild.ports.catalog import Catalog, State, TableState, ViewState
 from mvbuild.refresh.drop import metadata_files, shares_directory, tables_of
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.staging import SCRATCH_NAMESPACE, started_ms
@@ -13,7 +13,7 @@ from mvbuild.refresh.staging import SCRATCH_NAMESPACE, started_ms
 _METADATA_FILE = re.compile(r"\.metadata\.json(\.gz)?\Z")
 
 
-def orphans(session: RunSession, storage: TableState, around: Iterable[TableState | ViewState], *, before_ms: int) -> tuple[str, ...]:
+def orphans(session: RunSession, storage: TableState, around: Iterable[State], *, before_ms: int) -> tuple[str, ...]:
     """Only files that are older than every run that is under way. The listing comes first: what is committed after it is not in it.
 
     `around` is everything that may use the same directory; the storage itself may be among it.
@@ -21,8 +21,10 @@ def orphans(session: RunSession, storage: TableState, around: Iterable[TableStat
     catalog, entry = session.catalog, storage.of_view or storage.identifier
     listed = catalog.list_files(storage.location)
     near = {s.identifier for s in around if shares_directory(storage.location, [s])} | {entry}
-    now = [s for s in catalog.load(sorted(near)).values() if isinstance(s, TableState | ViewState)]
-    if entry not in {s.identifier for s in now}:
+    found = catalog.load(sorted(near))
+    now = [s for s in found.values() if isinstance(s, TableState | ViewState)]
+    if entry not in {s.identifier for s in now} or len(now) < len(found):
+        # Which files something needs that cannot be read is not known.
         return ()
     before_ms = min([before_ms, *_live(catalog, tables_of(now), before_ms)])
     old = {file for file, changed_ms in listed if changed_ms < before_ms}

@@ -1,7 +1,7 @@
 """schemas of base tables, as they were read and as they are -> whether a query that was not changed still means the same columns.
 
-Iceberg changes a schema without making a snapshot, so that snapshot ids alone call an MV fresh whose query now reads other columns under the
-same names, or none. The specifications have no place for it: mvbuild notes the schema that each refresh read.
+Iceberg changes a schema without making a snapshot, so that snapshot ids alone call an MV fresh whose query now reads other columns under
+the same names, or none. The specifications have no place for it: mvbuild notes the schema that each refresh read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def stale_schemas(properties: Mapping[str, str], kept: Mapping[str, str]) -> tup
 
 
 def changed_columns(storage: TableState, table: TableState, *, star: bool) -> tuple[str, ...]:
-    """Columns that the refresh knew and that are gone, renamed, or of another type; with `star` new ones as well. Empty if nothing is known."""
+    """Columns that the refresh knew and that are gone, renamed, or of another type; with `star` new ones as well. Empty if not known."""
     noted = storage.properties.get(SCHEMA_READ + table.uuid, "")
     before = table.schemas.get(int(noted)) if noted.isdigit() else None
     if before is None or int(noted) == table.current_schema_id:

@@ -86,8 +86,8 @@ _KEYWORDS = frozenset(
     "select from where group by order sort cluster distribute having limit offset window qualify join left right inner outer full cross "
     "semi anti natural on using union all distinct intersect except minus as and or not in is null like ilike rlike between case when then "
     "else end with recursive over partition rows range preceding following unbounded current row asc desc nulls first last exists "
-    "true false interval lateral view values filter within escape div rollup cube sets grouping for of any some table version system_version "
-    "timestamp system_time".split()
+    "true false interval lateral view values filter within escape div rollup cube sets grouping for of any some table version "
+    "system_version timestamp system_time".split()
 )
 _TYPES = frozenset(
     "boolean tinyint smallint int integer bigint float double string binary date timestamp timestamp_ntz decimal numeric".split()

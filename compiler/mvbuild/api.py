@@ -10,18 +10,14 @@ from __future__ import annotations
 
 import atexit
 import os
-import secrets
-import socket
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from mvbuild import __version__
-from mvbuild.adapters import open_catalog, open_sources, start_engine
 from mvbuild.artifacts.files import write_compiled, write_executed, write_json
 from mvbuild.artifacts.manifest import manifest
 from mvbuild.artifacts.run_results import run_results, timestamp
@@ -30,7 +26,6 @@ from mvbuild.freshness.former import former_states
 from mvbuild.freshness.history import PastRefresh
 from mvbuild.freshness.history import history as past_refreshes
 from mvbuild.freshness.model import Freshness
-from mvbuild.freshness.observe import observe
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.readable import require_readable
 from mvbuild.freshness.rules import judge
@@ -45,7 +40,6 @@ from mvbuild.plan.model import Plan
 from mvbuild.plan.removed import Removed, refusal
 from mvbuild.plan.renames import find_renames, renamed_world
 from mvbuild.ports.catalog import Catalog, CatalogError, CommitConflict
-from mvbuild.ports.engine import Engine
 from mvbuild.project.load import load_project
 from mvbuild.project.seeds import SeedRows
 from mvbuild.project.seeds import read as read_seed
@@ -58,37 +52,20 @@ from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.prune import find_named, find_removed
 from mvbuild.refresh.recording import described
 from mvbuild.refresh.rename import rename
-from mvbuild.refresh.result import Event, RunResult, Said
+from mvbuild.refresh.result import RunResult
 from mvbuild.refresh.rollback import rollback as roll_back
 from mvbuild.refresh.run import run_plan
 from mvbuild.refresh.session import RunSession, ScratchKey
-from mvbuild.refresh.staging import RunId
 from mvbuild.refresh.testing import run_tests
 from mvbuild.serve import frames
 from mvbuild.serve.as_of import AsOf
 from mvbuild.serve.frames import served
 from mvbuild.serve.lookup import find
 from mvbuild.serve.rows import Shown, choose_rows
-
-OnEvent = Callable[[Event], None]
+from mvbuild.sessions import OnEvent, SystemClock, catalog_of, explained, new_session, observed, open_session, unheard
 
 Project = str | Path | Graph
 """A project directory; or what `compile` gave, where a target, vars or an environment are to be chosen."""
-
-
-def unheard(_: Event) -> None:
-    """For callers that want no progress."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SystemClock:
-    """The machine's clock."""
-
-    def now_ms(self) -> int:
-        return time.time_ns() // 1_000_000
-
-    def monotonic(self) -> float:
-        return time.monotonic()
 
 
 def compile(
@@ -106,23 +83,8 @@ def compile(
     return build(project, parse_project(project, env=environment))
 
 
-def _observe(graph: Graph, catalog: Catalog) -> World:
-    """`observe`, with what the catalog fails at told at the place that configures it."""
-    try:
-        return observe(graph, catalog, open_sources(graph.project.target))
-    except CatalogError as exc:
-        code = "catalog-unreachable" if exc.unreachable else "catalog-error"
-        raise ProjectError([error(code, str(exc), graph.project.target.span)]) from exc
-
-
 def _graph(project: Project) -> Graph:
     return project if isinstance(project, Graph) else compile(project)
-
-
-def catalog_of(graph: Graph) -> Catalog:
-    """The catalog of the project's target; the embedded one is made on first use."""
-    target = graph.project.target
-    return open_catalog(target.catalog_name, target.catalog, embedded=target.embedded)
 
 
 def plan(
@@ -138,9 +100,9 @@ def plan(
     they tell what is left of models that are gone."""
     graph = _graph(project)
     catalog = catalog or catalog_of(graph)
-    world = _observe(graph, catalog)
+    world = observed(graph, catalog)
     chosen, warnings = select_nodes(world.graph, select, exclude)
-    with _explained(graph):
+    with explained(graph):
         former = former_states(world, catalog)
         found = find_renames(world, former, chosen)
         if found.diagnostics:
@@ -155,7 +117,7 @@ def plan(
 def status(project: Project = ".") -> tuple[World, Mapping[NodeId, Freshness]]:
     """The freshness of every MV."""
     graph = _graph(project)
-    world = _observe(graph, catalog_of(graph))
+    world = observed(graph, catalog_of(graph))
     return world, judge(world)
 
 
@@ -181,7 +143,7 @@ def run(
     catalog = catalog_of(graph)
     planned = plan(graph, select=select, exclude=exclude, full_refresh=full_refresh, removed=False, catalog=catalog)
     rows = seed_rows(planned)
-    with _session(planned.world, catalog, spark, on_event) as session:
+    with open_session(planned.world, catalog, spark, on_event) as session:
         if planned.needs_engine:
             _ = session.engine  # before any step: where Spark cannot start nothing is touched
         planned = rename(session, planned)
@@ -199,11 +161,11 @@ def test(
     """Run the data tests of the selected models, seeds and sources on what the catalog has now."""
     graph = _graph(project)
     catalog = catalog_of(graph)
-    world = _observe(graph, catalog)
+    world = observed(graph, catalog)
     chosen, warnings = select_nodes(world.graph, select, exclude)
     everything = not (tuple(select) or tuple(exclude))
     tests = [t for t in world.graph.tests if everything or any(r in chosen for r in t.reads)]
-    with _session(world, catalog, spark, on_event) as session:
+    with open_session(world, catalog, spark, on_event) as session:
         result = run_tests(session, tests, warnings=warnings, on_event=on_event)
     write_artifacts(world.graph, result, arguments={"which": "test"})
     return result
@@ -221,8 +183,8 @@ def show(
     """
     graph = _graph(project)
     catalog = catalog_of(graph)
-    world = _observe(graph, catalog)
-    with _session(world, catalog, spark, on_event) as session:
+    world = observed(graph, catalog)
+    with open_session(world, catalog, spark, on_event) as session:
         return choose_rows(session, name, limit, as_of)
 
 
@@ -248,10 +210,10 @@ def _framed(graph: Graph, spark: Any, ask: frames.Ask) -> Any:
     """The DataFrame, on one observation of the catalog. A snapshot that is expired in between is followed by a new look."""
     catalog = catalog_of(graph)
     for attempt in range(1, _LOOKS + 1):
-        session = _new_session(_observe(graph, catalog), catalog, spark, unheard)
+        session = new_session(observed(graph, catalog), catalog, spark, unheard)
         session.kept = _KEPT.setdefault(catalog.name, {})
         try:
-            with _explained(graph, conflicts=attempt == _LOOKS):
+            with explained(graph, conflicts=attempt == _LOOKS):
                 found = frames.frame(session, ask)
         except CommitConflict:
             session.close()
@@ -285,7 +247,7 @@ def _drop(catalog: Catalog, scratch: Iterable[TableIdentifier]) -> None:
 def history(project: Project, name: str) -> tuple[ModelNode, tuple[PastRefresh, ...]]:
     """The refreshes of an MV that can still be read, oldest first. No Spark."""
     graph = _graph(project)
-    world = _observe(graph, catalog_of(graph))
+    world = observed(graph, catalog_of(graph))
     node = _mv(world.graph, name)
     require_readable(world, node)
     storage = world.observed.table(node.storage)
@@ -297,18 +259,18 @@ def rollback(project: Project, name: str, to: int) -> tuple[ModelNode, Outcome, 
     """Data and record of another refresh become current, in one commit; and what that makes of the MV's freshness. No Spark."""
     graph = _graph(project)
     catalog = catalog_of(graph)
-    world = _observe(graph, catalog)
+    world = observed(graph, catalog)
     node = _mv(world.graph, name)
     require_readable(world, node)
-    with _session(world, catalog, None, unheard) as session, _explained(graph):
+    with open_session(world, catalog, None, unheard) as session, explained(graph):
         outcome = roll_back(session, node, to)
         return node, outcome, judge(session.world)[node.id]
 
 
 def _pruned(graph: Graph, catalog: Catalog, result: RunResult) -> RunResult:
     """The run has just changed what is there: the catalog is looked at again."""
-    world = _observe(graph, catalog)
-    with _explained(graph):
+    world = observed(graph, catalog)
+    with explained(graph):
         dropped, diagnostics = drop_all(catalog, find_removed(world, catalog))
     names = tuple(name for d in dropped for name in d.names)
     return replace(result, dropped=names, diagnostics=(*result.diagnostics, *diagnostics))
@@ -319,8 +281,8 @@ def drop(project: Project, name: str, *, confirm: Callable[[Removed], bool] = la
     was not confirmed. No Spark."""
     graph = _graph(project)
     catalog = catalog_of(graph)
-    world = _observe(graph, catalog)
-    with _explained(graph):
+    world = observed(graph, catalog)
+    with explained(graph):
         item = find_named(world, catalog, name)
         if item.kept_by:
             raise ProjectError([refusal(item)])
@@ -340,10 +302,10 @@ def maintain(
     """Compact, expire and tidy the storages of MVs by their policies. Spark is started only where there is something to compact."""
     graph = _graph(project)
     catalog = catalog_of(graph)
-    world = _observe(graph, catalog)
+    world = observed(graph, catalog)
     chosen, warnings = select_nodes(world.graph, select, exclude)
     nodes = [n for n in world.graph.views if n.id in chosen]
-    with _session(world, catalog, spark, on_event) as session, _explained(graph):
+    with open_session(world, catalog, spark, on_event) as session, explained(graph):
         return world.graph, keep_up(session, nodes, dry_run=dry_run, on_done=on_done), warnings
 
 
@@ -358,10 +320,10 @@ def migrate(
     """Convert MVs to another storage format without touching a row. No Spark."""
     graph = _graph(project)
     catalog = catalog_of(graph)
-    world = _observe(graph, catalog)
+    world = observed(graph, catalog)
     chosen, warnings = select_nodes(world.graph, select, exclude)
     planned = conversions(world, chosen, to)
-    with _session(planned.world, catalog, None, on_event) as session:
+    with open_session(planned.world, catalog, None, on_event) as session:
         result = run_plan(planned, session, {}, threads=1, fail_fast=False, on_event=on_event)
     return replace(result, diagnostics=(*warnings, *planned.warnings))
 
@@ -371,20 +333,6 @@ def _mv(graph: Graph, name: str) -> ModelNode:
     if not isinstance(node, ModelNode) or node.storage is None:
         raise ProjectError([error("unknown-name", f"'{name}' is no materialized view")])
     return node
-
-
-@contextmanager
-def _explained(graph: Graph, *, conflicts: bool = True) -> Iterator[None]:
-    """What the catalog fails at, told at the place that configures it. A conflict passes if the caller mends it."""
-    try:
-        yield
-    except CommitConflict as exc:
-        if not conflicts:
-            raise
-        raise ProjectError([error("commit-conflict", str(exc))]) from exc
-    except CatalogError as exc:
-        code = "catalog-unreachable" if exc.unreachable else "catalog-error"
-        raise ProjectError([error(code, str(exc), graph.project.target.span)]) from exc
 
 
 def seed_rows(planned: Plan) -> dict[NodeId, SeedRows]:
@@ -416,54 +364,6 @@ def write_artifacts(graph: Graph, result: RunResult | None = None, *, arguments:
             write_executed(graph, result)
     except OSError as exc:
         raise ProjectError([error("unwritable-target", f"Cannot write to {path}: {exc.strerror or exc}")]) from exc
-
-
-@contextmanager
-def _session(world: World, catalog: Catalog, spark: Any, on_event: OnEvent) -> Iterator[RunSession]:
-    session = _new_session(world, catalog, spark, on_event)
-    try:
-        yield session
-    finally:
-        session.close()
-
-
-def _new_session(world: World, catalog: Catalog, spark: Any, on_event: OnEvent) -> RunSession:
-    project = world.graph.project
-
-    def start() -> Engine:
-        return start_engine(
-            project.target,
-            spark=spark,
-            log_file=project.target_path / "logs" / "spark.log",
-            env=os.environ,
-            progress=lambda message: on_event(Said(message=message)),
-            sources=tuple(world.graph.outside.values()),
-        )
-
-    clock = SystemClock()
-    run_id = RunId(host=_host(), pid=os.getpid(), started_ms=clock.now_ms(), nonce=secrets.token_hex(3))
-    return RunSession(
-        catalog=catalog, clock=clock, run=run_id, world=world, start_engine=start, is_alive=_is_alive, sources=open_sources(project.target)
-    )
-
-
-def _host() -> str:
-    """A name of this machine, or container, since its last start: process ids mean nothing beyond that."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        boot = ""
-    return f"{socket.gethostname()}/{boot}"
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 __all__: Sequence[str] = (

@@ -27,6 +27,7 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
     from mvbuild.cli.output import report
     from mvbuild.cli.plan import reason_text
     from mvbuild.graph.select import select as select_nodes
+    from mvbuild.sessions import SystemClock
 
     graph = options.graph()
     world, answers = api.status(graph)
@@ -47,7 +48,7 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
         ]
         click.echo(json.dumps(objects, indent=2))
         return 0
-    now = api.SystemClock().now_ms()
+    now = SystemClock().now_ms()
     width = max((len(str(n.identifier)) for n, _ in shown), default=0)
     for node, answer in shown:
         state = click.style(f"{answer.state:<7}", fg={"fresh": "green", "stale": "yellow", "unknown": "red"}[answer.state])

@@ -9,7 +9,7 @@ import pytest
 from click import unstyle
 from click.testing import CliRunner, Result
 
-from mvbuild import api
+from mvbuild import sessions
 from mvbuild.cli.main import group
 from mvbuild.formats.metadata_file import METADATA_LOCATION
 from mvbuild.ports.catalog import TableState, ViewState
@@ -35,7 +35,7 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
 def built(root: Path, monkeypatch: pytest.MonkeyPatch, project: dict[str, str]) -> Shop:
     made = shop(root, project)
     made.run()
-    monkeypatch.setattr(api, "open_catalog", lambda *_, **__: made.catalog)
+    monkeypatch.setattr(sessions, "open_catalog", lambda *_, **__: made.catalog)
     return made
 
 

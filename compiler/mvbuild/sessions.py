@@ -1,0 +1,118 @@
+"""Graph -> the catalog of its target, what was observed of it, and a RunSession of this process: what every command begins with."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mvbuild.adapters import open_catalog, open_sources, start_engine
+from mvbuild.diagnostics import ProjectError, error
+from mvbuild.freshness.observe import observe
+from mvbuild.freshness.observed import World
+from mvbuild.graph.model import Graph
+from mvbuild.ports.catalog import Catalog, CatalogError, CommitConflict
+from mvbuild.ports.engine import Engine
+from mvbuild.refresh.result import Event, Said
+from mvbuild.refresh.session import RunSession
+from mvbuild.refresh.staging import RunId
+
+OnEvent = Callable[[Event], None]
+
+
+def unheard(_: Event) -> None:
+    """For callers that want no progress."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemClock:
+    """The machine's clock."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+def catalog_of(graph: Graph) -> Catalog:
+    """The catalog of the project's target; the embedded one is made on first use."""
+    target = graph.project.target
+    return open_catalog(target.catalog_name, target.catalog, embedded=target.embedded)
+
+
+def observed(graph: Graph, catalog: Catalog) -> World:
+    """`observe`, with what the catalog fails at told at the place that configures it."""
+    try:
+        return observe(graph, catalog, open_sources(graph.project.target))
+    except CatalogError as exc:
+        code = "catalog-unreachable" if exc.unreachable else "catalog-error"
+        raise ProjectError([error(code, str(exc), graph.project.target.span)]) from exc
+
+
+@contextmanager
+def explained(graph: Graph, *, conflicts: bool = True) -> Iterator[None]:
+    """What the catalog fails at, told at the place that configures it. A conflict passes if the caller mends it."""
+    try:
+        yield
+    except CommitConflict as exc:
+        if not conflicts:
+            raise
+        raise ProjectError([error("commit-conflict", str(exc))]) from exc
+    except CatalogError as exc:
+        code = "catalog-unreachable" if exc.unreachable else "catalog-error"
+        raise ProjectError([error(code, str(exc), graph.project.target.span)]) from exc
+
+
+@contextmanager
+def open_session(world: World, catalog: Catalog, spark: Any, on_event: OnEvent) -> Iterator[RunSession]:
+    session = new_session(world, catalog, spark, on_event)
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def new_session(world: World, catalog: Catalog, spark: Any, on_event: OnEvent) -> RunSession:
+    project = world.graph.project
+
+    def start() -> Engine:
+        return start_engine(
+            project.target,
+            spark=spark,
+            log_file=project.target_path / "logs" / "spark.log",
+            env=os.environ,
+            progress=lambda message: on_event(Said(message=message)),
+            sources=tuple(world.graph.outside.values()),
+        )
+
+    clock = SystemClock()
+    run_id = RunId(host=_host(), pid=os.getpid(), started_ms=clock.now_ms(), nonce=secrets.token_hex(3))
+    return RunSession(
+        catalog=catalog, clock=clock, run=run_id, world=world, start_engine=start, is_alive=_is_alive, sources=open_sources(project.target)
+    )
+
+
+def _host() -> str:
+    """A name of this machine, or container, since its last start: process ids mean nothing beyond that."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        boot = ""
+    return f"{socket.gethostname()}/{boot}"
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

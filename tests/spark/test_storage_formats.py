@@ -12,7 +12,8 @@ from pyiceberg.table import StaticTable
 from mvbuild import api
 from mvbuild.formats import metadata_file
 from mvbuild.formats.metadata_file import MvMetadata
-from spark.projects import Project, arrow_bag, bag, named, order
+from mvbuild.refresh.result import Started
+from spark.projects import Project, arrow_bag, bag, messages, named, order
 from spark.shop import DAILY, FILES, MORE, MakeProject, shop
 from spark.test_two_runs import two_at_once
 
@@ -156,6 +157,20 @@ def test_an_mv_is_migrated_there_and_back_with_rows_history_and_uuid(built: Proj
     built.append("raw.orders", order(10, 2, "2026-02-04", "2.00"))
     assert built.refreshed() == {"revenue_daily", "revenue_total"}
     assert_right(built)
+
+
+def test_an_upstream_is_migrated_after_the_run_has_planned(built: Project) -> None:
+    to = "metadata-file" if storage(built).metadata.location.endswith("__storage") else "table-properties"
+    migrated = []
+
+    def migrate(event: object) -> None:
+        if isinstance(event, Started) and not migrated:
+            migrated.append(api.migrate(built.root, to=to, select=["revenue_daily"]))  # type: ignore[arg-type]
+
+    result = built.run("revenue_total", full_refresh=True, on_event=migrate)
+    assert migrated[0].ok
+    assert named(result) == {"revenue_total": "success"}, messages(result)
+    built.assert_tidy()
 
 
 def test_two_runs_at_once_in_the_metadata_file_format(project: MakeProject) -> None:

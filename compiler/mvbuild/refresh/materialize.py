@@ -15,6 +15,7 @@ from mvbuild.freshness.observed import Pin, World
 from mvbuild.freshness.pins import known_as, leaf_table, pin
 from mvbuild.freshness.rules import judge_one
 from mvbuild.graph.model import ModelNode, TestNode
+from mvbuild.names import TableIdentifier
 from mvbuild.plan.collisions import OWNER
 from mvbuild.plan.formats import is_embedded
 from mvbuild.plan.layout import changed_properties, docs, storage_layout
@@ -22,7 +23,7 @@ from mvbuild.ports.catalog import Catalog, CommitConflict, TableCommit, TableSta
 from mvbuild.ports.engine import PreparedQuery
 from mvbuild.refresh.audits import audit_sql, failures, run_audits, test_inputs
 from mvbuild.refresh.outcome import AuditFailed, Outcome
-from mvbuild.refresh.queries import prepare
+from mvbuild.refresh.queries import is_missing_table, prepare
 from mvbuild.refresh.recording import record_of, recorded, require_recordable, summary_of
 from mvbuild.refresh.result import TestResult, count_rows
 from mvbuild.refresh.session import RunSession
@@ -48,7 +49,19 @@ def refresh(session: RunSession, node: ModelNode, tests: Sequence[TestNode]) -> 
             world = _look_again(session, node)
             if judge_one(world, node, {}).is_fresh:
                 return Outcome(message="another run refreshed it", reused=True)
+        except ProjectError as exc:
+            if not is_missing_table(exc):
+                raise
+            before, world = world, _look_again(session, node)
+            if _entries(world, node) == _entries(before, node):
+                raise
     raise ProjectError([error("commit-conflict", f"'{node.model.name}' was changed by others {ATTEMPTS} times while it was refreshed")])
+
+
+def _entries(world: World, node: ModelNode) -> set[tuple[TableIdentifier, bool]]:
+    """What it reads, and whether that has an entry of its own: a migration of an upstream MV takes its storage's away, or gives it one."""
+    found = (pin(world.graph, world.observed, leaf) for leaf in node_inputs(world.graph, node).leaves)
+    return {(known_as(p.table), p.table.of_view is None) for p in found if p}
 
 
 def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence[TestNode]) -> Outcome:

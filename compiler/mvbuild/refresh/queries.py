@@ -31,6 +31,12 @@ def explained(sql: MappedText, node: ModelNode) -> Iterator[None]:
         raise ProjectError([diagnostic(exc, sql, node.model.name, node.model.file.line_span(1))]) from exc
 
 
+def is_missing_table(error: ProjectError) -> bool:
+    """Whether the engine does not find a table of the query."""
+    cause = error.__cause__
+    return isinstance(cause, QueryError) and cause.condition.startswith("TABLE_OR_VIEW_NOT_FOUND")
+
+
 class _Explained:
     """A PreparedQuery whose errors are ProjectErrors."""
 

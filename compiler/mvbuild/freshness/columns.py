@@ -6,7 +6,8 @@ the same names, or none. The specifications have no place for it: mvbuild notes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mvbuild.freshness.observed import Pin
@@ -14,6 +15,9 @@ from mvbuild.ports.catalog import Schema, TableState
 
 SCHEMA_READ = "mvbuild.base.schema."
 """Prefix of properties of the storage table: UUID of a base table -> the id of its schema that the refresh read."""
+_STAR = re.compile(r"(?:select|distinct|all|,|\.)\s*\*|\bnatural\b|\btable\b", re.IGNORECASE)
+"""What takes columns without naming them. Too often is safe."""
+_WORD = re.compile(r"\w+")
 
 
 def schemas_read(pins: Iterable[Pin]) -> dict[str, str]:
@@ -26,15 +30,24 @@ def stale_schemas(properties: Mapping[str, str], kept: Mapping[str, str]) -> tup
     return tuple(k for k in properties if k.startswith(SCHEMA_READ) and k not in kept)
 
 
-def changed_columns(storage: TableState, table: TableState, *, star: bool) -> tuple[str, ...]:
-    """Columns that the refresh knew and that are gone, renamed, or of another type; with `star` new ones as well. Empty if not known."""
+def changed_columns(storage: TableState, table: TableState, texts: Sequence[str]) -> tuple[str, ...]:
+    """Columns that the refresh knew, that the SQL may mean, and that are gone, renamed, or of another type; with a star in the SQL new ones
+    as well. Empty if nothing is known."""
     noted = storage.properties.get(SCHEMA_READ + table.uuid, "")
     before = table.schemas.get(int(noted)) if noted.isdigit() else None
     if before is None or int(noted) == table.current_schema_id:
         return ()
     was, now = dict(_columns(before)), dict(_columns(table.schema))
+    star = any(_STAR.search(text) for text in texts)
+    words = {word for text in texts for word in _WORD.findall(text.lower())}
     lost = [name for name, column in was.items() if now.get(name) != column]
-    return tuple(lost + ([name for name in now if name not in was] if star else []))
+    return tuple(n for n in lost if star or _is_meant(n, words, texts)) + tuple(n for n in now if star and n not in was)
+
+
+def _is_meant(name: str, words: set[str], texts: Sequence[str]) -> bool:
+    """A column that the SQL reads is named in it, unless a star takes it. A field goes with its struct."""
+    column = name.partition(".")[0]
+    return column in words if _WORD.fullmatch(column) else any(column in text.lower() for text in texts)
 
 
 def _columns(schema: Schema | Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, tuple[int, str]]]:

@@ -153,13 +153,21 @@ def nondeterministic(s: Situation) -> Iterator[Reason]:
     """Snapshots cannot tell whether a query that asks the clock still gives the same rows."""
     if s.record is None:
         return
-    for node in (s.node, *(s.world.graph.nodes[id] for id in s.inputs.views)):
-        if not isinstance(node, ModelNode | ViewNode):
-            continue
-        word = unsteady(definition(s.world.graph, node).text if isinstance(node, ModelNode) else node.query.sql.text)
+    for identifier, text in _texts(s):
+        word = unsteady(text)
         if word:
-            message = f"its rows are not those of its tables alone: {node.identifier} uses {word}"
-            yield Reason(code="nondeterministic", message=message, effect="unknown", table=node.identifier)
+            message = f"its rows are not those of its tables alone: {identifier} uses {word}"
+            yield Reason(code="nondeterministic", message=message, effect="unknown", table=identifier)
+
+
+def _texts(s: Situation) -> Iterator[tuple[TableIdentifier, str]]:
+    """The SQL of the MV and of the views below it, ephemeral models inlined."""
+    graph = s.world.graph
+    yield s.node.identifier, definition(graph, s.node).text
+    for id_ in s.inputs.views:
+        node = graph.nodes[id_]
+        if isinstance(node, ModelNode | ViewNode):
+            yield node.identifier, definition(graph, node).text if isinstance(node, ModelNode) else node.query.sql.text
 
 
 # --- what it reads ---------------------------------------------------------------------------------------------------------------
@@ -278,7 +286,7 @@ def _base_table(s: Situation, record: RefreshRecord, found: Pin) -> Iterator[Rea
 
 
 def _schema(s: Situation, found: Pin) -> Iterator[Reason]:
-    changed = changed_columns(s.storage, found.table, star=s.node.query.columns is None) if s.storage else ()
+    changed = changed_columns(s.storage, found.table, [text for _, text in _texts(s)]) if s.storage else ()
     if changed:
         many = f"{', '.join(changed[:5])}{' and others' if len(changed) > 5 else ''}"
         message = f"columns of {known_as(found.table)} were renamed, dropped, added or retyped since it was read: {many}"

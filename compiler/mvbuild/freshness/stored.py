@@ -142,7 +142,8 @@ _BEYOND_TABLES = ("dependsOnTableFunctions", "dependsOnNonDeterministicFunctions
 
 
 def _completed(record: RefreshRecord, state: RefreshRecord) -> RefreshRecord:
-    """Names and refs for what the properties tell by UUID alone, and the further snapshots of tables that were read more than once."""
+    """Names and refs for what the properties tell by UUID alone, and the further snapshots of tables that were read more than once; in the
+    order in which they were read, which properties do not keep."""
     if any(not t.uuid for t in record.base_tables):
         return record
     known = {t.uuid: t for t in record.base_tables}
@@ -154,9 +155,13 @@ def _completed(record: RefreshRecord, state: RefreshRecord) -> RefreshRecord:
         if table.uuid in known and not superseded and (table.uuid, table.snapshot_id, table.ref) not in seen:
             tables.append(table)
     names = {v.uuid: v for v in state.child_views}
-    views = tuple(replace(names.get(v.uuid, v), version_id=v.version_id) for v in record.child_views)
+    views = [replace(names.get(v.uuid, v), version_id=v.version_id) for v in record.child_views]
+    uuids = [*(t.uuid for t in state.base_tables), *(v.uuid for v in state.child_views)]
+    order = {uuid: at for at, uuid in reversed(list(enumerate(uuids)))}
+    tables.sort(key=lambda t: order.get(t.uuid, len(order)))
+    views.sort(key=lambda v: order.get(v.uuid, len(order)))
     started = state.refresh_start_ms if record.refresh_start_ms is None else record.refresh_start_ms
-    return replace(record, base_tables=tuple(tables), child_views=views, refresh_start_ms=started)
+    return replace(record, base_tables=tuple(tables), child_views=tuple(views), refresh_start_ms=started)
 
 
 def _named(table: BaseTable, state: RefreshRecord) -> BaseTable:

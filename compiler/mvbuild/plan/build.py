@@ -86,11 +86,11 @@ class _Draft:
 
     def _mv(self, node: ModelNode) -> Step:
         reasons = self._reasons(node.id)
-        if self.full_refresh:
-            forced = Reason(code="forced", message="a full refresh was asked for", effect="stale")
-            return Step(node=node.id, action="refresh", reasons=(forced, *reasons), strategy="full")
         storage = self.world.observed.table(node.storage)
         converts = storage is not None and found_format(storage) != wanted_format(node, storage)
+        if self.full_refresh:
+            forced = Reason(code="forced", message="a full refresh was asked for", effect="stale")
+            return Step(node=node.id, action="refresh", reasons=(forced, *reasons), strategy="full", converts=converts)
         counted = tuple(r for r in reasons if self._counts(r))
         if counted:
             # Only names inside the query differ: Spark can tell whether it is the same query still.

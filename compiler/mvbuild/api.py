@@ -32,6 +32,13 @@ from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
 from mvbuild.graph.resolve import build
 from mvbuild.graph.select import select as select_nodes
+from mvbuild.lifecycle.drop import Dropped, drop_all
+from mvbuild.lifecycle.drop import drop as drop_one
+from mvbuild.lifecycle.maintain import Maintained
+from mvbuild.lifecycle.maintain import maintain as keep_up
+from mvbuild.lifecycle.prune import find_named, find_removed
+from mvbuild.lifecycle.rename import rename
+from mvbuild.lifecycle.rollback import rollback as roll_back
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.project import parse_project
 from mvbuild.plan.build import build_plan
@@ -44,16 +51,9 @@ from mvbuild.project.load import load_project
 from mvbuild.project.seeds import SeedRows
 from mvbuild.project.seeds import read as read_seed
 from mvbuild.project.settings import StorageFormat
-from mvbuild.refresh.drop import Dropped, drop_all
-from mvbuild.refresh.drop import drop as drop_one
-from mvbuild.refresh.maintain import Maintained
-from mvbuild.refresh.maintain import maintain as keep_up
 from mvbuild.refresh.outcome import Outcome
-from mvbuild.refresh.prune import find_named, find_removed
 from mvbuild.refresh.recording import described
-from mvbuild.refresh.rename import rename
 from mvbuild.refresh.result import RunResult
-from mvbuild.refresh.rollback import rollback as roll_back
 from mvbuild.refresh.run import run_plan
 from mvbuild.refresh.session import RunSession, ScratchKey
 from mvbuild.refresh.testing import run_tests

@@ -54,7 +54,7 @@ EXPECTED = {
 # Imports once, then forks a process for each line of its input: [effect to die after, or 0; arguments of mvbuild] -> [exit code, effects].
 FORKS = """
 import json, os, signal, sys
-import pyiceberg.catalog.sql, pyiceberg.io.pyarrow, pyiceberg.table, mvbuild.api, mvbuild.refresh.maintain
+import pyiceberg.catalog.sql, pyiceberg.io.pyarrow, pyiceberg.table, mvbuild.api, mvbuild.lifecycle.maintain
 from mvbuild.adapters.iceberg.files import FileStore
 from mvbuild.adapters.iceberg.hadoop import FilePointers
 from mvbuild.adapters.iceberg.pointers import SqlPointers

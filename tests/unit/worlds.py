@@ -17,6 +17,7 @@ from mvbuild.freshness.observed import World
 from mvbuild.graph.model import Graph
 from mvbuild.graph.resolve import build
 from mvbuild.graph.select import select
+from mvbuild.lifecycle.rename import rename
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.project import parse_project
 from mvbuild.plan.build import build_plan
@@ -27,7 +28,6 @@ from mvbuild.ports.engine import QueryError, Rows
 from mvbuild.ports.sources import Sources
 from mvbuild.project.load import load_project
 from mvbuild.project.seeds import read
-from mvbuild.refresh.rename import rename
 from mvbuild.refresh.result import Event, RunResult
 from mvbuild.refresh.run import run_plan
 from mvbuild.refresh.session import RunSession

@@ -10,7 +10,7 @@ from mvbuild.cli.options import ListCommand, Options, project_options, selection
 
 if TYPE_CHECKING:
     from mvbuild.graph.model import Graph
-    from mvbuild.refresh.maintain import Maintained
+    from mvbuild.lifecycle.maintain import Maintained
 
 
 @click.command("maintain", cls=ListCommand)

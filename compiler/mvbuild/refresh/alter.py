@@ -46,7 +46,7 @@ def alter(session: RunSession, node: ModelNode) -> Outcome:
 _COMPACTED = "only compacted base tables changed"
 
 
-def restated(
+def for_new_version(
     node: ModelNode, storage: TableState, view: ViewCommit, record: RefreshRecord, change: Alteration | None
 ) -> Sequence[TableCommit | ViewCommit]:
     """A new version of the view, and the same snapshot recorded for it. The `refresh-state` in that snapshot keeps naming the version that
@@ -78,7 +78,7 @@ def _commits(session: RunSession, node: ModelNode, change: Alteration | None) ->
         return () if record == before else [recorded(node, storage, record, current_refresh_id(storage))]
     if change.view_version:
         commit = next_version(world, node, view, documented(node, view.schema))
-        return restated(node, storage, commit, record, change)
+        return for_new_version(node, storage, commit, record, change)
     of_table = recorded(
         node,
         storage,

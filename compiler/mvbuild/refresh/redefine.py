@@ -14,7 +14,7 @@ from mvbuild.parse.project import parse_text
 from mvbuild.plan.alterations import alteration
 from mvbuild.plan.layout import documented
 from mvbuild.ports.catalog import CommitConflict
-from mvbuild.refresh.alter import restated
+from mvbuild.refresh.alter import for_new_version
 from mvbuild.refresh.equivalence import Proof, proves_equal
 from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.session import RunSession
@@ -31,7 +31,7 @@ def redefine(session: RunSession, node: ModelNode) -> Outcome | None:
         return None
     commit = next_version(world, node, view, documented(node, view.schema))
     try:
-        session.observe(session.catalog.commit(restated(node, storage, commit, record, alteration(world, node))))
+        session.observe(session.catalog.commit(for_new_version(node, storage, commit, record, alteration(world, node))))
     except CommitConflict:
         return None
     return Outcome(message="its new definition means the same: only the view has a new text", reused=True)

@@ -13,9 +13,9 @@ from mvbuild.cli.leavings import removed_object, removed_text, rename_object, re
 from mvbuild.cli.main import group
 from mvbuild.cli.maintain import line, total
 from mvbuild.freshness.observe import observe
-from mvbuild.refresh.compaction import Compaction
-from mvbuild.refresh.maintain import Maintained
-from mvbuild.refresh.prune import find_removed
+from mvbuild.lifecycle.compaction import Compaction
+from mvbuild.lifecycle.maintain import Maintained
+from mvbuild.lifecycle.prune import find_removed
 from unit.worlds import PROJECT, Shop, compiled, shop, write_project
 
 

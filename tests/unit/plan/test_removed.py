@@ -8,10 +8,10 @@ import pytest
 
 from mvbuild.diagnostics import ProjectError
 from mvbuild.freshness.observe import observe
+from mvbuild.lifecycle.drop import drop_all
+from mvbuild.lifecycle.prune import find_named, find_removed
 from mvbuild.plan.removed import Removed
 from mvbuild.ports.catalog import ViewCommit, ViewState
-from mvbuild.refresh.drop import drop_all
-from mvbuild.refresh.prune import find_named, find_removed
 from unit.worlds import PROJECT, SCHEMA, Shop, append, compiled, name, shop
 
 FILE = {"mvbuild.yml": "name: shop\nmodels:\n  +storage: {format: metadata-file}\n"}

@@ -10,11 +10,11 @@ import pytest
 from mvbuild.formats import metadata_file, properties
 from mvbuild.freshness.history import history
 from mvbuild.freshness.rules import judge
+from mvbuild.lifecycle.maintain import maintain
+from mvbuild.lifecycle.rollback import rollback
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.layout import CONFIGURED
 from mvbuild.ports.catalog import TableCommit, TableState, ViewState
-from mvbuild.refresh.maintain import maintain
-from mvbuild.refresh.rollback import rollback
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.staging import RunId
 from unit.worlds import PROJECT, Shop, append, name, shop

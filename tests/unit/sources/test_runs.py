@@ -14,12 +14,12 @@ from mvbuild.adapters.spark.session import session_conf
 from mvbuild.adapters.spark.sources import needed
 from mvbuild.diagnostics import ProjectError
 from mvbuild.freshness.history import history
+from mvbuild.lifecycle.rollback import rollback
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import Snapshot, TableState
 from mvbuild.ports.sources import SourceError, SourceLocation
 from mvbuild.project.loaded import SparkSettings, Target
 from mvbuild.refresh.recording import described
-from mvbuild.refresh.rollback import rollback
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.staging import RunId
 from unit.worlds import Shop, append, base_table

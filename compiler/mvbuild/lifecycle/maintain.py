@@ -12,12 +12,12 @@ from mvbuild.freshness.history import PUBLISHED, only_noted
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.readable import unreadable
 from mvbuild.graph.model import ModelNode, NodeId
+from mvbuild.lifecycle.compaction import Compaction, compact, file_count, is_needed
+from mvbuild.lifecycle.drop import everything
+from mvbuild.lifecycle.expiry import before, expirable, recorded_of
+from mvbuild.lifecycle.orphans import orphans
 from mvbuild.ports.catalog import CatalogError, CommitConflict, State, TableCommit, TableState, ViewState
 from mvbuild.ports.engine import EngineError, QueryError
-from mvbuild.refresh.compaction import Compaction, compact, file_count, is_needed
-from mvbuild.refresh.drop import everything
-from mvbuild.refresh.expiry import before, expirable, recorded_of
-from mvbuild.refresh.orphans import orphans
 from mvbuild.refresh.run import remove_leftovers
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.staging import started_ms

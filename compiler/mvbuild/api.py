@@ -9,7 +9,9 @@ True
 from __future__ import annotations
 
 import atexit
+import math
 import os
+import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -32,6 +34,7 @@ from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
 from mvbuild.graph.resolve import build
 from mvbuild.graph.select import select as select_nodes
+from mvbuild.incremental.changes import Changes
 from mvbuild.lifecycle.drop import Dropped, drop_all
 from mvbuild.lifecycle.drop import drop as drop_one
 from mvbuild.lifecycle.maintain import Maintained
@@ -57,6 +60,9 @@ from mvbuild.refresh.result import RunResult
 from mvbuild.refresh.run import run_plan
 from mvbuild.refresh.session import RunSession, ScratchKey
 from mvbuild.refresh.testing import run_tests
+from mvbuild.refresh.verified import Verification
+from mvbuild.refresh.verify import Check, doubts
+from mvbuild.refresh.verify import verify as verify_all
 from mvbuild.serve import frames
 from mvbuild.serve.as_of import AsOf
 from mvbuild.serve.frames import served
@@ -109,7 +115,7 @@ def plan(
             raise ProjectError(found.diagnostics)
         renamed = [r.view.identifier for r in find_renames(world, former, frozenset(world.graph.nodes)).renames]
         gone = find_removed(world, catalog, renamed) if removed and not (tuple(select) or tuple(exclude)) else ()
-    planned = build_plan(renamed_world(world, found.renames), chosen, full_refresh=full_refresh, warnings=warnings)
+    planned = build_plan(renamed_world(world, found.renames), chosen, full_refresh=full_refresh, warnings=warnings, changes=Changes(catalog))
     before = replace(world, observed=world.observed.updated(former))
     return replace(planned, renames=found.renames, before=before, removed=gone)
 
@@ -172,6 +178,41 @@ def test(
 
 
 test.__test__ = False  # type: ignore[attr-defined]
+
+
+def verify(
+    project: Project = ".",
+    names: Iterable[str] = (),
+    *,
+    select: Iterable[str] = (),
+    exclude: Iterable[str] = (),
+    sample: float | None = None,
+    seed: int | None = None,
+    limit: int = 10,
+    float_tolerance: float | None = None,
+    spark: Any = None,
+    on_event: OnEvent = unheard,
+) -> Verification:
+    """Compute MVs again from the snapshots that their last refresh read, and compare that with their storage. Nothing is written.
+
+    `sample` is a share of the keys, 0.01 for one in a hundred; `seed` chooses which. `float_tolerance` wins over what models say. An MV
+    that cannot be verified is an error if it is among `names`, else a warning.
+    """
+    if not (sample is None or 0 < sample <= 1):
+        raise ProjectError([error("command-line", "A sample is a share of the keys: above 0, and 1 at most")])
+    if not (float_tolerance is None or (math.isfinite(float_tolerance) and float_tolerance >= 0)):
+        raise ProjectError([error("command-line", "A tolerance is a number, not below 0")])
+    graph = _graph(project)
+    catalog = catalog_of(graph)
+    world = observed(graph, catalog)
+    named = {_mv(world.graph, name).id for name in names}
+    chosen, warnings = (named, ()) if named else select_nodes(world.graph, select, exclude)
+    nodes = [n for n in world.graph.views if n.id in chosen]
+    seed = secrets.randbelow(1_000_000) if seed is None else seed
+    check = Check(sample=sample, seed=seed, limit=limit, float_tolerance=float_tolerance)
+    with open_session(world, catalog, spark, on_event) as session, explained(graph):
+        found = verify_all(session, nodes, check, on_event)
+    return replace(found, diagnostics=(*warnings, *doubts(world.graph, found.results, named=bool(named))))
 
 
 def show(
@@ -382,5 +423,6 @@ __all__: Sequence[str] = (
     "sql",
     "status",
     "test",
+    "verify",
     "write_artifacts",
 )

@@ -41,6 +41,15 @@ def file_world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World
     found.close()
 
 
+@pytest.fixture(params=["embedded", "remote", "warehouse"])
+def disk_world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    """The catalogs whose tables have files."""
+    found: World = _WORLDS[request.param](tmp_path)
+    found.catalog.ensure_namespace(("mart",))
+    yield found
+    found.close()
+
+
 @pytest.fixture
 def sql_world(tmp_path: Path) -> Iterator[World]:
     found = embedded(tmp_path)

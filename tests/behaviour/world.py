@@ -23,6 +23,8 @@ class World:
     catalog: Catalog
     write: Callable[[TableIdentifier, Columns, str], TableState]
     """(table, rows, branch): append as another engine would."""
+    whole: bool = False
+    """What is written is the whole content of the table, not added to it."""
     views: bool = True
     atomic: bool = True
     close: Callable[[], None] = lambda: None
@@ -43,7 +45,7 @@ def embedded_properties(root: Path) -> dict[str, str]:
 
 def memory(_: Path) -> World:
     catalog = MemoryCatalog("lake")
-    return World(catalog=catalog, write=lambda table, columns, branch: catalog.append_snapshot(table, columns, branch=branch))
+    return World(catalog=catalog, write=lambda table, columns, branch: catalog.append_snapshot(table, columns, branch=branch), whole=True)
 
 
 def remote(root: Path) -> World:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg import tables
 from mvbuild.adapters.iceberg.catalog import MetadataCatalog
+from mvbuild.adapters.iceberg.change_tables import PartFiles
 from mvbuild.adapters.iceberg.data import column_names
 from mvbuild.adapters.iceberg.metadata import Raw, current_schema, current_snapshot_id
 from mvbuild.adapters.iceberg.pointers import SqlPointers
 from mvbuild.adapters.iceberg.publish import publish, table_edit
-from mvbuild.ports.catalog import CatalogError, TableState
+from mvbuild.adapters.iceberg.subset import with_snapshot
+from mvbuild.ports.catalog import CatalogError, ChangePart, FileGroup, TableChange, TableState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from mvbuild.adapters.iceberg.change_tables import Subset
     from mvbuild.adapters.iceberg.entries import Entry
     from mvbuild.adapters.iceberg.pointers import Key, Kind, Swap
     from mvbuild.names import TableIdentifier
@@ -171,6 +175,32 @@ class _Held:
         self._columns[snapshot_id] = dict(self._columns.get(current_snapshot_id(raw) or 0, {}))
         return location
 
+    def change(self, raw: Raw, table: TableState, old: int, new: int) -> TableChange:  # noqa: ARG002
+        names = [field["name"] for field in table.schema["fields"]]
+        before, after = (Counter(self._rows(snapshot_id, names)) for snapshot_id in (old, new))
+        removed, added = tuple((before - after).elements()), tuple((after - before).elements())
+        part = ChangePart(
+            old=old,
+            new=new,
+            added=_group(added),
+            removed=_group(removed),
+            altered=FileGroup(),
+            only_deletes=True,
+            had_deletes=False,
+            deleted_rows=0,
+            files=PartFiles(added=added, removed=removed),
+        )
+        parts = (part,) if added or removed else ()
+        return TableChange(table=table, old=old, new=new, parts=parts, manifests_read=0, manifest_bytes_read=0)
+
+    def with_subset(self, pinned: Raw, subset: Subset) -> Raw:
+        names = [field["name"] for field in current_schema(pinned)["fields"]]
+        snapshot_id = tables.new_snapshot_id()
+        self._columns[snapshot_id] = {name: [row[at] for row in subset.files] for at, name in enumerate(names)}
+        main = {**pinned["refs"]["main"], "snapshot-id": snapshot_id}
+        changed = with_snapshot(pinned, subset, {"snapshot-id": snapshot_id})
+        return {**changed, "current-snapshot-id": snapshot_id, "refs": {"main": main}, "snapshot-log": []}
+
     def reached(self, raw: Raw) -> set[str]:
         return {snapshot["manifest-list"] for snapshot in raw.get("snapshots") or ()}
 
@@ -189,7 +219,14 @@ class _Held:
         snapshot_id: int | None,
     ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
         names = column_names(raw, snapshot_id)
-        held = self.columns(current_snapshot_id(raw) if snapshot_id is None else snapshot_id)
+        return names, self._rows(current_snapshot_id(raw) if snapshot_id is None else snapshot_id, names)[:limit]
+
+    def _rows(self, snapshot_id: int | None, names: Sequence[str]) -> list[tuple[Any, ...]]:
+        held = self.columns(snapshot_id)
         height = max((len(values) for values in held.values()), default=0)
-        columns = [held.get(name, [None] * height) for name in names]
-        return names, list(zip(*columns, strict=True))[:limit]
+        return list(zip(*[held.get(name, [None] * height) for name in names], strict=True))
+
+
+def _group(rows: Sequence[object]) -> FileGroup:
+    """As if all rows were in one file, of a byte each."""
+    return FileGroup(files=min(1, len(rows)), rows=len(rows), bytes=len(rows))

@@ -34,6 +34,7 @@ COMMANDS = {
     "show": "Show rows of a model.",
     "status": "Show the freshness of every materialized view.",
     "test": "Run data tests on what is published.",
+    "verify": "Compare MVs with their queries at the snapshots that they were refreshed from.",
 }
 
 

@@ -11,10 +11,13 @@ import click
 
 from mvbuild.cli.live import LiveLine
 from mvbuild.cli.options import is_terminal
+from mvbuild.cli.output import table
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
-from mvbuild.refresh.result import Event, Finished, NodeResult, RunResult, Said, Started, Tested, TestResult
+from mvbuild.refresh.result import Event, Finished, NodeResult, RunResult, Said, Started, Tested, TestResult, count_rows
+from mvbuild.refresh.verified import Checked, Verified
 
 _WIDTH = 90
+_VERDICTS = {"same": "PASS", "different": "FAIL", "unverifiable": "SKIP", "error": "ERROR"}
 _COLORS = {"OK": "green", "REUSED": "cyan", "ERROR": "red", "SKIP": "yellow", "PASS": "green", "FAIL": "red", "WARN": "yellow"}
 
 
@@ -55,6 +58,9 @@ class Progress:
                 self._end_said()
                 if not self._quiet or event.result.status != "pass":
                     click.echo(_test_line(event.result, event.index, event.total), color=self._color)
+            elif isinstance(event, Checked):
+                self._end_said()
+                self._checked(event)
             elif isinstance(event, Finished):
                 self._running.pop(self._graph.nodes[event.result.node].identifier.dotted, None)
                 self._left = event.left
@@ -76,6 +82,20 @@ class Progress:
         if not self._live and not self._quiet:
             click.echo(_stamped(line), err=True)
 
+    def _checked(self, event: Checked) -> None:
+        one = event.result
+        self._running.pop(self._graph.nodes[one.node].identifier.dotted, None)
+        self._left = event.total - event.index
+        word = _VERDICTS[one.status]
+        line = _dots(f"{event.index} of {event.total} {word} {describe(self._graph, one.node)}", f"[{word} in {one.seconds:.2f}s]")
+        if not self._quiet or word in ("FAIL", "ERROR"):
+            click.echo(_stamped(line.replace(word, click.style(word, fg=_COLORS[word]), 1)), color=self._color)
+            for said in _findings(one):
+                click.echo(_stamped(f"  {said}"))
+        if one.rows:
+            rows = ((f"only in {d.only_in}", d.copies, *d.row) for d in one.rows)
+            click.echo(table(("difference", "copies", *one.columns), rows))
+
     def _result(self, event: Finished) -> None:
         word, what, end = _outcome(event.result)
         what = f"{what} {describe(self._graph, event.result.node)}{_more(event.result)}"
@@ -86,6 +106,16 @@ class Progress:
             if test.status != "pass":
                 count = "" if test.failures is None else f" {test.failures}"
                 click.echo(_stamped(f"  {test.status.upper()}{count} {test.name}: {test.message}"))
+
+
+def _findings(one: Verified) -> list[str]:
+    """What there is to say of one MV besides the verdict."""
+    extra, missing = f"{count_rows(one.extra)} only in its storage", f"{count_rows(one.missing)} only in its query"
+    counts = [t for n, t in ((one.extra, extra), (one.missing, missing)) if n]
+    shown = sum(d.copies for d in one.rows)
+    rest = f"; {shown:,} of them:" if one.rows and shown < one.extra + one.missing else ":" if one.rows else ""
+    told = [one.reason.message] if one.reason else []
+    return [*(note.message for note in one.notes), *told, *([f"{', '.join(counts)}{rest}"] if counts else [])]
 
 
 def describe(graph: Graph, id_: NodeId) -> str:

@@ -102,6 +102,14 @@ CODES: dict[str, Code] = {
     "test-failed": Code(
         "A data test found rows that break its rule.", "Look at the rows with the query that is shown, then mend the data or the rule."
     ),
+    "not-incremental": Code(
+        "The refresh policy of an MV asks for an incremental refresh, and only a full one is right.",
+        "See `mvbuild explain`, and docs/incremental.md for what each reason means.",
+    ),
+    "unverifiable": Code(
+        "An MV cannot be compared with its query at the snapshots that its last refresh read.",
+        "Refresh it with `mvbuild run`, and verify it again.",
+    ),
     "commit-conflict": Code("Another process changed the same MV at the same time.", "Run again: what is fresh by then is not rebuilt."),
     "unwritable-target": Code("The target directory cannot be written.", "Check its permissions, or choose another with --target-path."),
     "command-line": Code("The command line is wrong.", "See `mvbuild --help`."),

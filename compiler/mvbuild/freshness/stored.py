@@ -57,7 +57,7 @@ def replaced_since(table: TableState, snapshot_id: int) -> bool:
     at = table.current_snapshot
     while at is not None and at.snapshot_id != snapshot_id:
         parent = table.snapshots.get(at.parent_id) if at.parent_id is not None else None
-        if at.operation != "replace" or not _balanced(at, parent):
+        if at.operation != "replace" or not balanced(at, parent):
             return False
         if at.parent_id == snapshot_id:
             return True
@@ -65,7 +65,7 @@ def replaced_since(table: TableState, snapshot_id: int) -> bool:
     return at is not None
 
 
-def _balanced(snapshot: Snapshot, parent: Snapshot | None) -> bool:
+def balanced(snapshot: Snapshot, parent: Snapshot | None) -> bool:
     """Whether the counts of a `replace` agree with its promise: as many rows as before, or fewer where delete files were applied."""
     added, deleted = _count(snapshot, "added-records"), _count(snapshot, "deleted-records")
     had_deletes = parent is None or _count(parent, "total-delete-files") > 0

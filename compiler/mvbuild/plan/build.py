@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.freshness.leaves import Inputs, node_inputs
@@ -14,18 +14,33 @@ from mvbuild.freshness.pins import known_as, leaf_table, pin
 from mvbuild.freshness.readable import unreadable
 from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import ModelNode, NodeId, SeedNode
+from mvbuild.incremental.choose import NO_CHANGE, choose
+from mvbuild.incremental.inputs import ReadChange
+from mvbuild.incremental.strategies import FULL
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.alterations import alteration
 from mvbuild.plan.collisions import collisions
 from mvbuild.plan.formats import found_format, unrecordable, wanted_format
 from mvbuild.plan.model import Action, Plan, Step
+from mvbuild.plan.question import question
+from mvbuild.plan.strictness import fallback_warning, strict_error
 
 _OF_OTHERS = {"upstream-stale", "upstream-unknown", "seed-changed", "child-view-edited"}
 """Reasons that hold only when the run also changes what they name."""
 
 
-def build_plan(world: World, selected: frozenset[NodeId], *, full_refresh: bool = False, warnings: tuple[Diagnostic, ...] = ()) -> Plan:
-    """What a run of the selected nodes would do. ProjectError where a name that it would write is taken by something else."""
+def build_plan(
+    world: World,
+    selected: frozenset[NodeId],
+    *,
+    full_refresh: bool = False,
+    warnings: tuple[Diagnostic, ...] = (),
+    changes: ReadChange | None = None,
+) -> Plan:
+    """What a run of the selected nodes would do. ProjectError where a name that it would write is taken by something else.
+
+    `changes` tells what changed in a table between two snapshots; without, every refresh is planned as a full one.
+    """
     taken = collisions(world, selected)
     if taken:
         raise ProjectError(taken)
@@ -35,11 +50,17 @@ def build_plan(world: World, selected: frozenset[NodeId], *, full_refresh: bool 
         pending=pending_seeds(world) | pending_views(world),
         full_refresh=full_refresh,
         selected=selected,
+        changes=changes,
     )
     for id_, node in world.graph.nodes.items():
         if id_ in selected and not (isinstance(node, ModelNode) and node.materialized == "ephemeral"):
             draft.add(draft.step(id_))
-    return Plan(world=world, steps=tuple(draft.steps.values()), freshness=draft.freshness, warnings=warnings)
+    warned = tuple(found for step in draft.steps.values() if (found := _warning(world, step)))
+    return Plan(world=world, steps=tuple(draft.steps.values()), freshness=draft.freshness, warnings=(*warnings, *warned))
+
+
+def _warning(world: World, step: Step) -> Diagnostic | None:
+    return fallback_warning(world.graph.model(step.node), step.choice) if step.choice and step.action == "refresh" else None
 
 
 @dataclass
@@ -49,6 +70,7 @@ class _Draft:
     pending: frozenset[NodeId]
     full_refresh: bool
     selected: frozenset[NodeId]
+    changes: ReadChange | None
     steps: dict[NodeId, Step] = field(default_factory=dict)
     changing: set[TableIdentifier] = field(default_factory=set)
     """What the steps so far give new content or a new definition."""
@@ -90,13 +112,15 @@ class _Draft:
         converts = storage is not None and found_format(storage) != wanted_format(node, storage)
         if self.full_refresh:
             forced = Reason(code="forced", message="a full refresh was asked for", effect="stale")
-            return Step(node=node.id, action="refresh", reasons=(forced, *reasons), strategy="full", converts=converts)
+            return self._refresh(node, (forced, *reasons), converts=converts)
         counted = tuple(r for r in reasons if self._counts(r))
         if counted:
             # Only names inside the query differ: Spark can tell whether it is the same query still.
             redefined = all(r.change == "names" for r in counted)
             told = tuple(r for r in reasons if self._counts(r) or r.effect == "fresh")
-            return Step(node=node.id, action="redefine" if redefined else "refresh", reasons=told, strategy="full", converts=converts)
+            if redefined:
+                return Step(node=node.id, action="redefine", reasons=told, strategy=FULL, converts=converts)
+            return self._refresh(node, told, converts=converts)
         if converts:
             message = f"it is kept in the format {found_format(storage)}, and {wanted_format(node, storage)} is configured"  # type: ignore[arg-type]
             reason = Reason(code="storage-format-changed", message=message, effect="fresh")
@@ -111,6 +135,26 @@ class _Draft:
         if any(r.code == "base-table-compacted" for r in reasons):
             return Step(node=node.id, action="record", reasons=reasons)
         return Step(node=node.id, action="reuse", reasons=reasons)
+
+    def _refresh(self, node: ModelNode, reasons: tuple[Reason, ...], *, converts: bool) -> Step:
+        """With the strategy, unless that depends on what this run writes first."""
+        step = Step(node=node.id, action="refresh", reasons=reasons, strategy=FULL, converts=converts)
+        if self.changes is None:
+            return step
+        below = node_inputs(self.world.graph, node)
+        if any(self._is_written(leaf.node) for leaf in below.leaves) and self.world.observed.table(node.storage) is not None:
+            return replace(step, strategy=None)
+        pins = {leaf: p for leaf in below.leaves if (p := pin(self.world.graph, self.world.observed, leaf))}
+        choice = choose(question(self.world, node, reasons, pins, self.changes, forced=self.full_refresh))
+        refused = strict_error(node, choice)
+        if refused:
+            return Step(node=node.id, action="blocked", reasons=reasons, diagnostic=refused, choice=choice)
+        action: Action = "record" if choice.strategy == NO_CHANGE and not converts else "refresh"
+        return replace(step, action=action, strategy=choice.strategy, choice=choice)
+
+    def _is_written(self, id_: NodeId) -> bool:
+        step = self.steps.get(id_)
+        return step is not None and step.action in ("load", "refresh", "redefine")
 
     def _reasons(self, id_: NodeId) -> tuple[Reason, ...]:
         return self.freshness[id_].reasons if id_ in self.freshness else ()

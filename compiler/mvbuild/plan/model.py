@@ -11,6 +11,7 @@ from mvbuild.diagnostics import Diagnostic
 from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import NodeId, TestNode
+from mvbuild.incremental.choose import Choice
 from mvbuild.plan.removed import Removed
 from mvbuild.plan.renames import Rename
 
@@ -29,7 +30,9 @@ class Step:
     action: Action
     reasons: tuple[Reason, ...]
     strategy: str | None = None
-    """How an MV is refreshed: `full`."""
+    """How an MV is refreshed, see incremental.strategies; None where that depends on what this run writes first."""
+    choice: Choice | None = None
+    """The strategy with all that speaks for and against it."""
     converts: bool = False
     """The MV changes its storage format, before all else."""
     diagnostic: Diagnostic | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -235,6 +235,118 @@ class ConvertCommit:
 Change = TableCommit | ViewCommit | DropCommit | ConvertCommit
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileGroup:
+    """Data files, counted from metadata."""
+
+    files: int = 0
+    rows: int = 0
+    """Record counts of the data files: deletes are not subtracted."""
+    bytes: int = 0
+
+    def __add__(self, other: FileGroup) -> FileGroup:
+        return FileGroup(files=self.files + other.files, rows=self.rows + other.rows, bytes=self.bytes + other.bytes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangePart:
+    """The change between two snapshots, by files."""
+
+    old: int
+    """NO_SNAPSHOT for the empty table."""
+    new: int
+    added: FileGroup
+    """Data files that `new` has and `old` has not."""
+    removed: FileGroup
+    """Data files that `old` has and `new` has not."""
+    altered: FileGroup
+    """In both, and their deletes differ: whole files."""
+    only_deletes: bool
+    """No altered file can have got rows back; False if that is not known."""
+    had_deletes: bool
+    """An altered file may have had deletes at `old`; False only if none had."""
+    deleted_rows: int
+    """What `new` deletes in altered files, for estimates: by how many records the new deletes of a file (or partition) are more than those
+    that they replace."""
+    files: Any = field(repr=False, compare=False)
+    """The adapter's own: manifest entries, for staging and for relevance."""
+
+    @property
+    def bytes(self) -> int:
+        """Size of the files that hold the change."""
+        return self.added.bytes + self.removed.bytes + self.altered.bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableChange:
+    """The exact change of a table between two snapshots: T(new) = T(old) - minus + plus, as bags."""
+
+    table: TableState
+    old: int
+    new: int
+    parts: tuple[ChangePart, ...]
+    """The change is their sum, as bags: a row may be added by one and removed by a later one. None is without files."""
+    manifests_read: int
+    manifest_bytes_read: int
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.parts
+
+    @property
+    def is_insert_only(self) -> bool:
+        return not self.removed.files and not self.altered.files
+
+    @property
+    def added(self) -> FileGroup:
+        return sum((part.added for part in self.parts), FileGroup())
+
+    @property
+    def removed(self) -> FileGroup:
+        return sum((part.removed for part in self.parts), FileGroup())
+
+    @property
+    def altered(self) -> FileGroup:
+        return sum((part.altered for part in self.parts), FileGroup())
+
+    @property
+    def rows(self) -> int:
+        """About how many rows the change has on both sides."""
+        return self.added.rows + self.removed.rows + sum(part.deleted_rows for part in self.parts)
+
+    @property
+    def bytes(self) -> int:
+        """Size of the files that hold the change; altered files may be read twice."""
+        return sum(part.bytes for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedPart:
+    """Scratch tables with the files of one part; None where there are no files."""
+
+    added: TableIdentifier | None = None
+    """As of the part's `new`."""
+    removed: TableIdentifier | None = None
+    """As of the part's `old`."""
+    altered_old: TableIdentifier | None = None
+    altered_new: TableIdentifier | None = None
+    only_deletes: bool = True
+    had_deletes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedChange:
+    """A change as tables that an engine can read, under the current schema of the table."""
+
+    parts: tuple[StagedPart, ...]
+
+    @property
+    def tables(self) -> tuple[TableIdentifier, ...]:
+        """Every scratch table, each to be dropped with `Catalog.drop_scratch`."""
+        found = (table for part in self.parts for table in (part.added, part.removed, part.altered_old, part.altered_new))
+        return tuple(table for table in found if table is not None)
+
+
 class CatalogError(Exception):
     """The catalog could not do what was asked. `unreachable` tells a lost connection from a refusal."""
 
@@ -249,6 +361,17 @@ class CommitConflict(CatalogError):
 
 class AlreadyExists(CatalogError):
     """A table or view has that name."""
+
+
+RefusedChange = Literal["snapshot-expired", "equality-deletes", "non-iceberg-source", "files-missing"]
+
+
+class ChangeRefused(CatalogError):
+    """The change of a table cannot be told from its metadata; `code` says why."""
+
+    def __init__(self, code: RefusedChange, message: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class Catalog(Protocol):
@@ -292,8 +415,14 @@ class Catalog(Protocol):
     def pin_schema(self, table: TableState, snapshot_id: int, scratch: TableIdentifier, *, own_schema: bool = False) -> TableState:
         """Register a scratch table whose only snapshot is `snapshot_id` of `table`, read with the table's *current* schema or its own."""
 
+    def change(self, table: TableState, old: int, new: int) -> TableChange:
+        """What differs between any two snapshots (NO_SNAPSHOT: the empty table), by metadata alone. ChangeRefused if it cannot be told."""
+
+    def stage_change(self, change: TableChange, new_scratch: Callable[[], TableIdentifier]) -> StagedChange:
+        """Register scratch tables of metadata alone that show the rows of a change, under the table's current schema."""
+
     def drop_scratch(self, identifier: TableIdentifier) -> None:
-        """Remove a scratch table's entry and metadata file, never a data file. Nothing happens if it does not exist."""
+        """Remove a scratch table's entry and metadata files, never a data file. Nothing happens if it does not exist."""
 
     def commit(self, changes: Sequence[Change]) -> Mapping[TableIdentifier, TableState | ViewState]:
         """All changes or none (see `atomic`); CommitConflict if an expectation does not hold. Gives the new states.

@@ -57,6 +57,9 @@ class PreparedQuery(Protocol):
         gone or another commit came first.
         """
 
+    def append(self, table: TableIdentifier, branch: str | None, summary: Mapping[str, str]) -> None:
+        """Add the rows to the table or branch, in one snapshot with `summary` entries; also where there are none."""
+
 
 class Engine(Protocol):
     """A running engine; safe to use from several threads. Queries raise QueryError, a lost engine EngineError."""
@@ -76,6 +79,15 @@ class Engine(Protocol):
 
     def call(self, statement: str) -> Rows:
         """Run a statement that is no query, such as a CALL of a procedure of Iceberg's; what it gives."""
+
+    def define(self, name: str, sql: str) -> None:
+        """Give a query a name that later queries of this engine can read. Names are the caller's to keep apart."""
+
+    def keep(self, name: str, sql: str) -> None:
+        """`define`, and compute the rows once: who reads the name reads those."""
+
+    def forget(self, name: str) -> None:
+        """Undo `define` or `keep`. Nothing happens if the name is not known."""
 
     def close(self) -> None:
         """Stop the engine if it is mvbuild's own."""

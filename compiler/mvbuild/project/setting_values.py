@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date, timedelta
@@ -127,6 +128,19 @@ def history(key: str, setting: Setting) -> int | str:
         return "all"
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise Unfit(f"'{key}' is a number above 0, or all", setting.span)
+    return value
+
+
+def tolerance(key: str, setting: Setting) -> float | None:
+    """A number, 0 or above. YAML takes `1e-9` for text."""
+    if setting.value is None:
+        return None
+    try:
+        value = math.nan if isinstance(setting.value, bool) else float(setting.value)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not (math.isfinite(value) and value >= 0):
+        raise Unfit(f"'{key}' is a number like 1e-9, not below 0", setting.span)
     return value
 
 

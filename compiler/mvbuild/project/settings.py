@@ -98,6 +98,8 @@ class ModelConfig:
     refresh_history: int | Literal["all"] = 1
     """How many refreshes are kept for time travel."""
     catalog_view: CatalogView = "definition"
+    float_tolerance: float | None = None
+    """None: floating point results must be exactly those of a full recomputation."""
     dialects: tuple[str, ...] = ()
     previous_name: str | None = None
     maintain: MaintainPolicy = MaintainPolicy()
@@ -217,6 +219,12 @@ MODEL_SETTINGS: Mapping[str, SettingKey] = {
         field="catalog_view",
         kind="text",
         doc="What the view in the catalog selects: its definition (the default), or the storage, for engines that know no MVs.",
+    ),
+    "float_tolerance": SettingKey(
+        read=read.tolerance,
+        field="float_tolerance",
+        kind="scalar",
+        doc="How far floating point results may differ from a full recomputation, relative to the larger value: a number; none by default.",
     ),
     "dialects": SettingKey(
         read=read.texts, field="dialects", kind="texts", doc="Further SQL dialects that the view is written in: [trino].", merge="append"

@@ -17,6 +17,7 @@ from mvbuild.parse.dialect import tokenize
 from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.parse.steadiness import unsteady
 from mvbuild.ports.engine import Engine, QueryError
+from mvbuild.refresh.plan_text import without_renames
 
 _SECTION = re.compile(r"^== (.+) ==$", re.MULTILINE)
 _LEAF = re.compile(r"(RelationV2|BatchScan [^\[\]\n]*)\[([^\[\]\n]*)\]")
@@ -61,14 +62,14 @@ def proves_equal(engine: Engine, old_sql: str, new_sql: str, *, has_travel: bool
         schema = engine.prepare(old_sql).schema
         if schema != engine.prepare(new_sql).schema:
             return Proof(equal=False, why="the columns of the result differ")
-        one, other = (engine.explain(_renamed_columns(sql, len(schema["fields"]))) for sql in (old_sql, new_sql))
+        one, other = (engine.explain(with_plain_columns(sql, len(schema["fields"]))) for sql in (old_sql, new_sql))
     except QueryError as exc:
         return Proof(equal=False, why=f"Spark cannot plan both: {exc}")
     doubt = plan_difference(one, other)
     return Proof(equal=not doubt, why=doubt or "Spark's plans are the same")
 
 
-def _renamed_columns(sql: str, count: int) -> str:
+def with_plain_columns(sql: str, count: int) -> str:
     """The query with other column names: a column that is called inside as in the result has no alias in the plan, others have."""
     return f"SELECT * FROM ({sql}\n) AS result({', '.join(f'column_{n}' for n in range(count))})"
 
@@ -102,25 +103,30 @@ def same_plan(one: str, other: str) -> bool:
     return not plan_difference(one, other)
 
 
-def plan_difference(one: str, other: str) -> str:
+def plan_difference(one: str, other: str, *, physical: bool = True) -> str:
     """Why two texts of EXPLAIN EXTENDED do not prove one plan; empty if they do. Both the optimized and the physical plan count:
 
-    the first does not show the filters that Iceberg answers by partitions, the second does.
+    the first does not show the filters that Iceberg answers by partitions, the second does. Without `physical` the first alone does, and
+    columns that are only passed on under another name do not matter.
     """
-    plans = [_plans(text) for text in (one, other)]
+    plans = [_plans(text, physical=physical) for text in (one, other)]
     for plan in plans:
         doubt = _hidden(plan)
         if doubt:
             return doubt
+    if not physical:
+        plans = [without_renames(plan) for plan in plans]
     return "" if _renumbered(plans[0]) == _renumbered(plans[1]) else "Spark's plans differ"
 
 
-def _plans(text: str) -> str:
-    """The optimized and the physical plan; empty if either is missing, as after an error, which Spark prints in place of a plan."""
+def _plans(text: str, *, physical: bool) -> str:
+    """The optimized plan, and the physical one where it counts; empty if either is missing: Spark prints an error in place of a plan."""
     parts = _SECTION.split(text)
     sections = dict(zip(parts[1::2], parts[2::2], strict=True))
     found = [sections.get(name, "").strip() for name in ("Optimized Logical Plan", "Physical Plan")]
-    return "\n".join(found) if all(found) else ""
+    if not all(found):
+        return ""
+    return "\n".join(found) if physical else found[0]
 
 
 def _hidden(plan: str) -> str:

@@ -1,4 +1,4 @@
-"""MV + RunSession -> Outcome: one full refresh, written to an audit branch, tested there, and published in one commit."""
+"""MV + RunSession -> Outcome: one refresh, written to an audit branch, tested there, and published in one commit."""
 
 from __future__ import annotations
 
@@ -9,42 +9,47 @@ from mvbuild.formats import properties
 from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.columns import schemas_read, stale_schemas
 from mvbuild.freshness.embedded import with_embedded
-from mvbuild.freshness.history import next_refresh_id
+from mvbuild.freshness.history import STRATEGY, next_refresh_id
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import Pin, World
 from mvbuild.freshness.pins import known_as, leaf_table, pin
 from mvbuild.freshness.rules import judge_one
 from mvbuild.graph.model import ModelNode, TestNode
+from mvbuild.incremental.choose import NO_CHANGE, Choice
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.collisions import OWNER
 from mvbuild.plan.formats import is_embedded
 from mvbuild.plan.layout import changed_properties, docs, storage_layout
 from mvbuild.ports.catalog import Catalog, CommitConflict, TableCommit, TableState
 from mvbuild.ports.engine import PreparedQuery
+from mvbuild.refresh import incremental
+from mvbuild.refresh.advance import advance
 from mvbuild.refresh.audits import audit_sql, failures, run_audits, test_inputs
+from mvbuild.refresh.choosing import chosen, facts, fallen_back, told
+from mvbuild.refresh.incremental import NotIncremental, Written
 from mvbuild.refresh.outcome import AuditFailed, Outcome
 from mvbuild.refresh.queries import is_missing_table, prepare
 from mvbuild.refresh.recording import record_of, recorded, require_recordable, summary_of
-from mvbuild.refresh.result import TestResult, count_rows
+from mvbuild.refresh.result import TestResult
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.sql import pinned_sql
 from mvbuild.refresh.staging import left_over
 from mvbuild.refresh.views import mv_commit
-from mvbuild.refresh.workplace import Workplace, workplace
+from mvbuild.refresh.workplace import Workplace, drop_branches, workplace
 
 ATTEMPTS = 3
 """Lost commit races after which a refresh gives up; each is followed by a new look at what the winner left."""
 
 
-def refresh(session: RunSession, node: ModelNode, tests: Sequence[TestNode]) -> Outcome:
-    """Refresh an MV from the run's pinned snapshots, and publish it if the tests pass.
+def refresh(session: RunSession, node: ModelNode, tests: Sequence[TestNode], *, forced: bool = False) -> Outcome:
+    """Refresh an MV from the run's pinned snapshots, and publish it if the tests pass. `forced`: in full, whatever changed.
 
     If another run published it first, and it is fresh now, that is as good.
     """
     world = session.world
     for _ in range(ATTEMPTS):
         try:
-            return _attempt(session, node, world, tests)
+            return _attempt(session, node, world, tests, forced=forced)
         except CommitConflict:
             world = _look_again(session, node)
             if judge_one(world, node, {}).is_fresh:
@@ -64,10 +69,13 @@ def _entries(world: World, node: ModelNode) -> set[tuple[TableIdentifier, bool]]
     return {(known_as(p.table), p.table.of_view is None) for p in found if p}
 
 
-def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence[TestNode]) -> Outcome:
+def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence[TestNode], *, forced: bool) -> Outcome:
     started_ms = session.clock.now_ms()
     below = node_inputs(world.graph, node)
     pins = {leaf: p for leaf in below.leaves if (p := pin(world.graph, world.observed, leaf))}
+    choice = chosen(session, world, node, pins, forced=forced)
+    if choice.strategy == NO_CHANGE:
+        return advance(session, world, node, pins, started_ms, choice)
     sql = pinned_sql(world.graph, node.query, node.reads, pins, session.schema_pin)
     query = prepare(session.engine, sql, node)
     layout = storage_layout(node, query.schema)
@@ -78,7 +86,12 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
     if is_embedded(world, node):
         require_recordable(node, record)
     with workplace(session, node, world, layout) as place:
-        written = _write(session.catalog, query, place, summary_of(record, next_refresh_id(place.before), "full"))
+        summary = summary_of(record, next_refresh_id(place.before), choice.strategy)
+        choice, done = _write(session, node, choice, sql.text, query, place, summary)
+        if done is not None and done.is_empty:
+            drop_branches(session.catalog, place.before, (place.branch,) if place.branch else ())
+            return advance(session, world, node, pins, started_ms, choice)
+        written = _written(session.catalog, place)
         results = _audit(session, node, world, written, place.head(written), tests, sql.text)
         if view and view.expect_metadata_location is None:
             session.catalog.ensure_namespace(node.identifier.namespace)
@@ -86,19 +99,40 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
         states = session.catalog.commit([*([view] if view else []), publish])
         session.observe(states)
     snapshot = written.snapshots[place.head(written)]
+    done = done.counted(snapshot.summary) if done else None
     rows = snapshot.summary.get("total-records")
     return Outcome(
-        message=count_rows(int(rows)) if rows else "",
+        message=told(choice, done, int(rows) if rows else None),
         tests=results,
-        sql=sql.text,
+        sql="\n;\n".join(done.statements) if done else sql.text,
         details={
             "storage_table": None if place.before.of_view else str(node.storage),
             "snapshot_id": snapshot.snapshot_id,
             "view_version_id": version,
             "base_snapshots": {str(p.table.identifier): p.snapshot_id for p in pins.values()},
             "rows": int(rows) if rows else None,
+            **facts(choice, done),
         },
     )
+
+
+def _write(
+    session: RunSession,
+    node: ModelNode,
+    choice: Choice,
+    sql: str,
+    query: PreparedQuery,
+    place: Workplace,
+    summary: Mapping[str, str],
+) -> tuple[Choice, Written | None]:
+    """By the strategy that was chosen; in full where that turns out not to be possible. What an attempt left on the branch is replaced."""
+    if choice.is_incremental:
+        try:
+            return choice, incremental.write(session, node, choice, sql, place, summary)
+        except NotIncremental as exc:
+            choice = fallen_back(node, choice, exc)
+    query.overwrite(place.table, place.branch, {**summary, STRATEGY: choice.strategy})
+    return choice, None
 
 
 def _with_properties(session: RunSession, node: ModelNode, world: World) -> World:
@@ -122,9 +156,8 @@ def _with_properties(session: RunSession, node: ModelNode, world: World) -> Worl
     return World(graph=world.graph, observed=world.observed.updated(with_embedded(world.graph, states)))
 
 
-def _write(catalog: Catalog, query: PreparedQuery, place: Workplace, summary: Mapping[str, str]) -> TableState:
-    """Write the rows; the state of the staged table with the new snapshot."""
-    query.overwrite(place.table, place.branch, summary)
+def _written(catalog: Catalog, place: Workplace) -> TableState:
+    """The state of the staged table with the new snapshot."""
     written = catalog.load([place.table]).get(place.table)
     if not isinstance(written, TableState) or (place.branch is not None and place.branch not in written.refs):
         raise CommitConflict(f"the audit branch of {place.before.identifier} was removed while it was written")

@@ -48,6 +48,10 @@ class _Explained:
         with explained(self._sql, self._node):
             self._query.overwrite(table, branch, summary)
 
+    def append(self, table, branch, summary) -> None:  # type: ignore[no-untyped-def]
+        with explained(self._sql, self._node):
+            self._query.append(table, branch, summary)
+
 
 def diagnostic(exc: QueryError, sql: MappedText, name: str, span: Span) -> Diagnostic:
     """What the engine said of a query; `span` where it did not tell a place."""

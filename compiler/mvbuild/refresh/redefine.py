@@ -44,7 +44,7 @@ def prove(session: RunSession, node: ModelNode) -> Proof:
     old = stored_definition(view) if view else None
     if old is None:
         return Proof(equal=False, why="the catalog has no definition to compare with")
-    found = _resolved(world, node, old)
+    found = resolved(world, node, old)
     if found is None:
         return Proof(equal=False, why="the definition in the catalog reads something else")
     query, reads = found
@@ -59,7 +59,7 @@ def prove(session: RunSession, node: ModelNode) -> Proof:
     return proves_equal(session.engine, before.text, after.text, has_travel=any(leaf.travel for leaf in below.leaves))
 
 
-def _resolved(world: World, node: ModelNode, sql: str) -> tuple[Query, tuple[NodeId, ...]] | None:
+def resolved(world: World, node: ModelNode, sql: str) -> tuple[Query, tuple[NodeId, ...]] | None:
     """The query of a stored definition, whose names are full ones, with the nodes of the graph that it reads."""
     try:
         query = parse_text(f"view {node.identifier}", sql)

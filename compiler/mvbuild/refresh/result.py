@@ -10,6 +10,7 @@ from mvbuild.diagnostics import Diagnostic
 from mvbuild.freshness.model import Reason
 from mvbuild.graph.model import NodeId
 from mvbuild.names import TableIdentifier
+from mvbuild.refresh.verified import Checked
 
 Status = Literal["success", "error", "skipped", "reused"]
 TestStatus = Literal["pass", "fail", "warn", "error", "skipped"]
@@ -117,4 +118,4 @@ class Said:
     message: str
 
 
-Event = Started | Finished | Tested | Said
+Event = Started | Finished | Tested | Checked | Said

@@ -199,7 +199,7 @@ class _Schedule:
         assert isinstance(node, ModelNode)
         if node.storage is None:
             return Outcome(message=views.create_or_replace(self.session, node))
-        if step.action in ("record", "alter"):
+        if step.action == "alter" or (step.action == "record" and step.choice is None):
             return alter(self.session, node)
         if step.converts:
             converted = convert(self.session, node)
@@ -209,7 +209,8 @@ class _Schedule:
             proven = redefine(self.session, node)
             if proven is not None:
                 return proven
-        return materialize.refresh(self.session, node, self.plan.gating.get(node.id, ()))
+        forced = any(r.code == "forced" for r in step.reasons)
+        return materialize.refresh(self.session, node, self.plan.gating.get(node.id, ()), forced=forced)
 
 
 def _failed(step: Step, diagnostics: tuple[Diagnostic, ...], message: str, **more) -> NodeResult:  # type: ignore[no-untyped-def]

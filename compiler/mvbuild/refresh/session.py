@@ -12,6 +12,7 @@ from mvbuild.freshness.leaves import Inputs
 from mvbuild.freshness.observe import load
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.pins import pin
+from mvbuild.incremental.changes import Changes
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import Catalog, State
 from mvbuild.ports.clock import Clock
@@ -39,11 +40,16 @@ class RunSession:
     _engine: Engine | None = None
     _engine_lock: Lock = field(default_factory=Lock)
     _world_lock: Lock = field(default_factory=Lock)
+    changes: Changes | None = None
+    """What changed in tables since earlier refreshes; made of the catalog unless it is given."""
     kept: dict[ScratchKey, TableIdentifier] = field(default_factory=dict)
     """Scratch tables that were handed over by earlier sessions and stay to the end of the process."""
     _scratch: dict[ScratchKey, TableIdentifier] = field(default_factory=dict)
     _scratch_lock: Lock = field(default_factory=Lock)
     _numbers: count[int] = field(default_factory=count)
+
+    def __post_init__(self) -> None:
+        self.changes = self.changes or Changes(self.catalog)
 
     @property
     def engine(self) -> Engine:

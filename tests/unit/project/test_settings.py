@@ -178,3 +178,15 @@ def test_seed_settings() -> None:
     assert (reserved.code, str(reserved.span)) == ("bad-config", "c.yml:1:20")
     _, wrong = seed_config([layer("delimiter: ab\nmaterialized: view")])
     assert [(d.code, str(d.span)) for d in wrong] == [("wrong-type", "c.yml:1:12"), ("unknown-key", "c.yml:2:1")]
+
+
+@pytest.mark.parametrize(("text", "value"), [("1e-9", 1e-9), ("0", 0.0), ("0.5", 0.5), ("'1e-6'", 1e-6), ("null", None)])
+def test_float_tolerance(text: str, value: float | None) -> None:
+    found, wrong = config(f"float_tolerance: {text}")
+    assert (found.float_tolerance, wrong) == (value, ())
+
+
+@pytest.mark.parametrize("text", ["-1", "nan", "some", "true", "[1]", ".inf"])
+def test_a_float_tolerance_that_is_none(text: str) -> None:
+    (wrong,) = config(f"float_tolerance: {text}")[1]
+    assert wrong.message == "'float_tolerance' is a number like 1e-9, not below 0"

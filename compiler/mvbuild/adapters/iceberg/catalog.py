@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from mvbuild.adapters.iceberg import scratch as scratches
 from mvbuild.adapters.iceberg import tables
+from mvbuild.adapters.iceberg.change_tables import require_change, stage
 from mvbuild.adapters.iceberg.edits import Editor, table_of
 from mvbuild.adapters.iceberg.entries import Entry, key, read_entries, read_table, state, state_or_reason, storage_metadata
 from mvbuild.adapters.iceberg.failures import Translator
@@ -23,9 +24,10 @@ from mvbuild.ports.catalog import AlreadyExists, CatalogError, CommitConflict, S
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from mvbuild.adapters.iceberg.change_tables import Subset
     from mvbuild.adapters.iceberg.files import Files
     from mvbuild.adapters.iceberg.pointers import Pointers
-    from mvbuild.ports.catalog import Change
+    from mvbuild.ports.catalog import Change, StagedChange, TableChange
 
 _DELETE_TRIES = 12
 
@@ -44,6 +46,12 @@ class Data(Protocol):
 
     def rows(self, raw: Raw, location: str, limit: int, snapshot_id: int | None) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
         """Column names and rows of the current snapshot, or of another under its own schema."""
+
+    def change(self, raw: Raw, table: TableState, old: int, new: int) -> TableChange:
+        """What differs between two snapshots."""
+
+    def with_subset(self, pinned: Raw, subset: Subset) -> Raw:
+        """A scratch table's metadata over some files of its snapshot; manifests of its own are written."""
 
     def reached(self, raw: Raw) -> set[str]:
         """Manifest lists, manifests, data and delete files of all snapshots; statistics."""
@@ -134,8 +142,28 @@ class MetadataCatalog:
     def pin_schema(self, table: TableState, snapshot_id: int, scratch: TableIdentifier, *, own_schema: bool = False) -> TableState:
         with self._guard():
             raw = storage_metadata(self._files, table)
-            location = f"{self._root()}/{scratches.FOLDER}/{self._folder(scratch.name)}" if self.has_views else self._location(scratch)
-            return self._create_scratch(scratch, scratches.pinned(raw, table, snapshot_id, location, own_schema=own_schema))
+            pinned = scratches.pinned(raw, table, snapshot_id, self._scratch_location(scratch), own_schema=own_schema)
+            return self._create_scratch(scratch, pinned)
+
+    def change(self, table: TableState, old: int, new: int) -> TableChange:
+        with self._guard():
+            require_change(table, old, new)
+            return self._data.change(storage_metadata(self._files, table), table, old, new)
+
+    def stage_change(self, change: TableChange, new_scratch: Callable[[], TableIdentifier]) -> StagedChange:
+        raw = storage_metadata(self._files, change.table) if change.parts else {}
+
+        def register(change: TableChange, subset: Subset, scratch: TableIdentifier) -> None:
+            pinned = scratches.pinned(raw, change.table, subset.snapshot_id, self._scratch_location(scratch))
+            made = self._data.with_subset(pinned, subset)
+            try:
+                self._create_scratch(scratch, made)
+            except BaseException:
+                self._files.delete_all(list(scratches.own_files(made, "")[1:]))
+                raise
+
+        with self._guard():
+            return stage(change, new_scratch, register, self.drop_scratch)
 
     def drop_scratch(self, identifier: TableIdentifier) -> None:
         with self._guard():
@@ -281,6 +309,10 @@ class MetadataCatalog:
         if not self._warehouse:
             raise CatalogError(f"Catalog '{self.name}' has no 'warehouse': nothing says where new tables and views should go.")
         return self._warehouse
+
+    def _scratch_location(self, scratch: TableIdentifier) -> str:
+        """Of a scratch table that is only read."""
+        return f"{self._root()}/{scratches.FOLDER}/{self._folder(scratch.name)}" if self.has_views else self._location(scratch)
 
     def _location(self, identifier: TableIdentifier) -> str:
         location = "/".join((self._root(), *map(self._folder, identifier.namespace), self._folder(identifier.name)))

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from pyiceberg.schema import Schema
     from pyiceberg.table import Table
 
+    from mvbuild.adapters.iceberg.change_tables import Subset
+    from mvbuild.ports.catalog import TableChange, TableState
+
 
 class IcebergData:
     """Files of tables, wherever the catalog's properties lead to."""
@@ -54,6 +57,16 @@ class IcebergData:
         manifests = {m.manifest_path: m for one in lists for m in read_manifest_list(io.new_input(one))}
         files = {entry.data_file.file_path for m in manifests.values() for entry in m.fetch_manifest_entry(io)}
         return statistics | lists | manifests.keys() | files
+
+    def change(self, raw: Raw, table: TableState, old: int, new: int) -> TableChange:
+        from mvbuild.adapters.iceberg.change import table_change
+
+        return table_change(raw, table, old, new, self._io(raw["location"]))
+
+    def with_subset(self, pinned: Raw, subset: Subset) -> Raw:
+        from mvbuild.adapters.iceberg.subset import with_subset
+
+        return with_subset(pinned, subset, self._io(pinned["location"]))
 
     def overwrite(self, raw: Raw, columns: Mapping[str, Sequence[Any]]) -> Raw:
         if raw["format-version"] > 2:

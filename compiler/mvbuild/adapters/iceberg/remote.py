@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg import metadata, tables
 from mvbuild.adapters.iceberg import scratch as scratches
-from mvbuild.adapters.iceberg.data import column_names, scanned
+from mvbuild.adapters.iceberg.change_tables import require_change, stage
+from mvbuild.adapters.iceberg.data import IcebergData, column_names, scanned
 from mvbuild.adapters.iceberg.remote_files import data_of, dump, full_name, restating, whole
 from mvbuild.adapters.iceberg.remote_tables import RemoteTables
 from mvbuild.adapters.iceberg.remote_views import NoViews
@@ -19,6 +20,7 @@ from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import (
     CatalogError,
     DropCommit,
+    StagedChange,
     State,
     TableCommit,
     TableState,
@@ -27,12 +29,13 @@ from mvbuild.ports.catalog import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyiceberg.table import Table
 
+    from mvbuild.adapters.iceberg.change_tables import Subset
     from mvbuild.adapters.iceberg.metadata import Raw
-    from mvbuild.ports.catalog import Change, TableLayout
+    from mvbuild.ports.catalog import Change, TableChange, TableLayout
 
 _READERS = 8
 _NO_FILE_FORMAT = (
@@ -109,6 +112,30 @@ class RemoteCatalog(RemoteTables):
             raw, io = self._readable(table)
             location = f"{self._scratch_root(table, scratch)}/{scratches.FOLDER}/{scratch.name}"
             return self._register(scratch, scratches.pinned(raw, table, snapshot_id, location, own_schema=own_schema), io)
+
+    def change(self, table: TableState, old: int, new: int) -> TableChange:
+        with self._guard():
+            require_change(table, old, new)
+            raw, io = self._readable(table)
+            return IcebergData(lambda _: io).change(raw, table, old, new)
+
+    def stage_change(self, change: TableChange, new_scratch: Callable[[], TableIdentifier]) -> StagedChange:
+        def register(change: TableChange, subset: Subset, scratch: TableIdentifier) -> None:
+            location = f"{self._scratch_root(change.table, scratch)}/{scratches.FOLDER}/{scratch.name}"
+            pinned = scratches.pinned(raw, change.table, subset.snapshot_id, location)
+            made = IcebergData(lambda _: io).with_subset(pinned, subset)
+            try:
+                self._register(scratch, made, io)
+            except BaseException:
+                for written in scratches.own_files(made, "")[1:]:
+                    io.delete(written)
+                raise
+
+        with self._guard():
+            if change.is_empty:
+                return StagedChange(parts=())
+            raw, io = self._readable(change.table)
+            return stage(change, new_scratch, register, self.drop_scratch)
 
     def drop_scratch(self, identifier: TableIdentifier) -> None:
         from pyiceberg.exceptions import NoSuchTableError

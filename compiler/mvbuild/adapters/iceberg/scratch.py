@@ -16,12 +16,16 @@ from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.ports.catalog import CatalogError, CommitConflict, TableLayout, TableState
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mvbuild.adapters.iceberg.metadata import Raw
     from mvbuild.names import TableIdentifier
 
 FOLDER = "mvbuild_scratch"
 _MARK = "mvbuild.scratch"
 _BASE = "mvbuild.scratch.base"
+_FILES = "mvbuild.scratch.files"
+"""Property: the manifests and manifest lists that were written for the scratch table, one per line."""
 _LAYOUT_KEYS = ("current-schema-id", "default-spec-id", "default-sort-order-id")
 _OWN_FILES = ("statistics", "partition-statistics")
 _FORGOTTEN = ("write.metadata.delete-after-commit.enabled", "write.metadata.previous-versions-max")
@@ -70,13 +74,19 @@ def pinned(raw: Raw, table: TableState, snapshot_id: int, location: str, *, own_
     }
 
 
+def with_files(raw: Raw, files: Sequence[str]) -> Raw:
+    """Files that go with the scratch table."""
+    return {**raw, "properties": {**raw["properties"], _FILES: "\n".join(files)}}
+
+
 def is_scratch(raw: Raw) -> bool:
     return (raw.get("properties") or {}).get(_MARK) == "true"
 
 
 def own_files(raw: Raw, location: str) -> tuple[str, ...]:
     """The metadata files that were written for the scratch table."""
-    return (location, *(entry["metadata-file"] for entry in raw.get("metadata-log") or ()))
+    written = (raw.get("properties") or {}).get(_FILES, "").splitlines()
+    return (location, *(entry["metadata-file"] for entry in raw.get("metadata-log") or ()), *written)
 
 
 def _copy(raw: Raw) -> Raw:

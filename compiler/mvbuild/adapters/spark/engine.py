@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from mvbuild.adapters.spark.errors import translated
 from mvbuild.adapters.spark.types import iceberg_schema
 from mvbuild.names import quote
-from mvbuild.ports.engine import EngineError, Rows
+from mvbuild.ports.engine import EngineError, QueryError, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
 
     from mvbuild.names import TableIdentifier
     from mvbuild.ports.catalog import Schema
@@ -57,6 +57,20 @@ class SparkEngine:
             frame = self.session.sql(statement)
             return Rows(columns=tuple(frame.columns), rows=tuple(tuple(row) for row in frame.collect()))
 
+    def define(self, name: str, sql: str) -> None:
+        with translated(sql):
+            self.session.sql(sql).createOrReplaceTempView(name)
+
+    def keep(self, name: str, sql: str) -> None:
+        with translated(sql):
+            self.session.sql(f"CACHE TABLE {quote(name)} OPTIONS ('storageLevel' 'MEMORY_AND_DISK') AS {sql}").collect()
+
+    def forget(self, name: str) -> None:
+        # What failed while it was computed is there as a name without rows.
+        with suppress(EngineError, QueryError), translated(""):
+            self.session.sql(f"UNCACHE TABLE IF EXISTS {quote(name)}").collect()
+            self.session.catalog.dropTempView(name)
+
     def close(self) -> None:
         if not self._own:
             return
@@ -78,8 +92,15 @@ class SparkQuery:
         from pyspark.sql import functions
 
         with translated(self._sql):
-            # Options of the write, and not of the session, which other threads use at the same time.
-            writer = self._frame.writeTo(table.sql if branch is None else f"{table.sql}.{quote(f'branch_{branch}')}")
-            for key, value in summary.items():
-                writer = writer.option(f"snapshot-property.{key}", value)
-            writer.overwrite(functions.lit(True))
+            self._writer(table, branch, summary).overwrite(functions.lit(True))
+
+    def append(self, table: TableIdentifier, branch: str | None, summary: Mapping[str, str]) -> None:
+        with translated(self._sql):
+            self._writer(table, branch, summary).append()
+
+    def _writer(self, table: TableIdentifier, branch: str | None, summary: Mapping[str, str]) -> DataFrameWriterV2:
+        # Options of the write, and not of the session, which other threads use at the same time.
+        writer = self._frame.writeTo(table.sql if branch is None else f"{table.sql}.{quote(f'branch_{branch}')}")
+        for key, value in summary.items():
+            writer = writer.option(f"snapshot-property.{key}", value)
+        return writer

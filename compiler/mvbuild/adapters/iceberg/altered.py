@@ -1,0 +1,107 @@
+"""deletes that differ + data files -> the data files that they are about."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mvbuild.adapters.iceberg.prune import matching_deletes, may_hold_data
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from pyiceberg.manifest import ManifestFile
+
+    from mvbuild.adapters.iceberg.manifest_reader import ManifestReader
+    from mvbuild.adapters.iceberg.manifests import FileEntry
+
+_FILE_PATH = 2147483546
+"""Field id of a position delete's `file_path`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deletes:
+    """Delete files of two snapshots, as far as their manifests differ."""
+
+    gone: tuple[FileEntry, ...]
+    fresh: tuple[FileEntry, ...]
+    kept: tuple[FileEntry, ...]
+    shared: tuple[ManifestFile, ...]
+    """Manifests that both snapshots have."""
+
+    def only_more(self, altered: Sequence[FileEntry], *, had: bool) -> bool:
+        """Whether every delete that altered files had still applies."""
+        if had and any(delete.vector for delete in self.fresh):
+            # A deletion vector takes the place of all position deletes of its file.
+            return False
+        return not _hits(self.gone, altered)
+
+    def added_rows(self, altered: Sequence[FileEntry]) -> int:
+        # Writers put the deletes that a file had and the new ones into one: what was gone counts against what is fresh.
+        index, net = _Index(altered), Counter[object]()
+        for sign, deletes in ((1, self.fresh), (-1, self.gone)):
+            for delete in deletes:
+                if index.matches(delete):
+                    net[target(delete) or (delete.spec_id, delete.partition)] += sign * delete.file.record_count
+        return sum(rows for rows in net.values() if rows > 0)
+
+
+class _Index:
+    """Data files by what deletes name them by."""
+
+    def __init__(self, data: Iterable[FileEntry]) -> None:
+        self._paths: dict[str, list[FileEntry]] = {}
+        self._partitions: dict[tuple[Any, ...], list[FileEntry]] = {}
+        for entry in data:
+            self._paths.setdefault(entry.path, []).append(entry)
+            self._partitions.setdefault((entry.spec_id, entry.partition), []).append(entry)
+
+    def matches(self, delete: FileEntry) -> list[FileEntry]:
+        """The data files that a position delete or a deletion vector applies to."""
+        path = target(delete)
+        found = self._partitions.get((delete.spec_id, delete.partition), []) if path is None else self._paths.get(path, [])
+        return [entry for entry in found if entry.sequence_number <= delete.sequence_number]
+
+
+def altered_files(
+    reader: ManifestReader, deletes: Deletes, kept: Sequence[FileEntry], elsewhere: Collection[str], shared: Sequence[ManifestFile]
+) -> list[FileEntry]:
+    """Data files of both snapshots that a delete of only one of them is about; `kept` are those that are known already.
+
+    Whoever is among `elsewhere`, the files of one snapshot alone, need not be looked for.
+    """
+    differing = [*deletes.gone, *deletes.fresh]
+    found = _hit(differing, kept)
+    seen = {*elsewhere, *(entry.path for entry in kept)}
+    open_ = [delete for delete in differing if target(delete) not in seen]
+    for manifest in shared:
+        if any(may_hold_data(manifest, delete) for delete in open_):
+            entries = reader.entries([manifest])
+            found += _hit(open_, entries)
+            seen |= {entry.path for entry in entries}
+            open_ = [delete for delete in open_ if target(delete) not in seen]
+    return found
+
+
+def had_deletes(deletes: Deletes, altered: Sequence[FileEntry]) -> bool:
+    """Whether an altered file may have had deletes before. Shared manifests are not read for it: they may have them."""
+    return _hits((*deletes.gone, *deletes.kept), altered) or bool(matching_deletes(deletes.shared, altered))
+
+
+def target(delete: FileEntry) -> str | None:
+    """The data file that a delete file is about; None if there may be several."""
+    if delete.referenced is not None:
+        return delete.referenced
+    lower, upper = ((bounds or {}).get(_FILE_PATH) for bounds in (delete.file.lower_bounds, delete.file.upper_bounds))
+    return lower.decode() if lower is not None and lower == upper else None
+
+
+def _hits(deletes: Iterable[FileEntry], data: Sequence[FileEntry]) -> bool:
+    index = _Index(data)
+    return any(index.matches(delete) for delete in deletes)
+
+
+def _hit(deletes: Iterable[FileEntry], data: Sequence[FileEntry]) -> list[FileEntry]:
+    index = _Index(data)
+    return list({id(entry): entry for delete in deletes for entry in index.matches(delete)}.values())

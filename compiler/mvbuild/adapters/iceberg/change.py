@@ -1,0 +1,132 @@
+"""table metadata + two snapshots -> TableChange: the files that differ, and those whose deletes do. Reads manifests, never a data file.
+
+Manifests that both snapshots have are the same on both sides. Only where deletes differ is the data file that they are about looked for in
+such manifests.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from mvbuild.adapters.iceberg.altered import Deletes, altered_files, had_deletes
+from mvbuild.adapters.iceberg.change_steps import stretches
+from mvbuild.adapters.iceberg.change_tables import PartFiles
+from mvbuild.adapters.iceberg.manifest_reader import ManifestReader
+from mvbuild.adapters.iceberg.prune import matching_deletes
+from mvbuild.ports.catalog import ChangePart, ChangeRefused, FileGroup, TableChange, TableState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pyiceberg.io import FileIO
+    from pyiceberg.manifest import ManifestFile
+
+    from mvbuild.adapters.iceberg.manifests import FileEntry
+    from mvbuild.adapters.iceberg.metadata import Raw
+
+
+def table_change(raw: Raw, table: TableState, old: int, new: int, io: FileIO) -> TableChange:
+    """End to end, or step by step around compactions: whichever has fewer bytes."""
+    reader = ManifestReader(io, raw, table.identifier)
+    whole = change_part(reader, old, new)
+    parts = [whole]
+    if whole.bytes:
+        steps = _stepwise(reader, table, whole)
+        parts = parts if steps is None else steps
+    return TableChange(
+        table=table,
+        old=old,
+        new=new,
+        parts=tuple(part for part in parts if part.added.files or part.removed.files or part.altered.files),
+        manifests_read=reader.manifests_read,
+        manifest_bytes_read=reader.bytes_read,
+    )
+
+
+def _stepwise(reader: ManifestReader, table: TableState, whole: ChangePart) -> list[ChangePart] | None:
+    """None if that is not possible, or not less to read."""
+    steps = stretches(table, whole.old, whole.new)
+    if steps is None:
+        return None
+    found, total = [], 0
+    try:
+        for old, new in steps:
+            found.append(change_part(reader, old, new))
+            total += found[-1].bytes
+            if total >= whole.bytes:
+                return None
+    except ChangeRefused:
+        return None
+    return found
+
+
+def change_part(reader: ManifestReader, old: int, new: int) -> ChangePart:
+    """The difference of the files of two snapshots."""
+    before, after = reader.manifests(old), reader.manifests(new)
+    common = {m.manifest_path for m in before.data} & {m.manifest_path for m in after.data}
+    shared = [m for m in before.data if m.manifest_path in common]
+    removed, kept, added = compared(reader.entries(before.data, common), reader.entries(after.data, common))
+    deletes = _deletes(reader, before.deletes, after.deletes)
+    altered = altered_files(reader, deletes, kept, {entry.path for entry in (*removed, *added)}, shared)
+    altered, twice = _split(altered)
+    removed, added = [*removed, *twice], [*added, *twice]
+    files = PartFiles(
+        added=tuple(added),
+        removed=tuple(removed),
+        altered=tuple(altered),
+        old_deletes=matching_deletes(before.deletes, [*removed, *altered]),
+        new_deletes=matching_deletes(after.deletes, [*added, *altered]),
+    )
+    for snapshot_id, manifests, entries in ((old, files.old_deletes, (*removed, *altered)), (new, files.new_deletes, (*added, *altered))):
+        reader.refuse_equality_deletes(snapshot_id, manifests, entries)
+    had = had_deletes(deletes, altered)
+    return ChangePart(
+        old=old,
+        new=new,
+        added=group(added),
+        removed=group(removed),
+        altered=group(altered),
+        only_deletes=deletes.only_more(altered, had=had),
+        had_deletes=had,
+        deleted_rows=deletes.added_rows(altered),
+        files=files,
+    )
+
+
+def _deletes(reader: ManifestReader, before: Sequence[ManifestFile], after: Sequence[ManifestFile]) -> Deletes:
+    common = {m.manifest_path for m in before} & {m.manifest_path for m in after}
+    gone, kept, fresh = compared(reader.entries(before, common), reader.entries(after, common))
+    reader.refuse_equality(*gone, *fresh)
+    return Deletes(gone=tuple(gone), fresh=tuple(fresh), kept=tuple(kept), shared=tuple(m for m in before if m.manifest_path in common))
+
+
+def compared(before: Sequence[FileEntry], after: Sequence[FileEntry]) -> tuple[list[FileEntry], list[FileEntry], list[FileEntry]]:
+    """Only before, in both, only after. As bags: a table may list a file twice."""
+    left = Counter(entry.key for entry in before)
+    both: Counter[object] = Counter()
+    kept, added = [], []
+    for entry in after:
+        if both[entry.key] < left[entry.key]:
+            both[entry.key] += 1
+            kept.append(entry)
+        else:
+            added.append(entry)
+    removed = []
+    for entry in before:
+        if both[entry.key]:
+            both[entry.key] -= 1
+        else:
+            removed.append(entry)
+    return removed, kept, added
+
+
+def _split(altered: Sequence[FileEntry]) -> tuple[list[FileEntry], list[FileEntry]]:
+    """Files that are listed once, and those that are not: the position in a file does not tell their rows apart."""
+    times = Counter(entry.path for entry in altered)
+    return [e for e in altered if times[e.path] == 1], [e for e in altered if times[e.path] > 1]
+
+
+def group(entries: Iterable[FileEntry]) -> FileGroup:
+    sizes = [(entry.file.record_count, entry.file.file_size_in_bytes) for entry in entries]
+    return FileGroup(files=len(sizes), rows=sum(rows for rows, _ in sizes), bytes=sum(size for _, size in sizes))

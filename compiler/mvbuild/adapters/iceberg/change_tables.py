@@ -1,0 +1,86 @@
+"""TableChange -> scratch tables that list just its files: the metadata of a pinned snapshot over manifests of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from mvbuild.formats.record import NO_SNAPSHOT
+from mvbuild.names import TableIdentifier
+from mvbuild.ports.catalog import ChangePart, ChangeRefused, FileGroup, StagedChange, StagedPart, TableChange, TableState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_ICEBERG = ("iceberg-metastore", "iceberg-filesystem")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartFiles:
+    """The files of a part. What a file is, the data adapter says."""
+
+    added: tuple[Any, ...] = ()
+    removed: tuple[Any, ...] = ()
+    altered: tuple[Any, ...] = ()
+    old_deletes: tuple[Any, ...] = ()
+    """Delete manifests of `old` that may be about these files."""
+    new_deletes: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subset:
+    """Some files of a snapshot."""
+
+    snapshot_id: int
+    files: tuple[Any, ...]
+    deletes: tuple[Any, ...]
+    group: FileGroup
+
+
+def require_change(table: TableState, old: int, new: int) -> None:
+    """ChangeRefused for what can be told from the state of the table alone."""
+    if table.type not in _ICEBERG:
+        raise ChangeRefused("non-iceberg-source", f"{table.identifier} is not an Iceberg table: what changed in it cannot be told.")
+    for snapshot_id in (old, new):
+        if snapshot_id != NO_SNAPSHOT and snapshot_id not in table.snapshots:
+            raise ChangeRefused("snapshot-expired", f"Snapshot {snapshot_id} of {table.identifier} has expired.")
+
+
+class Register(Protocol):
+    """Makes one scratch table."""
+
+    def __call__(self, change: TableChange, subset: Subset, scratch: TableIdentifier, /) -> object: ...
+
+
+def stage(
+    change: TableChange, new_scratch: Callable[[], TableIdentifier], register: Register, drop: Callable[[TableIdentifier], None]
+) -> StagedChange:
+    """All scratch tables of a change, or none of them."""
+    made: list[TableIdentifier] = []
+
+    def table(subset: Subset) -> TableIdentifier | None:
+        if not subset.files:
+            return None
+        scratch = new_scratch()
+        register(change, subset, scratch)
+        made.append(scratch)
+        return scratch
+
+    try:
+        return StagedChange(parts=tuple(_staged(part, table) for part in change.parts))
+    except BaseException:
+        for scratch in made:
+            drop(scratch)
+        raise
+
+
+def _staged(part: ChangePart, table: Callable[[Subset], TableIdentifier | None]) -> StagedPart:
+    files: PartFiles = part.files
+    return StagedPart(
+        added=table(Subset(snapshot_id=part.new, files=files.added, deletes=files.new_deletes, group=part.added)),
+        removed=table(Subset(snapshot_id=part.old, files=files.removed, deletes=files.old_deletes, group=part.removed)),
+        altered_old=table(Subset(snapshot_id=part.old, files=files.altered, deletes=files.old_deletes, group=part.altered)),
+        altered_new=table(Subset(snapshot_id=part.new, files=files.altered, deletes=files.new_deletes, group=part.altered)),
+        only_deletes=part.only_deletes,
+        had_deletes=part.had_deletes,
+    )

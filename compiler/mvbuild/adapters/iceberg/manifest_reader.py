@@ -1,0 +1,103 @@
+"""snapshot id -> its manifests and their live files; each manifest is read at most once, and counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mvbuild.adapters.iceberg.manifests import read_entries, read_manifests
+from mvbuild.formats.record import NO_SNAPSHOT
+from mvbuild.ports.catalog import ChangeRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from pyiceberg.io import FileIO
+    from pyiceberg.manifest import ManifestFile
+
+    from mvbuild.adapters.iceberg.manifests import FileEntry
+    from mvbuild.adapters.iceberg.metadata import Raw
+    from mvbuild.names import TableIdentifier
+
+
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """Of one snapshot."""
+
+    data: tuple[ManifestFile, ...] = ()
+    deletes: tuple[ManifestFile, ...] = ()
+
+
+class ManifestReader:
+    """The manifests of one table. ChangeRefused if they are gone."""
+
+    def __init__(self, io: FileIO, raw: Raw, table: TableIdentifier) -> None:
+        self._io = io
+        self._table = table
+        self._snapshots = {s["snapshot-id"]: s for s in raw.get("snapshots") or ()}
+        self._lists: dict[int, Manifests] = {NO_SNAPSHOT: Manifests()}
+        self._entries: dict[str, list[FileEntry]] = {}
+        self.manifests_read = 0
+        self.bytes_read = 0
+
+    def manifests(self, snapshot_id: int) -> Manifests:
+        if snapshot_id not in self._lists:
+            self._lists[snapshot_id] = self._listed(snapshot_id)
+        return self._lists[snapshot_id]
+
+    def entries(self, manifests: Sequence[ManifestFile], without: Collection[str] = ()) -> list[FileEntry]:
+        """The live files of some manifests, those with a path in `without` left out."""
+        return [entry for manifest in manifests if manifest.manifest_path not in without for entry in self._read(manifest)]
+
+    def refuse_equality(self, *deletes: FileEntry) -> None:
+        from pyiceberg.manifest import DataFileContent
+
+        if any(delete.file.content == DataFileContent.EQUALITY_DELETES for delete in deletes):
+            raise ChangeRefused("equality-deletes", f"{self._table} has equality deletes: metadata does not tell their rows.")
+
+    def refuse_equality_deletes(self, snapshot_id: int, manifests: Sequence[ManifestFile], data: Sequence[FileEntry]) -> None:
+        """Where an equality delete of the snapshot applies to one of the data files."""
+        if not manifests or self._has_no_equality_deletes(snapshot_id):
+            return
+        for delete in self.entries(manifests):
+            if any(_may_equal(delete, entry) for entry in data):
+                self.refuse_equality(delete)
+
+    def _has_no_equality_deletes(self, snapshot_id: int) -> bool:
+        summary = self._snapshots[snapshot_id].get("summary") or {}
+        return bool(summary.get("total-equality-deletes") == "0")
+
+    def _listed(self, snapshot_id: int) -> Manifests:
+        from pyiceberg.manifest import ManifestContent
+
+        snapshot = self._snapshots.get(snapshot_id)
+        if snapshot is None:
+            raise ChangeRefused("snapshot-expired", f"Snapshot {snapshot_id} of {self._table} has expired.")
+        if "manifest-list" not in snapshot:
+            raise ChangeRefused("files-missing", f"Snapshot {snapshot_id} of {self._table} has no manifest list.")
+        try:
+            found = read_manifests(self._io, snapshot["manifest-list"])
+        except FileNotFoundError:
+            raise self._missing(snapshot["manifest-list"]) from None
+        deletes = tuple(m for m in found if m.content == ManifestContent.DELETES)
+        return Manifests(tuple(m for m in found if m.content == ManifestContent.DATA), deletes)
+
+    def _read(self, manifest: ManifestFile) -> list[FileEntry]:
+        path = manifest.manifest_path
+        if path not in self._entries:
+            try:
+                self._entries[path] = read_entries(self._io, manifest)
+            except FileNotFoundError:
+                raise self._missing(path) from None
+            self.manifests_read += 1
+            self.bytes_read += manifest.manifest_length
+        return self._entries[path]
+
+    def _missing(self, location: str) -> ChangeRefused:
+        return ChangeRefused("files-missing", f"A manifest of {self._table} is gone: {location}")
+
+
+def _may_equal(delete: FileEntry, data: FileEntry) -> bool:
+    if delete.sequence_number <= data.sequence_number:
+        return False
+    return not delete.partition or (delete.spec_id == data.spec_id and delete.partition == data.partition)

@@ -1,0 +1,43 @@
+"""query -> its SQL with child views and ephemeral models expanded, down to tables that the caller names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mvbuild.freshness.leaves import NONE, is_leaf
+from mvbuild.freshness.observed import Leaf
+from mvbuild.graph.definition import parenthesized, replace_reads
+from mvbuild.graph.model import Graph, ModelNode, NodeId, ViewNode
+from mvbuild.names import quote
+from mvbuild.parse.model import Query, Read
+from mvbuild.source import MappedText
+
+TableOf = Callable[[Leaf], str]
+"""What stands in the SQL for a table."""
+
+
+def expanded_sql(
+    graph: Graph, query: Query, reads: tuple[NodeId, ...], table: TableOf, expanded: frozenset[NodeId] = NONE
+) -> MappedText:
+    """The user's text with only its table references replaced. `expanded`: see `inputs`."""
+    return replace_reads(query, reads, lambda id_, read: expanded_relation(graph, id_, read, table, expanded))
+
+
+def expanded_relation(graph: Graph, id_: NodeId, read: Read, table: TableOf, expanded: frozenset[NodeId] = NONE) -> str | MappedText:
+    """What stands in the SQL for one table or view that a query reads."""
+    node = graph.nodes[id_]
+    if is_leaf(node, expanded) or read.travel is not None:
+        return table(Leaf.of(id_, read.travel))
+    if isinstance(node, ViewNode):
+        return _view(node, expanded_sql(graph, node.query, node.reads, table, expanded))
+    assert isinstance(node, ModelNode)
+    return parenthesized(expanded_sql(graph, node.query, node.reads, table, expanded))
+
+
+def _view(node: ViewNode, sql: MappedText) -> str:
+    """A view of the catalog gives the columns that it has in the catalog, by the names that it has there."""
+    names = ", ".join(quote(c) for c in node.columns)
+    if node.selected is None:
+        return f"(SELECT * FROM ({sql.text}\n) AS view_query({names}))"
+    columns = ", ".join(f"{quote(q)} AS {quote(c)}" for q, c in zip(node.selected, node.columns, strict=True))
+    return f"(SELECT {columns} FROM ({sql.text}\n) AS view_query)"

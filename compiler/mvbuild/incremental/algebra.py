@@ -1,0 +1,328 @@
+"""The types of relational algebra: Relation trees over versions of the tables that a query reads. Bags, not sets, throughout.
+
+Every column has a name of its own within a tree, so that expressions need no qualifiers and parts of trees can be put together freely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from sqlglot import exp
+
+Version = Literal["new", "old", "plus", "minus"]
+"""Of a base table: at the pinned snapshot, at the recorded one, and what came and what went between them: new = old - minus + plus."""
+JoinKind = Literal["inner", "left", "full", "semi", "anti", "null-aware-anti"]
+"""`anti` is NOT EXISTS, `null-aware-anti` NOT IN: its condition is one equality, and a NULL on either side lets no row pass."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Item:
+    """A column that is computed."""
+
+    name: str
+    expression: exp.Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scan:
+    """A table as it stands in the query. `leaf`: its place among the leaves of the query."""
+
+    leaf: int
+    sources: tuple[tuple[str, str], ...]
+    """(name in this tree, column of the table)."""
+    version: Version = "new"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.sources)
+
+    @property
+    def children(self) -> tuple[Relation, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ref:
+    """What a statement before this one has computed under a name."""
+
+    name: str
+    columns: tuple[str, ...]
+
+    @property
+    def children(self) -> tuple[Relation, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OneRow:
+    """SELECT without FROM: one row without columns."""
+
+    columns: tuple[str, ...] = ()
+
+    @property
+    def children(self) -> tuple[Relation, ...]:
+        return ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Project:
+    child: Relation
+    items: tuple[Item, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(item.name for item in self.items)
+
+    @property
+    def children(self) -> tuple[Relation, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Filter:
+    child: Relation
+    predicate: exp.Expr
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.child.columns
+
+    @property
+    def children(self) -> tuple[Relation, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Join:
+    left: Relation
+    right: Relation
+    kind: JoinKind
+    on: exp.Expr | None
+    form: Literal["", "in", "scalar"] = ""
+    """How it was written, for Spark to make the same plan of it: as IN, or as a correlated scalar subquery."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        both = self.kind in ("inner", "left", "full")
+        return (*self.left.columns, *self.right.columns) if both else self.left.columns
+
+    @property
+    def children(self) -> tuple[Relation, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scalar:
+    """Each row of `child` with the one value of an uncorrelated subquery; NULL if that has no row."""
+
+    child: Relation
+    subquery: Relation
+    name: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.child.columns, self.name)
+
+    @property
+    def children(self) -> tuple[Relation, ...]:
+        return (self.child, self.subquery)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Aggregate:
+    """GROUP BY; without keys there is always exactly one row."""
+
+    child: Relation
+    keys: tuple[Item, ...]
+    values: tuple[Item, ...]
+    """Each one aggregate function."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(item.name for item in (*self.keys, *self.values))
+
+    @property
+    def children(self) -> tuple[Relation, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Window:
+    """The rows of `child`, each with window functions besides."""
+
+    child: Relation
+    values: tuple[Item, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.child.columns, *(item.name for item in self.values))
+
+    @property
+    def children(self) -> tuple[Relation, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explode:
+    """LATERAL VIEW of a generator: each row of `child` with every row that the generator makes of it."""
+
+    child: Relation
+    generator: exp.Expr
+    names: tuple[str, ...]
+    outer: bool
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.child.columns, *self.names)
+
+    @property
+    def children(self) -> tuple[Relation, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Union:
+    """UNION ALL, by position."""
+
+    parts: tuple[Relation, ...]
+    columns: tuple[str, ...]
+
+    @property
+    def children(self) -> tuple[Relation, ...]:
+        return self.parts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Distinct:
+    child: Relation
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.child.columns
+
+    @property
+    def children(self) -> tuple[Relation, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SetOperation:
+    """INTERSECT and EXCEPT, by position. NULL equals NULL in them."""
+
+    left: Relation
+    right: Relation
+    kind: Literal["intersect", "except"]
+    all: bool
+    columns: tuple[str, ...]
+
+    @property
+    def children(self) -> tuple[Relation, ...]:
+        return (self.left, self.right)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limit:
+    """ORDER BY with LIMIT or OFFSET."""
+
+    child: Relation
+    order: tuple[exp.Expr, ...]
+    limit: exp.Expr | None
+    offset: exp.Expr | None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.child.columns
+
+    @property
+    def children(self) -> tuple[Relation, ...]:
+        return (self.child,)
+
+
+Relation = Scan | Ref | OneRow | Project | Filter | Join | Scalar | Aggregate | Window | Explode | Union | Distinct | SetOperation | Limit
+
+
+def with_children(relation: Relation, children: tuple[Relation, ...]) -> Relation:
+    """The same operator over other children; itself if they are the same."""
+    if all(one is other for one, other in zip(relation.children, children, strict=True)):
+        return relation
+    if isinstance(relation, Union):
+        return replace(relation, parts=children)
+    if isinstance(relation, Join | SetOperation):
+        return replace(relation, left=children[0], right=children[1])
+    if isinstance(relation, Scalar):
+        return replace(relation, child=children[0], subquery=children[1])
+    return replace(relation, child=children[0])  # type: ignore[arg-type]
+
+
+def walk(relation: Relation) -> Iterator[Relation]:
+    """All nodes, parents first."""
+    yield relation
+    for child in relation.children:
+        yield from walk(child)
+
+
+def map_scans(relation: Relation, change: Callable[[Scan], Relation]) -> Relation:
+    """The same tree with other scans."""
+    if isinstance(relation, Scan):
+        return change(relation)
+    return with_children(relation, tuple(map_scans(child, change) for child in relation.children))
+
+
+def at(relation: Relation, version: Version, changed: frozenset[int]) -> Relation:
+    """The relation over another version of the tables that changed; of the others there is only one."""
+    return map_scans(relation, lambda scan: replace(scan, version=version) if scan.leaf in changed else scan)
+
+
+def leaves(relation: Relation) -> frozenset[int]:
+    """The tables that it reads."""
+    return frozenset(node.leaf for node in walk(relation) if isinstance(node, Scan))
+
+
+def column(name: str) -> exp.Expr:
+    return exp.column(name, quoted=True)
+
+
+def names_in(expression: exp.Expr | None) -> frozenset[str]:
+    """The columns that an expression reads."""
+    return frozenset(found.name for found in expression.find_all(exp.Column)) if expression is not None else frozenset()
+
+
+def conjuncts(expression: exp.Expr | None) -> tuple[exp.Expr, ...]:
+    """The parts of a conjunction."""
+    if expression is None:
+        return ()
+    found = expression.unnest()
+    return (*conjuncts(found.left), *conjuncts(found.right)) if isinstance(found, exp.And) else (found,)
+
+
+def conjunction(parts: Sequence[exp.Expr]) -> exp.Expr | None:
+    return exp.and_(*(part.copy() for part in parts)) if parts else None
+
+
+def substituted(expression: exp.Expr, values: Mapping[str, exp.Expr]) -> exp.Expr:
+    """The expression with other expressions in the place of columns."""
+
+    def change(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Column) and node.name in values:
+            value = values[node.name].copy()
+            return value if isinstance(value, exp.Column) else exp.paren(value)
+        return node
+
+    return expression.copy().transform(change)
+
+
+def projected(child: Relation, names: tuple[str, ...] | list[str]) -> Relation:
+    """Some columns of it."""
+    return child if tuple(names) == child.columns else Project(child, tuple(Item(name, column(name)) for name in names))
+
+
+def renamed(child: Relation, pairs: tuple[tuple[str, str], ...]) -> Project:
+    """(new name, old name) of the columns to keep."""
+    return Project(child, tuple(Item(new, column(old)) for new, old in pairs))
+
+
+def union(parts: tuple[Relation, ...] | list[Relation]) -> Relation:
+    """UNION ALL of one or more; the columns are named as in the first."""
+    return parts[0] if len(parts) == 1 else Union(tuple(parts), parts[0].columns)

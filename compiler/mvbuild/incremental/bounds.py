@@ -1,0 +1,178 @@
+"""Relation + bounds of the small tables in it -> the same rows, where the large tables are read within those bounds only.
+
+Iceberg leaves out files, and Parquet row groups, by literals in filters and not by the rows of another table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlglot import exp
+
+from mvbuild.incremental.algebra import Aggregate, Filter, Join, Project, Ref, Relation, Scan, conjuncts, with_children
+from mvbuild.names import quote
+
+MAX_VALUES = 200
+"""Iceberg compares no more values of an IN with the bounds of a file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Of a column: smallest and largest value as literals, whether there are NULLs, and all values where they are few."""
+
+    low: exp.Expr | None
+    high: exp.Expr | None
+    has_null: bool
+    values: tuple[exp.Expr, ...] = ()
+
+    def holds(self, value: exp.Expr, *, null_matches: bool) -> exp.Expr | None:
+        """The condition that another value can be equal to one of these; None if it says nothing."""
+        wrapped = value.copy() if isinstance(value, exp.Column) else exp.paren(value.copy())
+        is_null = exp.Is(this=wrapped.copy(), expression=exp.Null())
+        if self.low is None or self.high is None:
+            return is_null if null_matches and self.has_null else exp.false()
+        if self.values:
+            found: exp.Expr = exp.In(this=wrapped, expressions=[v.copy() for v in self.values])
+        else:
+            found = exp.Between(this=wrapped, low=self.low.copy(), high=self.high.copy())
+        return exp.paren(exp.or_(found, is_null)) if null_matches and self.has_null else found
+
+
+Known = Mapping[tuple[str, str], Bounds]
+"""(name of a statement before, or of a table and its version, column) -> bounds."""
+
+
+def scan_name(scan: Scan) -> str:
+    return f"{scan.leaf} {scan.version}"
+
+
+def bounded(relation: Relation, known: Known) -> Relation:
+    """With a filter on each side of a join that is compared with bounded columns of the other."""
+    children = tuple(bounded(child, known) for child in relation.children)
+    relation = with_children(relation, children)
+    if not isinstance(relation, Join) or relation.kind in ("full", "null-aware-anti"):
+        return relation
+    left, right = relation.left, relation.right
+    right_filters = _filters(relation, right, left, known)
+    left_filters = _filters(relation, left, right, known) if relation.kind in ("inner", "semi") else []
+    return replace(relation, left=_filtered(left, left_filters), right=_filtered(right, right_filters))
+
+
+def _filters(join: Join, side: Relation, other: Relation, known: Known) -> list[exp.Expr]:
+    """What must hold of `side` for a row of it to match."""
+    if isinstance(side, Ref):
+        return []
+    found = []
+    for part in conjuncts(join.on):
+        if not isinstance(part, exp.EQ | exp.NullSafeEQ):
+            continue
+        for own, theirs in ((part.left.unnest(), part.right.unnest()), (part.right.unnest(), part.left.unnest())):
+            if not isinstance(theirs, exp.Column) or theirs.name not in other.columns:
+                continue
+            if not all(c.name in side.columns for c in own.find_all(exp.Column)):
+                continue
+            bounds = bounds_of(other, theirs.name, known)
+            condition = bounds.holds(own, null_matches=isinstance(part, exp.NullSafeEQ)) if bounds else None
+            if condition is not None:
+                found.append(condition)
+    return found
+
+
+def bounds_of(relation: Relation, name: str, known: Known) -> Bounds | None:
+    """Bounds of a column, where they are known of the table that it comes from."""
+    if isinstance(relation, Ref):
+        return known.get((relation.name, name))
+    if isinstance(relation, Scan):
+        source = next((source for own, source in relation.sources if own == name), "")
+        return known.get((scan_name(relation), source))
+    if isinstance(relation, Project):
+        item = next((i for i in relation.items if i.name == name), None)
+        if item is None or not isinstance(item.expression, exp.Column):
+            return None
+        return bounds_of(relation.child, item.expression.name, known)
+    if isinstance(relation, Aggregate):
+        key = next((k for k in relation.keys if k.name == name), None)
+        return bounds_of(relation.child, key.expression.name, known) if key and isinstance(key.expression, exp.Column) else None
+    if isinstance(relation, Filter):
+        return bounds_of(relation.child, name, known)
+    if isinstance(relation, Join) and relation.kind in ("inner", "semi", "anti"):
+        side = relation.left if name in relation.left.columns else relation.right
+        return bounds_of(side, name, known) or _of_partner(relation, name, known)
+    return None
+
+
+def _of_partner(join: Join, name: str, known: Known) -> Bounds | None:
+    """Bounds of the column that it is equal to: NULL equals nothing here."""
+    if join.kind == "anti":
+        return None
+    for part in conjuncts(join.on):
+        if isinstance(part, exp.EQ) and isinstance(part.left, exp.Column) and isinstance(part.right, exp.Column):
+            pair = (part.left.name, part.right.name)
+            if name in pair:
+                other = pair[1] if pair[0] == name else pair[0]
+                side = join.left if other in join.left.columns else join.right
+                if name not in side.columns:
+                    return bounds_of(side, other, known)
+    return None
+
+
+def _filtered(relation: Relation, conditions: Sequence[exp.Expr]) -> Relation:
+    for condition in conditions:
+        relation = Filter(relation, condition)
+    return relation
+
+
+def equal_names(relation: Relation) -> frozenset[str]:
+    """Names of columns that joins in the tree compare with other columns."""
+    found: set[str] = set()
+    pending = [relation]
+    while pending:
+        node = pending.pop()
+        pending.extend(node.children)
+        if isinstance(node, Join):
+            for part in conjuncts(node.on):
+                if isinstance(part, exp.EQ | exp.NullSafeEQ):
+                    found.update(c.name for c in part.find_all(exp.Column))
+    return frozenset(found)
+
+
+# --- asking for them ---------------------------------------------------------------------------------------------------------------
+
+_TYPES = ("tinyint", "smallint", "int", "bigint", "date", "string")
+
+
+def bounds_sql(table: str, columns: Sequence[str]) -> str:
+    """One row: the number of rows, and for each column its type, count of values, smallest and largest as text."""
+    parts = ["count(*)"]
+    for one in map(quote, columns):
+        parts += [f"typeof(min({one}))", f"count({one})", f"CAST(min({one}) AS STRING)", f"CAST(max({one}) AS STRING)"]
+    return f"SELECT {', '.join(f'{part} AS b{at}' for at, part in enumerate(parts))} FROM {quote(table)}"
+
+
+def values_sql(table: str, columns: Sequence[str]) -> str:
+    """The values themselves as text."""
+    return f"SELECT {', '.join(f'CAST({quote(name)} AS STRING) AS {quote(name)}' for name in columns)} FROM {quote(table)}"
+
+
+def bounds_from(row: Sequence[Any], columns: Sequence[str], values: Sequence[Sequence[Any]]) -> dict[str, Bounds]:
+    """What the two queries gave -> bounds, of columns whose order and text mean the same to Spark and to the statistics of files: a
+    timestamp as text depends on the session's time zone, and a float has values that are not ordered."""
+    found = {}
+    for at, name in enumerate(columns):
+        type_, count, low, high = row[1 + 4 * at : 5 + 4 * at]
+        if type_ not in _TYPES and not str(type_).startswith("decimal"):
+            continue
+        texts = sorted({value[at] for value in values if value[at] is not None})
+        found[name] = Bounds(
+            low=None if low is None else _literal(low, type_),
+            high=None if high is None else _literal(high, type_),
+            has_null=count < row[0],
+            values=tuple(_literal(text, type_) for text in texts),
+        )
+    return found
+
+
+def _literal(text: str, type_: str) -> exp.Expr:
+    return exp.cast(exp.Literal.string(text), type_, dialect="spark")

@@ -1,0 +1,262 @@
+"""Query + what changed -> Choice: the strategy of a refresh, what speaks against each other one, and the work of it and of a full one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mvbuild.formats.record import RefreshRecord
+from mvbuild.freshness.model import Reason
+from mvbuild.freshness.observed import Leaf, Pin, World
+from mvbuild.freshness.stored import stored
+from mvbuild.graph.model import ModelNode
+from mvbuild.incremental.algebra import Scan, walk
+from mvbuild.incremental.cost import CHEAPER, Sizes, Work, full_work, work_of
+from mvbuild.incremental.inputs import Inputs, ReadChange, changes_of, inputs_of, shape_of_inputs, spans_of, total
+from mvbuild.incremental.reasons import Refused
+from mvbuild.incremental.rewrite import Case, Rewrite
+from mvbuild.incremental.shape import Shape
+from mvbuild.incremental.statements import Difference, Stored, difference
+from mvbuild.incremental.strategies import FULL, STRATEGIES
+from mvbuild.ports.catalog import TableChange, TableState
+from mvbuild.project.settings import RefreshPolicy
+from mvbuild.source import Span
+
+NO_CHANGE = "no-change"
+"""Nothing that matters changed: only the record moves on."""
+_FIRST = ("never-refreshed", "definition-changed", "layout-changed", "forced")
+"""Why a refresh is full though nothing about the query forbids an incremental one: no policy can help it."""
+_OF_REASON: Mapping[str, str] = {
+    "never-refreshed": "never-refreshed",
+    "storage-missing": "never-refreshed",
+    "record-unreadable": "never-refreshed",
+    "storage-changed": "storage-changed-by-others",
+    "definition-changed": "definition-changed",
+    "view-missing": "definition-changed",
+    "view-version-not-recorded": "definition-changed",
+    "view-version-differs": "definition-changed",
+    "child-view-missing": "definition-changed",
+    "child-view-changed": "definition-changed",
+    "child-view-edited": "definition-changed",
+    "child-view-not-recorded": "definition-changed",
+    "nondeterministic": "nondeterministic",
+    "base-table-schema-changed": "column-changed",
+    "base-table-not-recorded": "record-incomplete",
+    "metadata-unreadable": "never-refreshed",
+    "forced": "forced",
+}
+"""Reason of staleness -> why that makes a refresh full."""
+
+Irrelevant = Callable[[Shape, Mapping[int, TableChange]], Sequence[int]]
+"""The leaves none of whose changed rows can matter to the query."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Considered:
+    """A strategy, and what speaks against it; `code` is empty for the one that was chosen."""
+
+    strategy: str
+    code: str
+    message: str
+    span: Span | None = None
+    """The operator that forbids it, where the user wrote it."""
+    work: Work | None = None
+    """Where it would be right."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """How an MV is refreshed."""
+
+    strategy: str
+    code: str
+    """Of the reason why it is full; empty for an incremental refresh."""
+    message: str
+    span: Span | None = None
+    considered: tuple[Considered, ...] = ()
+    expected: Work | None = None
+    full: Work | None = None
+    shape: Shape | None = None
+    rewrite: Rewrite | None = None
+    difference: Difference | None = None
+    inputs: Inputs | None = None
+    changes: Mapping[int, TableChange] = field(default_factory=dict)
+
+    @property
+    def is_incremental(self) -> bool:
+        return self.strategy != FULL
+
+    @property
+    def breaks_policy(self) -> bool:
+        """Whether `incremental_strict` forbids it."""
+        return self.strategy == FULL and self.code not in _FIRST
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """An MV that is to be refreshed, and why."""
+
+    world: World
+    node: ModelNode
+    reasons: tuple[Reason, ...]
+    pins: Mapping[Leaf, Pin]
+    has_children: bool
+    same_layout: bool
+    policy: RefreshPolicy
+    """`full` also where a full refresh was asked for."""
+    read: ReadChange
+    irrelevant: Irrelevant = lambda shape, changes: ()  # noqa: ARG005
+
+
+def choose(question: Question) -> Choice:
+    """The cheapest strategy that is right; never a guess."""
+    try:
+        storage, record = _refreshed_before(question)
+        given = inputs_of(question.world, question.node, record, question.pins)
+    except Refused as exc:
+        return _full(question, exc)
+    try:
+        shape = shape_of_inputs(given, [f["name"] for f in storage.schema["fields"]])
+        changes = changes_of(given, shape, question.read)
+    except Refused as exc:
+        return _full(question, exc, given)
+    return _Choosing(question=question, storage=storage, given=given, shape=shape, changes=changes).choice()
+
+
+def _refreshed_before(question: Question) -> tuple[TableState, RefreshRecord]:
+    """Refused where there is nothing to start from."""
+    for reason in question.reasons:
+        if reason.effect != "fresh" and reason.code in _OF_REASON:
+            raise Refused(_OF_REASON[reason.code], reason.message)
+    if question.policy == "full":
+        raise Refused("forced", "refresh_policy is full")
+    storage = question.world.observed.table(question.node.storage)
+    record = stored(storage).record if storage else None
+    if storage is None or record is None:
+        raise Refused("never-refreshed", "it was never refreshed")
+    if not question.same_layout:
+        raise Refused("layout-changed", "columns, partitioning or sort order of the storage change")
+    return storage, record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choosing:
+    question: Question
+    storage: TableState
+    given: Inputs
+    shape: Shape
+    changes: Mapping[int, TableChange]
+
+    def choice(self) -> Choice:
+        without = set(self.question.irrelevant(self.shape, self.changes))
+        changes = {leaf: change for leaf, change in self.changes.items() if leaf not in without}
+        if not changes:
+            what = "its rows cannot be among those that changed" if without else "no row was added or removed"
+            return self._made(NO_CHANGE, "", what, (), expected=Work(bytes=0, rows=0))
+        return self._cheapest(changes)
+
+    def _cheapest(self, changes: Mapping[int, TableChange]) -> Choice:
+        sizes = self._sizes(changes)
+        full = full_work([n for n in walk(self.shape.root) if isinstance(n, Scan)], sizes)
+        case = self._case(changes)
+        possible: dict[str, tuple[Rewrite, Difference, Work]] = {}
+        against: list[Considered] = []
+        for name, strategy in STRATEGIES.items():
+            try:
+                made = strategy(case)
+            except Refused as exc:
+                against.append(Considered(strategy=name, code=exc.code, message=exc.message, span=_span(self.question, self.given, exc)))
+                continue
+            change = difference(made, Stored(columns=tuple(case.types)))
+            possible[name] = made, change, work_of(made, change, sizes)
+        return self._weighed(possible, against, full)
+
+    def _weighed(self, possible: dict[str, tuple[Rewrite, Difference, Work]], against: list[Considered], full: Work) -> Choice:
+        best = min(possible, key=lambda name: possible[name][2].bytes, default=None)
+        tolerant = self.question.policy in ("incremental", "incremental_strict")
+        chosen = best if best and (tolerant or possible[best][2].bytes < CHEAPER * full.bytes) else None
+        for name, (_, _, work) in possible.items():
+            if name != chosen:
+                code, message = ("dearer", f"{best} is cheaper") if chosen else ("not-cheaper", "a full refresh costs hardly more")
+                against.append(Considered(strategy=name, code=code, message=message, work=work))
+        order = [*STRATEGIES, FULL]
+        if chosen is None:
+            against.sort(key=lambda c: order.index(c.strategy))
+            code, message, span = _main_reason(against)
+            return self._made(FULL, code, message, tuple(against), expected=full, full=full, span=span)
+        rewrite, change, work = possible[chosen]
+        listed = [*against, Considered(strategy=chosen, code="", message="", work=work)]
+        listed.append(Considered(strategy=FULL, code="dearer", message=f"{chosen} is cheaper", work=full))
+        listed.sort(key=lambda c: order.index(c.strategy))
+        return self._made(chosen, "", "", tuple(listed), expected=work, full=full, rewrite=rewrite, difference=change)
+
+    def _sizes(self, changes: Mapping[int, TableChange]) -> Sizes:
+        at = self.storage.current_snapshot_id
+        work = Work(bytes=total(self.storage, at, "total-files-size"), rows=total(self.storage, at, "total-records"))
+        return Sizes(inputs=self.given.inputs, changes=changes, storage=work)
+
+    def _case(self, changes: Mapping[int, TableChange]) -> Case:
+        return Case(
+            shape=self.shape,
+            plus=frozenset(leaf for leaf, change in changes.items() if _adds(change)),
+            minus=frozenset(leaf for leaf, change in changes.items() if not change.is_insert_only),
+            types={f["name"]: f["type"] for f in self.storage.schema["fields"]},
+            partition_by=self.storage.partition_by,
+            float_tolerance=self.question.node.model.config.float_tolerance,
+            has_children=self.question.has_children,
+        )
+
+    def _made(
+        self,
+        strategy: str,
+        code: str,
+        message: str,
+        considered: tuple[Considered, ...],
+        *,
+        expected: Work,
+        full: Work | None = None,
+        span: Span | None = None,
+        rewrite: Rewrite | None = None,
+        difference: Difference | None = None,
+    ) -> Choice:
+        return Choice(
+            strategy=strategy,
+            code=code,
+            message=message,
+            span=span,
+            considered=considered,
+            expected=expected,
+            full=full,
+            shape=self.shape,
+            rewrite=rewrite,
+            difference=difference,
+            inputs=self.given,
+            changes=self.changes,
+        )
+
+
+def _adds(change: TableChange) -> bool:
+    """Whether rows may have come: files, or rows that deletes hid."""
+    return bool(change.added.files) or any(part.altered.files and part.had_deletes and not part.only_deletes for part in change.parts)
+
+
+_UNINFORMATIVE = ("no-aggregate", "not-linear", "no-children", "rows-removed", "dearer", "no-partitions")
+
+
+def _main_reason(against: Sequence[Considered]) -> tuple[str, str, Span | None]:
+    """Of all that speaks against the strategies what says most: where one would be right, cost decided."""
+    cost = next((c for c in against if c.code == "not-cheaper"), None)
+    chosen = cost or next((c for c in against if c.code not in _UNINFORMATIVE), None) or against[0]
+    return chosen.code, chosen.message, chosen.span
+
+
+def _full(question: Question, refused: Refused, given: Inputs | None = None) -> Choice:
+    span = _span(question, given, refused) if given else None
+    against = tuple(Considered(strategy=name, code=refused.code, message=refused.message, span=span) for name in STRATEGIES)
+    return Choice(strategy=FULL, code=refused.code, message=refused.message, span=span, considered=against, inputs=given)
+
+
+def _span(question: Question, given: Inputs, refused: Refused) -> Span | None:
+    del question
+    found = list(spans_of(given.text, refused))
+    return given.text.span(min(start for start, _ in found), max(end for _, end in found)) if found else None

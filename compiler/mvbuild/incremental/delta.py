@@ -1,0 +1,346 @@
+"""Relation + which tables changed -> what changed in its result: rows that came and rows that went, as relations.
+
+For every operator: result at new = result at old - minus + plus, as bags. The linear ones (projection, filter, UNION ALL, and one side of a
+join whose other side did not change) pass changes on. An inner join of N tables gives N terms: tables before the changed one at `old`,
+those after it at `new` (Griffin and Libkin, SIGMOD 1995). The others are local to keys: a row of the result depends only on the rows
+below with the same key, so that the result at both versions, for the keys that changed, holds all that changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from mvbuild.incremental.algebra import (
+    Aggregate,
+    Distinct,
+    Explode,
+    Filter,
+    Item,
+    Join,
+    Limit,
+    Project,
+    Ref,
+    Relation,
+    Scalar,
+    Scan,
+    SetOperation,
+    Union,
+    Window,
+    at,
+    column,
+    leaves,
+    names_in,
+    projected,
+    substituted,
+    union,
+    with_children,
+)
+from mvbuild.incremental.functions import ORDERED_AGGREGATES, POSITIONS, SUMS
+from mvbuild.incremental.kinds import Kind, of_expression
+from mvbuild.incremental.reasons import Refused
+from mvbuild.incremental.restrict import Key, equal_columns, mapped, partition_columns, restricted
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Let:
+    """A statement before the one that writes: a small table that others read by its name, each row once."""
+
+    name: str
+    relation: Relation
+
+    @property
+    def ref(self) -> Ref:
+        return Ref(self.name, self.relation.columns)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Delta:
+    """Rows that came and rows that went; the union of the parts of each. The two may have rows in common."""
+
+    plus: tuple[Relation, ...] = ()
+    minus: tuple[Relation, ...] = ()
+
+    @property
+    def all(self) -> tuple[Relation, ...]:
+        return (*self.plus, *self.minus)
+
+
+@dataclass
+class Deltas:
+    """The change of each part of one query. `plus` and `minus`: the leaves that got rows, and those that lost some."""
+
+    plus: frozenset[int]
+    minus: frozenset[int]
+    kinds: Mapping[str, Kind]
+    lets: list[Let] = field(default_factory=list)
+    _made: dict[int, tuple[Relation, Delta]] = field(default_factory=dict)
+
+    @property
+    def changed(self) -> frozenset[int]:
+        return self.plus | self.minus
+
+    def new(self, relation: Relation) -> Relation:
+        return relation
+
+    def old(self, relation: Relation) -> Relation:
+        return at(relation, "old", self.changed)
+
+    def changes(self, relation: Relation) -> bool:
+        return bool(leaves(relation) & self.changed)
+
+    def of(self, relation: Relation) -> Delta:
+        """Refused where the change cannot be told with less work than everything."""
+        if not self.changes(relation):
+            return Delta()
+        if id(relation) not in self._made:
+            # With the relation itself, so that its id is not given to another.
+            self._made[id(relation)] = (relation, self._of(relation))
+        return self._made[id(relation)][1]
+
+    def is_linear(self, relation: Relation) -> bool:
+        """Whether its change needs nothing but that of its tables."""
+        if not self.changes(relation):
+            return True
+        if isinstance(relation, Join):
+            if relation.kind == "inner":
+                return self.is_linear(relation.left) and self.is_linear(relation.right)
+            return relation.kind != "full" and not self.changes(relation.right) and self.is_linear(relation.left)
+        if isinstance(relation, Scalar):
+            return not self.changes(relation.subquery) and self.is_linear(relation.child)
+        if isinstance(relation, Scan | Project | Filter | Explode | Union):
+            return all(self.is_linear(child) for child in relation.children)
+        return False
+
+    # --- the change of a relation -------------------------------------------------------------------------------------------------
+
+    def _of(self, relation: Relation) -> Delta:
+        if isinstance(relation, Scan):
+            plus = (at(relation, "plus", self.plus),) if relation.leaf in self.plus else ()
+            minus = (at(relation, "minus", self.minus),) if relation.leaf in self.minus else ()
+            return Delta(plus, minus)
+        if isinstance(relation, Project | Filter | Explode):
+            return self._mapped(relation, self.of(relation.child))
+        if isinstance(relation, Union):
+            return self._union(relation)
+        if isinstance(relation, Scalar):
+            if self.changes(relation.subquery):
+                raise Refused("scalar-subquery-changed", "the value of a scalar subquery depends on a table that changed")
+            return self._mapped(relation, self.of(relation.child))
+        if isinstance(relation, Join):
+            return self._join(relation)
+        return self._local(relation, self.local_keys(relation))
+
+    def _mapped(self, relation: Relation, below: Delta) -> Delta:
+        others = relation.children[1:]
+        plus, minus = (tuple(with_children(relation, (part, *others)) for part in side) for side in (below.plus, below.minus))
+        return Delta(plus, minus)
+
+    def _union(self, relation: Union) -> Delta:
+        plus: list[Relation] = []
+        minus: list[Relation] = []
+        for part in relation.parts:
+            below = self.of(part)
+            plus.extend(_as(one, relation.columns) for one in below.plus)
+            minus.extend(_as(one, relation.columns) for one in below.minus)
+        return Delta(tuple(plus), tuple(minus))
+
+    def _join(self, join: Join) -> Delta:
+        if join.kind == "inner":
+            left, right = self.of(join.left), self.of(join.right)
+            before = self.old(join.left)
+            plus = [
+                *(with_children(join, (one, join.right)) for one in left.plus),
+                *(with_children(join, (before, one)) for one in right.plus),
+            ]
+            minus = [
+                *(with_children(join, (one, join.right)) for one in left.minus),
+                *(with_children(join, (before, one)) for one in right.minus),
+            ]
+            return Delta(tuple(plus), tuple(minus))
+        if join.kind != "full" and not self.changes(join.right):
+            return self._mapped(join, self.of(join.left))
+        return self._local(join, self.local_keys(join))
+
+    def _local(self, relation: Relation, keys: tuple[exp.Expr, ...]) -> Delta:
+        self._require_steady(relation)
+        table = self.keys_let(relation, keys)
+        pairs = [Key(key, name) for key, name in zip(keys, table.columns, strict=True)]
+        return Delta((restricted(relation, pairs, table),), (restricted(self.old(relation), pairs, table),))
+
+    def local_keys(self, relation: Relation) -> tuple[exp.Expr, ...]:
+        """Expressions over the columns of the relation such that each of its rows depends only on rows below with the same values."""
+        if isinstance(relation, Aggregate):
+            if not relation.keys:
+                raise Refused("global-aggregate", "an aggregate without GROUP BY depends on every row")
+            return tuple(column(item.name) for item in relation.keys)
+        if isinstance(relation, Window):
+            names = partition_columns(relation)
+            if not names:
+                raise Refused("window-without-partition", "a window without PARTITION BY of plain columns", relation.values[0].expression)
+            return tuple(column(name) for name in names)
+        if isinstance(relation, Distinct | SetOperation):
+            return self._comparable(relation.columns)
+        if isinstance(relation, Join):
+            return self._join_keys(relation)
+        if isinstance(relation, Limit):
+            raise Refused("limit", "LIMIT depends on every row", relation.limit)
+        raise Refused("unsupported-operator", f"{type(relation).__name__} is not refreshed incrementally")
+
+    def _join_keys(self, join: Join) -> tuple[exp.Expr, ...]:
+        pairs = equal_columns(join)
+        if join.kind == "null-aware-anti":
+            raise Refused("not-in-nullable", "NOT IN with a subquery that changed", join.on)
+        if join.kind == "full":
+            if not pairs:
+                raise Refused("unsupported-operator", "FULL JOIN without an equality of two columns", join.on)
+            return tuple(exp.Coalesce(this=column(left), expressions=[column(right)]) for left, right in pairs)
+        if pairs:
+            return tuple(column(left) for left in dict.fromkeys(left for left, _ in pairs))
+        return self._comparable(join.left.columns)
+
+    def _comparable(self, names: Sequence[str]) -> tuple[exp.Expr, ...]:
+        for name in names:
+            if self.kinds.get(name) == "uncomparable":
+                raise Refused("uncomparable-column", "a column of type map or variant cannot be compared")
+        return tuple(column(name) for name in names)
+
+    def _require_steady(self, relation: Relation) -> None:
+        """What a function gave before can be computed again only if the order of the rows does not matter."""
+        found = unsteady(relation, self.kinds)
+        if found is not None and self.changes(relation):
+            raise Refused("nondeterministic-order", "the order of the rows matters to a function below", found)
+
+    # --- keys that changed ----------------------------------------------------------------------------------------------------------
+
+    def keys_let(self, relation: Relation, keys: Sequence[exp.Expr]) -> Ref:
+        """A table of the values that the keys have in rows of the result that changed; more do not matter."""
+        name = f"keys_{len(self.lets)}"
+        items = tuple(Item(f"{name}_{number}", key) for number, key in enumerate(keys))
+        parts = self.changed_keys(relation, items)
+        let = Let(f"keys_{len(self.lets)}", Distinct(union(parts)))
+        if let.name != name:  # a let that was made below has taken the number
+            let = Let(
+                let.name, Distinct(Project(union(parts), tuple(Item(f"{let.name}_{n}", column(i.name)) for n, i in enumerate(items))))
+            )
+        self.lets.append(let)
+        return let.ref
+
+    def changed_keys(self, relation: Relation, items: tuple[Item, ...]) -> tuple[Relation, ...]:
+        """A superset of the items' values in the rows of the change; empty only if nothing changed."""
+        if not self.changes(relation):
+            return ()
+        names = frozenset().union(*(names_in(item.expression) for item in items))
+        if isinstance(relation, Project):
+            return self.changed_keys(relation.child, _through(items, relation.items))
+        if isinstance(relation, Filter) and not self.is_linear(relation):
+            return self.changed_keys(relation.child, items)
+        if isinstance(relation, Aggregate) and names <= {i.name for i in relation.keys}:
+            return self.changed_keys(relation.child, _through(items, relation.keys))
+        if isinstance(relation, Window) and names <= set(partition_columns(relation)):
+            return self.changed_keys(relation.child, items)
+        if isinstance(relation, Distinct):
+            return self.changed_keys(relation.child, items)
+        if isinstance(relation, Union):
+            return _flat(self.changed_keys(part, _by_position(items, relation.columns, part)) for part in relation.parts)
+        if isinstance(relation, SetOperation):
+            sides = (relation.left, relation.right)
+            return _flat(self.changed_keys(side, _by_position(items, relation.columns, side)) for side in sides)
+        if isinstance(relation, Join):
+            found = self._join_changed_keys(relation, items)
+            if found is not None:
+                return found
+        delta = self.of(relation)
+        return tuple(Project(part, items) for part in delta.all)
+
+    def _join_changed_keys(self, join: Join, items: tuple[Item, ...]) -> tuple[Relation, ...] | None:
+        """Where one side has the keys, its changed rows have all that matter of it, whether they find a partner or not."""
+        pairs = equal_columns(join)
+        expressions = [item.expression for item in items]
+        if join.kind == "full":
+            return self._full_changed_keys(join, items, pairs)
+        on_left = mapped(expressions, {right: left for left, right in pairs} if join.kind == "inner" else {}, join.left.columns)
+        on_right = mapped(expressions, dict(pairs), join.right.columns)
+        if on_left is not None:
+            return (*self.changed_keys(join.left, _items(items, on_left)), *self._keys_of_partner(join, items, on_left, on_right))
+        if on_right is not None and join.kind == "inner":
+            flipped = Join(join.right, join.left, "inner", join.on)
+            return (*self.changed_keys(join.right, _items(items, on_right)), *self._keys_of_partner(flipped, items, on_right, None))
+        return None
+
+    def _keys_of_partner(
+        self, join: Join, items: tuple[Item, ...], on_left: list[exp.Expr], on_right: list[exp.Expr] | None
+    ) -> tuple[Relation, ...]:
+        """Keys of the left rows whose partners changed. Left rows that are not there any more changed themselves."""
+        if not self.changes(join.right):
+            return ()
+        if join.kind == "null-aware-anti":
+            raise Refused("not-in-nullable", "NOT IN with a subquery that changed", join.on)
+        if on_right is not None:
+            return self.changed_keys(join.right, _items(items, on_right))
+        delta = self.of(join.right)
+        return tuple(Project(Join(join.left, part, "inner", join.on), _items(items, on_left)) for part in delta.all)
+
+    def _full_changed_keys(self, join: Join, items: tuple[Item, ...], pairs: Sequence[tuple[str, str]]) -> tuple[Relation, ...] | None:
+        sides: list[Item] = []
+        others: list[Item] = []
+        for item in items:
+            value = item.expression
+            if not (isinstance(value, exp.Coalesce) and isinstance(value.this, exp.Column) and len(value.expressions) == 1):
+                return None
+            one, other = value.this, value.expressions[0]
+            if (one.name, other.name) not in pairs:
+                return None
+            sides.append(Item(item.name, one))
+            others.append(Item(item.name, other))
+        return (*self.changed_keys(join.left, tuple(sides)), *self.changed_keys(join.right, tuple(others)))
+
+
+def unsteady(relation: Relation, kinds: Mapping[str, Kind]) -> exp.Expr | None:
+    """A function in it whose value depends on the order of the rows."""
+    items: list[Item] = []
+    if isinstance(relation, Aggregate | Window):
+        items = list(relation.values)
+    for item in items:
+        for node in item.expression.walk():
+            if isinstance(node, ORDERED_AGGREGATES + POSITIONS):
+                return node
+            if isinstance(node, SUMS) and of_expression(_argument(node), kinds) not in ("integer", "decimal"):
+                return node
+    return next((found for child in relation.children if (found := unsteady(child, kinds)) is not None), None)
+
+
+def _argument(node: exp.Expr) -> exp.Expr:
+    found: exp.Expr = node.this
+    return found.expressions[0] if isinstance(found, exp.Distinct) else found
+
+
+def _as(relation: Relation, names: Sequence[str]) -> Relation:
+    if relation.columns == tuple(names):
+        return relation
+    return Project(relation, tuple(Item(new, column(old)) for new, old in zip(names, relation.columns, strict=True)))
+
+
+def _through(items: tuple[Item, ...], inner: Sequence[Item]) -> tuple[Item, ...]:
+    values = {item.name: item.expression for item in inner}
+    return tuple(Item(item.name, substituted(item.expression, values)) for item in items)
+
+
+def _items(items: tuple[Item, ...], expressions: Sequence[exp.Expr]) -> tuple[Item, ...]:
+    return tuple(Item(item.name, expression) for item, expression in zip(items, expressions, strict=True))
+
+
+def _by_position(items: tuple[Item, ...], columns: Sequence[str], part: Relation) -> tuple[Item, ...]:
+    values = {name: column(own) for name, own in zip(columns, part.columns, strict=True)}
+    return tuple(Item(item.name, substituted(item.expression, values)) for item in items)
+
+
+def _flat(parts) -> tuple[Relation, ...]:  # type: ignore[no-untyped-def]
+    return tuple(one for part in parts for one in part)
+
+
+def kept(relation: Relation, names: Sequence[str]) -> Relation:
+    """Only some of its columns, in that order."""
+    return projected(relation, tuple(names))

@@ -1,0 +1,220 @@
+"""Relation -> SQL: one SELECT for each operator, which Spark's optimizer puts together again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from sqlglot import exp
+
+from mvbuild.incremental.algebra import (
+    Aggregate,
+    Distinct,
+    Explode,
+    Filter,
+    Item,
+    Join,
+    Limit,
+    OneRow,
+    Project,
+    Ref,
+    Relation,
+    Scalar,
+    Scan,
+    SetOperation,
+    Union,
+    Window,
+    column,
+    conjunction,
+    conjuncts,
+    substituted,
+)
+
+Source = Callable[[Scan | Ref], str]
+"""SQL of what stands after FROM for a table at one version, or for the result of an earlier statement."""
+
+_MARK = "mvbuild_from_{}"
+_MARKS = re.compile(r"[`\"]mvbuild_from_(\d+)[`\"]")
+
+
+def sql_of(relation: Relation, source: Source, *, outputs: Sequence[tuple[str, str]] | None = None, dialect: str = "spark") -> str:
+    """`outputs`: (name in the tree, name in the result), in order; None keeps the names of the tree."""
+    emitter = _Emitter()
+    chosen = outputs if outputs is not None else [(name, name) for name in relation.columns]
+    tree = _select([_named(column(name), shown) for name, shown in chosen], emitter.derived(relation))
+    text = tree.sql(dialect, comments=False, copy=False)
+    return _MARKS.sub(lambda match: source(emitter.reads[int(match[1])]), text)
+
+
+class _Emitter:
+    """One statement. Tables are marked, and put in when the text is there: they may be anything that the engine reads."""
+
+    def __init__(self) -> None:
+        self.reads: list[Scan | Ref] = []
+        self._aliases = 0
+
+    def derived(self, relation: Relation) -> exp.Expr:
+        self._aliases += 1
+        return exp.Subquery(this=self.select(relation), alias=exp.TableAlias(this=exp.to_identifier(f"t{self._aliases}")))
+
+    def select(self, relation: Relation) -> exp.Expr:
+        return _WRITERS[type(relation)](self, relation)
+
+    def _over(self, relation: Relation, columns: Sequence[str], *more: exp.Expr, **clauses: object) -> exp.Select:
+        return _select([*(column(name) for name in columns), *more], self.derived(relation), **clauses)
+
+    def _table(self, relation: Scan | Ref) -> exp.Table:
+        self.reads.append(relation)
+        return exp.Table(
+            this=exp.to_identifier(_MARK.format(len(self.reads) - 1), quoted=True),
+            alias=exp.TableAlias(this=exp.to_identifier(f"s{len(self.reads)}")),
+        )
+
+    def scan(self, node: Scan) -> exp.Expr:
+        return _select([_named(column(source), name) for name, source in node.sources], self._table(node))
+
+    def ref(self, node: Ref) -> exp.Expr:
+        return _select([column(name) for name in node.columns], self._table(node))
+
+    def one_row(self, _: OneRow) -> exp.Expr:
+        return _select([_named(exp.Literal.number(1), "one_row")], None)
+
+    def project(self, node: Project) -> exp.Expr:
+        return _select(_items(node.items), self.derived(node.child))
+
+    def filter(self, node: Filter) -> exp.Expr:
+        return self._over(node.child, node.columns, where=_where(node.predicate.copy()))
+
+    def join(self, node: Join) -> exp.Expr:
+        if node.kind == "null-aware-anti" or (node.form == "in" and node.kind == "semi"):
+            (on,) = conjuncts(node.on)
+            subquery = exp.Subquery(this=_select([on.expression.copy()], self.derived(node.right)))
+            found = exp.In(this=on.this.copy(), query=subquery)
+            negated = node.kind == "null-aware-anti"
+            return self._over(node.left, node.columns, where=_where(exp.Not(this=found) if negated else found))
+        if node.form == "scalar" and (made := self._correlated(node)) is not None:
+            return made
+        if node.kind in ("semi", "anti"):
+            condition = _where(node.on.copy()) if node.on is not None else None
+            exists: exp.Expr = exp.Exists(this=_select([exp.Literal.number(1)], self.derived(node.right), where=condition))
+            return self._over(node.left, node.columns, where=_where(exp.Not(this=exists) if node.kind == "anti" else exists))
+        right = self.derived(node.right)
+        if node.kind == "inner" and node.on is None:
+            join = exp.Join(this=right, kind="CROSS")
+        elif node.kind == "inner":
+            join = exp.Join(this=right, kind="INNER", on=_copied(node.on))
+        else:
+            join = exp.Join(this=right, side=_SIDES[node.kind], on=_copied(node.on) or exp.true())
+        return self._over(node.left, node.columns, joins=[join])
+
+    def _correlated(self, node: Join) -> exp.Expr | None:
+        """The subquery as it was written; None if it has become something else."""
+        project = node.right
+        if node.kind != "left" or not isinstance(project, Project) or not isinstance(project.child, Aggregate):
+            return None
+        aggregate, item = project.child, project.items[-1]
+        keys = {key.name: key.expression for key in aggregate.keys}
+        values = {value.name: value.expression for value in aggregate.values}
+        if item.name in keys or not {i.name for i in project.items[:-1]} <= keys.keys():
+            return None
+        conditions = conjunction([substituted(part, keys) for part in conjuncts(node.on)])
+        assert conditions is not None
+        inner = _select([substituted(item.expression, values)], self.derived(aggregate.child), where=_where(conditions))
+        # The keys themselves are read by nobody: they are equal to columns of the other side.
+        nulls = [_named(exp.Null(), i.name) for i in project.items[:-1]]
+        return self._over(node.left, node.left.columns, *nulls, _named(exp.Subquery(this=inner), item.name))
+
+    def scalar(self, node: Scalar) -> exp.Expr:
+        value = exp.Subquery(this=self._over(node.subquery, node.subquery.columns))
+        return self._over(node.child, node.child.columns, _named(value, node.name))
+
+    def aggregate(self, node: Aggregate) -> exp.Expr:
+        # Without GROUP BY nothing but an aggregate makes one row of all.
+        items = _items((*node.keys, *node.values)) or [_named(exp.Count(this=exp.Star()), "one_row")]
+        # A number would be a position.
+        keys = [exp.Literal.number(at + 1) if i.expression.is_number else i.expression.copy() for at, i in enumerate(node.keys)]
+        return _select(items, self.derived(node.child), group=exp.Group(expressions=keys) if keys else None)
+
+    def window(self, node: Window) -> exp.Expr:
+        return self._over(node.child, node.child.columns, *_items(node.values))
+
+    def explode(self, node: Explode) -> exp.Expr:
+        self._aliases += 1
+        alias = exp.TableAlias(
+            this=exp.to_identifier(f"g{self._aliases}"), columns=[exp.to_identifier(name, quoted=True) for name in node.names]
+        )
+        lateral = exp.Lateral(this=node.generator.copy(), view=True, outer=node.outer, alias=alias)
+        return self._over(node.child, node.columns, laterals=[lateral])
+
+    def union(self, node: Union) -> exp.Expr:
+        return self._combined(exp.Union, [self._by_name(p, node.columns) for p in node.parts], distinct=False)
+
+    def distinct(self, node: Distinct) -> exp.Expr:
+        return self._over(node.child, node.columns, distinct=exp.Distinct())
+
+    def set_operation(self, node: SetOperation) -> exp.Expr:
+        kind = exp.Intersect if node.kind == "intersect" else exp.Except
+        sides = [self._by_name(side, node.columns) for side in (node.left, node.right)]
+        return self._combined(kind, sides, distinct=not node.all)
+
+    def limit(self, node: Limit) -> exp.Expr:
+        order = exp.Order(expressions=[o.copy() for o in node.order]) if node.order else None
+        limit = exp.Limit(expression=node.limit.copy()) if node.limit is not None else None
+        offset = exp.Offset(expression=node.offset.copy()) if node.offset is not None else None
+        return self._over(node.child, node.columns, order=order, limit=limit, offset=offset)
+
+    def _by_name(self, relation: Relation, names: Sequence[str]) -> exp.Expr:
+        items = [_named(column(own), name) for own, name in zip(relation.columns, names, strict=True)]
+        return _select(items, self.derived(relation))
+
+    def _combined(self, kind: type[exp.SetOperation], parts: list[exp.Expr], *, distinct: bool) -> exp.Expr:
+        made = parts[0]
+        for part in parts[1:]:
+            made = kind(this=made, expression=part, distinct=distinct)
+        return made
+
+
+def _select(items: Sequence[exp.Expr], source: exp.Expr | None, **clauses: object) -> exp.Select:
+    """Put together by hand: sqlglot's builders copy all that is there already, once for each operator."""
+    from_ = exp.From(this=source) if source is not None else None
+    return exp.Select(expressions=list(items), from_=from_, **{name: value for name, value in clauses.items() if value is not None})
+
+
+def _named(value: exp.Expr, name: str) -> exp.Expr:
+    return exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
+
+
+def _items(items: Sequence[Item]) -> list[exp.Expr]:
+    return [_named(item.expression.copy(), item.name) for item in items]
+
+
+def _where(condition: exp.Expr) -> exp.Where:
+    return exp.Where(this=condition)
+
+
+def _copied(condition: exp.Expr | None) -> exp.Expr | None:
+    return condition.copy() if condition is not None else None
+
+
+_SIDES = {"left": "LEFT", "full": "FULL"}
+_WRITERS: Mapping[type, Callable[..., exp.Expr]] = {
+    Scan: _Emitter.scan,
+    Ref: _Emitter.ref,
+    OneRow: _Emitter.one_row,
+    Project: _Emitter.project,
+    Filter: _Emitter.filter,
+    Join: _Emitter.join,
+    Scalar: _Emitter.scalar,
+    Aggregate: _Emitter.aggregate,
+    Window: _Emitter.window,
+    Explode: _Emitter.explode,
+    Union: _Emitter.union,
+    Distinct: _Emitter.distinct,
+    SetOperation: _Emitter.set_operation,
+    Limit: _Emitter.limit,
+}
+
+
+def null_safe(pairs: Sequence[tuple[str, str]]) -> exp.Expr | None:
+    """Equality of columns where NULL equals NULL."""
+    return conjunction([exp.NullSafeEQ(this=column(one), expression=column(other)) for one, other in pairs])

@@ -1,0 +1,107 @@
+"""Iceberg types and expressions -> Kind: as much of a type as the algebra must know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from sqlglot import exp
+
+Kind = Literal["integer", "decimal", "float", "string", "other", "uncomparable", "unknown"]
+"""float: sums depend on the order of rows · uncomparable: has a map or variant in it · unknown may be any of them."""
+
+_NUMBERS = frozenset({"integer", "decimal", "float"})
+_SAME = (exp.Paren, exp.Neg, exp.Abs, exp.Min, exp.Max, exp.Round, exp.Distinct)
+_INTEGERS = (exp.Count, exp.CountIf, exp.Length, exp.Year, exp.Month, exp.Day, exp.Quarter, exp.Extract, exp.DateDiff, exp.IntDiv)
+_FLOATS = (exp.Sqrt, exp.Exp, exp.Ln, exp.Log, exp.Pow, exp.Sin, exp.Cos, exp.Tan, exp.Stddev, exp.Variance, exp.Corr)
+_OTHERS = (exp.Predicate, exp.Connector, exp.Not, exp.Boolean)
+_STRINGS = (exp.Upper, exp.Lower, exp.Substring, exp.Concat, exp.Trim)
+_BY_NAME: Mapping[str, Kind] = {
+    "int": "integer",
+    "long": "integer",
+    "float": "float",
+    "double": "float",
+    "string": "string",
+    "variant": "uncomparable",
+}
+
+
+def of_iceberg(type_: Any) -> Kind:
+    """A type of an Iceberg schema in its JSON form."""
+    if isinstance(type_, str):
+        return "decimal" if type_.startswith("decimal") else _BY_NAME.get(type_, "other")
+    if type_["type"] == "map":
+        return "uncomparable"
+    inner = [field["type"] for field in type_["fields"]] if type_["type"] == "struct" else [type_["element"]]
+    return "uncomparable" if any(of_iceberg(one) == "uncomparable" for one in inner) else "other"
+
+
+def of_expression(node: exp.Expr, columns: Mapping[str, Kind]) -> Kind:
+    """`columns`: name -> kind."""
+    if isinstance(node, exp.Column):
+        return columns.get(node.name, "unknown")
+    if isinstance(node, exp.Literal):
+        return "string" if node.is_string else "float" if "e" in node.name.lower() else "decimal" if "." in node.name else "integer"
+    if isinstance(node, exp.Null):
+        return "integer"
+    if isinstance(node, exp.Cast):
+        return _of_cast(node.to)
+    if isinstance(node, _INTEGERS):
+        return "integer"
+    if isinstance(node, _FLOATS):
+        return "float"
+    if isinstance(node, _OTHERS):
+        return "other"
+    if isinstance(node, _STRINGS):
+        return "string"
+    if isinstance(node, _SAME):
+        return of_expression(node.expressions[0] if isinstance(node, exp.Distinct) else node.this, columns)
+    if isinstance(node, exp.Filter):
+        return of_expression(node.this, columns)
+    if isinstance(node, exp.Sum | exp.Avg):
+        return of_expression(node.this, columns)
+        # The sum of integers that an average divides is a double in Spark, exact below 2^53.
+    if isinstance(node, exp.Case | exp.If | exp.Coalesce | exp.Nullif | exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod | exp.SafeDivide):
+        return _widest(node, columns)
+    if isinstance(node, exp.Greatest | exp.Least):
+        return _widest(node, columns)
+    return "unknown"
+
+
+def _widest(node: exp.Expr, columns: Mapping[str, Kind]) -> Kind:
+    kinds = {of_expression(part, columns) for part in _values(node)}
+    if "uncomparable" in kinds or "unknown" in kinds:
+        return "unknown"
+    if isinstance(node, exp.Div | exp.SafeDivide) and "decimal" not in kinds:
+        return "float"
+    if len(kinds) == 1:
+        return kinds.pop()
+    if not kinds <= _NUMBERS:  # depends on how the engine casts
+        return "unknown"
+    return next(kind for kind in ("float", "decimal", "integer") if kind in kinds)
+
+
+def _values(node: exp.Expr) -> list[exp.Expr]:
+    """The parts of which the value is made, conditions aside."""
+    if isinstance(node, exp.Case):
+        found = [branch.args["true"] for branch in node.args["ifs"]]
+        return [*found, node.args["default"]] if node.args.get("default") is not None else found
+    if isinstance(node, exp.If):
+        return [part for part in (node.args.get("true"), node.args.get("false")) if part is not None]
+    if isinstance(node, exp.Binary):
+        return [node.left, node.right]
+    return [part for part in (node.this, *node.expressions) if isinstance(part, exp.Expr)]
+
+
+def _of_cast(to: exp.DataType) -> Kind:
+    if to.this in exp.DataType.INTEGER_TYPES:
+        return "integer"
+    if to.this == exp.DataType.Type.DECIMAL:
+        return "decimal"
+    if to.this in exp.DataType.TEXT_TYPES:
+        return "string"
+    if to.this in (exp.DataType.Type.FLOAT, exp.DataType.Type.DOUBLE):
+        return "float"
+    return (
+        "uncomparable" if to.this in (exp.DataType.Type.MAP, exp.DataType.Type.VARIANT) else "unknown" if to.args.get("nested") else "other"
+    )

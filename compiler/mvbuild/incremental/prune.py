@@ -1,0 +1,86 @@
+"""Relation + the columns that are wanted -> the same rows with no more columns than are needed for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from mvbuild.incremental.algebra import (
+    Aggregate,
+    Distinct,
+    Explode,
+    Filter,
+    Join,
+    Limit,
+    OneRow,
+    Project,
+    Ref,
+    Relation,
+    Scalar,
+    Scan,
+    SetOperation,
+    Union,
+    Window,
+    names_in,
+    projected,
+)
+
+
+def pruned(relation: Relation, wanted: Iterable[str] | None = None) -> Relation:
+    """All wanted columns (None: every one) are there, under their names; others may be."""
+    needed = frozenset(relation.columns if wanted is None else wanted)
+    if isinstance(relation, Scan):
+        kept = tuple(pair for pair in relation.sources if pair[0] in needed)
+        return replace(relation, sources=kept or relation.sources[:1])
+    if isinstance(relation, Project):
+        items = tuple(i for i in relation.items if i.name in needed) or relation.items[:1]
+        return Project(pruned(relation.child, _names(i.expression for i in items)), items)
+    if isinstance(relation, Filter):
+        return Filter(pruned(relation.child, needed | names_in(relation.predicate)), relation.predicate)
+    if isinstance(relation, Join):
+        both = needed | names_in(relation.on)
+        left, right = (pruned(side, both & set(side.columns)) for side in (relation.left, relation.right))
+        return replace(relation, left=left, right=right)
+    if isinstance(relation, Scalar):
+        return replace(relation, child=pruned(relation.child, needed - {relation.name}), subquery=pruned(relation.subquery))
+    if isinstance(relation, Aggregate):
+        values = tuple(i for i in relation.values if i.name in needed)
+        child = pruned(relation.child, _names(i.expression for i in (*relation.keys, *values)))
+        return Aggregate(child, relation.keys, values)
+    if isinstance(relation, Window):
+        values = tuple(i for i in relation.values if i.name in needed)
+        inner = (needed & set(relation.child.columns)) | _names(i.expression for i in values)
+        return Window(pruned(relation.child, inner), values) if values else pruned(relation.child, inner)
+    if isinstance(relation, Explode):
+        inner = (needed & set(relation.child.columns)) | names_in(relation.generator)
+        return replace(relation, child=pruned(relation.child, inner))
+    if isinstance(relation, Union):
+        return _union(relation, needed)
+    if isinstance(relation, Distinct | SetOperation):
+        return _whole(relation)
+    if isinstance(relation, Limit):
+        return replace(relation, child=pruned(relation.child, needed.union(*(names_in(o) for o in relation.order))))
+    assert isinstance(relation, Ref | OneRow)
+    return relation
+
+
+def _names(expressions: Iterable) -> frozenset[str]:  # type: ignore[type-arg]
+    return frozenset().union(*(names_in(e) for e in expressions))
+
+
+def _union(relation: Union, needed: frozenset[str]) -> Relation:
+    chosen = [at for at, name in enumerate(relation.columns) if name in needed] or [0]
+    parts = []
+    for part in relation.parts:
+        names = [part.columns[at] for at in chosen]
+        parts.append(projected(pruned(part, names), names))
+    return Union(tuple(parts), tuple(relation.columns[at] for at in chosen))
+
+
+def _whole(relation: Distinct | SetOperation) -> Relation:
+    """Whether rows are equal depends on every column."""
+    if isinstance(relation, Distinct):
+        return Distinct(projected(pruned(relation.child), relation.child.columns))
+    sides = (projected(pruned(side), side.columns) for side in (relation.left, relation.right))
+    left, right = sides
+    return replace(relation, left=left, right=right)

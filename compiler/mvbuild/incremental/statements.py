@@ -1,0 +1,178 @@
+"""Rewrite -> Difference: the positions of the storage's rows that go, and the rows that come; however the strategy found them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from mvbuild.incremental.algebra import (
+    Filter,
+    Item,
+    Join,
+    Project,
+    Relation,
+    Scan,
+    SetOperation,
+    Window,
+    column,
+    conjunction,
+)
+from mvbuild.incremental.delta import Let
+from mvbuild.incremental.emit import null_safe
+from mvbuild.incremental.restrict import Key, restricted
+from mvbuild.incremental.rewrite import SOURCE, TARGET, Append, Bag, Exchange, Rewrite, Upsert
+
+STORAGE = -1
+"""The leaf number of the storage table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """`lets` are computed in order. Each row of `gone` is a position of the storage; `came` has the columns of the storage, in order."""
+
+    lets: tuple[Let, ...]
+    gone: Relation | None
+    came: Relation | None
+    removes: Let | None = None
+    """As many rows as this one has must be in `gone`, or the storage is not what its record says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """The storage table as a relation: its columns, and those that give the position of a row."""
+
+    columns: tuple[str, ...]
+    position: tuple[str, ...] = ("_file", "_pos")
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        return tuple(f"stored_{at}" for at in range(len(self.columns)))
+
+    @property
+    def at(self) -> tuple[str, ...]:
+        return tuple(f"stored_at_{at}" for at in range(len(self.position)))
+
+    @property
+    def scan(self) -> Scan:
+        return Scan(STORAGE, tuple(zip((*self.values, *self.at), (*self.columns, *self.position), strict=True)))
+
+
+def difference(rewrite: Rewrite, stored: Stored) -> Difference:
+    write = rewrite.write
+    if isinstance(write, Append):
+        return Difference(lets=rewrite.lets, gone=None, came=_values(write.rows, rewrite.outputs, "came"))
+    if isinstance(write, Upsert):
+        return _upsert(rewrite, write, stored)
+    if isinstance(write, Exchange):
+        return _exchange(rewrite, write, stored)
+    assert isinstance(write, Bag), write
+    return _bag(rewrite, write, stored)
+
+
+def _values(rows: Relation, outputs: Sequence[tuple[str, str]], prefix: str) -> Relation:
+    """The columns of the storage, in order, under names of their own."""
+    return Project(rows, tuple(Item(f"{prefix}_{at}", column(name)) for at, (name, _) in enumerate(outputs)))
+
+
+def _upsert(rewrite: Rewrite, write: Upsert, stored: Stored) -> Difference:
+    delta = Let("delta", write.delta)
+    names = dict(zip(stored.columns, stored.values, strict=True))
+    key_columns = dict(write.keys)
+    on = null_safe([(names[own], theirs) for own, theirs in write.keys])
+    both = Join(delta.ref, stored.scan, "left", on)
+    matched = _not_null(stored.at[0])
+
+    def resolved(expression: exp.Expr) -> exp.Expr:
+        def change(node: exp.Expr) -> exp.Expr:
+            if isinstance(node, exp.Column) and node.table:
+                return column(names[node.name] if node.table == TARGET else node.name)
+            return node
+
+        assert SOURCE != TARGET
+        return expression.copy().transform(change)
+
+    values = []
+    same: list[exp.Expr] = []
+    for at, name in enumerate(stored.columns):
+        inserted = resolved(write.inserts[name])
+        if name in key_columns:
+            # The stored one: what compares equal need not look the same.
+            updated: exp.Expr = column(names[name])
+        else:
+            updated = resolved(write.updates[name])
+            same.append(exp.NullSafeEQ(this=column(names[name]), expression=exp.paren(updated.copy())))
+        values.append(Item(f"came_{at}", exp.Case(ifs=[exp.If(this=matched.copy(), true=updated)], default=inserted)))
+    delete = resolved(write.delete_when) if write.delete_when is not None else exp.false()
+    insert = resolved(write.insert_when) if write.insert_when is not None else exp.true()
+    lives = exp.Case(ifs=[exp.If(this=matched.copy(), true=exp.Not(this=exp.paren(delete)))], default=insert)
+    unchanged = conjunction(same)
+    changes = exp.Not(this=exp.paren(unchanged)) if unchanged is not None else exp.false()
+    counts = exp.Case(ifs=[exp.If(this=matched.copy(), true=exp.or_(exp.paren(delete.copy()), changes))], default=insert.copy())
+    rows = Project(
+        both,
+        (*(Item(name, column(name)) for name in stored.at), Item("lives", lives), Item("counts", counts), *values),
+    )
+    merged = Let("merged", Filter(rows, column("counts")))
+    gone = Project(Filter(merged.ref, matched), tuple(Item(name, column(name)) for name in stored.at))
+    came = Project(Filter(merged.ref, column("lives")), tuple(Item(i.name, column(i.name)) for i in values))
+    return Difference(lets=(*rewrite.lets, delta, merged), gone=gone, came=came)
+
+
+def _exchange(rewrite: Rewrite, write: Exchange, stored: Stored) -> Difference:
+    rows = Let("rows", _values(write.rows, rewrite.outputs, "came"))
+    held: Relation = stored.scan
+    if write.keys is not None:
+        names = dict(zip(stored.columns, stored.values, strict=True))
+        held = restricted(held, [Key(column(names[own]), theirs) for own, theirs in write.columns], write.keys.ref)
+    came = rows.ref.columns
+    pairs = [*zip(stored.values, came, strict=True), ("stored_copy", "came_copy")]
+    numbered = _numbered(held, stored.values, "stored_copy"), _numbered(rows.ref, came, "came_copy")
+    both = Join(*numbered, "full", null_safe(pairs))
+    kept = (*stored.at, "came_copy", *came)
+    is_other = exp.or_(exp.Not(this=_not_null("came_copy")), exp.Not(this=_not_null(stored.at[0])))
+    let = Let("difference", Project(Filter(both, is_other), tuple(Item(name, column(name)) for name in kept)))
+    gone = Project(Filter(let.ref, _not_null(stored.at[0])), tuple(Item(name, column(name)) for name in stored.at))
+    new = Project(Filter(let.ref, _not_null("came_copy")), tuple(Item(name, column(name)) for name in came))
+    return Difference(lets=(*rewrite.lets, rows, let), gone=gone, came=new)
+
+
+def _bag(rewrite: Rewrite, write: Bag, stored: Stored) -> Difference:
+    lets = list(rewrite.lets)
+    plus, minus = (
+        Let(name, _values(side, rewrite.outputs, prefix)) if side is not None else None
+        for name, prefix, side in (("plus", "came", write.plus), ("minus", "went", write.minus))
+    )
+    lets.extend(let for let in (plus, minus) if let is not None)
+    if plus is not None and minus is not None:
+        plus, minus = _net("net_plus", plus, minus), _net("net_minus", minus, plus)
+        lets.extend((plus, minus))
+    gone = None
+    if minus is not None:
+        went = minus.ref.columns
+        held = restricted(stored.scan, [Key(column(own), name) for own, name in zip(stored.values, went, strict=True)], minus.ref)
+        pairs = [*zip(stored.values, went, strict=True), ("stored_copy", "went_copy")]
+        numbered = _numbered(held, stored.values, "stored_copy"), _numbered(minus.ref, went, "went_copy")
+        found = Project(Join(*numbered, "inner", null_safe(pairs)), tuple(Item(name, column(name)) for name in stored.at))
+        positions = Let("gone", found)
+        lets.append(positions)
+        gone = positions.ref
+    return Difference(lets=tuple(lets), gone=gone, came=plus.ref if plus else None, removes=minus)
+
+
+def _net(name: str, one: Let, other: Let) -> Let:
+    return Let(name, SetOperation(one.ref, other.ref, "except", True, one.ref.columns))
+
+
+def _numbered(relation: Relation, names: Sequence[str], number: str) -> Relation:
+    """Equal rows told apart by a number."""
+    by = [column(name) for name in names]
+    window = exp.Window(
+        this=exp.RowNumber(), partition_by=by, order=exp.Order(expressions=[exp.Ordered(this=column(names[0]), nulls_first=True)])
+    )
+    return Window(relation, (Item(number, window),))
+
+
+def _not_null(name: str) -> exp.Expr:
+    return exp.Not(this=exp.Is(this=column(name), expression=exp.Null()))

@@ -1,0 +1,14 @@
+"""Case -> Rewrite or Refused, one module for each strategy. A new one is a module and a line in the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from mvbuild.incremental.rewrite import Case, Rewrite
+from mvbuild.incremental.strategies import affected_keys, append, bag, full_diff, merge
+
+STRATEGIES: Mapping[str, Callable[[Case], Rewrite]] = {
+    module.NAME: module.rewrite for module in (append, merge, affected_keys, bag, full_diff)
+}
+"""From the least work to the most, where sizes say nothing else."""
+FULL = "full"

@@ -1,0 +1,152 @@
+"""Case -> Exchange: the rows of the result whose keys a change can affect are computed again.
+
+Any columns of the result can be the keys: rows with other values than those of the rows that came and went are the same as before. Which
+columns are good is a matter of cost: such that their values are found without computing the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from mvbuild.incremental.algebra import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Item,
+    Join,
+    Project,
+    Relation,
+    Scalar,
+    Scan,
+    SetOperation,
+    Union,
+    Window,
+    column,
+    names_in,
+    walk,
+)
+from mvbuild.incremental.delta import Deltas, Let
+from mvbuild.incremental.reasons import Refused
+from mvbuild.incremental.restrict import Key, equal_columns, partition_columns, restricted
+from mvbuild.incremental.rewrite import NOTHING, Case, Exchange, Rewrite
+
+NAME = "affected-keys"
+
+
+def rewrite(case: Case) -> Rewrite:
+    if not case.deltas().changes(case.shape.root):
+        return Rewrite(NAME, NOTHING, outputs=case.shape.outputs)
+    keys, lets = chosen_keys(case)
+    table = lets[-1].ref
+    pairs = [Key(column(name), found) for name, found in zip(keys, table.columns, strict=True)]
+    rows = restricted(case.shape.root, pairs, table)
+    outputs = dict(case.shape.outputs)
+    columns = tuple((outputs[name], found) for name, found in zip(keys, table.columns, strict=True))
+    return Rewrite(NAME, Exchange(rows, lets[-1], columns), lets, case.shape.outputs)
+
+
+def chosen_keys(case: Case) -> tuple[tuple[str, ...], tuple[Let, ...]]:
+    """Columns of the root, and the statements the last of which has their values; the cheapest of those that can be."""
+    candidates = list(dict.fromkeys(_candidates(case)))
+    if not candidates:
+        raise Refused("no-key", "no output column tells which rows a change affects")
+    found: list[_Choice] = []
+    refusal: Refused | None = None
+    for keys in candidates:
+        deltas = case.deltas()
+        try:
+            deltas.keys_let(case.shape.root, [column(name) for name in keys])
+        except Refused as exc:
+            refusal = refusal or exc
+            continue
+        found.append(_Choice(keys=keys, lets=tuple(deltas.lets), scans=_scans(deltas.lets)))
+    if not found:
+        assert refusal is not None
+        raise refusal
+    best = min(found, key=lambda c: (c.scans, -len(c.keys)))
+    return best.keys, best.lets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Choice:
+    keys: tuple[str, ...]
+    lets: tuple[Let, ...]
+    scans: int
+    """How many reads of whole tables it takes to find the keys."""
+
+
+def _scans(lets: list[Let]) -> int:
+    return sum(isinstance(n, Scan) and n.version in ("new", "old") for let in lets for n in walk(let.relation))
+
+
+def _candidates(case: Case) -> Iterator[tuple[str, ...]]:
+    """Sets of output columns by which a part of the query is local, and each of those columns alone."""
+    root = case.shape.root
+    shown = {name for name, _ in case.shape.outputs if case.shape.kinds.get(name) != "uncomparable"}
+    for local in _local(root, case.deltas()):
+        visible = tuple(name for name in dict.fromkeys(local) if name in shown)
+        if visible:
+            yield visible
+            if len(visible) > 1:
+                yield from ((name,) for name in visible)
+
+
+def _local(relation: Relation, deltas: Deltas) -> Iterator[tuple[str, ...]]:
+    """The local columns of the operators below, by the names that they have here."""
+    if isinstance(relation, Project):
+        shown: dict[str, str] = {}
+        for item in relation.items:
+            if isinstance(item.expression, exp.Column):
+                shown.setdefault(item.expression.name, item.name)
+        for local in _local(relation.child, deltas):
+            visible = tuple(shown[name] for name in local if name in shown)
+            if visible:
+                yield visible
+        yield _common_values(relation)
+        return
+    if isinstance(relation, Aggregate):
+        yield tuple(item.name for item in relation.keys)
+        return
+    if isinstance(relation, Window):
+        yield partition_columns(relation)
+        return
+    if isinstance(relation, Distinct | SetOperation | Scan):
+        yield relation.columns
+        return
+    if isinstance(relation, Union):
+        yield relation.columns
+        return
+    if isinstance(relation, Join):
+        yield from _of_join(relation, deltas)
+        return
+    if isinstance(relation, Filter | Scalar):
+        yield from _local(relation.children[0], deltas)
+
+
+def _common_values(project: Project) -> tuple[str, ...]:
+    """Outputs coalesce(l, r) of a FULL JOIN by l = r."""
+    below = project.child
+    while isinstance(below, Filter):
+        below = below.child
+    if not isinstance(below, Join) or below.kind != "full":
+        return ()
+    values = [exp.Coalesce(this=column(left), expressions=[column(right)]) for left, right in equal_columns(below)]
+    return tuple(item.name for item in project.items if item.expression in values)
+
+
+def _of_join(join: Join, deltas: Deltas) -> Iterator[tuple[str, ...]]:
+    if join.kind == "full":
+        return
+    if join.on is not None:
+        yield tuple(sorted(names_in(join.on) & set(join.columns)))
+    yield from _local(join.left, deltas)
+    if join.kind == "inner":
+        yield from _local(join.right, deltas)
+    yield join.columns
+
+
+def items_of(names: tuple[str, ...]) -> tuple[Item, ...]:
+    return tuple(Item(name, column(name)) for name in names)

@@ -1,0 +1,20 @@
+"""Case -> Append: rows that came below give rows of the result, and no row of it goes."""
+
+from __future__ import annotations
+
+from mvbuild.incremental.algebra import projected, union
+from mvbuild.incremental.reasons import Refused
+from mvbuild.incremental.rewrite import NOTHING, Append, Case, Rewrite
+
+NAME = "append"
+
+
+def rewrite(case: Case) -> Rewrite:
+    """For projection, filter, inner join, UNION ALL, and joins of other kinds whose right side did not change."""
+    if case.minus:
+        raise Refused("rows-removed", "rows were deleted or updated")
+    deltas, root = case.deltas(), case.shape.root
+    if not deltas.is_linear(root):
+        raise Refused("not-linear", "the query is more than projections, filters, inner joins and UNION ALL of what changed")
+    parts = [projected(part, root.columns) for part in deltas.of(root).plus]
+    return Rewrite(NAME, Append(union(parts)) if parts else NOTHING, outputs=case.shape.outputs)

@@ -1,0 +1,315 @@
+"""Case -> Upsert: partial aggregates of what came and what went are merged into the groups of the storage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from mvbuild.incremental.algebra import Aggregate, Filter, Item, Join, Project, Relation, Scan, column, names_in, union
+from mvbuild.incremental.kinds import of_expression
+from mvbuild.incremental.reasons import Refused
+from mvbuild.incremental.rewrite import NOTHING, SOURCE, TARGET, Case, Rewrite, Upsert
+
+NAME = "merge"
+WEIGHT = "mvbuild_weight"
+EXACT_INTEGERS = 2**53
+"""Spark averages integers as doubles, which are exact up to here."""
+MAX_PRECISION = 38
+"""Of decimals in Spark; adding two of them needs one digit more."""
+KEPT_SCALE = 6
+"""Where a result would have too many digits Spark gives up those behind the point, but for this many."""
+
+
+def rewrite(case: Case) -> Rewrite:
+    """For GROUP BY, or an aggregate of everything, whose outputs can be told from their old values and the change."""
+    root, names = _outputs(case)
+    aggregate = _aggregate(root)
+    values = {item.name: item.expression for item in aggregate.values}
+    keys = {item.name for item in aggregate.keys}
+    stored = names
+    if not keys <= stored.keys():
+        raise Refused("no-key", "a column of GROUP BY is not among the outputs")
+    deltas = case.deltas()
+    delta = deltas.of(aggregate.child)
+    if not delta.all:
+        return Rewrite(NAME, NOTHING, outputs=case.shape.outputs)
+    plan = _Plan(case=case, aggregate=aggregate, stored=stored, has_minus=bool(delta.minus))
+    outputs = {stored[name]: plan.merged(expression) for name, expression in values.items() if name in stored}
+    source = plan.source(delta.plus, delta.minus)
+    key_pairs = tuple((stored[item.name], item.name) for item in aggregate.keys)
+    inserts: dict[str, exp.Expr] = {stored[item.name]: exp.column(item.name, SOURCE, quoted=True) for item in aggregate.keys}
+    inserts |= {name: made.insert for name, made in outputs.items()}
+    lives = plan.lives() if keys and plan.has_minus else None
+    write = Upsert(
+        delta=source,
+        keys=key_pairs,
+        updates={name: made.update for name, made in outputs.items()},
+        inserts=inserts,
+        delete_when=exp.EQ(this=exp.paren(lives[0]), expression=exp.Literal.number(0)) if lives else None,
+        insert_when=exp.GT(this=lives[1], expression=exp.Literal.number(0)) if lives else None,
+    )
+    return Rewrite(NAME, write, tuple(deltas.lets), case.shape.outputs)
+
+
+def _outputs(case: Case) -> tuple[Relation, dict[str, str]]:
+    """The relation below plain projections, and which of its columns are which of the storage."""
+    root: Relation = case.shape.root
+    names = dict(case.shape.outputs)
+    while isinstance(root, Project):
+        inner: dict[str, str] = {}
+        for item in root.items:
+            if item.name not in names:
+                continue
+            if not isinstance(item.expression, exp.Column):
+                raise Refused("not-mergeable", f"column {names[item.name]} is computed from aggregates", item.expression)
+            if item.expression.name in inner:
+                raise Refused("not-mergeable", f"column {names[item.name]} is there twice", item.expression)
+            inner[item.expression.name] = names[item.name]
+        root, names = root.child, inner
+    return root, names
+
+
+def _aggregate(root: Relation) -> Aggregate:
+    if isinstance(root, Filter) and isinstance(root.child, Aggregate):
+        raise Refused("having", "HAVING leaves groups out that later changes may need", root.predicate)
+    if not isinstance(root, Aggregate):
+        raise Refused("no-aggregate", "the query does not end in an aggregate")
+    return root
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    """The new value of a matched row, over `t` and `d`; and that of a new row, over `d`."""
+
+    update: exp.Expr
+    insert: exp.Expr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    case: Case
+    aggregate: Aggregate
+    stored: Mapping[str, str]
+    has_minus: bool
+
+    # --- the delta ----------------------------------------------------------------------------------------------------------------
+
+    def source(self, plus: tuple[Relation, ...], minus: tuple[Relation, ...]) -> Relation:
+        """Partial aggregates of all terms, one row for each group."""
+        needed = sorted(frozenset().union(*(names_in(i.expression) for i in (*self.aggregate.keys, *self.aggregate.values))))
+        parts = [self._weighted(part, needed, 1) for part in plus] + [self._weighted(part, needed, -1) for part in minus]
+        values = tuple(item for v in self.aggregate.values if v.name in self.stored for item in self._partials(v))
+        return Aggregate(union(parts), self.aggregate.keys, values)
+
+    def _weighted(self, part: Relation, needed: list[str], weight: int) -> Relation:
+        items = [Item(name, column(name)) for name in needed]
+        return Project(
+            part, (*items, Item(WEIGHT, exp.Literal.number(weight) if weight > 0 else exp.Neg(this=exp.Literal.number(-weight))))
+        )
+
+    def _partials(self, value: Item) -> tuple[Item, ...]:
+        function, argument = simple(value.expression)
+        name = value.name
+        if isinstance(function, exp.Avg):
+            return ()  # made of the sum and the count that are there too
+        if isinstance(function, exp.Count):
+            return (Item(name, _sum(_counted(argument))),)
+        assert argument is not None
+        if isinstance(function, exp.Sum) and self.has_minus:
+            sides = (exp.GT, "plus"), (exp.LT, "minus")
+            return tuple(Item(f"{name}_{side}", _sum(_when(compare, argument))) for compare, side in sides)
+        return (Item(name, type(function)(this=argument.copy())),)
+
+    # --- the new values -----------------------------------------------------------------------------------------------------------
+
+    def merged(self, expression: exp.Expr) -> _Merged:
+        function, argument = simple(expression)
+        name = next(v.name for v in self.aggregate.values if v.expression == expression)
+        output = self.stored[name]
+        t, d = exp.column(output, TARGET, quoted=True), exp.column(name, SOURCE, quoted=True)
+        if isinstance(function, exp.Count):
+            return _Merged(self._cast(output, exp.Add(this=t, expression=_or_zero(d))), self._cast(output, _or_zero(d)))
+        if isinstance(function, exp.Sum):
+            return self._sum(expression, argument, output, name)
+        if isinstance(function, exp.Avg):
+            return self._avg(argument, output)
+        if self.has_minus:
+            raise Refused("deletes-need-count", f"{expression.sql('spark')} cannot follow deletes by itself", expression)
+        combine = _COMBINED.get(type(function))
+        if combine is None:
+            raise Refused("not-mergeable", f"{expression.sql('spark')} cannot be brought up to date from its old value", expression)
+        return _Merged(_either(t, d, combine(t, d)), d)
+
+    def _sum(self, expression: exp.Expr, argument: exp.Expr | None, output: str, name: str) -> _Merged:
+        assert argument is not None
+        kind = of_expression(argument, self.case.shape.kinds)
+        type_ = self.case.types[output]
+        if (type_ in ("float", "double") or kind == "float") and self.case.float_tolerance is None:
+            raise Refused("float-sum", f"{expression.sql('spark')} adds floating point numbers", expression)
+        if isinstance(type_, str) and type_.startswith("decimal") and _loses_digits(type_):
+            raise Refused("not-mergeable", f"{expression.sql('spark')} has all digits that a decimal can have", expression)
+        t, d = exp.column(output, TARGET, quoted=True), exp.column(name, SOURCE, quoted=True)
+        if not self.has_minus:
+            return _Merged(_either(t, d, self._cast(output, exp.Add(this=t.copy(), expression=d.copy()))), d)
+        counted = self._count_of(argument, expression)
+        plus, minus = (exp.column(f"{name}_{side}", SOURCE, quoted=True) for side in ("plus", "minus"))
+        change = self._cast(output, exp.Sub(this=_or_zero(plus), expression=_or_zero(minus)))
+        updated = self._cast(output, exp.Add(this=_or_zero(t), expression=change))
+        return _Merged(_unless_zero(counted[0], updated), _unless_zero(counted[1], change.copy()))
+
+    def _avg(self, argument: exp.Expr | None, output: str) -> _Merged:
+        """Of the matching sum and count, as Spark computes it."""
+        assert argument is not None
+        kind = of_expression(argument, self.case.shape.kinds)
+        if kind not in ("integer", "decimal") and self.case.float_tolerance is None:
+            raise Refused("float-sum", f"avg({argument.sql('spark')}) adds floating point numbers", argument)
+        total = self._sibling(lambda f, a: isinstance(f, exp.Sum) and a == argument)
+        if total is None:
+            raise Refused("not-mergeable", f"avg({argument.sql('spark')}) needs sum({argument.sql('spark')}) beside it", argument)
+        sums = self._sum(total[1], argument, self.stored[total[0]], total[0])
+        counts = self._count_of(argument, total[1], code="not-mergeable")
+        made = [self._ratio(s, c, output, kind) for s, c in zip((sums.update, sums.insert), counts, strict=True)]
+        return _Merged(*made)
+
+    def _ratio(self, total: exp.Expr, counted: exp.Expr, output: str, kind: str) -> exp.Expr:
+        value = total.copy()
+        if kind == "integer":
+            value = exp.Cast(this=exp.paren(value), to=exp.DataType.build("double"))
+            too_large = exp.GT(this=exp.Abs(this=value.copy()), expression=exp.Literal.number(EXACT_INTEGERS))
+            stop = exp.Anonymous(this="raise_error", expressions=[exp.Literal.string("a sum is too large for an exact average")])
+            stopped = exp.Cast(this=stop, to=exp.DataType.build("double"))
+            value = exp.Case(ifs=[exp.If(this=too_large, true=stopped)], default=value)
+        divided = exp.Div(this=exp.paren(value), expression=exp.paren(counted.copy()), typed=False, safe=False)
+        return _unless_zero(counted, self._cast(output, divided))
+
+    def lives(self) -> tuple[exp.Expr, exp.Expr]:
+        """The count of a group's rows after the change, for a matched and for a new row."""
+        found = self._sibling(lambda f, a: isinstance(f, exp.Count) and a is None)
+        if found is None:
+            raise Refused("deletes-need-count", "without count(*) nothing tells when a group is empty")
+        output = self.stored[found[0]]
+        d = exp.column(found[0], SOURCE, quoted=True)
+        return exp.Add(this=exp.column(output, TARGET, quoted=True), expression=d.copy()), d
+
+    def _count_of(self, argument: exp.Expr, node: exp.Expr, code: str = "deletes-need-count") -> tuple[exp.Expr, exp.Expr]:
+        """How many values of the argument there are after the change, for a matched and for a new row."""
+        never_null = isinstance(argument, exp.Column) and argument.name in self.required()
+        wanted: list[exp.Expr | None] = [argument, None] if never_null else [argument]
+        for one in wanted:
+            found = self._sibling(lambda f, a, one=one: isinstance(f, exp.Count) and a == one)  # type: ignore[misc]
+            if found is not None:
+                d = _or_zero(exp.column(found[0], SOURCE, quoted=True))
+                return exp.Add(this=exp.column(self.stored[found[0]], TARGET, quoted=True), expression=d.copy()), d
+        text = argument.sql("spark")
+        raise Refused(code, f"count({text}) is needed beside {node.sql('spark')} to tell when there is no value left", node)
+
+    def required(self) -> frozenset[str]:
+        """Columns of the aggregate's input that cannot be NULL."""
+        return never_null(self.aggregate.child, self.case.shape.required)
+
+    def _sibling(self, wanted: Callable[[exp.Expr, exp.Expr | None], bool]) -> tuple[str, exp.Expr] | None:
+        """Another output."""
+        for item in self.aggregate.values:
+            if item.name in self.stored and wanted(*simple(item.expression)):
+                return item.name, item.expression
+        return None
+
+    def _cast(self, output: str, value: exp.Expr) -> exp.Expr:
+        type_ = self.case.types[output]
+        return exp.Cast(this=exp.paren(value), to=exp.DataType.build(_SQL_TYPES.get(type_, type_), dialect="spark"))
+
+
+_SQL_TYPES = {"long": "bigint"}
+
+
+def simple(expression: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
+    """An aggregate function and its argument, None for count(*); FILTER and count_if as an argument that is NULL where it does not hold."""
+    condition = None
+    if isinstance(expression, exp.Filter):
+        condition, expression = expression.expression.this, expression.this
+    if expression.find(exp.Distinct) is not None:
+        raise Refused("not-mergeable", f"{expression.sql('spark')}: a set of values cannot be told from its size", expression)
+    if isinstance(expression, exp.CountIf):
+        inner: exp.Expr | None = _case(expression.this, exp.Literal.number(1))
+        expression = exp.Count(this=inner)
+    else:
+        inner = expression.this
+        if isinstance(expression, exp.Count) and (expression.expressions or inner is None):
+            raise Refused("not-mergeable", f"{expression.sql('spark')} counts several columns", expression)
+        if isinstance(inner, exp.Star) or (isinstance(expression, exp.Count) and isinstance(inner, exp.Literal)):
+            inner = None
+    if condition is not None:
+        inner = _case(condition, inner if inner is not None else exp.Literal.number(1))
+    return expression, inner
+
+
+def never_null(relation: Relation, required: frozenset[str]) -> frozenset[str]:
+    """Columns of a relation that come from required columns and have not passed an operator that makes NULLs."""
+    if isinstance(relation, Scan):
+        return required & set(relation.columns)
+    if isinstance(relation, Project):
+        inner = never_null(relation.child, required)
+        return frozenset(i.name for i in relation.items if isinstance(i.expression, exp.Column) and i.expression.name in inner)
+    if isinstance(relation, Filter):
+        return never_null(relation.child, required)
+    if isinstance(relation, Join) and relation.kind in ("inner", "semi", "anti", "left"):
+        left = never_null(relation.left, required)
+        return left | never_null(relation.right, required) if relation.kind == "inner" else left
+    return frozenset()
+
+
+def _case(condition: exp.Expr, value: exp.Expr) -> exp.Expr:
+    return exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())])
+
+
+def _counted(argument: exp.Expr | None) -> exp.Expr:
+    """The weight of a row if it counts."""
+    if argument is None:
+        return column(WEIGHT)
+    there = exp.Not(this=exp.Is(this=exp.paren(argument.copy()), expression=exp.Null()))
+    return exp.Case(ifs=[exp.If(this=there, true=column(WEIGHT))], default=exp.Literal.number(0))
+
+
+def _when(compare: type[exp.Expr], argument: exp.Expr) -> exp.Expr:
+    return _case(compare(this=column(WEIGHT), expression=exp.Literal.number(0)), argument)
+
+
+def _sum(value: exp.Expr) -> exp.Expr:
+    return exp.Sum(this=value)
+
+
+def _or_zero(value: exp.Expr) -> exp.Expr:
+    return exp.Coalesce(this=value.copy(), expressions=[exp.Literal.number(0)])
+
+
+def _unless_zero(counted: exp.Expr, value: exp.Expr) -> exp.Expr:
+    empty = exp.EQ(this=exp.paren(counted.copy()), expression=exp.Literal.number(0))
+    return exp.Case(ifs=[exp.If(this=empty, true=exp.Null())], default=value)
+
+
+def _either(t: exp.Expr, d: exp.Expr, both: exp.Expr) -> exp.Expr:
+    """The combined value, or the one that there is."""
+
+    def missing(value: exp.Expr) -> exp.Expr:
+        return exp.Is(this=value.copy(), expression=exp.Null())
+
+    return exp.Case(ifs=[exp.If(this=missing(t), true=d.copy()), exp.If(this=missing(d), true=t.copy())], default=both)
+
+
+def _loses_digits(type_: str) -> bool:
+    """Whether Spark rounds the sum of two such decimals."""
+    precision, scale = (int(part) for part in type_.removeprefix("decimal(").rstrip(")").split(","))
+    return precision >= MAX_PRECISION and scale > KEPT_SCALE
+
+
+_COMBINED: Mapping[type, Callable[[exp.Expr, exp.Expr], exp.Expr]] = {
+    exp.Min: lambda t, d: exp.Least(this=t.copy(), expressions=[d.copy()]),
+    exp.Max: lambda t, d: exp.Greatest(this=t.copy(), expressions=[d.copy()]),
+    exp.LogicalAnd: lambda t, d: exp.And(this=t.copy(), expression=d.copy()),
+    exp.LogicalOr: lambda t, d: exp.Or(this=t.copy(), expression=d.copy()),
+    exp.BitwiseAndAgg: lambda t, d: exp.BitwiseAnd(this=t.copy(), expression=d.copy()),
+    exp.BitwiseOrAgg: lambda t, d: exp.BitwiseOr(this=t.copy(), expression=d.copy()),
+    exp.BitwiseXorAgg: lambda t, d: exp.BitwiseXor(this=t.copy(), expression=d.copy()),
+}

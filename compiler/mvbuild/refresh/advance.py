@@ -1,0 +1,36 @@
+"""MV whose rows would be the same + RunSession -> Outcome: only its record moves on, in a commit without a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mvbuild.freshness.columns import schemas_read, stale_schemas
+from mvbuild.freshness.history import current_refresh_id
+from mvbuild.freshness.leaves import node_inputs
+from mvbuild.freshness.observed import Leaf, Pin, World
+from mvbuild.graph.model import ModelNode
+from mvbuild.incremental.choose import Choice
+from mvbuild.refresh.choosing import facts
+from mvbuild.refresh.outcome import Outcome
+from mvbuild.refresh.recording import record_of, recorded
+from mvbuild.refresh.session import RunSession
+
+
+def advance(session: RunSession, world: World, node: ModelNode, pins: Mapping[Leaf, Pin], started_ms: int, choice: Choice) -> Outcome:
+    """Nobody downstream sees a change."""
+    storage, view = world.observed.table(node.storage), world.observed.view(node.identifier)
+    assert storage is not None, node.id
+    assert view is not None, node.id
+    record = record_of(world, node_inputs(world.graph, node), pins, view.version_id, started_ms)
+    schemas = schemas_read(pins.values())
+    commit = recorded(
+        node,
+        storage,
+        record,
+        current_refresh_id(storage),
+        set_properties=schemas,
+        also_remove=stale_schemas(storage.properties, schemas),
+    )
+    session.observe(session.catalog.commit([commit]))
+    message = choice.message or "the rows are the same"
+    return Outcome(message=message, reused=True, details=facts(choice, None))

@@ -1,0 +1,200 @@
+"""two queries + their schema -> SQL of the rows that one of them gives more often than the other. Text only.
+
+Spark's GROUP BY takes NULL, NaN and both zeros for equal to themselves, also inside of structs and arrays; maps and variants, which it
+does not group, are compared in a form that it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mvbuild.names import quote
+from mvbuild.ports.catalog import Schema
+
+Type = str | Mapping[str, Any]
+"""A type of an Iceberg schema in its JSON form."""
+
+_FLOATING = ("float", "double")
+_PARTS = 1_000_000
+"""A sample takes a whole number of these parts of all hashes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """The rows whose hash of some columns falls below `share` of all hashes. None of the columns may hold floating point numbers where a
+    tolerance is given: rows that are nearly equal must be in the sample together."""
+
+    columns: tuple[str, ...]
+    share: float
+    seed: int
+
+
+def differences_sql(
+    storage_sql: str, query_sql: str, schema: Schema, *, tolerance: float | None = None, sample: Sample | None = None
+) -> str:
+    """`copies`, then the columns of `schema`: how many more of a row the storage has than the query, below zero if it has fewer.
+
+    With a tolerance rows are paired where all is equal but floating point numbers, in the order of these, and a pair is equal if each two
+    numbers differ by no more than `tolerance` of the larger one.
+    """
+    columns = [(f"c{n}", f["name"], _canonical_type(f["type"])) for n, f in enumerate(schema["fields"])]
+    sides = f"{_side(storage_sql, schema, 1)}\nUNION ALL\n{_side(query_sql, schema, -1)}"
+    found = _exact(sides, [c for c, _, _ in columns], _condition(columns, sample))
+    if tolerance and any(has_floats(t) for _, _, t in columns):
+        found = _paired(found, [(c, t) for c, _, t in columns], tolerance)
+    names = ", ".join(f"{c} AS {quote(name)}" for c, name, _ in columns)
+    return f"SELECT copies, {names} FROM (\n{found}\n) AS differences"
+
+
+def counts_sql(differences: str, schema: Schema) -> str:
+    """One row of what `differences_sql` tells: how many rows only the storage has, and how many only the query."""
+    extra, missing = (f"coalesce(sum(CASE WHEN copies {sign} 0 THEN abs(copies) END), 0)" for sign in "><")
+    return f"SELECT {extra} AS extra, {missing} AS missing FROM (\n{differences}\n) AS differences({', '.join(_numbered(schema))})"
+
+
+def ordered_sql(differences: str, schema: Schema) -> str:
+    """The rows of `differences_sql` in the order of their columns, so that rows that differ a little stand together."""
+    copies, *columns = _numbered(schema)
+    names = ", ".join(f"{c} AS {quote(f['name'])}" for c, f in zip(columns, schema["fields"], strict=True))
+    order = ", ".join((*columns, copies))
+    return (
+        f"SELECT {copies}, {names} FROM (\n"
+        f"SELECT * FROM (\n{differences}\n) AS differences({', '.join((copies, *columns))}) ORDER BY {order}\n) AS ordered"
+    )
+
+
+def has_floats(type_: Type) -> bool:
+    """Whether there are floating point numbers in a type; the keys of a map do not count, which are compared as they are."""
+    if isinstance(type_, str):
+        return type_ in _FLOATING
+    if type_["type"] == "struct":
+        return any(has_floats(f["type"]) for f in type_["fields"])
+    return has_floats(type_["element"] if type_["type"] == "list" else type_["value"])
+
+
+def _numbered(schema: Schema) -> list[str]:
+    return ["copies", *(f"c{n}" for n in range(len(schema["fields"])))]
+
+
+# Rows that are not the same
+
+
+def _side(sql: str, schema: Schema, side: int) -> str:
+    columns = ", ".join(f"{_canonical(quote(f['name']), f['type'])} AS c{n}" for n, f in enumerate(schema["fields"]))
+    return f"SELECT {side} AS side, {columns} FROM (\n{sql}\n) AS side"
+
+
+def _exact(sides: str, columns: Sequence[str], condition: str) -> str:
+    names = ", ".join(columns)
+    return f"SELECT sum(side) AS copies, {names} FROM (\n{sides}\n) AS sides{condition}\nGROUP BY {names}\nHAVING sum(side) <> 0"
+
+
+def _condition(columns: Iterable[tuple[str, str, Type]], sample: Sample | None) -> str:
+    if sample is None:
+        return ""
+    hashed = ", ".join(c for c, name, _ in columns if name in sample.columns)
+    return f"\nWHERE pmod(xxhash64({sample.seed}, {hashed}), {_PARTS}) < {max(1, round(sample.share * _PARTS))}"
+
+
+def _paired(exact: str, columns: Sequence[tuple[str, Type]], tolerance: float) -> str:
+    """Only rows that are not the same are paired: there are few of them, and a pair of equal rows is never torn apart."""
+    cells = ", ".join(f"'{c}', {c}" for c, _ in columns)
+    skeleton = ", ".join(f"'{c}', {_skeleton(c, t)}" for c, t in columns)
+    floats = ", ".join(_floats(c, t) for c, t in columns if has_floats(t))
+    names = ", ".join(c for c, _ in columns)
+    near = f"coalesce(forall(zip_with(stored_floats, computed_floats, (x, y) -> {_near('x', 'y', tolerance)}), near -> near), false)"
+    return f"""SELECT sum(one.side) AS copies, {", ".join(f"one.cells.{c} AS {c}" for c, _ in columns)} FROM (
+SELECT explode(array(named_struct('side', 1, 'cells', stored), named_struct('side', -1, 'cells', computed))) AS one FROM (
+SELECT
+max(CASE WHEN side > 0 THEN cells END) AS stored, max(CASE WHEN side < 0 THEN cells END) AS computed,
+max(CASE WHEN side > 0 THEN floats END) AS stored_floats, max(CASE WHEN side < 0 THEN floats END) AS computed_floats
+FROM (
+SELECT *, row_number() OVER (PARTITION BY skeleton, side ORDER BY floats) AS place FROM (
+SELECT CASE WHEN copies > 0 THEN 1 ELSE -1 END AS side, named_struct({cells}) AS cells, named_struct({skeleton}) AS skeleton,
+concat({floats}) AS floats, explode(sequence(1, CAST(abs(copies) AS INT))) AS copy
+FROM (
+{exact}
+) AS differing) AS single) AS placed
+GROUP BY skeleton, place) AS paired
+WHERE stored IS NULL OR computed IS NULL OR NOT {near}) AS unequal
+WHERE one.cells IS NOT NULL
+GROUP BY {names}"""
+
+
+def _near(x: str, y: str, tolerance: float) -> str:
+    """An infinity is near to itself alone."""
+    finite = f"abs({x}) < double('Infinity') AND abs({y}) < double('Infinity')"
+    return f"{x} <=> {y} OR ({finite} AND abs({x} - {y}) <= {tolerance!r}D * greatest(abs({x}), abs({y})))"
+
+
+# Values
+
+
+def _canonical(value: str, type_: Type, depth: int = 0) -> str:
+    """The value in a form that can be grouped and ordered: a map as its entries in the order of their keys."""
+    if type_ == "variant":
+        return f"to_json({value})"
+    if isinstance(type_, str) or not _has_ungroupable(type_):
+        return value
+    each = f"e{depth}"
+    if type_["type"] == "struct":
+        return _struct(value, type_, lambda inner, of: _canonical(inner, of, depth))
+    if type_["type"] == "list":
+        return f"transform({value}, {each} -> {_canonical(each, type_['element'], depth + 1)})"
+    key, inner = (_canonical(f"{each}.{part}", type_[part], depth + 1) for part in ("key", "value"))
+    return f"array_sort(transform(map_entries({value}), {each} -> named_struct('key', {key}, 'value', {inner})))"
+
+
+def _has_ungroupable(type_: Type) -> bool:
+    if isinstance(type_, str):
+        return type_ == "variant"
+    if type_["type"] == "struct":
+        return any(_has_ungroupable(f["type"]) for f in type_["fields"])
+    return type_["type"] == "map" or _has_ungroupable(type_["element"])
+
+
+def _canonical_type(type_: Type) -> Type:
+    """The type of the canonical form. The keys of a map are compared as they are, whatever they are: text will do."""
+    if isinstance(type_, str):
+        return type_
+    if type_["type"] == "struct":
+        return {"type": "struct", "fields": [{**f, "type": _canonical_type(f["type"])} for f in type_["fields"]]}
+    if type_["type"] == "list":
+        return {"type": "list", "element": _canonical_type(type_["element"])}
+    entry = [{"name": "key", "type": "string"}, {"name": "value", "type": _canonical_type(type_["value"])}]
+    return {"type": "list", "element": {"type": "struct", "fields": entry}}
+
+
+def _skeleton(value: str, type_: Type, depth: int = 0) -> str:
+    """All of a canonical value that has to be equal: instead of a floating point number whether there is one."""
+    if not has_floats(type_):
+        return value
+    if isinstance(type_, str):
+        return f"{value} IS NULL"
+    if type_["type"] == "struct":
+        return _struct(value, type_, lambda inner, of: _skeleton(inner, of, depth))
+    return f"transform({value}, e{depth} -> {_skeleton(f'e{depth}', type_['element'], depth + 1)})"
+
+
+def _floats(value: str, type_: Type, depth: int = 0) -> str:
+    """The floating point numbers of a canonical value as one array, which are as many in every value of the same skeleton."""
+    if isinstance(type_, str):
+        return f"array(CAST({value} AS DOUBLE))"
+    if type_["type"] == "struct":
+        inner = (_floats(f"{value}.{quote(f['name'])}", f["type"], depth) for f in type_["fields"] if has_floats(f["type"]))
+        return f"concat({', '.join(inner)})"
+    each = f"e{depth}"
+    found = f"flatten(transform({value}, {each} -> {_floats(each, type_['element'], depth + 1)}))"
+    return f"coalesce({found}, CAST(array() AS ARRAY<DOUBLE>))"
+
+
+def _struct(value: str, type_: Mapping[str, Any], of: Callable[[str, Type], str]) -> str:
+    fields = [(f["name"], of(f"{value}.{quote(f['name'])}", f["type"])) for f in type_["fields"]]
+    inner = ", ".join(f"{_text(name)}, {field}" for name, field in fields)
+    return f"CASE WHEN {value} IS NOT NULL THEN named_struct({inner}) END"
+
+
+def _text(name: str) -> str:
+    return "'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,76 @@
+"""text of an optimized plan -> the same plan without what only renames columns or leaves some out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+_LINE = re.compile(r"(?P<indent>(?:[ :][ ]{2})*)(?P<branch>(?::-|\+-) )?(?P<text>.*)")
+_RENAME = re.compile(r"\b\w+#(\d+)(L?) AS \w+#(\d+)L?(?=[,\]])")
+_ALIAS = re.compile(r" AS ([^#\n]+)#(\d+)")
+_ATTRIBUTES = re.compile(r"Project \[(?:\w*#\d+L?(?:, )?)*\]\Z")
+_WIDTH = 3
+"""Characters by which a plan is indented at each level."""
+
+
+@dataclass
+class _Node:
+    text: str
+    children: list[_Node] = field(default_factory=list)
+
+
+def without_renames(plan: str) -> str:
+    """A column that is another one under a new id becomes that one; a projection of plain columns goes, but for the first one, which says
+    what the columns of the result are, and those below UNION, which goes by position."""
+    plan = _without_long_names(plan)
+    names = {new: f"#{old}{suffix}" for old, suffix, new in _RENAME.findall(plan)}
+
+    def original(match: re.Match[str]) -> str:
+        seen, found = {match[2]}, match[2]
+        text = match[0]
+        while found in names:
+            text = names[found]
+            found = text[1:].rstrip("L")
+            if found in seen:
+                return match[0]
+            seen.add(found)
+        return text
+
+    inlined = _RENAME.sub(lambda match: match[0].partition(" AS ")[0], plan)
+    renamed = re.sub(r"(\w*)#(\d+)L?", lambda match: original(match) if match[2] in names else match[0], inlined)
+    roots = _tree(renamed.splitlines())
+    return "\n".join(line for root in roots for line in _lines(_simplified(root, keep=True), 0))
+
+
+def _without_long_names(plan: str) -> str:
+    """Columns that nobody named are called like their expression: only the id counts."""
+    for name, id_ in {(match[1], match[2]) for match in _ALIAS.finditer(plan) if not match[1].isidentifier()}:
+        plan = plan.replace(f"{name}#{id_}", f"column#{id_}")
+    return plan
+
+
+def _tree(lines: Sequence[str]) -> list[_Node]:
+    roots: list[_Node] = []
+    path: list[_Node] = []
+    for line in lines:
+        match = _LINE.match(line)
+        assert match is not None
+        depth = len(match["indent"]) // _WIDTH + (1 if match["branch"] else 0)
+        node = _Node(match["text"])
+        (path[depth - 1].children if depth and len(path) >= depth else roots).append(node)
+        path[depth:] = [node]
+    return roots
+
+
+def _simplified(node: _Node, *, keep: bool) -> _Node:
+    if not keep and len(node.children) == 1 and _ATTRIBUTES.match(node.text):
+        return _simplified(node.children[0], keep=False)
+    by_position = node.text.startswith("Union")
+    return _Node(node.text, [_simplified(child, keep=by_position) for child in node.children])
+
+
+def _lines(node: _Node, depth: int) -> Iterator[str]:
+    yield " " * (_WIDTH * depth) + node.text
+    for child in node.children:
+        yield from _lines(child, depth + 1)

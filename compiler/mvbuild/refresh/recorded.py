@@ -1,0 +1,180 @@
+"""World + MV -> Recorded: the query of its last refresh with the snapshots that it read, or Unverifiable: why it has none. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from mvbuild.formats.record import NO_SNAPSHOT, BaseTable, RefreshRecord
+from mvbuild.freshness.columns import SCHEMA_READ, changed_columns
+from mvbuild.freshness.leaves import Inputs, inputs
+from mvbuild.freshness.model import Reason
+from mvbuild.freshness.observed import Leaf, Pin, World
+from mvbuild.freshness.pending import pending_views, stored_definition
+from mvbuild.freshness.pins import known_as, leaf_table, pin
+from mvbuild.freshness.rules import judge_one
+from mvbuild.freshness.stored import stored
+from mvbuild.graph.definition import definition
+from mvbuild.graph.model import ModelNode, NodeId, ViewNode
+from mvbuild.names import TableIdentifier
+from mvbuild.parse.fingerprint import fingerprint
+from mvbuild.parse.model import Query
+from mvbuild.parse.steadiness import unsteady
+from mvbuild.ports.catalog import TableState, ViewState
+from mvbuild.refresh.redefine import resolved
+
+_NOTHING_TO_COMPARE = (
+    "metadata-unreadable",
+    "storage-missing",
+    "never-refreshed",
+    "record-unreadable",
+    "view-missing",
+    "view-version-not-recorded",
+)
+"""Reasons of freshness without which there are no rows, no record or no definition to go by."""
+
+
+class Unverifiable(Exception):
+    """What the last refresh computed cannot be computed again."""
+
+    def __init__(self, code: str, message: str, table: TableIdentifier | None = None) -> None:
+        super().__init__(message)
+        self.reason = Reason(code=code, message=message, effect="unknown", table=table)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """What the last refresh computed, and where its rows are."""
+
+    storage: TableState
+    query: Query
+    reads: tuple[NodeId, ...]
+    pins: Mapping[Leaf, Pin]
+    own_schemas: frozenset[str]
+    """UUIDs of tables that were read with the schema of the snapshot, which is not their current one."""
+    notes: tuple[Reason, ...]
+
+
+def recorded_state(world: World, node: ModelNode) -> Recorded:
+    """Unverifiable with the first thing that stands in the way."""
+    found = judge_one(world, node, {}).reasons
+    for reason in found:
+        if reason.code in _NOTHING_TO_COMPARE:
+            raise Unverifiable(reason.code, reason.message, reason.table)
+    storage, view = world.observed.table(node.storage), world.observed.view(node.identifier)
+    assert storage is not None
+    assert view is not None
+    record = stored(storage).record
+    assert record is not None
+    if record.incomplete:
+        raise Unverifiable("base-table-not-recorded", "the record says that it does not cover every table that was read")
+    query, reads, text = _definition(world, node, view, record)
+    below = inputs(world.graph, query, reads)
+    _require_views(world, below, record)
+    texts = [(node.identifier, text), *_view_texts(world, below)]
+    pins = {leaf: _pin(world, record, leaf) for leaf in below.leaves}
+    own = frozenset(p.table.uuid for p in pins.values() if _has_own_schema(storage, p, [sql for _, sql in texts]))
+    notes = (*(r for r in found if r.code == "storage-changed"), *_unsteady(texts))
+    return Recorded(storage=storage, query=query, reads=reads, pins=pins, own_schemas=own, notes=notes)
+
+
+def _definition(world: World, node: ModelNode, view: ViewState, record: RefreshRecord) -> tuple[Query, tuple[NodeId, ...], str]:
+    """The project's query if it is the one that was refreshed, else that of the view's version in the record."""
+    version = record.view_version_id
+    text = stored_definition(view) if version == view.version_id else view.spark_versions.get(version or 0)
+    if text is not None and fingerprint(text) == fingerprint(definition(world.graph, node).text):
+        return node.query, node.reads, text
+    found = resolved(world, node, text) if text is not None else None
+    if found is None or text is None:
+        message = f"its definition was changed, and version {version} of the view, which was refreshed, cannot be read any more"
+        raise Unverifiable("definition-changed", message, node.identifier)
+    return *found, text
+
+
+def _require_views(world: World, below: Inputs, record: RefreshRecord) -> None:
+    """The query is expanded with the views as they are: that must be how they were."""
+    edited = pending_views(world) if below.views else frozenset()
+    for id_ in below.views:
+        identifier = world.graph.nodes[id_].identifier
+        view = world.observed.view(identifier)
+        if view is None:
+            raise Unverifiable("child-view-missing", f"the child view {identifier} does not exist", identifier)
+        read = record.of_view(view.uuid)
+        if read is None:
+            raise Unverifiable("child-view-not-recorded", f"the record does not cover {identifier}", identifier)
+        if read.version_id != view.version_id:
+            message = f"the child view {identifier} was replaced: version {read.version_id} was read, it is at {view.version_id}"
+            raise Unverifiable("child-view-changed", message, identifier)
+        if id_ in edited:
+            raise Unverifiable("child-view-edited", f"the child view {identifier} was edited", identifier)
+
+
+def _view_texts(world: World, below: Inputs) -> Iterator[tuple[TableIdentifier, str]]:
+    for id_ in below.views:
+        node = world.graph.nodes[id_]
+        if isinstance(node, ModelNode | ViewNode):
+            yield node.identifier, definition(world.graph, node).text if isinstance(node, ModelNode) else node.query.sql.text
+
+
+def _unsteady(texts: Sequence[tuple[TableIdentifier, str]]) -> Iterator[Reason]:
+    for identifier, text in texts:
+        word = unsteady(text)
+        if word:
+            message = f"the answer may differ each time: {identifier} uses {word}"
+            yield Reason(code="nondeterministic", message=message, effect="unknown", table=identifier)
+
+
+# Snapshots
+
+
+def _pin(world: World, record: RefreshRecord, leaf: Leaf) -> Pin:
+    """The snapshot of a leaf that the refresh read."""
+    now = pin(world.graph, world.observed, leaf)
+    if now is None:
+        raise _missing(world, leaf)
+    table, name = now.table, known_as(now.table)
+    at = _snapshot_id(record.of_table(table.uuid, name.namespace, name.name), now)
+    if at is None:
+        raise Unverifiable("base-table-not-recorded", f"the record does not cover {name}", table.identifier)
+    if at != NO_SNAPSHOT and at not in table.snapshots:
+        raise expired(name, at)
+    return replace(now, snapshot_id=at)
+
+
+def _snapshot_id(states: Sequence[BaseTable], now: Pin) -> int | None:
+    """What was read of `main` comes first; a branch or tag has a state of its own; a version that the user chose is what it was."""
+    if now.moves:
+        return next((t.snapshot_id for t in states if t.ref == now.ref), None)
+    return now.snapshot_id if any(t.snapshot_id == now.snapshot_id for t in states) else None
+
+
+def expired(name: TableIdentifier, snapshot_id: int) -> Unverifiable:
+    return Unverifiable("snapshot-expired", f"the snapshot {snapshot_id} of {name}, which was read, has expired", name)
+
+
+def _missing(world: World, leaf: Leaf) -> Unverifiable:
+    identifier = leaf_table(world.graph, leaf)
+    broken = world.observed.unreadable(identifier)
+    if broken is not None:
+        return Unverifiable("base-table-unreadable", broken.reason, identifier)
+    if world.observed.table(identifier) is None:
+        return Unverifiable("base-table-missing", f"the table {identifier} does not exist", identifier)
+    version = leaf.travel[1] if leaf.travel else ""
+    return Unverifiable("snapshot-expired", f"the table {identifier} has no version {version!r} that is still kept", identifier)
+
+
+def _has_own_schema(storage: TableState, read: Pin, texts: Sequence[str]) -> bool:
+    """A refresh reads a snapshot under the schema that is current then. Whether that is the snapshot's own, and another one by now."""
+    table = read.table
+    own = None if read.is_empty else table.snapshots[read.snapshot_id].schema_id
+    if not read.moves or (own is None and not read.is_empty):
+        return False
+    noted = storage.properties.get(SCHEMA_READ + table.uuid)
+    if noted is None and own not in (None, table.current_schema_id):
+        message = f"{known_as(table)} has another schema by now, and it is not recorded which one was read"
+        raise Unverifiable("base-table-schema-not-recorded", message, table.identifier)
+    changed = changed_columns(storage, table, texts)
+    if changed and noted != str(own):
+        message = f"columns of {known_as(table)} were changed since it was read: {', '.join(changed)}"
+        raise Unverifiable("base-table-schema-changed", message, table.identifier)
+    return bool(changed)

@@ -1,0 +1,171 @@
+"""Random queries, data and changes: every strategy that does not refuse must leave what the full query gives.
+
+    python tests/benchmarks/rewrite_proof.py --cases 20000 --seed 1 [--jobs 2] [--report docs/proofs/rewrite-layer.md] [--date 2026-11-21]
+
+Case n of the run is that of seed `--seed` * 1 000 000 + n, so that any of them can be run again alone. Exit code 1 if any is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+
+import duckdb
+import sqlglot
+
+TESTS = Path(__file__).parents[1]
+sys.path[:0] = [str(TESTS), str(TESTS.parent / "compiler")]
+
+from mvbuild.incremental.strategies import STRATEGIES  # noqa: E402
+from unit.incremental.on_duckdb import connected  # noqa: E402
+from unit.incremental.oracle import ACCEPTED, Wrong, seen, shrunk  # noqa: E402
+from unit.incremental.queries import Generated, generated  # noqa: E402
+
+CHUNK = 250
+SHRUNK = 5
+"""How many failures are made small."""
+
+
+@dataclass
+class Counts:
+    """What was seen. Keys of `codes`: (strategy, code); of `accepted`: (operator, whether rows went, strategy); of `cases`: (operator, whether rows went)."""
+
+    ran: int = 0
+    unchanged: int = 0
+    codes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    accepted: Counter[tuple[str, bool, str]] = field(default_factory=Counter)
+    cases: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    wrong: list[Wrong] = field(default_factory=list)
+    seconds: float = 0
+
+    def add(self, other: Counts) -> None:
+        self.ran += other.ran
+        self.unchanged += other.unchanged
+        self.codes.update(other.codes)
+        self.accepted.update(other.accepted)
+        self.cases.update(other.cases)
+        self.wrong.extend(other.wrong)
+        self.seconds += other.seconds
+
+    def accepted_by(self, strategy: str) -> int:
+        return self.codes[(strategy, ACCEPTED)]
+
+    @property
+    def runs(self) -> int:
+        return sum(number for (_, code), number in self.codes.items() if code == ACCEPTED)
+
+    def note(self, case: Generated, connection: duckdb.DuckDBPyConnection) -> None:
+        found = seen(case, connection)
+        self.ran += 1
+        if not found.codes:
+            self.unchanged += 1
+            return
+        goes = any(table.minus for table in case.tables)
+        self.wrong.extend(found.wrong)
+        self.codes.update(found.codes.items())
+        for operator in case.operators:
+            self.cases[(operator, goes)] += 1
+            self.accepted.update((operator, goes, strategy) for strategy, code in found.codes.items() if code == ACCEPTED)
+
+
+def counted(start: int, number: int) -> Counts:
+    counts = Counts()
+    began = time.process_time()
+    connection = connected()
+    for seed in range(start, start + number):
+        counts.note(generated(seed), connection)
+    counts.seconds = time.process_time() - began
+    return counts
+
+
+def report(counts: Counts, seed: int, day: str, elapsed: float, jobs: int) -> str:
+    lines = [
+        "# Proof of the rewrite layer",
+        "",
+        "Random queries over random tables, each with a random change; every strategy is asked to bring the result up to date, and what it",
+        "leaves is compared with the full query at the new versions, as bags, on DuckDB. The queries are those of",
+        "`tests/unit/incremental/queries.py`; any of them can be run again by its seed.",
+        "",
+        f"- Run on {day}: `python tests/benchmarks/rewrite_proof.py --cases {counts.ran} --seed {seed}`",
+        f"- Cases (a query, its data and a change): {counts.ran:,}, of which {counts.unchanged:,} changed nothing",
+        f"- Refreshes that were compared: {counts.runs:,}",
+        f"- Wrong: **{len(counts.wrong)}**",
+        f"- {elapsed:,.0f} s with {jobs} process{'es' if jobs > 1 else ''} ({counts.seconds:,.0f} s of processor time)",
+        f"- DuckDB {duckdb.__version__}, sqlglot {sqlglot.__version__}",
+        "",
+        "## Strategies",
+        "",
+        "| strategy | accepted and right | wrong | refused, by code |",
+        "|---|---:|---:|---|",
+    ]
+    for strategy in STRATEGIES:
+        wrong = sum(one.strategy == strategy for one in counts.wrong)
+        codes = sorted(((n, code) for (s, code), n in counts.codes.items() if s == strategy and code != ACCEPTED), reverse=True)
+        refused = ", ".join(f"{code} {n:,}" for n, code in codes)
+        lines.append(f"| {strategy} | {counts.accepted_by(strategy) - wrong:,} | {wrong} | {refused} |")
+    lines += [
+        "",
+        "## Operators",
+        "",
+        "Cases whose query has the operator, and how many of them each strategy accepted: where rows only came / where rows went as well.",
+        "",
+        f"| operator | cases | {' | '.join(STRATEGIES)} |",
+        f"|---|---:|{'---:|' * len(STRATEGIES)}",
+    ]
+    for operator in sorted({operator for operator, _ in counts.cases}):
+        both = [f"{counts.cases[(operator, False)]:,} / {counts.cases[(operator, True)]:,}"]
+        both += [f"{counts.accepted[(operator, False, s)]:,} / {counts.accepted[(operator, True, s)]:,}" for s in STRATEGIES]
+        lines.append(f"| {operator} | {' | '.join(both)} |")
+    for one in counts.wrong[:SHRUNK]:
+        lines += [
+            "",
+            f"## Seed {one.seed}: {one.strategy}",
+            "",
+            one.problem,
+            "",
+            "```python",
+            str(one).partition("\n\n")[2].rstrip(),
+            "```",
+        ]
+    return "\n".join([*lines, ""])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin nothing after so many")
+    parser.add_argument("--report", type=Path)
+    parser.add_argument("--date", default=date.today().isoformat())
+    chosen = parser.parse_args()
+    began = time.monotonic()
+    total = Counts()
+    first = chosen.seed * 1_000_000
+    chunks = [(first + at, min(CHUNK, chosen.cases - at)) for at in range(0, chosen.cases, CHUNK)]
+    with ProcessPoolExecutor(chosen.jobs) as pool:
+        for at in range(0, len(chunks), chosen.jobs):
+            if time.monotonic() - began > chosen.seconds:
+                break
+            for counts in pool.map(counted, *zip(*chunks[at : at + chosen.jobs], strict=True)):
+                total.add(counts)
+            print(f"{total.ran:,} cases, {total.runs:,} refreshes, {len(total.wrong)} wrong, {time.monotonic() - began:,.0f} s", flush=True)
+    elapsed = time.monotonic() - began
+    connection = connected()
+    total.wrong[:SHRUNK] = [shrunk(one, connection) for one in total.wrong[:SHRUNK]]
+    text = report(total, chosen.seed, chosen.date, elapsed, chosen.jobs)
+    print(text)
+    if chosen.report:
+        chosen.report.parent.mkdir(parents=True, exist_ok=True)
+        chosen.report.write_text(text, encoding="utf-8")
+    return 1 if total.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

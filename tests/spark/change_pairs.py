@@ -1,0 +1,106 @@
+"""table + Spark -> the pairs of its snapshots whose change is not exact. The oracle: both snapshots, read under the current schema."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count, permutations
+from random import Random
+from typing import Any
+
+from mvbuild.formats.record import NO_SNAPSHOT
+from mvbuild.names import TableIdentifier, quote
+from mvbuild.ports.catalog import Catalog, StagedChange, TableState
+from mvbuild.refresh.change_sql import change_sql
+
+_AT_ONCE = 40
+"""Queries in one job."""
+Pair = tuple[int, int]
+
+
+@dataclass
+class Checker:
+    """One table as it is now."""
+
+    spark: Any
+    catalog: Catalog
+    table: TableState
+    kinds: Counter[str] = field(default_factory=Counter)
+    """How often there was a side of which kind, to see that the histories reach all of them."""
+
+    def __post_init__(self) -> None:
+        self._numbers = count()
+        self._columns = [f["name"] for f in self.table.schema["fields"]]
+
+    def pairs(self, most: int | None = None, seed: int = 0) -> list[Pair]:
+        """All ordered pairs of snapshots and the empty table, or so many of them."""
+        found = list(permutations([NO_SNAPSHOT, *self.table.snapshots], 2))
+        return found if most is None or most >= len(found) else Random(seed).sample(found, most)
+
+    def wrong(self, wanted: Sequence[Pair]) -> dict[Pair, str]:
+        """What differs, by pair."""
+        contents = self._contents(sorted({at for pair in wanted for at in pair} - {NO_SNAPSHOT})) | {NO_SNAPSHOT: Counter()}
+        found: dict[Pair, str] = {}
+        for some in _chunks(wanted):
+            for pair, (plus, minus) in self._changes(some).items():
+                old, new = contents[pair[0]], contents[pair[1]]
+                if old + plus != new + minus:
+                    lacks, extra = (new + minus) - (old + plus), (old + plus) - (new + minus)
+                    found[pair] = f"lacks {dict(lacks)}, has too much {dict(extra)}"
+        return found
+
+    def _contents(self, snapshots: Sequence[int]) -> dict[int, Counter[str]]:
+        pinned = {at: self.catalog.pin_schema(self.table, at, self._scratch()).identifier for at in snapshots}
+        try:
+            select = ", ".join(map(quote, self._columns))
+            return self._rows({at: f"SELECT {select} FROM {scratch.sql}" for at, scratch in pinned.items()})
+        finally:
+            self._drop(pinned.values())
+
+    def _changes(self, pairs: Sequence[Pair]) -> dict[Pair, tuple[Counter[str], Counter[str]]]:
+        staged: dict[Pair, StagedChange] = {}
+        try:
+            for pair in pairs:
+                change = self.catalog.change(self.table, *pair)
+                staged[pair] = self.catalog.stage_change(change, self._scratch)
+                self._note(staged[pair])
+            sqls = {pair: change_sql(one, self._columns) for pair, one in staged.items()}
+            rows = self._rows({(pair, side): sql for pair, of in sqls.items() for side, sql in enumerate(of) if sql is not None})
+            return {pair: (rows.get((pair, 0), Counter()), rows.get((pair, 1), Counter())) for pair in pairs}
+        finally:
+            self._drop(table for one in staged.values() for table in one.tables)
+
+    def _note(self, staged: StagedChange) -> None:
+        self.kinds["stepwise"] += len(staged.parts) > 1
+        for part in staged.parts:
+            self.kinds["added"] += part.added is not None
+            self.kinds["removed"] += part.removed is not None
+            if part.altered_new is not None:
+                self.kinds[
+                    f"altered, {'had' if part.had_deletes else 'no'} deletes, {'only' if part.only_deletes else 'not only'} more"
+                ] += 1
+
+    def _rows(self, queries: dict[Any, str]) -> dict[Any, Counter[str]]:
+        """The rows of several queries, as JSON, in one job."""
+        found: dict[Any, Counter[str]] = {}
+        keys, struct = list(queries), ", ".join(map(quote, self._columns))
+        if not keys:
+            return found
+        row = f"to_json(struct({struct}), map('ignoreNullFields', 'false')) AS row"
+        union = " UNION ALL ".join(f"SELECT {at} AS tag, {row} FROM ({queries[key]})" for at, key in enumerate(keys))
+        for tag, text in self.spark.sql(union).collect():
+            found.setdefault(keys[tag], Counter())[text] += 1
+        return {key: found.get(key, Counter()) for key in keys}
+
+    def _scratch(self) -> TableIdentifier:
+        return TableIdentifier(self.catalog.name, ("mvbuild_scratch",), f"pair_{self.table.identifier.name}_{next(self._numbers)}")
+
+    def _drop(self, tables: Iterable[TableIdentifier]) -> None:
+        for table in tables:
+            self.catalog.drop_scratch(table)
+
+
+def _chunks(pairs: Sequence[Pair]) -> Iterator[Sequence[Pair]]:
+    for at in range(0, len(pairs), _AT_ONCE):
+        yield pairs[at : at + _AT_ONCE]

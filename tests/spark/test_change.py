@@ -1,0 +1,157 @@
+"""The change between any two snapshots, as Spark reads it: random histories, and those that need a case of their own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mvbuild.adapters import open_catalog
+from mvbuild.names import TableIdentifier
+from mvbuild.ports.catalog import ChangePart, TableState
+from spark.change_pairs import Checker
+from spark.conftest import Lake
+from spark.histories import KINDS, History
+
+PAIRS = 12
+"""Of each random history; the benchmark `change.py` takes more, of many more."""
+
+
+@pytest.fixture(scope="module")
+def catalog(lake: Lake) -> Iterator[Any]:
+    found: Any = open_catalog("lake", lake.properties, embedded=True)
+    for namespace in ("h", "mvbuild_scratch"):
+        found.ensure_namespace((namespace,))
+    # Tables of a few rows are read before their code would be compiled.
+    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
+    for key, value in settings.items():
+        lake.session.conf.set(key, value)
+    yield found
+    for key in settings:
+        lake.session.conf.unset(key)
+    found.close()
+
+
+def _checker(lake: Lake, catalog: Any, table: str) -> Checker:
+    (state,) = catalog.load([TableIdentifier("lake", ("h",), table)]).values()
+    assert isinstance(state, TableState)
+    return Checker(spark=lake.session, catalog=catalog, table=state)
+
+
+def _created(
+    lake: Lake, table: str, version: int, mode: str, columns: str = "id INT, x STRING", rows: str = "(1, 'a'), (2, 'b'), (3, 'c')"
+) -> str:
+    modes = ", ".join(f"'write.{of}.mode' = '{mode}'" for of in ("delete", "update", "merge"))
+    lake.sql(f"CREATE TABLE lake.h.{table} ({columns}) USING iceberg TBLPROPERTIES ('format-version' = '{version}', {modes})")
+    lake.sql(f"INSERT INTO lake.h.{table} SELECT /*+ REPARTITION(1) */ * FROM VALUES {rows}")
+    return f"lake.h.{table}"
+
+
+def _last(checker: Checker, back: int = 1) -> ChangePart:
+    """The one part of the change by the last snapshots."""
+    ids = list(checker.table.snapshots)
+    (part,) = checker.catalog.change(checker.table, ids[-1 - back], ids[-1]).parts
+    return part
+
+
+@pytest.mark.parametrize(("seed", "kind"), [*enumerate(KINDS), (5, KINDS[2])])
+def test_a_random_history(lake: Lake, catalog: Any, seed: int, kind: tuple[int, str]) -> None:
+    history = History(lake.session, f"lake.h.random_{seed}", seed, *kind)
+    history.commits(5)
+    checker = _checker(lake, catalog, f"random_{seed}")
+    wrong = checker.wrong(checker.pairs(PAIRS, seed))
+    assert wrong == {}, "\n".join(history.log)
+    assert catalog.list_names(("mvbuild_scratch",)) == ()
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("columns", ["flat", "nested"])
+def test_deletes_in_files_that_stay(lake: Lake, catalog: Any, version: int, columns: str) -> None:
+    table, of = f"deletes_{version}_{columns}", "id INT, x STRING" if columns == "flat" else "id INT, x STRUCT<a: STRING, n: ARRAY<INT>>"
+    x = "'v'" if columns == "flat" else "named_struct('a', 'v', 'n', array(1, 2))"
+    name = _created(lake, table, version, "merge-on-read", of, ", ".join(f"({id_}, {x})" for id_ in (1, 1, 2, 3, 4, 5)))
+    lake.sql(f"DELETE FROM {name} WHERE id = 2")
+    first = _last(_checker(lake, catalog, table))
+    assert (first.added.files, first.removed.files, first.altered.files) == (0, 0, 1)
+    assert (first.only_deletes, first.had_deletes, first.deleted_rows) == (True, False, 1)
+    lake.sql(f"DELETE FROM {name} WHERE id = 1")
+    checker = _checker(lake, catalog, table)
+    second = _last(checker)
+    assert (second.altered.files, second.had_deletes, second.deleted_rows) == (1, True, 2)
+    lake.sql(f"CALL lake.system.rewrite_position_delete_files(table => 'h.{table}', options => map('rewrite-all', 'true'))")
+    lake.sql(f"UPDATE {name} SET id = 9 WHERE id = 4")
+    checker = _checker(lake, catalog, table)
+    assert checker.wrong(checker.pairs()) == {}
+    assert any("not only more" in kind for kind in checker.kinds)
+
+
+def test_one_file_of_several_deletion_vectors(lake: Lake, catalog: Any) -> None:
+    name = _created(lake, "vectors", 3, "merge-on-read")
+    for at in (10, 20, 30):
+        lake.sql(f"INSERT INTO {name} SELECT /*+ REPARTITION(1) */ * FROM VALUES ({at}, 'x'), ({at + 1}, 'y'), ({at + 2}, 'z')")
+    lake.sql(f"DELETE FROM {name} WHERE id % 10 = 1")
+    assert len(lake.sql(f"SELECT DISTINCT file_path FROM {name}.delete_files")) < 4
+    lake.sql(f"DELETE FROM {name} WHERE id = 12")
+    checker = _checker(lake, catalog, "vectors")
+    # The other vectors lie in the same file as the one that was replaced.
+    assert _last(checker).altered.files == 1
+    assert checker.wrong(checker.pairs()) == {}
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_a_compaction_between_is_left_out(lake: Lake, catalog: Any, mode: str) -> None:
+    table = f"compacted_{mode[:4]}"
+    name = _created(lake, table, 2, mode)
+    for at in (10, 20):
+        lake.sql(f"INSERT INTO {name} VALUES ({at}, 'x'), ({at + 1}, 'y')")
+        lake.sql(f"DELETE FROM {name} WHERE id = {at}")
+        lake.sql(f"CALL lake.system.rewrite_data_files(table => 'h.{table}', options => map('rewrite-all', 'true'))")
+    lake.sql(f"INSERT INTO {name} VALUES (30, 'x')")
+    checker = _checker(lake, catalog, table)
+    ids = list(checker.table.snapshots)
+    change = catalog.change(checker.table, ids[-2], ids[-1])
+    assert change.added.rows == 1
+    assert catalog.change(checker.table, ids[-3], ids[-2]).is_empty
+    assert catalog.change(checker.table, ids[-3], ids[-1]).is_insert_only
+    assert checker.wrong(checker.pairs()) == {}
+    assert checker.kinds["stepwise"]
+
+
+def test_a_partition_field_whose_column_was_dropped(lake: Lake, catalog: Any) -> None:
+    """The old spec cannot be written by the current schema: entries are copied."""
+    name = _created(lake, "orphaned", 2, "merge-on-read", "id INT, x STRING, p INT", "(1, 'a', 1), (2, 'b', 1), (3, 'c', 2)")
+    lake.sql(f"ALTER TABLE {name} ADD PARTITION FIELD p")
+    lake.sql(f"INSERT INTO {name} VALUES (4, 'd', 1), (5, 'e', NULL)")
+    lake.sql(f"DELETE FROM {name} WHERE id IN (2, 4)")
+    lake.sql(f"ALTER TABLE {name} DROP PARTITION FIELD p")
+    lake.sql(f"ALTER TABLE {name} ALTER COLUMN p TYPE BIGINT")
+    lake.sql(f"UPDATE {name} SET x = 'z' WHERE id = 5")
+    checker = _checker(lake, catalog, "orphaned")
+    assert checker.wrong(checker.pairs()) == {}
+
+
+def test_a_table_that_was_upgraded_from_the_first_format(lake: Lake, catalog: Any) -> None:
+    name = _created(lake, "upgraded", 1, "copy-on-write")
+    lake.sql(f"INSERT INTO {name} VALUES (4, 'd'), (5, 'e')")
+    for version in (2, 3):
+        lake.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('format-version' = '{version}', 'write.delete.mode' = 'merge-on-read')")
+        lake.sql(f"INSERT INTO {name} SELECT /*+ REPARTITION(1) */ * FROM VALUES ({version}0, 'd'), ({version}1, 'e')")
+        lake.sql(f"DELETE FROM {name} WHERE id IN ({version}0, {version})")
+    checker = _checker(lake, catalog, "upgraded")
+    assert checker.wrong(checker.pairs()) == {}
+
+
+def test_a_file_that_was_removed_and_came_back_with_a_branch(lake: Lake, catalog: Any) -> None:
+    name = _created(lake, "branches", 2, "merge-on-read")
+    lake.sql(f"ALTER TABLE {name} CREATE BRANCH aside")
+    lake.sql(f"DELETE FROM {name} WHERE id = 1")
+    lake.sql(f"DELETE FROM {name}.branch_aside WHERE id = 2")
+    checker = _checker(lake, catalog, "branches")
+    assert checker.wrong(checker.pairs()) == {}
+    refs = checker.table.refs
+    (part,) = catalog.change(checker.table, refs["main"], refs["aside"]).parts
+    # A row came back: what `main` deleted, `aside` has.
+    assert (part.only_deletes, part.had_deletes, part.altered.files) == (False, True, 1)
+    assert Counter(checker.kinds)["altered, had deletes, not only more"] > 0

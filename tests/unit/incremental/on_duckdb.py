@@ -1,0 +1,200 @@
+"""A query, tables before and after a change, and a strategy -> the storage table that it leaves, on DuckDB.
+
+The statements are those that Spark gets, in DuckDB's dialect: what is tested is the algebra, on thousands of cases. All statements of a
+refresh are run as one query, since tables that are made and dropped cost more than the rows of these tests.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import sqlglot
+
+from mvbuild.incremental.algebra import Ref, Relation, Scan
+from mvbuild.incremental.emit import sql_of
+from mvbuild.incremental.kinds import of_iceberg
+from mvbuild.incremental.prune import pruned
+from mvbuild.incremental.rewrite import Case, Rewrite
+from mvbuild.incremental.shape import MARKER, LeafColumns, Shape, shape_of
+from mvbuild.incremental.statements import STORAGE, Stored, difference
+from mvbuild.incremental.strategies import STRATEGIES
+
+SQL_TYPES: Mapping[str, str] = {
+    "int": "INTEGER",
+    "long": "BIGINT",
+    "decimal(10, 2)": "DECIMAL(10,2)",
+    "string": "VARCHAR",
+    "boolean": "BOOLEAN",
+    "double": "DOUBLE",
+    "date": "DATE",
+}
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table at both snapshots. `columns`: name -> Iceberg type."""
+
+    name: str
+    columns: Mapping[str, str]
+    old: Sequence[Row]
+    new: Sequence[Row]
+    required: frozenset[str] = frozenset()
+    carried: Sequence[Row] = ()
+    """Rows that are in `plus` and in `minus`, as a rewritten file has them."""
+
+    @property
+    def plus(self) -> list[Row]:
+        return [*(Counter(self.new) - Counter(self.old)).elements(), *self.carried]
+
+    @property
+    def minus(self) -> list[Row]:
+        return [*(Counter(self.old) - Counter(self.new)).elements(), *self.carried]
+
+    @property
+    def is_changed(self) -> bool:
+        return bool(self.plus or self.minus)
+
+
+def connected() -> duckdb.DuckDBPyConnection:
+    """A connection for any number of cases, one after the other."""
+    found = duckdb.connect(":memory:")
+    found.execute("SET threads = 1")
+    found.execute("PRAGMA disable_optimizer")
+    found.execute("CREATE OR REPLACE MACRO raise_error(m) AS error(m)")
+    return found
+
+
+@dataclass
+class OnDuckDB:
+    """`query` is SQL with the names of the tables in braces: SELECT * FROM {a}. A table in it twice is two leaves of one table."""
+
+    query: str
+    tables: Sequence[Table]
+    connection: duckdb.DuckDBPyConnection = field(default_factory=connected)
+    outputs: list[str] = field(init=False)
+    types: list[str] = field(init=False)
+    _text: str = field(init=False)
+    _case: Case | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        sql = self.query.format(**{t.name: f'"{t.name}_VERSION"' for t in self.tables})
+        self._text = sqlglot.transpile(sql.replace('"', "`"), read="spark", write="duckdb")[0]
+        statements = [
+            f'CREATE OR REPLACE TEMP TABLE "{t.name}_{version}" AS {_rows_sql(t.columns, getattr(t, version))}'
+            for t in self.tables
+            for version in ("old", "new", "plus", "minus")
+        ]
+        self.connection.execute(";\n".join(statements))
+        names = self.connection.execute(f"DESCRIBE {self.text('new')}").fetchall()
+        self.outputs = [f"c{at}" for at in range(len(names))]
+        self.types = [str(row[1]) for row in names]
+        columns = ", ".join(self.outputs)
+        self.connection.execute(f"CREATE OR REPLACE TEMP TABLE storage AS SELECT * FROM ({self.text('old')}) AS q ({columns})")
+
+    def text(self, version: str) -> str:
+        return self._text.replace("_VERSION", f"_{version}")
+
+    def shape(self) -> Shape:
+        leaves = [LeafColumns(kinds={n: of_iceberg(k) for n, k in t.columns.items()}, required=t.required) for t in self.tables]
+        sql = self.query.format(**{t.name: f"`{MARKER}{at}`" for at, t in enumerate(self.tables)})
+        return shape_of(sql.replace('"', "`"), leaves, self.outputs)
+
+    def case(self, **changes: Any) -> Case:
+        if self._case is None or changes:
+            plus = frozenset(at for at, t in enumerate(self.tables) if t.plus)
+            minus = frozenset(at for at, t in enumerate(self.tables) if t.minus)
+            types = {name: _iceberg(kind) for name, kind in zip(self.outputs, self.types, strict=True)}
+            values = {"shape": self.shape(), "plus": plus, "minus": minus, "types": types, "has_children": True}
+            made = Case(**{**values, **changes})  # type: ignore[arg-type]
+            self._case = self._case if changes else made
+            return made
+        return self._case
+
+    def full(self, version: str = "new") -> Counter[Row]:
+        return bag(self.connection.execute(self.text(version)).fetchall())
+
+    def refreshed(self, strategy: str, case: Case | None = None) -> Counter[Row]:
+        """The storage after the strategy, from that of before. Raises Refused."""
+        return self.apply(STRATEGIES[strategy](case or self.case()))
+
+    def apply(self, made: Rewrite) -> Counter[Row]:
+        rows = self.connection.execute(self.applied_sql(made)).fetchall()
+        (gone, distinct, wanted) = rows[0][:3]
+        assert gone == distinct, f"{gone} positions to remove are {distinct} different ones"
+        assert wanted is None or wanted == gone, f"{gone} of {wanted} rows to be removed were found"
+        return bag([row[4:] for row in rows if row[3]])
+
+    def applied_sql(self, made: Rewrite) -> str:
+        """One query: how many rows go, how many different ones, how many should, whether there is a row; and the storage as it becomes."""
+        change = difference(made, Stored(columns=tuple(self.outputs), position=("rowid",)))
+        columns = ", ".join(self.outputs)
+        parts = [f'"{let.name}" AS MATERIALIZED ({self.sql(let.relation)})' for let in change.lets]
+        gone = self.sql(change.gone) if change.gone is not None else "SELECT 0 WHERE false"
+        parts.append(f"gone_rows(gone_at) AS MATERIALIZED ({gone})")
+        after = f"SELECT {columns} FROM storage WHERE rowid NOT IN (SELECT gone_at FROM gone_rows)"
+        if change.came is not None:
+            # Types as INSERT gives them.
+            parts.append(f"came_rows({columns}) AS MATERIALIZED ({self.sql(change.came)})")
+            cast = ", ".join(f"CAST({name} AS {type_}) AS {name}" for name, type_ in zip(self.outputs, self.types, strict=True))
+            after += f" UNION ALL SELECT {cast} FROM came_rows"
+        wanted = f'(SELECT count(*) FROM "{change.removes.name}")' if change.removes is not None else "NULL"
+        counts = f"SELECT count(*) AS gone, count(DISTINCT gone_at) AS different, {wanted} AS wanted FROM gone_rows"
+        return f"WITH {', '.join(parts)} SELECT n.*, q.* FROM ({counts}) AS n LEFT JOIN (SELECT true AS here, a.* FROM ({after}) AS a) AS q ON true"
+
+    def sql(self, relation: Relation) -> str:
+        def source(read: Scan | Ref) -> str:
+            if isinstance(read, Ref):
+                return f'"{read.name}"'
+            return "storage" if read.leaf == STORAGE else f'"{self.tables[read.leaf].name}_{read.version}"'
+
+        return sql_of(pruned(relation), source, outputs=[(n, n) for n in relation.columns], dialect="duckdb")
+
+
+def bag(rows: Sequence[Row]) -> Counter[Row]:
+    """Floats without their last digits; NaN equals NaN."""
+    return Counter(tuple(_comparable(value) for value in row) if any(type(v) is float for v in row) else tuple(row) for row in rows)
+
+
+def _comparable(value: Any) -> Any:
+    return value if type(value) is not float else "NaN" if math.isnan(value) else round(value, 9) + 0.0
+
+
+def _rows_sql(columns: Mapping[str, str], rows: Sequence[Row]) -> str:
+    types = [SQL_TYPES[kind] for kind in columns.values()]
+    if not rows:
+        return "SELECT " + ", ".join(f'CAST(NULL AS {t}) AS "{name}"' for name, t in zip(columns, types, strict=True)) + " WHERE false"
+    names = ", ".join(f'"{name}"' for name in columns)
+    # The first row gives the columns their types.
+    first = ", ".join(f"CAST({_literal(value)} AS {t})" for value, t in zip(rows[0], types, strict=True))
+    others = ("(" + ", ".join(_literal(value) for value in row) + ")" for row in rows[1:])
+    casts = ", ".join(f'CAST("{name}" AS {t}) AS "{name}"' for name, t in zip(columns, types, strict=True))
+    return f"SELECT {casts} FROM (VALUES {', '.join([f'({first})', *others])}) AS v({names})"
+
+
+def _literal(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | Decimal):
+        return str(value)
+    if isinstance(value, float):
+        return f"CAST('{value}' AS DOUBLE)"
+    if isinstance(value, date):
+        return f"DATE '{value.isoformat()}'"
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def _iceberg(kind: str) -> str:
+    if kind.startswith("DECIMAL"):
+        return kind.lower()
+    known = {"BIGINT": "long", "HUGEINT": "long", "INTEGER": "int", "DOUBLE": "double", "BOOLEAN": "boolean", "DATE": "date"}
+    return known.get(kind, "string")

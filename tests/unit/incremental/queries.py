@@ -1,0 +1,652 @@
+"""A seed -> a Generated case: tables with rows that are full of NULLs and duplicates, a query over them, and a change.
+
+Everything that a query can be refreshed for is in the grammar: docs/incremental.md. What two engines would not do alike (overflow, division
+by zero, the order of equal rows) is not.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from typing import Any, Literal
+
+from unit.incremental.on_duckdb import Row, Table
+
+Type = Literal["int", "decimal", "string", "boolean", "date", "double"]
+Change = Literal["inserts", "deletes", "mixed"]
+"""Of a whole case: nothing but rows that came, nothing but rows that went, or anything."""
+
+ICEBERG: Mapping[Type, str] = {
+    "int": "int",
+    "decimal": "decimal(10, 2)",
+    "string": "string",
+    "boolean": "boolean",
+    "date": "date",
+    "double": "double",
+}
+VALUES: Mapping[Type, tuple[Any, ...]] = {
+    "int": (None, None, 0, 1, 2, 3, -1),
+    "decimal": (None, Decimal("0.00"), Decimal("1.10"), Decimal("2.25"), Decimal("-1.10")),
+    "string": (None, "x", "y", "", "xy"),
+    "boolean": (None, True, False),
+    "date": (None, date(2026, 1, 1), date(2026, 1, 31), date(2025, 12, 31)),
+    "double": (None, 0.5, 1.5, float("nan")),
+}
+COLUMNS: Mapping[str, Type] = {
+    "k": "int",
+    "g": "int",
+    "v": "int",
+    "s": "string",
+    "d": "decimal",
+    "f": "boolean",
+    "t": "date",
+    "r": "double",
+}
+COMMON = ("k", "v")
+"""Columns that every table has."""
+
+
+@dataclass(frozen=True)
+class Generated:
+    seed: int
+    query: str
+    tables: tuple[Table, ...]
+    operators: frozenset[str]
+    change: Change
+
+
+def generated(seed: int) -> Generated:
+    random_ = random.Random(seed)
+    schemas = {name: _schema(random_) for name in "abc"[: random_.choice((1, 2, 2, 2, 3))]}
+    maker = _Maker(random_, schemas)
+    query = maker.top()
+    change: Change = random_.choice(("inserts", "inserts", "deletes", "mixed", "mixed"))
+    read = [name for name in schemas if "{" + name + "}" in query]
+    tables = _changed(random_, {name: schemas[name] for name in read}, change)
+    return Generated(seed, query, tables, frozenset(maker.operators), change)
+
+
+# --- tables ------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Schema:
+    columns: Mapping[str, Type]
+    required: frozenset[str]
+
+
+def _schema(random_: random.Random) -> _Schema:
+    names = [name for name in COLUMNS if name in COMMON or random_.random() < 0.55]
+    required = frozenset(name for name in names if random_.random() < 0.12)
+    return _Schema({name: COLUMNS[name] for name in names}, required)
+
+
+def _row(random_: random.Random, schema: _Schema) -> Row:
+    def value(name: str, type_: Type) -> Any:
+        values = VALUES[type_]
+        return random_.choice([v for v in values if v is not None] if name in schema.required else values)
+
+    if not schema.required and random_.random() < 0.05:
+        return tuple(None for _ in schema.columns)
+    return tuple(value(name, type_) for name, type_ in schema.columns.items())
+
+
+def _rows(random_: random.Random, schema: _Schema, most: int) -> list[Row]:
+    rows = [_row(random_, schema) for _ in range(random_.randint(0, most))]
+    return rows + [random_.choice(rows) for _ in range(random_.choice((0, 0, 1, 3))) if rows]
+
+
+def _changed(random_: random.Random, schemas: Mapping[str, _Schema], change: Change) -> tuple[Table, ...]:
+    moving = {name for name in schemas if random_.random() < 0.6} or {random_.choice(list(schemas))}
+    tables = []
+    for name, schema in schemas.items():
+        old = _rows(random_, schema, random_.choice((0, 4, 7)))
+        if name not in moving:
+            new, carried = list(old), []
+        else:
+            kind = {"inserts": "insert", "deletes": random_.choice(("delete", "delete", "empty"))}.get(change) or random_.choice(
+                ("mixed", "mixed", "mixed", "update", "update", "insert", "delete", "empty", "fill", "net-zero", "unrelated")
+            )
+            old, new, carried = _moved(random_, schema, old, kind)
+        columns = {column: ICEBERG[type_] for column, type_ in schema.columns.items()}
+        tables.append(Table(name, columns, old, new, schema.required, carried))
+    return tuple(tables)
+
+
+def _moved(random_: random.Random, schema: _Schema, old: list[Row], kind: str) -> tuple[list[Row], list[Row], list[Row]]:
+    """The rows before and after, and those that a rewritten file carries over."""
+    if kind in ("delete", "empty", "net-zero", "update") and not old:
+        old = [_row(random_, schema) for _ in range(3)]
+    came = [_row(random_, schema) for _ in range(random_.randint(1, 3))]
+    kept = [row for row in old if random_.random() < 0.6]
+    if kind == "insert":
+        return old, [*old, *came, *(random_.choice(old) for _ in range(random_.randint(0, 1)) if old)], []
+    if kind == "delete":
+        return old, kept, []
+    if kind == "empty":
+        return old, [], []
+    if kind == "fill":
+        return [], came, []
+    if kind == "net-zero":
+        return old, list(old), random_.sample(old, random_.randint(1, len(old)))
+    if kind == "unrelated":
+        return old, came, []
+    if kind == "update":
+        return old, [_updated(random_, schema, row) if random_.random() < 0.5 else row for row in old], _carried(random_, kept)
+    return old, [*kept, *came], _carried(random_, kept)
+
+
+def _updated(random_: random.Random, schema: _Schema, row: Row) -> Row:
+    at = random_.randrange(len(row))
+    other = _row(random_, schema)
+    return tuple(b if i == at or random_.random() < 0.2 else a for i, (a, b) in enumerate(zip(row, other, strict=True)))
+
+
+def _carried(random_: random.Random, kept: list[Row]) -> list[Row]:
+    return random_.sample(kept, random_.randint(0, len(kept))) if random_.random() < 0.3 else []
+
+
+# --- queries -----------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Query:
+    text: str
+    columns: tuple[tuple[str, Type], ...]
+
+
+@dataclass(frozen=True)
+class _Column:
+    text: str
+    type: Type
+
+
+@dataclass
+class _From:
+    text: str
+    columns: list[_Column]
+    conditions: list[str] = field(default_factory=list)
+    is_plain: bool = False
+    """One base table: all that a row is can be named."""
+
+
+Wanted = Sequence[Type]
+
+
+class _Maker:
+    """One query. `operators` are the names of what it has got."""
+
+    def __init__(self, random_: random.Random, schemas: Mapping[str, _Schema]) -> None:
+        self.random = random_
+        self.schemas = schemas
+        self.operators: set[str] = set()
+        self.ctes: dict[str, _Query] = {}
+        self.is_linear = False
+        """Nothing but projections, filters, inner joins and UNION ALL from here on."""
+        self._numbers = 0
+
+    def name(self, prefix: str) -> str:
+        self._numbers += 1
+        return f"{prefix}{self._numbers}"
+
+    def chance(self, probability: float) -> bool:
+        return self.random.random() < probability
+
+    def top(self) -> str:
+        depth = self.random.choice((0, 1, 1, 2))
+        if self.chance(0.3):
+            return self.common()
+        if depth and self.chance(0.15):
+            cte = self.query(depth - 1)
+            self.ctes[self.name("w")] = cte
+            self.operators.add("cte")
+            (name,) = self.ctes
+            return f"WITH {name} AS ({cte.text}) {self.query(depth, start=name).text}"
+        return self.query(depth).text
+
+    def common(self) -> str:
+        """What most MVs are: rows of joined tables, or sums of them."""
+        self.is_linear = True
+        source = self.source(1)
+        conditions = [*source.conditions, *(self.condition(source.columns) for _ in range(self.random.choice((0, 0, 1))))]
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        if self.chance(0.35):
+            items, after = self.plain(source, None, "distinct", 0)
+        else:
+            kind = self.random.choice(("group", "group", "group", "global"))
+            self.operators.add("global aggregate" if kind == "global" else "group by")
+            keys = [] if kind == "global" else self.keys(source.columns)
+            items, after = [*keys, *self.aggregates(source.columns)], self.grouping(keys)
+            if self.chance(0.5):
+                items = [*keys, _Column("count(*)", "int"), *self.followed(source.columns)]
+        chosen = ", ".join(f"{item.text} AS {self.name('c')}" for item in items)
+        return f"SELECT {chosen} FROM {source.text}{where}{after}"
+
+    def query(self, depth: int, wanted: Wanted | None = None, start: str | None = None) -> _Query:
+        if depth and self.chance(0.33) and start is None:
+            return self.set_operation(depth, wanted)
+        return self.select(depth, wanted, start)
+
+    def set_operation(self, depth: int, wanted: Wanted | None) -> _Query:
+        types = wanted or [self.random.choice(("int", "int", "string", "decimal")) for _ in range(self.random.randint(1, 3))]
+        left = self.select(depth - 1, types)
+        text = left.text
+        for _ in range(self.random.choice((1, 1, 1, 2))):
+            kind = (
+                "UNION ALL"
+                if self.is_linear
+                else self.random.choice(("UNION ALL", "UNION ALL", "UNION", "EXCEPT", "EXCEPT ALL", "INTERSECT", "INTERSECT ALL"))
+            )
+            self.operators.add(kind.lower())
+            text = f"({text}) {kind} ({self.select(depth - 1, types).text})"
+        return _Query(text, left.columns)
+
+    def select(self, depth: int, wanted: Wanted | None = None, start: str | None = None) -> _Query:
+        source = self.source(depth, start)
+        conditions = list(source.conditions)
+        conditions.extend(self.condition(source.columns) for _ in range(self.random.choice((0, 0, 1, 1, 2))))
+        if self.chance(0.3 if depth else 0.12) and not self.is_linear:
+            conditions.append(self.subquery_condition(source.columns, depth))
+        self.random.shuffle(conditions)
+        if len(conditions) > len(source.conditions):
+            self.operators.add("filter")
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        kind = self.random.choice(("plain", "plain", "group", "group", "group", "global", "distinct", "window"))
+        if self.is_linear or (kind == "global" and self.chance(0.4)):
+            kind = "plain"
+        made = {"plain": self.plain, "distinct": self.plain, "group": self.group, "global": self.group, "window": self.window}[kind]
+        items, after = made(source, wanted, kind, depth)
+        names = [self.name("c") for _ in items]
+        chosen = ", ".join(f"{item.text} AS {name}" for item, name in zip(items, names, strict=True))
+        distinct = "DISTINCT " if kind == "distinct" else ""
+        if kind == "distinct":
+            self.operators.add("distinct")
+        text = f"SELECT {distinct}{chosen} FROM {source.text}{where}{after}"
+        return _Query(text, tuple((name, item.type) for name, item in zip(names, items, strict=True)))
+
+    # --- the SELECT list -----------------------------------------------------------------------------------------------------------
+
+    def plain(self, source: _From, wanted: Wanted | None, kind: str, depth: int) -> tuple[list[_Column], str]:
+        if wanted is not None:
+            return [self.expression(source.columns, type_) for type_ in wanted], ""
+        items = [self.random.choice(source.columns) for _ in range(self.random.randint(1, 4))]
+        if self.chance(0.4):
+            items.append(self.expression(source.columns, self.random.choice(("int", "string", "decimal", "boolean"))))
+        if kind == "plain" and self.chance(0.15) and not self.is_linear:
+            items.append(self.scalar(source.columns, depth))
+        return items, ""
+
+    def group(self, source: _From, wanted: Wanted | None, kind: str, depth: int) -> tuple[list[_Column], str]:
+        keys = [] if kind == "global" else self.keys(source.columns)
+        self.operators.add("global aggregate" if kind == "global" else "group by")
+        if wanted is not None:
+            items = [self.random.choice([k for k in keys if k.type == t] or [self.aggregate(source.columns, t)]) for t in wanted]
+            missing = [] if self.chance(0.7) else [k for k in keys if k not in items]
+            keys = [k for k in keys if k not in missing] or keys
+        else:
+            items = [key for key in keys if self.chance(0.93)] + self.aggregates(source.columns)
+            if self.chance(0.1) and items:
+                self.random.shuffle(items)
+        after = self.grouping(keys)
+        if self.chance(0.2):
+            self.operators.add("having")
+            after += f" HAVING {self.having(source.columns, keys)}"
+        return items, after
+
+    def grouping(self, keys: list[_Column]) -> str:
+        return f" GROUP BY {', '.join(dict.fromkeys(key.text for key in keys))}" if keys else ""
+
+    def having(self, columns: list[_Column], keys: list[_Column]) -> str:
+        if keys and self.chance(0.2):
+            return self.condition(keys)
+        return self.random.choice(("count(*) > 1", "count(*) < 3", f"{self.aggregate(columns, 'int').text} > 1"))
+
+    def keys(self, columns: list[_Column]) -> list[_Column]:
+        chosen = [self.random.choice(columns) for _ in range(self.random.choice((1, 1, 2, 3)))]
+        keys = list({key.text: key for key in chosen}.values())
+        if self.chance(0.2):
+            keys[0] = self.expression(columns, self.random.choice(("int", "string", "boolean")))
+        return keys
+
+    def aggregates(self, columns: list[_Column]) -> list[_Column]:
+        found: list[_Column] = []
+        if self.chance(0.65):
+            found.append(_Column("count(*)", "int"))
+        for _ in range(self.random.choice((0, 1, 1, 2))):
+            if self.chance(0.4):
+                found.extend(self.followed(columns))
+            else:
+                found.append(self.aggregate(columns, self.random.choice(("int", "int", "decimal", "string", "boolean", "date", "double"))))
+        return found or [_Column("count(*)", "int")]
+
+    def followed(self, columns: list[_Column]) -> list[_Column]:
+        """A sum or an average with what it takes to follow deletes."""
+        type_ = self.random.choice(("int", "decimal"))
+        value = self.expression(columns, type_)
+        made = [_Column(f"sum({value.text})", type_), _Column(f"count({value.text})", "int")]
+        if self.chance(0.3):
+            self.operators.add("avg")
+            made.append(_Column(f"avg({value.text})", "double"))
+        self.random.shuffle(made)
+        return made
+
+    def aggregate(self, columns: list[_Column], type_: Type) -> _Column:
+        def over(wanted: Type) -> str:
+            return self.expression(columns, wanted).text
+
+        makers: dict[Type, Sequence[tuple[str, Callable[[], str]]]] = {
+            "int": (
+                ("count", lambda: "count(*)"),
+                ("count", lambda: f"count({self.random.choice(columns).text})"),
+                ("count distinct", lambda: f"count(DISTINCT {self.random.choice(columns).text})"),
+                ("sum", lambda: f"sum({over('int')})"),
+                ("sum distinct", lambda: f"sum(DISTINCT {over('int')})"),
+                ("min max", lambda: f"{self.random.choice(('min', 'max'))}({over('int')})"),
+                ("count_if", lambda: f"count_if({self.condition(columns)})"),
+                ("bit", lambda: f"{self.random.choice(('bit_and', 'bit_or', 'bit_xor'))}({over('int')})"),
+            ),
+            "decimal": (("sum", lambda: f"sum({over('decimal')})"), ("min max", lambda: f"max({over('decimal')})")),
+            "string": (("min max", lambda: f"{self.random.choice(('min', 'max'))}({over('string')})"),),
+            "boolean": (("bool", lambda: f"{self.random.choice(('bool_and', 'bool_or'))}({over('boolean')})"),),
+            "date": (("min max", lambda: f"min({over('date')})"),),
+            "double": (
+                ("avg", lambda: f"avg({over(self.random.choice(('int', 'decimal')))})"),
+                ("min max", lambda: f"max({over('double')})"),
+            ),
+        }
+        operator, made = self.random.choice(makers[type_])
+        self.operators.add(operator)
+        text = made()
+        if self.chance(0.12):
+            self.operators.add("filter clause")
+            text += f" FILTER (WHERE {self.condition(columns)})"
+        return _Column(text, type_)
+
+    def window(self, source: _From, wanted: Wanted | None, kind: str, depth: int) -> tuple[list[_Column], str]:
+        self.operators.add("window")
+        by = [self.random.choice(source.columns).text for _ in range(self.random.choice((1, 1, 2)))]
+        if self.chance(0.06):
+            by = []
+        made = [self.over(source, by) for _ in range(self.random.choice((1, 1, 2)))]
+        if wanted is not None:
+            items = [self.random.choice([m for m in made if m.type == t] or [self.expression(source.columns, t)]) for t in wanted]
+        else:
+            shown = [column for column in source.columns if column.text in by or self.chance(0.4)]
+            items = [*shown, *made]
+        if self.chance(0.3):
+            self.operators.add("qualify")
+            first = self.over(source, by, ("rank()", "dense_rank()", "row_number()"))
+            return items, f" QUALIFY {first.text} = 1"
+        return items, ""
+
+    def over(self, source: _From, by: list[str], functions: tuple[str, ...] = ()) -> _Column:
+        number = self.expression(source.columns, "int").text
+        chosen = self.random.choice(
+            functions
+            or (
+                "rank()",
+                "dense_rank()",
+                f"sum({number})",
+                f"count({number})",
+                "count(*)",
+                f"max({number})",
+                "row_number()",
+                "row_number()",
+            )
+        )
+        order = [f"{self.random.choice(source.columns).text}{self.random.choice(('', ' DESC'))}"]
+        if chosen == "row_number()":
+            if not source.is_plain:
+                chosen = "dense_rank()"
+            else:
+                self.operators.add("row_number")
+                order.extend(column.text for column in source.columns)
+        needs_order = chosen in ("rank()", "dense_rank()", "row_number()")
+        parts = f"PARTITION BY {', '.join(by)}" if by else ""
+        if needs_order or self.chance(0.4):
+            parts += f" ORDER BY {', '.join(order)}"
+        return _Column(f"{chosen} OVER ({parts.strip()})", "int")
+
+    def scalar(self, columns: list[_Column], depth: int) -> _Column:
+        table, alias = self.table()
+        inner = self.columns_of(table, alias)
+        aggregate = self.random.choice(
+            (
+                "count(*)",
+                f"max({alias}.v)",
+                f"sum({alias}.v)",
+                f"count({alias}.v)",
+                f"coalesce(sum({alias}.v), 0)",
+                f"count(*) + coalesce(min({alias}.v), 7)",
+            )
+        )
+        conditions = [self.condition(inner)] if self.chance(0.3) else []
+        if self.chance(0.6):
+            self.operators.add("correlated scalar subquery")
+            conditions.extend(self.equalities(inner, columns, self.random.choice((1, 1, 2))))
+        else:
+            self.operators.add("scalar subquery")
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        return _Column(f"(SELECT {aggregate} FROM {{{table}}} {alias}{where})", "int")
+
+    # --- FROM ----------------------------------------------------------------------------------------------------------------------
+
+    def source(self, depth: int, start: str | None = None) -> _From:
+        number = self.random.choice((1, 1, 1, 2, 2, 2, 3, 4)) if depth < 2 else self.random.choice((1, 1, 2))
+        first = self.leaf(depth, start)
+        if number == 1:
+            return first
+        if self.chance(0.15):
+            return self.commas([first, *(self.leaf(depth) for _ in range(number - 1))])
+        first.is_plain = False
+        for at in range(number - 1):
+            self.joined(first, self.leaf(depth), is_first=at == 0)
+        return first
+
+    def commas(self, parts: list[_From]) -> _From:
+        self.operators.add("comma join")
+        made = _From(", ".join(part.text for part in parts), list(parts[0].columns))
+        for part in parts[1:]:
+            made.conditions.extend(self.equalities(part.columns, made.columns, 1))
+            made.columns.extend(part.columns)
+        return made
+
+    def joined(self, left: _From, right: _From, *, is_first: bool) -> None:
+        kind = self.random.choice(
+            ("JOIN", "JOIN", "JOIN", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN")
+        )
+        kind = self.random.choice(("JOIN", "JOIN", "CROSS JOIN")) if self.is_linear else kind
+        self.operators.add({"JOIN": "inner join"}.get(kind, kind.lower()))
+        if kind == "CROSS JOIN":
+            left.text += f" CROSS JOIN {right.text}"
+            left.columns.extend(right.columns)
+            return
+        keys = [sum(c.text.endswith(".k") for c in side.columns) for side in (left, right)]
+        if is_first and keys == [1, 1] and not kind.endswith(("SEMI JOIN", "ANTI JOIN")) and self.chance(0.08):
+            self.operators.add("using")
+            left.text += f" {kind} {right.text} USING (k)"
+            left.columns = [c for c in (*left.columns, *right.columns) if not c.text.endswith(".k")] + [_Column("k", "int")]
+            return
+        conditions = self.equalities(right.columns, left.columns, self.random.choice((1, 1, 1, 2)))
+        if self.chance(0.12):
+            conditions = [self.inequality(right.columns, left.columns)]
+            self.operators.add("theta join")
+        elif self.chance(0.3):
+            self.operators.add("join with more conditions")
+            conditions.append(
+                self.random.choice(
+                    (self.condition(left.columns), self.condition(right.columns), self.inequality(right.columns, left.columns))
+                )
+            )
+        left.text += f" {kind} {right.text} ON {' AND '.join(conditions)}"
+        if "SEMI" not in kind and "ANTI" not in kind:
+            left.columns.extend(right.columns)
+
+    def leaf(self, depth: int, start: str | None = None) -> _From:
+        alias = self.name("x")
+        if start is not None or (self.ctes and depth and self.chance(0.5)):
+            name = start or next(iter(self.ctes))
+            if start is None:
+                self.operators.add("cte twice")
+            return _From(f"{name} {alias}", [_Column(f"{alias}.{column}", type_) for column, type_ in self.ctes[name].columns])
+        if depth and self.chance(0.35):
+            query = self.limited(depth) if self.chance(0.06) and not self.is_linear else self.query(depth - 1)
+            self.operators.add("derived table")
+            if "GROUP BY" in query.text:
+                self.operators.add("nested aggregate")
+            return _From(f"({query.text}) {alias}", [_Column(f"{alias}.{column}", type_) for column, type_ in query.columns])
+        table, alias = self.table()
+        return _From(f"{{{table}}} {alias}", self.columns_of(table, alias), is_plain=True)
+
+    def limited(self, depth: int) -> _Query:
+        """The first rows in an order that leaves no choice."""
+        self.operators.add("limit")
+        query = self.query(depth - 1)
+        order = ", ".join(name for name, _ in query.columns)
+        return _Query(f"SELECT * FROM ({query.text}) ORDER BY {order} LIMIT {self.random.randint(1, 4)}", query.columns)
+
+    def table(self) -> tuple[str, str]:
+        return self.random.choice(list(self.schemas)), self.name("x")
+
+    def columns_of(self, table: str, alias: str) -> list[_Column]:
+        return [_Column(f"{alias}.{name}", type_) for name, type_ in self.schemas[table].columns.items()]
+
+    # --- conditions ----------------------------------------------------------------------------------------------------------------
+
+    def equalities(self, one: list[_Column], other: list[_Column], number: int) -> list[str]:
+        pairs = [(a, b) for a in one for b in other if a.type == b.type and a.type not in ("boolean", "double")]
+        if not pairs:
+            return [self.condition(one)]
+        found = []
+        for _ in range(number):
+            a, b = self.random.choice(
+                [p for p in pairs if p[0].text.endswith(".k") and p[1].text.endswith((".k", ".v"))] or pairs if self.chance(0.6) else pairs
+            )
+            sign = "=" if self.chance(0.85) else "<=>"
+            if sign == "<=>":
+                self.operators.add("null-safe equality")
+            found.append(f"{a.text} {sign} {b.text}" if self.chance(0.5) else f"{b.text} {sign} {a.text}")
+        return found
+
+    def inequality(self, one: list[_Column], other: list[_Column]) -> str:
+        pairs = [(a, b) for a in one for b in other if a.type == b.type and a.type not in ("boolean", "double")]
+        if not pairs:
+            return self.condition(one)
+        a, b = self.random.choice(pairs)
+        return f"{a.text} {self.random.choice(('<', '>', '<>', '<='))} {b.text}"
+
+    def subquery_condition(self, columns: list[_Column], depth: int) -> str:
+        inner = self.leaf(max(depth - 1, 0))
+        kind = self.random.choice(("EXISTS", "NOT EXISTS", "IN", "IN", "NOT IN", "scalar"))
+        self.operators.add({"scalar": "scalar subquery"}.get(kind, kind.lower()))
+        if kind == "scalar":
+            numbers = [c.text for c in inner.columns if c.type == "int"] or ["1"]
+            outer = [c.text for c in columns if c.type == "int"] or ["1"]
+            where = ""
+            if self.chance(0.4):
+                self.operators.add("correlated scalar subquery")
+                where = f" WHERE {' AND '.join(self.equalities(inner.columns, columns, 1))}"
+            aggregate = self.random.choice(("max", "min", "sum", "count"))
+            return f"{self.random.choice(outer)} >= (SELECT {aggregate}({self.random.choice(numbers)}) FROM {inner.text}{where})"
+        conditions = [self.condition(inner.columns)] if self.chance(0.3) else []
+        if kind in ("EXISTS", "NOT EXISTS"):
+            if self.chance(0.95):
+                conditions.extend(self.equalities(inner.columns, columns, self.random.choice((1, 1, 2))))
+            if self.chance(0.3):
+                self.operators.add("correlated inequality")
+                conditions.append(self.inequality(inner.columns, columns))
+            where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+            return f"{kind} (SELECT 1 FROM {inner.text}{where})"
+        pairs = [(a, b) for a in inner.columns for b in columns if a.type == b.type and a.type != "double"]
+        if not pairs:
+            return self.condition(columns)
+        a, b = self.random.choice(pairs)
+        if kind == "IN" and self.chance(0.3):
+            conditions.extend(self.equalities(inner.columns, columns, 1))
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        return f"{b.text} {kind} (SELECT {a.text} FROM {inner.text}{where})"
+
+    def condition(self, columns: list[_Column]) -> str:
+        column = self.random.choice(columns)
+        if self.chance(0.2):
+            return f"{column.text} IS {self.random.choice(('', 'NOT '))}NULL"
+        if self.chance(0.12):
+            return f"({self.condition(columns)} {self.random.choice(('OR', 'AND'))} {self.condition(columns)})"
+        if self.chance(0.05):
+            return f"NOT ({self.condition(columns)})"
+        if column.type == "boolean":
+            return self.random.choice((column.text, f"NOT {column.text}", f"{column.text} IS NOT NULL"))
+        if column.type == "double":
+            return f"{column.text} IS NOT NULL"
+        if column.type == "string":
+            return self.random.choice(
+                (f"{column.text} = 'x'", f"{column.text} LIKE 'x%'", f"{column.text} IN ('x', '')", f"length({column.text}) > 0")
+            )
+        if column.type == "date":
+            return f"{column.text} {self.random.choice(('>=', '<', '='))} DATE '2026-01-01'"
+        if column.type == "decimal":
+            return f"{column.text} {self.random.choice(('>', '<=', '<>'))} 1.10"
+        number = self.random.choice((0, 1, 2))
+        return self.random.choice(
+            (
+                f"{column.text} > {number}",
+                f"{column.text} <= {number}",
+                f"{column.text} = {number}",
+                f"{column.text} <> {number}",
+                f"{column.text} IN (1, {number})",
+                f"{column.text} BETWEEN 0 AND {number}",
+                f"{column.text} IS DISTINCT FROM {number}",
+            )
+        )
+
+    # --- expressions ---------------------------------------------------------------------------------------------------------------
+
+    def expression(self, columns: list[_Column], type_: Type) -> _Column:
+        """A value of that type; a plain column more often than not."""
+        own = [column for column in columns if column.type == type_]
+        if own and self.chance(0.6):
+            return self.random.choice(own)
+        return _Column(self.random.choice(list(self.expressions(columns, own, type_))), type_)
+
+    def expressions(self, columns: list[_Column], own: list[_Column], type_: Type) -> Iterator[str]:
+        literals: Mapping[Type, str] = {
+            "int": "4",
+            "decimal": "CAST(0.50 AS DECIMAL(10, 2))",
+            "string": "'z'",
+            "boolean": "true",
+            "date": "DATE '2026-01-01'",
+            "double": "CAST(2 AS DOUBLE)",
+        }
+        one = self.random.choice(own).text if own else literals[type_]
+        other = self.random.choice(own).text if own else literals[type_]
+        condition = self.condition(columns)
+        yield f"CASE WHEN {condition} THEN {one} ELSE {other} END"
+        yield f"CASE WHEN {condition} THEN {one} END"
+        if type_ == "double":
+            yield one
+            return
+        yield f"coalesce({one}, {literals[type_]})"
+        if type_ == "int":
+            yield from (
+                f"{one} + {other}",
+                f"{one} - {other}",
+                f"{one} * 2",
+                f"abs({one})",
+                f"{one} % 3",
+                f"nullif({one}, 1)",
+                f"greatest({one}, {other})",
+            )
+            yield from (f"length({c.text})" for c in columns if c.type == "string")
+            yield from (f"{self.random.choice(('year', 'month', 'day'))}({c.text})" for c in columns if c.type == "date")
+        if type_ == "decimal":
+            yield from (f"{one} + {other}", f"{one} - 0.25", f"-{one}")
+        if type_ == "string":
+            yield from (f"upper({one})", f"concat({one}, 'q')", f"substring({one}, 1, 1)", f"coalesce({one}, {other})", f"{one} || {other}")
+        if type_ == "boolean":
+            yield condition
+            yield f"NOT ({condition})"
+        if type_ == "date":
+            yield f"coalesce({one}, {other})"

@@ -46,6 +46,8 @@ from mvbuild.names import TableIdentifier
 from mvbuild.parse.project import parse_project
 from mvbuild.plan.build import build_plan
 from mvbuild.plan.conversions import conversions
+from mvbuild.plan.explain import Explanation
+from mvbuild.plan.explain import explain as explain_mv
 from mvbuild.plan.model import Plan
 from mvbuild.plan.removed import Removed, refusal
 from mvbuild.plan.renames import find_renames, renamed_world
@@ -118,6 +120,19 @@ def plan(
     planned = build_plan(renamed_world(world, found.renames), chosen, full_refresh=full_refresh, warnings=warnings, changes=Changes(catalog))
     before = replace(world, observed=world.observed.updated(former))
     return replace(planned, renames=found.renames, before=before, removed=gone)
+
+
+def explain(project: Project, name: str) -> Explanation:
+    """How an MV is refreshed: its query as a tree, what changed in each table, and what every strategy says to that. No Spark."""
+    graph = _graph(project)
+    catalog = catalog_of(graph)
+    world = observed(graph, catalog)
+    with explained(graph):
+        found = find_renames(world, former_states(world, catalog), frozenset(world.graph.nodes))
+        if found.diagnostics:
+            raise ProjectError(found.diagnostics)
+        world = renamed_world(world, found.renames)
+        return explain_mv(world, _mv(world.graph, name), Changes(catalog))
 
 
 def status(project: Project = ".") -> tuple[World, Mapping[NodeId, Freshness]]:
@@ -411,6 +426,7 @@ __all__: Sequence[str] = (
     "catalog_of",
     "compile",
     "drop",
+    "explain",
     "history",
     "maintain",
     "migrate",

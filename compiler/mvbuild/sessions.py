@@ -17,6 +17,7 @@ from mvbuild.diagnostics import ProjectError, error
 from mvbuild.freshness.observe import observe
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import Graph
+from mvbuild.incremental.changes import Changes
 from mvbuild.ports.catalog import Catalog, CatalogError, CommitConflict
 from mvbuild.ports.engine import Engine
 from mvbuild.refresh.result import Event, Said
@@ -95,7 +96,14 @@ def new_session(world: World, catalog: Catalog, spark: Any, on_event: OnEvent) -
     clock = SystemClock()
     run_id = RunId(host=_host(), pid=os.getpid(), started_ms=clock.now_ms(), nonce=secrets.token_hex(3))
     return RunSession(
-        catalog=catalog, clock=clock, run=run_id, world=world, start_engine=start, is_alive=_is_alive, sources=open_sources(project.target)
+        catalog=catalog,
+        clock=clock,
+        run=run_id,
+        world=world,
+        start_engine=start,
+        is_alive=_is_alive,
+        sources=open_sources(project.target),
+        changes=Changes(catalog),
     )
 
 

@@ -16,9 +16,10 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
 
-from tpch_data import tables_of_tpch
-from warm_spark import warm_spark
-from spark.tpch_streams import RefreshStreams, second_set
+from tpch_data import tables_of_tpch  # noqa: E402
+from warm_spark import warm_spark  # noqa: E402
+
+from spark.tpch_streams import RefreshStreams, second_set  # noqa: E402
 
 QUERIES = {p.stem: p.read_text(encoding="utf-8") for p in sorted((Path(__file__).resolve().parents[1] / "spark" / "tpch").glob("*.sql"))}
 SETS = {"a": lambda sql: sql, "b": second_set}
@@ -31,8 +32,8 @@ def models(sets: str, policy: str, only: set[str]) -> dict[str, str]:
     return {**files, "mvbuild.yml": f"name: tpch\nmodels: {{+refresh_policy: {policy}}}\n"}
 
 
-def differing(project: Any, name: str, sql: str) -> int:
-    """Rows that are only in the storage or only in the query, counted with their copies; sums of doubles to nine digits."""
+def differs(project: Any, name: str, sql: str) -> bool:
+    """Whether storage and query have other rows, as bags; doubles to nine digits."""
     session = project.spark
     session.sql("USE lake.main")
     stored = session.table(f"lake.main.{name}")
@@ -42,6 +43,19 @@ def differing(project: Any, name: str, sql: str) -> int:
 
 def counted(frame: Any) -> Counter[tuple[Any, ...]]:
     return Counter(tuple(f"{v:.9g}" if isinstance(v, float) else v for v in row) for row in frame.collect())
+
+
+def table(names: list[str], seen: dict[tuple[str, str], Counter[str]], options: argparse.Namespace, wrong: int) -> list[str]:
+    """A Markdown table: for each query and kind of change the strategies, each with the number of refreshes."""
+    kinds = options.kinds.split(",")
+    of = f"{options.mode}, format v{options.format_version}"
+    told = f"scale {options.scale:g}, {options.rounds} rounds, {options.fraction:.1%} changed in each, seed {options.seed}"
+    lines = [f"### {of}", "", f"{told}, refresh_policy {options.policy}: {wrong or 'no'} differences.", ""]
+    lines += [f"| query | {' | '.join(kinds)} |", f"|---|{'---|' * len(kinds)}"]
+    for name in names:
+        cells = [", ".join(f"{how} x {times}" for how, times in seen[name, kind].items()) or "-" for kind in kinds]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return lines
 
 
 def main() -> int:
@@ -57,6 +71,8 @@ def main() -> int:
     parser.add_argument("--only", default="")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rotate", action="store_true", help="one kind of change in each round, in turn, instead of each in every round")
+    parser.add_argument("--report", default="", help="a Markdown file to append the table to")
     options = parser.parse_args()
     only = set(filter(None, options.only.split(",")))
     seen: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
@@ -69,7 +85,8 @@ def main() -> int:
         assert first.ok, [d.message for r in first.results for d in r.diagnostics]
         streams = RefreshStreams(scale=options.scale, seed=options.seed)
         for round_ in range(options.rounds):
-            for kind in options.kinds.split(","):
+            kinds = options.kinds.split(",")
+            for kind in kinds[round_ % len(kinds) :][:1] if options.rotate else kinds:
                 for statement in getattr(streams, kind)(round_, options.fraction):
                     project.spark.sql(statement)
                 began = time.monotonic()
@@ -86,11 +103,14 @@ def main() -> int:
                         print("   ", name, why, one.details.get("reason_message", "")[:600])
                 for name in names:
                     sql = (project.root / "models" / f"{name}.sql").read_text(encoding="utf-8")
-                    if differing(project, name, sql):
+                    if differs(project, name, sql):
                         wrong.append(f"{name} differs after round {round_}, {kind}, seed {options.seed}")
                 print(f"round {round_} {kind}: {seconds:.1f} s, wrong so far: {len(wrong)}", flush=True)
-    for name in names:
-        print(name, {kind: dict(seen[name, kind]) for kind in options.kinds.split(",")})
+    lines = table(names, seen, options, len(wrong))
+    print("\n".join(lines))
+    if options.report:
+        with Path(options.report).open("a", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n\n")
     print("\n".join(wrong) or "no difference")
     return 1 if wrong else 0
 

@@ -130,6 +130,15 @@ class RecordingEngine:
             self.executed.append(statement)
         return Rows(columns=(), rows=())
 
+    def define(self, name: str, sql: str) -> None:
+        """Nothing is computed."""
+
+    def keep(self, name: str, sql: str) -> None:
+        self.call(sql)
+
+    def forget(self, name: str) -> None:
+        """Nothing was kept."""
+
     def close(self) -> None:
         """Nothing is open."""
 
@@ -147,7 +156,8 @@ class _Prepared:
     sql: str
     schema: Mapping[str, Any]
 
-    def overwrite(self, table: TableIdentifier, branch: str | None, summary: Mapping[str, str]) -> None:
+    def overwrite(self, table: TableIdentifier, branch: str | None, summary: Mapping[str, str], *, where: str = "true") -> None:
+        assert where == "true", "nothing is computed here"
         self.engine.before_write(table)
         with self.engine.lock:
             self.engine.executed.append(self.sql)

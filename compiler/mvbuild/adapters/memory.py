@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,10 @@ from mvbuild.adapters.iceberg.metadata import Raw, current_schema, current_snaps
 from mvbuild.adapters.iceberg.pointers import SqlPointers
 from mvbuild.adapters.iceberg.publish import publish, table_edit
 from mvbuild.adapters.iceberg.subset import with_snapshot
-from mvbuild.ports.catalog import CatalogError, ChangePart, FileGroup, TableChange, TableState
+from mvbuild.ports.catalog import AnyOf, CatalogError, ChangePart, FileGroup, Operator, Predicate, TableChange, TableState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from mvbuild.adapters.iceberg.change_tables import Subset
     from mvbuild.adapters.iceberg.entries import Entry
@@ -193,6 +194,11 @@ class _Held:
         parts = (part,) if added or removed else ()
         return TableChange(table=table, old=old, new=new, parts=parts, manifests_read=0, manifest_bytes_read=0)
 
+    def may_match(self, change: TableChange, conjunctions: Sequence[tuple[Predicate, ...]]) -> bool:
+        names = [field["name"] for field in change.table.schema["fields"]]
+        rows = (dict(zip(names, row, strict=True)) for part in change.parts for row in (*part.files.added, *part.files.removed))
+        return any(meets_all(row, predicates) for row in rows for predicates in conjunctions)
+
     def with_subset(self, pinned: Raw, subset: Subset) -> Raw:
         names = [field["name"] for field in current_schema(pinned)["fields"]]
         snapshot_id = tables.new_snapshot_id()
@@ -225,6 +231,31 @@ class _Held:
         held = self.columns(snapshot_id)
         height = max((len(values) for values in held.values()), default=0)
         return list(zip(*[held.get(name, [None] * height) for name in names], strict=True))
+
+
+def meets_all(row: Mapping[str, Any], predicates: Iterable[Predicate]) -> bool:
+    return all(_meets(row, predicate) for predicate in predicates)
+
+
+def _meets(row: Mapping[str, Any], predicate: Predicate) -> bool:
+    if isinstance(predicate, AnyOf):
+        return any(meets_all(row, branch) for branch in predicate.branches)
+    found, value = row[predicate.column], predicate.value
+    if predicate.operator == "is null":
+        return found is None
+    return found is not None and _MEETS[predicate.operator](found, value)
+
+
+_MEETS: Mapping[Operator, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "is not null": lambda found, value: True,  # noqa: ARG005
+    "in": lambda found, value: found in value,
+    "starts with": lambda found, value: bool(found.startswith(value)),
+}
 
 
 def _group(rows: Sequence[object]) -> FileGroup:

@@ -9,7 +9,7 @@ import click
 
 from mvbuild.cli.options import Options, project_options
 from mvbuild.refresh.result import count_rows
-from mvbuild.serve.words import utc
+from mvbuild.serve.words import duration, size, utc
 
 if TYPE_CHECKING:
     from mvbuild.formats.record import BaseTable
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 @project_options
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(options: Options, mv: str, output: str) -> int:
-    """List the refreshes of MV that can still be read: id, time, strategy, rows, and the snapshots that were read."""
+    """List the refreshes of MV that can still be read: id, time, strategy and why it was full, rows, bytes
+    that were written and expected (to be read and written), seconds, and the snapshots that were read."""
     from mvbuild import api
     from mvbuild.cli.output import say
 
@@ -42,10 +43,20 @@ def command(options: Options, mv: str, output: str) -> int:
 
 
 def _line(past: PastRefresh) -> str:
-    """`refresh 3  2026-11-21T14:06:21Z  full  1,888 rows added, 12 removed  (current)`."""
+    """`refresh 3  2026-11-21T14:06:21Z  merge  3 rows added, 12 removed  1.2 kB written, 80.0 kB expected of 3.4 MB  4.2s  (current)`."""
     rows = f"{count_rows(past.rows_added or 0)} added, {past.rows_removed or 0:,} removed"
     head = click.style(f"refresh {past.refresh_id}", bold=True)
-    return "  ".join([head, utc(past.at_ms), past.strategy or "?", rows, *(["(current)"] if past.is_current else [])])
+    how = (past.strategy or "?") + (f" ({past.reason})" if past.reason else "")
+    took = "" if past.seconds is None else duration(round(past.seconds * 1000))
+    parts = [head, utc(past.at_ms), how, rows, _bytes(past), took, "(current)" if past.is_current else ""]
+    return "  ".join(part for part in parts if part)
+
+
+def _bytes(past: PastRefresh) -> str:
+    written = "" if past.bytes_written is None else f"{size(past.bytes_written)} written"
+    of = f" of {size(past.full_bytes)}" if past.full_bytes is not None and past.strategy != "full" else ""
+    expected = "" if past.expected_bytes is None else f"{size(past.expected_bytes)}{of} expected"
+    return ", ".join(part for part in (written, expected) if part)
 
 
 def _object(past: PastRefresh) -> dict[str, Any]:
@@ -56,6 +67,12 @@ def _object(past: PastRefresh) -> dict[str, Any]:
         "strategy": past.strategy or None,
         "rows_added": past.rows_added,
         "rows_removed": past.rows_removed,
+        "reason": past.reason or None,
+        "expected_bytes": past.expected_bytes,
+        "expected_rows": past.expected_rows,
+        "full_bytes": past.full_bytes,
+        "bytes_written": past.bytes_written,
+        "seconds": past.seconds,
         "snapshot_id": past.snapshot.snapshot_id,
         "view_version_id": past.record.view_version_id,
         "base_tables": [

@@ -23,6 +23,7 @@ COMMANDS = {
     "compile": "Render, parse and resolve the project; write target/compiled and the manifest.",
     "debug": "Check Java, Spark, the jars and the catalog, and say what to mend.",
     "drop": "Drop an MV or view with its storage and files, unless something reads it.",
+    "explain": "Show how an MV is refreshed: what changed, and what each strategy says to it.",
     "history": "List the refreshes of an MV that are kept.",
     "init": "Make a project that runs at once.",
     "ls": "List the project's models, seeds, sources and tests.",

@@ -9,10 +9,12 @@ import click
 
 from mvbuild.cli.leavings import removed_object, removed_text, rename_object, rename_text
 from mvbuild.cli.options import ListCommand, Options, env, project_options, selection_options
-from mvbuild.serve.words import duration
+from mvbuild.serve.words import duration, size
 
 if TYPE_CHECKING:
     from mvbuild.freshness.model import Reason
+    from mvbuild.incremental.choose import Choice
+    from mvbuild.incremental.cost import Work
     from mvbuild.plan.model import Plan, Step
 
 _VERBS = {
@@ -67,11 +69,13 @@ def plan_text(planned: Plan, *, verbose: bool, prune: bool = False) -> str:
     total = ", ".join(f"{n} to {verb}" if verb != "blocked" else f"{n} blocked" for verb, n in counts.items() if n)
     total = ", ".join(t for t in (f"{len(planned.renames)} to rename" if planned.renames else "", total) if t)
     total += f"; {len(planned.removed)} removed" if planned.removed else ""
-    return "\n\n".join([*blocks, f"Plan: {total or 'nothing selected'}."])
+    work = _total_text(planned)
+    return "\n\n".join([*blocks, f"Plan: {total or 'nothing selected'}.{f' {work}' if work else ''}"])
 
 
 def plan_object(planned: Plan) -> dict[str, Any]:
-    """The plan for programs: {renames, steps: [{unique_id, relation, action, strategy, reasons}], removed, summary}."""
+    """The plan for programs: {renames, steps: [{unique_id, relation, action, strategy, reason, expected, full, considered, depends_on,
+    reasons, error}], removed, summary}."""
     from mvbuild.artifacts.run_results import reason_object
 
     nodes = planned.world.graph.nodes
@@ -80,13 +84,16 @@ def plan_object(planned: Plan) -> dict[str, Any]:
             "unique_id": s.node,
             "relation": str(nodes[s.node].identifier),
             "action": s.action,
-            "strategy": s.strategy,
+            **choice_object(s.strategy, s.choice),
+            "depends_on": _upstream(planned, s),
             "reasons": [reason_object(r) for r in s.reasons],
             "error": s.diagnostic.message if s.diagnostic else None,
         }
         for s in planned.steps
     ]
-    summary = {action: sum(s.action == action for s in planned.steps) for action in _VERBS}
+    expected, full, known = _totals(planned)
+    totals = {"expected": work_object(expected if known else None), "full": work_object(full if known else None)}
+    summary = {**{action: sum(s.action == action for s in planned.steps) for action in _VERBS}, **totals}
     renames, removed = [rename_object(r) for r in planned.renames], [removed_object(i) for i in planned.removed]
     return {"renames": renames, "steps": steps, "removed": removed, "summary": summary}
 
@@ -102,9 +109,85 @@ def reason_text(reason: Reason) -> str:
     return f"{reason.code}: {reason.message}" + (f" ({', '.join(facts)})" if facts else "")
 
 
+def choice_object(strategy: str | None, choice: Choice | None) -> dict[str, Any]:
+    """How an MV is refreshed, for programs; all null where that is not decided yet, or nothing is refreshed."""
+    from mvbuild.diagnostics.render import location
+
+    reason = {"code": choice.code or None, "message": choice.message or None, "at": location(choice.span)} if choice else None
+    considered = [
+        {
+            "strategy": one.strategy,
+            "code": one.code or None,
+            "message": one.message or None,
+            "at": location(one.span),
+            "expected": work_object(one.work),
+        }
+        for one in (choice.considered if choice else ())
+    ]
+    return {
+        "strategy": strategy,
+        "reason": reason if choice and (choice.code or choice.message) else None,
+        "expected": work_object(choice.expected if choice else None),
+        "full": work_object(choice.full if choice else None),
+        "considered": considered,
+    }
+
+
+def work_object(work: Work | None) -> dict[str, int] | None:
+    return {"bytes": work.bytes, "rows": work.rows} if work else None
+
+
+def bytes_text(choice: Choice) -> str:
+    """`1.2 MB of 340 MB`; empty where it is not known, or nothing is read."""
+    if choice.expected is None or choice.full is None:
+        return ""
+    return size(choice.expected.bytes) + (f" of {size(choice.full.bytes)}" if choice.is_incremental else "")
+
+
+def _totals(planned: Plan) -> tuple[Work, Work, bool]:
+    """The work of all refreshes of which it is known, and of full ones in their place; and whether there is any."""
+    from mvbuild.incremental.cost import Work
+
+    choices = [s.choice for s in planned.steps if s.action == "refresh" and s.choice and s.choice.expected and s.choice.full]
+    nothing = Work(bytes=0, rows=0)
+    expected = sum((c.expected for c in choices if c.expected), nothing)
+    return expected, sum((c.full for c in choices if c.full), nothing), bool(choices)
+
+
+def _total_text(planned: Plan) -> str:
+    """What is known of the bytes of all refreshes."""
+    expected, full, known = _totals(planned)
+    if not known:
+        return ""
+    unknown = sum(s.action == "refresh" and (s.choice is None or s.choice.expected is None) for s in planned.steps)
+    rest = f", and {unknown} refresh{'es' * (unknown != 1)} of which it is not known" if unknown else ""
+    return f"Reads and writes {size(expected.bytes)} of {size(full.bytes)}{rest}."
+
+
+def _upstream(planned: Plan, step: Step) -> list[str]:
+    """What this run writes first, where the strategy depends on that."""
+    from mvbuild.freshness.leaves import node_inputs
+
+    if step.action != "refresh" or step.strategy is not None:
+        return []
+    graph = planned.world.graph
+    written = {s.node for s in planned.steps if s.action in ("load", "refresh", "redefine")}
+    leaves = node_inputs(graph, graph.model(step.node)).leaves
+    return [str(graph.nodes[id].identifier) for id in dict.fromkeys(leaf.node for leaf in leaves) if id in written]
+
+
+def _how(planned: Plan, step: Step) -> str:
+    """`merge, 1.2 MB of 340 MB` or `depends on lake.mart.daily`."""
+    upstream = _upstream(planned, step)
+    if upstream:
+        return f"depends on {', '.join(upstream)}"
+    work = bytes_text(step.choice) if step.choice and step.action == "refresh" else ""
+    return ", ".join(part for part in (step.strategy or "", work) if part)
+
+
 def _paragraph(planned: Plan, step: Step) -> str:
     name = str(planned.world.graph.nodes[step.node].identifier)
-    how = f" ({step.strategy})" if step.strategy else ""
+    how = f" ({told})" if (told := _how(planned, step)) else ""
     lines = [f"{_VERBS[step.action]}{how}  {click.style(name, bold=True)}"]
     if step.diagnostic:
         lines.append(
@@ -113,4 +196,17 @@ def _paragraph(planned: Plan, step: Step) -> str:
             else f"    error: {step.diagnostic.message}"
         )
     lines += [f"    {reason_text(r)}" for r in step.reasons]
+    lines += _why_full(step)
     return "\n".join(lines)
+
+
+def _why_full(step: Step) -> list[str]:
+    """Why a refresh is full, where the reasons of the refresh do not say it already; why there is none."""
+    choice = step.choice
+    if choice is None or step.action not in ("refresh", "record") or not choice.message:
+        return []
+    if not choice.code:
+        return [f"    {choice.strategy}: {choice.message}"]
+    if any(choice.message == r.message for r in step.reasons):
+        return []
+    return [f"    full because {choice.code}: {choice.message}{f' ({choice.span})' if choice.span else ''}"]

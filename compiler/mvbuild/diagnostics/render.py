@@ -49,6 +49,11 @@ def _block(diagnostic: Diagnostic) -> str:
     return "\n".join(_visible(line) for line in lines)
 
 
+def excerpt(span: Span) -> list[str]:
+    """The line of a place, with carets below it."""
+    return [_visible(line) for line in _excerpt(span)]
+
+
 def _excerpt(span: Span) -> list[str]:
     number, column = span.position
     text = _without_secrets(span.file.line(number))
@@ -87,12 +92,13 @@ def _object(diagnostic: Diagnostic) -> dict[str, Any]:
         "severity": diagnostic.severity,
         "message": diagnostic.message,
         "help": diagnostic.help,
-        "location": _location(diagnostic.span),
-        "notes": [{"message": n.message, "location": _location(n.span)} for n in diagnostic.notes],
+        "location": location(diagnostic.span),
+        "notes": [{"message": n.message, "location": location(n.span)} for n in diagnostic.notes],
     }
 
 
-def _location(span: Span | None) -> dict[str, Any] | None:
+def location(span: Span | None) -> dict[str, Any] | None:
+    """A place as programs get it."""
     if span is None:
         return None
     (line, column), (end_line, end_column) = span.position, span.file.position(span.end)

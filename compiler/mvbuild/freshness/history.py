@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -14,6 +14,14 @@ REFRESH_ID = "mvbuild.refresh-id"
 """Key of a snapshot's summary: the number of the refresh, counted from 1. Not of any specification."""
 STRATEGY = "mvbuild.strategy"
 """Key of a snapshot's summary: how the refresh was done."""
+REASON = "mvbuild.reason"
+"""Key of a snapshot's summary: the code of the reason why a refresh was full; see incremental.reasons."""
+EXPECTED_BYTES, EXPECTED_ROWS = "mvbuild.expected-bytes", "mvbuild.expected-rows"
+"""Keys of a snapshot's summary: what the refresh was expected to read and write, by the sizes of files."""
+FULL_BYTES = "mvbuild.full-bytes"
+"""Key of a snapshot's summary: what a full refresh was expected to read and write."""
+ROWS_REMOVED = "mvbuild.rows-removed"
+"""Key of a snapshot's summary: the rows that an incremental refresh removed, in snapshots before this one; they may be gone by now."""
 PUBLISHED = "mvbuild.published.snapshot-ids"
 """Property of the storage: refreshes that were published and that nothing else tells of. The log forgets what came before a snapshot that
 has expired, and after a rollback the refreshes that were undone are no ancestors of the current one. Not of any specification."""
@@ -33,6 +41,15 @@ class PastRefresh:
     rows_added: int | None
     rows_removed: int | None
     is_current: bool
+    reason: str = ""
+    """The code of why it was full."""
+    expected_bytes: int | None = None
+    expected_rows: int | None = None
+    full_bytes: int | None = None
+    bytes_written: int | None = None
+    """Files that the refresh added, those with deletes among them."""
+    seconds: float | None = None
+    """From its start to its last write; tests and the commit aside."""
 
 
 def history(storage: TableState) -> tuple[PastRefresh, ...]:
@@ -54,12 +71,73 @@ def history(storage: TableState) -> tuple[PastRefresh, ...]:
             at_ms=origin.at_ms if origin else first,
             record=_as_listed(storage, number, snapshot, record),
             strategy=snapshot.summary.get(STRATEGY) or (origin.strategy if origin else ""),
-            rows_added=origin.rows_added if origin else _count(snapshot, "added-records"),
-            rows_removed=origin.rows_removed if origin else _count(snapshot, "deleted-records"),
+            rows_added=None,
+            rows_removed=None,
             is_current=False,
         )
+        found[number] = _as_before(found[number], origin) if origin else _measured(storage, found[number])
         last = max(last, number)
     return tuple(_marked(storage, found))
+
+
+def _as_before(past: PastRefresh, origin: PastRefresh) -> PastRefresh:
+    """A snapshot with the rows of another one: what the refresh did is told by that."""
+    return replace(
+        past,
+        rows_added=origin.rows_added,
+        rows_removed=origin.rows_removed,
+        reason=origin.reason,
+        expected_bytes=origin.expected_bytes,
+        expected_rows=origin.expected_rows,
+        full_bytes=origin.full_bytes,
+        bytes_written=origin.bytes_written,
+        seconds=origin.seconds,
+    )
+
+
+def _measured(storage: TableState, past: PastRefresh) -> PastRefresh:
+    """What the refresh did, and what was expected of it."""
+    snapshot, started = past.snapshot, past.record.refresh_start_ms
+    steps = [s for s in written_in(storage, snapshot) if s is not snapshot]
+    return replace(
+        past,
+        rows_added=_count(snapshot, "added-records"),
+        rows_removed=rows_removed(snapshot, steps),
+        reason=snapshot.summary.get(REASON, ""),
+        expected_bytes=_count(snapshot, EXPECTED_BYTES),
+        expected_rows=_count(snapshot, EXPECTED_ROWS),
+        full_bytes=_count(snapshot, FULL_BYTES),
+        bytes_written=bytes_written([snapshot, *steps]),
+        seconds=(snapshot.timestamp_ms - started) / 1000 if started and snapshot.timestamp_ms >= started else None,
+    )
+
+
+def written_in(storage: TableState, last: Snapshot) -> tuple[Snapshot, ...]:
+    """The snapshots that one refresh has made, the last of which has its record: that one, and those before it that were never current."""
+    found = [last]
+    published = {id for _, id in storage.snapshot_log} | {storage.current_snapshot_id}
+    at = storage.snapshots.get(last.parent_id) if last.parent_id is not None else None
+    while at is not None and at.snapshot_id not in published and refresh_state.KEY not in at.summary and at.operation != "replace":
+        found.append(at)
+        at = storage.snapshots.get(at.parent_id) if at.parent_id is not None else None
+    return tuple(found)
+
+
+def rows_removed(last: Snapshot, steps: Sequence[Snapshot]) -> int | None:
+    """By a refresh, whose other snapshots are `steps`. Rows that rewritten files carry over were not removed."""
+    own, noted = _count(last, "deleted-records"), _count(last, ROWS_REMOVED)
+    if noted is not None:
+        return noted + (own or 0)
+    if not steps:
+        return own
+    counts = [{key: _count(s, key) or 0 for key in ("deleted-records", "added-records", "added-position-deletes")} for s in steps]
+    return (own or 0) + sum(max(0, c["deleted-records"] - c["added-records"]) + c["added-position-deletes"] for c in counts)
+
+
+def bytes_written(snapshots: Iterable[Snapshot]) -> int | None:
+    """None where no summary tells."""
+    known = [found for s in snapshots if (found := _count(s, "added-files-size")) is not None]
+    return sum(known) if known else None
 
 
 def next_refresh_id(storage: TableState | None) -> int:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 
+from mvbuild.freshness.pins import known_as
+from mvbuild.incremental.inputs import Inputs
+from mvbuild.incremental.literals import told
+from mvbuild.incremental.relevance import relevant
+from mvbuild.incremental.shape import Shape
 from mvbuild.ports.catalog import Catalog, ChangeRefused, TableChange, TableState
 
 _Key = tuple[str, str, int, int, int]
@@ -30,4 +36,18 @@ class Changes:
             found = self._known[key]
         if isinstance(found, ChangeRefused):
             raise found
+        return found
+
+    def irrelevant(self, shape: Shape, given: Inputs, changes: Mapping[int, TableChange]) -> Mapping[int, str]:
+        """The leaves none of whose changed rows can matter to the query, each with why."""
+        # What a version that the query names is read with is not the schema of today, by which a change is told.
+        types = [{f["name"]: f["type"] for f in one.schema["fields"]} if one.leaf.travel is None else {} for one in given.inputs]
+        # What an escape in a string means depends on Spark's configuration.
+        scans = relevant(shape.root, types, strings="\\" not in given.text.text)
+        found = {}
+        for leaf, change in changes.items():
+            conjunctions = scans.get(leaf, ())
+            if conjunctions and all(conjunctions) and not self.catalog.may_match(change, conjunctions):
+                what = " or ".join(dict.fromkeys(told(predicates) for predicates in conjunctions))
+                found[leaf] = f"no row that changed in {known_as(change.table)} has {what}"
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.model import Reason
@@ -12,7 +12,7 @@ from mvbuild.freshness.stored import stored
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.algebra import Scan, walk
 from mvbuild.incremental.cost import CHEAPER, Sizes, Work, full_work, work_of
-from mvbuild.incremental.inputs import Inputs, ReadChange, changes_of, inputs_of, shape_of_inputs, spans_of, total
+from mvbuild.incremental.inputs import Inputs, ReadChange, changes_of, inputs_of, shape_of_inputs, span_of, total
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.rewrite import Case, Rewrite
 from mvbuild.incremental.shape import Shape
@@ -47,8 +47,8 @@ _OF_REASON: Mapping[str, str] = {
 }
 """Reason of staleness -> why that makes a refresh full."""
 
-Irrelevant = Callable[[Shape, Mapping[int, TableChange]], Sequence[int]]
-"""The leaves none of whose changed rows can matter to the query."""
+Irrelevant = Callable[[Shape, Inputs, Mapping[int, TableChange]], Mapping[int, str]]
+"""The leaves none of whose changed rows can matter to the query, each with why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ class Question:
     policy: RefreshPolicy
     """`full` also where a full refresh was asked for."""
     read: ReadChange
-    irrelevant: Irrelevant = lambda shape, changes: ()  # noqa: ARG005
+    irrelevant: Irrelevant = lambda shape, given, changes: {}  # noqa: ARG005
 
 
 def choose(question: Question) -> Choice:
@@ -114,12 +114,12 @@ def choose(question: Question) -> Choice:
         storage, record = _refreshed_before(question)
         given = inputs_of(question.world, question.node, record, question.pins)
     except Refused as exc:
-        return _full(question, exc)
+        return _full(exc)
     try:
         shape = shape_of_inputs(given, [f["name"] for f in storage.schema["fields"]])
         changes = changes_of(given, shape, question.read)
     except Refused as exc:
-        return _full(question, exc, given)
+        return _full(exc, given)
     return _Choosing(question=question, storage=storage, given=given, shape=shape, changes=changes).choice()
 
 
@@ -148,12 +148,13 @@ class _Choosing:
     changes: Mapping[int, TableChange]
 
     def choice(self) -> Choice:
-        without = set(self.question.irrelevant(self.shape, self.changes))
+        without = self.question.irrelevant(self.shape, self.given, self.changes)
         changes = {leaf: change for leaf, change in self.changes.items() if leaf not in without}
         if not changes:
-            what = "its rows cannot be among those that changed" if without else "no row was added or removed"
-            return self._made(NO_CHANGE, "", what, (), expected=Work(bytes=0, rows=0))
-        return self._cheapest(changes)
+            what = "; ".join(dict.fromkeys(without.values())) or "no row was added or removed"
+            return replace(self, changes={})._made(NO_CHANGE, "", what, (), expected=Work(bytes=0, rows=0))
+        # To the query a leaf that does not matter is the same at both snapshots.
+        return replace(self, changes=changes)._cheapest(changes)
 
     def _cheapest(self, changes: Mapping[int, TableChange]) -> Choice:
         sizes = self._sizes(changes)
@@ -165,10 +166,10 @@ class _Choosing:
             try:
                 made = strategy(case)
             except Refused as exc:
-                against.append(Considered(strategy=name, code=exc.code, message=exc.message, span=_span(self.question, self.given, exc)))
+                against.append(Considered(strategy=name, code=exc.code, message=exc.message, span=span_of(self.given.text, exc)))
                 continue
             change = difference(made, Stored(columns=tuple(case.types)))
-            possible[name] = made, change, work_of(made, change, sizes)
+            possible[name] = made, change, work_of(change, sizes)
         return self._weighed(possible, against, full)
 
     def _weighed(self, possible: dict[str, tuple[Rewrite, Difference, Work]], against: list[Considered], full: Work) -> Choice:
@@ -182,7 +183,7 @@ class _Choosing:
         order = [*STRATEGIES, FULL]
         if chosen is None:
             against.sort(key=lambda c: order.index(c.strategy))
-            code, message, span = _main_reason(against)
+            code, message, span = main_reason(against)
             return self._made(FULL, code, message, tuple(against), expected=full, full=full, span=span)
         rewrite, change, work = possible[chosen]
         listed = [*against, Considered(strategy=chosen, code="", message="", work=work)]
@@ -193,7 +194,8 @@ class _Choosing:
     def _sizes(self, changes: Mapping[int, TableChange]) -> Sizes:
         at = self.storage.current_snapshot_id
         work = Work(bytes=total(self.storage, at, "total-files-size"), rows=total(self.storage, at, "total-records"))
-        return Sizes(inputs=self.given.inputs, changes=changes, storage=work)
+        rewrites = self.storage.properties.get("write.delete.mode") != "merge-on-read"
+        return Sizes(inputs=self.given.inputs, changes=changes, storage=work, rewrites_files=rewrites)
 
     def _case(self, changes: Mapping[int, TableChange]) -> Case:
         return Case(
@@ -243,20 +245,14 @@ def _adds(change: TableChange) -> bool:
 _UNINFORMATIVE = ("no-aggregate", "not-linear", "no-children", "rows-removed", "dearer", "no-partitions")
 
 
-def _main_reason(against: Sequence[Considered]) -> tuple[str, str, Span | None]:
+def main_reason(against: Sequence[Considered]) -> tuple[str, str, Span | None]:
     """Of all that speaks against the strategies what says most: where one would be right, cost decided."""
     cost = next((c for c in against if c.code == "not-cheaper"), None)
     chosen = cost or next((c for c in against if c.code not in _UNINFORMATIVE), None) or against[0]
     return chosen.code, chosen.message, chosen.span
 
 
-def _full(question: Question, refused: Refused, given: Inputs | None = None) -> Choice:
-    span = _span(question, given, refused) if given else None
+def _full(refused: Refused, given: Inputs | None = None) -> Choice:
+    span = span_of(given.text, refused) if given else None
     against = tuple(Considered(strategy=name, code=refused.code, message=refused.message, span=span) for name in STRATEGIES)
     return Choice(strategy=FULL, code=refused.code, message=refused.message, span=span, considered=against, inputs=given)
-
-
-def _span(question: Question, given: Inputs, refused: Refused) -> Span | None:
-    del question
-    found = list(spans_of(given.text, refused))
-    return given.text.span(min(start for start, _ in found), max(end for _, end in found)) if found else None

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from mvbuild.incremental.algebra import Join, Ref, Relation, Scan, walk
 from mvbuild.incremental.inputs import Input
-from mvbuild.incremental.rewrite import Rewrite
 from mvbuild.incremental.statements import STORAGE, Difference
 from mvbuild.ports.catalog import TableChange
 
@@ -35,6 +34,8 @@ class Sizes:
     inputs: Sequence[Input]
     changes: Mapping[int, TableChange]
     storage: Work
+    rewrites_files: bool = False
+    """Whether a row that goes has the rest of its file written again (copy-on-write)."""
 
     def of(self, scan: Scan) -> Work:
         if scan.leaf == STORAGE:
@@ -55,13 +56,14 @@ def full_work(scans: Sequence[Scan], sizes: Sizes) -> Work:
     return sum((sizes.of(scan) for scan in scans), Work(bytes=0, rows=0)) + sizes.storage
 
 
-def work_of(rewrite: Rewrite, difference: Difference, sizes: Sizes) -> Work:
+def work_of(difference: Difference, sizes: Sizes) -> Work:
     """Every statement once: each table that it reads, less where keys narrow it down."""
     relations = [*(let.relation for let in difference.lets), *(r for r in (difference.gone, difference.came) if r is not None)]
     total = Work(bytes=0, rows=0)
     for relation in relations:
         total += _work(relation, sizes, narrowed=False)
-    del rewrite
+    if difference.partitions is not None or (difference.gone is not None and sizes.rewrites_files):
+        total += Work(bytes=int(sizes.storage.bytes * NARROWED), rows=int(sizes.storage.rows * NARROWED))
     return total
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,13 +18,15 @@ from mvbuild.incremental.prune import pruned
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.shape import MARKER, LeafColumns, Shape, shape_of
 from mvbuild.ports.catalog import ChangeRefused, Schema, TableChange, TableState
-from mvbuild.source import MappedText
+from mvbuild.source import MappedText, Span
 
 
 class ReadChange(Protocol):
     """`Catalog.change`, each answer kept: many MVs read one table."""
 
     def __call__(self, table: TableState, old: int, new: int, /) -> TableChange: ...
+
+    def irrelevant(self, shape: Shape, given: Inputs, changes: Mapping[int, TableChange]) -> Mapping[int, str]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,13 +75,19 @@ class Inputs:
 
 def inputs_of(world: World, node: ModelNode, record: RefreshRecord, pins: Mapping[Leaf, Pin]) -> Inputs:
     """Refused where the record does not tell what a table was."""
+    return marked(world, node, lambda leaf: Input(leaf=leaf, pin=pins[leaf], old=recorded_at(record, pins[leaf])))
+
+
+def marked(world: World, node: ModelNode, input_of: Callable[[Leaf], Input]) -> Inputs:
+    """The expanded query with a marker for every table."""
     leaves = node_inputs(world.graph, node).leaves
     numbers = {leaf: at for at, leaf in enumerate(leaves)}
     text = expanded_sql(world.graph, node.query, node.reads, lambda leaf: f"`{MARKER}{numbers[leaf]}`")
-    return Inputs(text=text, inputs=tuple(Input(leaf=leaf, pin=pins[leaf], old=_old(record, pins[leaf])) for leaf in leaves))
+    return Inputs(text=text, inputs=tuple(input_of(leaf) for leaf in leaves))
 
 
-def _old(record: RefreshRecord, found: Pin) -> int:
+def recorded_at(record: RefreshRecord, found: Pin) -> int:
+    """The snapshot of a table that the last refresh read; Refused where the record does not tell."""
     name = known_as(found.table)
     if record.incomplete:
         raise Refused("record-incomplete", "the record of the last refresh does not name every table")
@@ -97,9 +105,9 @@ def _old(record: RefreshRecord, found: Pin) -> int:
     return next((t.snapshot_id for t in states if t.ref == found.ref), states[0].snapshot_id)
 
 
-def shape_of_inputs(given: Inputs, outputs: Iterable[str]) -> Shape:
+def shape_of_inputs(given: Inputs, outputs: Iterable[str] | None) -> Shape:
     """The query's shape over its tables' columns."""
-    return shape_of(given.text.text, [_columns(one.schema) for one in given.inputs], list(outputs))
+    return shape_of(given.text.text, [_columns(one.schema) for one in given.inputs], None if outputs is None else list(outputs))
 
 
 def _columns(schema: Schema) -> LeafColumns:
@@ -151,6 +159,12 @@ def _require_same_columns(one: Input, used: frozenset[str]) -> None:
 
 def _type(type_: Any) -> Any:
     return str(type_).replace(" ", "")
+
+
+def span_of(text: MappedText, refused: Refused) -> Span | None:
+    """The operator that was refused, where the user wrote it."""
+    found = list(spans_of(text, refused))
+    return text.span(min(start for start, _ in found), max(end for _, end in found)) if found else None
 
 
 def spans_of(text: MappedText, refused: Refused) -> Iterator[tuple[int, int]]:

@@ -71,8 +71,8 @@ class Shape:
     """Names of scanned columns that cannot be NULL in their table."""
 
 
-def shape_of(sql: str, leaves: Sequence[LeafColumns], outputs: Sequence[str]) -> Shape:
-    """`outputs`: the columns of the result. Refused for what cannot be said."""
+def shape_of(sql: str, leaves: Sequence[LeafColumns], outputs: Sequence[str] | None) -> Shape:
+    """`outputs`: the columns of the result; None: as the text names them. Refused for what cannot be said."""
     try:
         (tree,) = parse(tokenize(sql), sql)
     except (ParseError, TokenError, ValueError) as exc:
@@ -81,6 +81,7 @@ def shape_of(sql: str, leaves: Sequence[LeafColumns], outputs: Sequence[str]) ->
         raise Refused("unsupported-operator", "the query cannot be read")
     builder = _Builder(leaves=leaves)
     block = builder.query(tree, _Scope())
+    outputs = [name for name, _ in block.columns] if outputs is None else outputs
     if len(block.columns) != len(outputs):
         raise Refused("unsupported-operator", "the columns of the result cannot be told", tree)
     pairs = tuple((unique, name) for (_, unique), name in zip(block.columns, outputs, strict=True))
@@ -544,10 +545,12 @@ class _Builder:
                 raise _unsupported(function)
         # Where the join finds nothing, the aggregates are what they are of no rows, NULL or 0 for counts, and the value is made of those.
         counts = [name for name, function in functions.items() if isinstance(function, exp.Count | exp.CountIf)]
-        if isinstance(value, exp.Column):
+        if isinstance(value, exp.Column) or (not counts and _is_strict(value)):
             unique = self.fresh("scalar", of_expression(value, self.kinds))
             right: Relation = Project(aggregate, (*(Item(k.name, column(k.name)) for k in keys), Item(unique, value)))
             made_of, form = {value.name: column(unique)}, "scalar"
+            if not isinstance(value, exp.Column):
+                return Join(relation, right, "left", conjunction(on), "scalar"), column(unique)
         else:
             right, made_of, form = aggregate, {name: column(name) for name in counts}, ""
         for name in made_of:
@@ -886,6 +889,14 @@ def _aggregates_in(node: exp.Expr) -> bool:
             return True
         pending.extend(one.iter_expressions())
     return False
+
+
+def _is_strict(value: exp.Expr) -> bool:
+    """Whether it is NULL where a column in it is."""
+    return all(isinstance(node, _STRICT) for node in value.walk()) and value.find(exp.Column) is not None
+
+
+_STRICT = (exp.Column, exp.Identifier, exp.Literal, exp.Paren, exp.Mul, exp.Add, exp.Sub, exp.Div, exp.Neg)
 
 
 def _is_one(select: exp.Select) -> bool:

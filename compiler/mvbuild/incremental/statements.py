@@ -22,7 +22,7 @@ from mvbuild.incremental.algebra import (
 from mvbuild.incremental.delta import Let
 from mvbuild.incremental.emit import null_safe
 from mvbuild.incremental.restrict import Key, restricted
-from mvbuild.incremental.rewrite import SOURCE, TARGET, Append, Bag, Exchange, Rewrite, Upsert
+from mvbuild.incremental.rewrite import SOURCE, TARGET, Append, Bag, Exchange, OverwritePartitions, Rewrite, Upsert
 
 STORAGE = -1
 """The leaf number of the storage table."""
@@ -35,6 +35,8 @@ class Difference:
     lets: tuple[Let, ...]
     gone: Relation | None
     came: Relation | None
+    partitions: OverwritePartitions | None = None
+    """The rows of these partitions go, whatever they are."""
     removes: Let | None = None
     """As many rows as this one has must be in `gone`, or the storage is not what its record says."""
 
@@ -63,6 +65,8 @@ def difference(rewrite: Rewrite, stored: Stored) -> Difference:
     write = rewrite.write
     if isinstance(write, Append):
         return Difference(lets=rewrite.lets, gone=None, came=_values(write.rows, rewrite.outputs, "came"))
+    if isinstance(write, OverwritePartitions):
+        return Difference(lets=rewrite.lets, gone=None, came=_values(write.rows, rewrite.outputs, "came"), partitions=write)
     if isinstance(write, Upsert):
         return _upsert(rewrite, write, stored)
     if isinstance(write, Exchange):

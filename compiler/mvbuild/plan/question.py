@@ -27,6 +27,7 @@ def question(
         same_layout=_keeps_layout(world, node),
         policy="full" if forced else node.model.config.refresh_policy,
         read=read,
+        irrelevant=read.irrelevant,
     )
 
 

@@ -320,6 +320,29 @@ class TableChange:
         return sum(part.bytes for part in self.parts)
 
 
+Operator = Literal["=", "<", "<=", ">", ">=", "is null", "is not null", "in", "starts with"]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A column of the table's current schema and a constant. NULL meets none but `is null`."""
+
+    column: str
+    operator: Operator
+    value: Any = None
+    """Of the column's type: int, Decimal with its scale, str, bool, date, or datetime without a zone. For `in` a tuple of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """One of these conjunctions."""
+
+    branches: tuple[tuple[Predicate, ...], ...]
+
+
+Predicate = Comparison | AnyOf
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedPart:
     """Scratch tables with the files of one part; None where there are no files."""
@@ -417,6 +440,9 @@ class Catalog(Protocol):
 
     def change(self, table: TableState, old: int, new: int) -> TableChange:
         """What differs between any two snapshots (NO_SNAPSHOT: the empty table), by metadata alone. ChangeRefused if it cannot be told."""
+
+    def may_match(self, change: TableChange, conjunctions: Sequence[tuple[Predicate, ...]]) -> bool:
+        """Whether a row of the change can meet all predicates of one of the conjunctions, as far as metadata tells. Reads nothing."""
 
     def stage_change(self, change: TableChange, new_scratch: Callable[[], TableIdentifier]) -> StagedChange:
         """Register scratch tables of metadata alone that show the rows of a change, under the table's current schema."""

@@ -49,8 +49,10 @@ class PreparedQuery(Protocol):
     def schema(self) -> Schema:
         """The Iceberg schema of the result: field ids count from 1, nothing is required."""
 
-    def overwrite(self, table: TableIdentifier, branch: str | None, summary: Mapping[str, str]) -> None:
+    def overwrite(self, table: TableIdentifier, branch: str | None, summary: Mapping[str, str], *, where: str = "true") -> None:
         """Make the rows the whole content of the table, or of one branch that exists, in one snapshot with `summary` entries.
+
+        `where`: only rows of the table that fulfil it go; no file may hold such rows and others.
 
         Keys of the summary are in lower case, or become so. Columns go by name. No rows make a snapshot too. Nothing is returned: the
         catalog tells the head of a private branch in a millisecond, Spark in sixty. CommitConflict (of ports.catalog) if the branch is

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.diagnostics import ProjectError
+from mvbuild.freshness.history import EXPECTED_BYTES, EXPECTED_ROWS, FULL_BYTES, REASON, bytes_written, rows_removed
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.rules import judge_one
 from mvbuild.graph.model import ModelNode
@@ -14,6 +15,7 @@ from mvbuild.incremental.choose import Choice, choose
 from mvbuild.incremental.strategies import FULL
 from mvbuild.plan.question import question
 from mvbuild.plan.strictness import strict_error
+from mvbuild.ports.catalog import Snapshot
 from mvbuild.refresh.result import count_rows
 from mvbuild.refresh.session import RunSession
 
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
 
 def chosen(session: RunSession, world: World, node: ModelNode, pins: Mapping[Leaf, Pin], *, forced: bool) -> Choice:
     """ProjectError where the policy forbids what is left."""
-    assert session.changes is not None
+    if session.changes is None:
+        return Choice(strategy=FULL, code="forced", message="")
     reasons = judge_one(world, node, {}).reasons
     choice = choose(question(world, node, reasons, pins, session.changes, forced=forced))
     refused = strict_error(node, choice)
@@ -41,17 +44,37 @@ def fallen_back(node: ModelNode, choice: Choice, why: NotIncremental) -> Choice:
     return full
 
 
-def told(choice: Choice, done: Written | None, rows: int | None) -> str:
-    """For the line of progress."""
+def noted(choice: Choice) -> dict[str, str]:
+    """What the summary of the refresh's snapshot says of the choice, besides the strategy."""
+    numbers = {
+        EXPECTED_BYTES: choice.expected.bytes if choice.expected else None,
+        EXPECTED_ROWS: choice.expected.rows if choice.expected else None,
+        FULL_BYTES: choice.full.bytes if choice.full else None,
+    }
+    told = {key: str(number) for key, number in numbers.items() if number is not None}
+    return {**told, REASON: choice.code} if choice.code else told
+
+
+def told(node: ModelNode, choice: Choice, done: Written | None, rows: int | None) -> str:
+    """For the line of progress: `merge: +3 -1, 1,888 rows` or `full: not-cheaper, 1,888 rows`."""
     counted = count_rows(rows) if rows is not None else ""
-    if done is None:
-        return counted
-    changed = f"{choice.strategy}: +{'?' if done.added is None else done.added} -{done.removed}"
-    return f"{changed}, {counted}" if counted else changed
+    if done is not None:
+        how = f"{choice.strategy}: +{'?' if done.added is None else f'{done.added:,}'} -{done.removed:,}"
+    elif choice.code in _EXPECTED or node.model.config.refresh_policy == "full":
+        how = ""
+    else:
+        how = f"{choice.strategy}: {choice.code}"
+    return ", ".join(part for part in (how, counted) if part)
 
 
-def facts(choice: Choice, done: Written | None) -> dict[str, Any]:
-    """For run_results.json: the strategy, why, and what was expected of it."""
+_EXPECTED = ("never-refreshed", "forced")
+"""Why a refresh is full where nobody thought otherwise."""
+
+
+def facts(choice: Choice, done: Written | None, made: Sequence[Snapshot] = ()) -> dict[str, Any]:
+    """For run_results.json: the strategy and why, what was expected of it, and what it did. `made`: the snapshots of the refresh, the last
+    one first."""
+    full_removed = rows_removed(made[0], made[1:]) if made else None
     return {
         "strategy": choice.strategy,
         "reason": choice.code or None,
@@ -59,6 +82,14 @@ def facts(choice: Choice, done: Written | None) -> dict[str, Any]:
         "expected_bytes": choice.expected.bytes if choice.expected else None,
         "expected_rows": choice.expected.rows if choice.expected else None,
         "full_bytes": choice.full.bytes if choice.full else None,
-        "rows_added": done.added if done else None,
-        "rows_removed": done.removed if done else None,
+        "full_rows": choice.full.rows if choice.full else None,
+        "changed_rows": sum(change.rows for change in choice.changes.values()) if choice.changes else None,
+        "bytes_written": bytes_written(made),
+        "rows_added": done.added if done else _added(made),
+        "rows_removed": done.removed if done else full_removed,
     }
+
+
+def _added(made: Sequence[Snapshot]) -> int | None:
+    value = made[0].summary.get("added-records", "") if made else ""
+    return int(value) if value.isdigit() else None

@@ -6,11 +6,14 @@ once is computed once. Nothing depends on the session's configuration, which oth
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from typing import Any
 
+from mvbuild.freshness.history import ROWS_REMOVED
 from mvbuild.freshness.observed import Pin
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.algebra import Ref, Relation, Scan, walk
@@ -18,11 +21,12 @@ from mvbuild.incremental.bounds import MAX_VALUES, Bounds, bounded, bounds_from,
 from mvbuild.incremental.choose import Choice
 from mvbuild.incremental.delta import Let
 from mvbuild.incremental.emit import sql_of
-from mvbuild.incremental.inputs import columns_read
+from mvbuild.incremental.inputs import columns_read, total
 from mvbuild.incremental.prune import pruned
-from mvbuild.incremental.rewrite import Upsert
+from mvbuild.incremental.rewrite import OverwritePartitions, Upsert
 from mvbuild.incremental.statements import STORAGE
 from mvbuild.names import TableIdentifier, quote
+from mvbuild.ports.catalog import TableChange
 from mvbuild.ports.engine import QueryError
 from mvbuild.refresh.change_sql import change_sql
 from mvbuild.refresh.round_trip import round_trip_difference
@@ -46,16 +50,18 @@ class Written:
 
     added: int | None
     """None: the summary of the snapshot tells."""
-    removed: int
+    removed: int | None
     statements: tuple[str, ...]
 
     @property
     def is_empty(self) -> bool:
-        return self.added == 0 and not self.removed
+        return self.added == 0 and self.removed == 0
 
     def counted(self, summary: Mapping[str, str]) -> Written:
         """With what the summary of its snapshot tells."""
-        return replace(self, added=int(summary.get("added-records", "0"))) if self.added is None else self
+        added = int(summary.get("added-records", "0")) if self.added is None else self.added
+        removed = int(summary.get("deleted-records", "0")) if self.removed is None else self.removed
+        return replace(self, added=added, removed=removed)
 
 
 def write(session: RunSession, node: ModelNode, choice: Choice, user_sql: str, place: Workplace, summary: Mapping[str, str]) -> Written:
@@ -69,6 +75,31 @@ def write(session: RunSession, node: ModelNode, choice: Choice, user_sql: str, p
         raise NotIncremental("incremental-failed", str(exc)) from exc
 
 
+WORTH_NARROWING = 32 * 1024 * 1024
+"""Bytes that Spark reads in the time of a small statement."""
+MAX_PARTITIONS = 1000
+"""Each is a part of the condition that replaces them."""
+
+
+def partition_condition(partitions: Sequence[tuple[str, str, str]], row: Sequence[str | None], types: Mapping[str, Any]) -> str:
+    """The rows of one partition, by the values of its columns as text: (column, transform, _)."""
+    parts = []
+    for (name, transform, _), text in zip(partitions, row, strict=True):
+        column = quote(name)
+        if text is None:
+            parts.append(f"{column} IS NULL")
+            continue
+        escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+        low = f"CAST('{escaped}' AS {_SQL_TYPES[types[name]]})"
+        end = _ENDS.get(transform)
+        parts.append(f"{column} >= {low} AND {column} < {end.format(low)}" if end else f"{column} = {low}")
+    return f"({' AND '.join(parts)})"
+
+
+_SQL_TYPES = {"int": "INT", "long": "BIGINT", "string": "STRING", "date": "DATE"}
+_ENDS = {"month": "add_months({}, 1)", "year": "add_months({}, 12)"}
+
+
 @dataclass
 class _Writer:
     session: RunSession
@@ -79,6 +110,8 @@ class _Writer:
     relations: dict[str, str] = field(default_factory=dict)
     """Scan or let -> the name under which Spark knows it."""
     statements: list[str] = field(default_factory=list)
+    nothing_changed: bool = False
+    """The columns that the query reads have the same rows as before."""
 
     @contextmanager
     def names(self) -> Iterator[None]:
@@ -88,7 +121,7 @@ class _Writer:
             for leaf, change in self.choice.changes.items():
                 staged = self.session.catalog.stage_change(change, self.session.new_scratch)
                 scratch.extend(staged.tables)
-                self._define_change(leaf, change_sql(staged, sorted(self._used(leaf))))
+                self._define_change(leaf, change, change_sql(staged, sorted(self._used(leaf))))
             yield
         finally:
             for name in self.relations.values():
@@ -109,22 +142,31 @@ class _Writer:
     def write(self, summary: Mapping[str, str]) -> Written:
         difference = self.choice.difference
         assert difference is not None
-        relations = [let.relation for let in difference.lets]
-        self._bound_changes([*relations, *(r for r in (difference.gone, difference.came) if r is not None)])
+        relations = [let.relation for let in difference.lets] + [r for r in (difference.gone, difference.came) if r is not None]
+        self._bound_changes(relations)
+        if self.nothing_changed:
+            return Written(added=0, removed=0, statements=tuple(self.statements))
+        reads = Counter(n.name for relation in relations for n in walk(relation) if isinstance(n, Ref))
         for let in difference.lets:
-            self._keep(let)
+            # The last one is read twice, for what goes and for what comes.
+            if reads[let.name] == 1 and not self._narrows(let):
+                self._define(let)
+            else:
+                self._keep(let)
+        if difference.partitions is not None and difference.came is not None:
+            return self._overwrite_partitions(difference.partitions, difference.came, summary)
         if difference.gone is None and difference.came is not None:
             return self._insert_only(difference.came, summary)
         gone = self._kept("gone", difference.gone)
         came = self._kept("came", difference.came)
-        removed, added = self._count(gone), self._count(came)
-        if difference.removes is not None and removed != self._count(self.relations[difference.removes.name]):
+        removed, added = self._counts(gone, came)
+        if difference.removes is not None and removed != self._counts(self.relations[difference.removes.name], None)[0]:
             raise NotIncremental("incremental-failed", "the storage does not have the rows that are to be removed")
         if gone is not None and removed:
             self._delete(gone)
         if added or removed:
             # Last, also without rows: this snapshot says what the refresh was.
-            self._append(came, summary)
+            self._append(came, {**summary, ROWS_REMOVED: str(removed)})
         return Written(added=added, removed=removed, statements=tuple(self.statements))
 
     def _insert_only(self, came: Relation, summary: Mapping[str, str]) -> Written:
@@ -132,6 +174,22 @@ class _Writer:
         columns = list(zip(came.columns, self._columns(), strict=True))
         self._insert(sql_of(bounded(pruned(came), self.known), self._source, outputs=columns), summary)
         return Written(added=None, removed=0, statements=tuple(self.statements))
+
+    def _overwrite_partitions(self, write: OverwritePartitions, came: Relation, summary: Mapping[str, str]) -> Written:
+        """By a condition that names them, so that one that has no rows any more is emptied too."""
+        keys = ", ".join(f"CAST({quote(name)} AS STRING)" for *_, name in write.partitions)
+        found = self.session.engine.rows(f"SELECT {keys} FROM {quote(self.relations[write.keys.name])}", MAX_PARTITIONS + 1).rows
+        if len(found) > MAX_PARTITIONS:
+            raise NotIncremental("incremental-failed", f"more than {MAX_PARTITIONS} partitions are affected")
+        if not found:
+            return Written(added=0, removed=0, statements=tuple(self.statements))
+        types = {field["name"]: field["type"] for field in self.place.before.schema["fields"]}
+        where = " OR ".join(partition_condition(write.partitions, row, types) for row in found)
+        columns = list(zip(came.columns, self._columns(), strict=True))
+        sql = sql_of(bounded(pruned(came), self.known), self._source, outputs=columns)
+        self._say(f"INSERT INTO {self._target()} REPLACE WHERE {where} {sql}")
+        self.session.engine.prepare(sql).overwrite(self.place.table, self.place.branch, summary, where=where)
+        return Written(added=None, removed=None, statements=tuple(self.statements))
 
     # --- names --------------------------------------------------------------------------------------------------------------------
 
@@ -144,14 +202,38 @@ class _Writer:
         assert shape is not None
         return columns_read(shape.root).get(leaf, frozenset())
 
-    def _define_change(self, leaf: int, sides: tuple[str | None, str | None]) -> None:
-        for version, sql in zip(("plus", "minus"), sides, strict=True):
+    def _define_change(self, leaf: int, change: TableChange, sides: tuple[str | None, str | None]) -> None:
+        plus, minus = sides
+        if plus and minus and change.added.files and change.removed.files and self._is_comparable(leaf):
+            plus, minus = self._net(leaf, plus, minus)
+        for version, sql in (("plus", plus), ("minus", minus)):
             if sql is None:
                 continue
             name = self._name(f"{version}_{leaf}")
             self.relations[f"{leaf} {version}"] = name
             self._say(f"CREATE TEMPORARY VIEW {quote(name)} AS {sql}")
             self.session.engine.define(name, sql)
+
+    def _is_comparable(self, leaf: int) -> bool:
+        shape = self.choice.shape
+        assert shape is not None
+        used = self._used(leaf)
+        return all(shape.kinds[name] != "uncomparable" for name, (of, source) in shape.origins.items() if of == leaf and source in used)
+
+    def _net(self, leaf: int, plus: str, minus: str) -> tuple[str, str]:
+        """Files that were written again hold rows that did not change: those of both sides cancel out."""
+        columns = ", ".join(map(quote, sorted(self._used(leaf))))
+        both = f"SELECT *, 1 AS mvbuild_weight FROM ({plus}) UNION ALL SELECT *, -1 AS mvbuild_weight FROM ({minus})"
+        sql = f"SELECT {columns}, sum(mvbuild_weight) AS mvbuild_weight FROM ({both}) GROUP BY {columns} HAVING sum(mvbuild_weight) <> 0"
+        name = self.relations[f"{leaf} net"] = self._name(f"net_{leaf}")
+        self._say(f"CACHE TABLE {quote(name)} AS {sql}")
+        self.session.engine.keep(name, sql)
+
+        def side(weight: str) -> str:
+            copies = f"LATERAL VIEW explode(array_repeat(1, CAST({weight} AS INT))) copies AS mvbuild_copy"
+            return f"SELECT {columns} FROM {quote(name)} {copies} WHERE {weight} > 0"
+
+        return side("mvbuild_weight"), side("-mvbuild_weight")
 
     def _source(self, read: Scan | Ref) -> str:
         if isinstance(read, Ref):
@@ -187,8 +269,16 @@ class _Writer:
         self._say(f"CACHE TABLE {quote(name)} AS {sql}")
         self.session.engine.keep(name, sql)
         columns = self._bounded_columns(let)
-        for column, bounds in self._bounds(name, columns).items():
-            self.known[(let.name, column)] = bounds
+        if columns:
+            _, bounds = self._bounds(name, columns)
+            self.known.update({(let.name, column): found for column, found in bounds.items()})
+
+    def _define(self, let: Let) -> None:
+        """For what is read once, or made of what is kept."""
+        name = self.relations[let.name] = self._name(let.name)
+        sql = self._sql(let.relation)
+        self._say(f"CREATE TEMPORARY VIEW {quote(name)} AS {sql}")
+        self.session.engine.define(name, sql)
 
     def _kept(self, what: str, relation: Relation | None) -> str | None:
         """The name of a relation that is read more than once."""
@@ -196,8 +286,21 @@ class _Writer:
             return None
         if isinstance(relation, Ref):
             return self.relations[relation.name]
-        self._keep(Let(what, relation))
+        if any(isinstance(node, Scan) for node in walk(relation)):
+            self._keep(Let(what, relation))
+        else:
+            self._define(Let(what, relation))
         return self.relations[what]
+
+    def _narrows(self, let: Let) -> bool:
+        """Whether knowing its keys first leaves out enough of what is read afterwards to be worth a statement of its own."""
+        if not self._bounded_columns(let):
+            return False
+        assert self.choice.inputs is not None
+        if let.name.startswith("keys_"):
+            return sum(one.bytes for one in self.choice.inputs.inputs) >= WORTH_NARROWING
+        before = self.place.before
+        return total(before, before.current_snapshot_id, "total-files-size") >= WORTH_NARROWING
 
     def _bounded_columns(self, let: Let) -> Sequence[str]:
         """Those by which later statements look up rows in large tables."""
@@ -218,9 +321,11 @@ class _Writer:
             for node in walk(relation):
                 if isinstance(node, Scan) and scan_name(node) in self.relations:
                     reads.setdefault(scan_name(node), []).append(node)
+        counted: list[int | None] = []
         for key, scans in reads.items():
             columns = sorted({source for scan in scans for name, source in scan.sources if name in compared})
             if len(scans) < 2 and not columns:
+                counted.append(None)
                 continue
             name = f"{self.relations[key]}_kept"
             sql = f"SELECT * FROM {quote(self.relations[key])}"
@@ -228,20 +333,23 @@ class _Writer:
             self.relations[key] = name
             self._say(f"CACHE TABLE {quote(name)} AS {sql}")
             self.session.engine.keep(name, sql)
-            for column, bounds in self._bounds(name, columns).items():
-                self.known[(key, column)] = bounds
+            rows, bounds = self._bounds(name, columns)
+            counted.append(rows)
+            self.known.update({(key, column): found for column, found in bounds.items()})
+        self.nothing_changed = bool(counted) and all(rows == 0 for rows in counted)
 
-    def _bounds(self, table: str, columns: Sequence[str]) -> dict[str, Bounds]:
-        if not columns:
-            return {}
+    def _bounds(self, table: str, columns: Sequence[str]) -> tuple[int, dict[str, Bounds]]:
+        """The number of rows, and the bounds of some columns."""
         row = self.session.engine.rows(bounds_sql(table, columns), 1).rows[0]
-        values = self.session.engine.rows(values_sql(table, columns), MAX_VALUES).rows if row[0] <= MAX_VALUES else ()
-        return bounds_from(row, columns, values)
+        few = columns and 0 < row[0] <= MAX_VALUES
+        values = self.session.engine.rows(values_sql(table, columns), MAX_VALUES).rows if few else ()
+        return row[0], bounds_from(row, columns, values)
 
-    def _count(self, name: str | None) -> int:
-        if name is None:
-            return 0
-        return int(self.session.engine.rows(f"SELECT count(*) AS n FROM {quote(name)}", 1).rows[0][0])
+    def _counts(self, one: str | None, other: str | None) -> tuple[int, int]:
+        """The numbers of rows, in one query."""
+        counted = [f"(SELECT count(*) FROM {quote(name)})" if name else "0" for name in (one, other)]
+        row = self.session.engine.rows(f"SELECT {counted[0]} AS one, {counted[1]} AS other", 1).rows[0]
+        return int(row[0]), int(row[1])
 
     def _delete(self, gone: str) -> None:
         sql = f"DELETE FROM {self._target()} WHERE (_file, _pos) IN (SELECT stored_at_0, stored_at_1 FROM {quote(gone)})"

@@ -9,7 +9,7 @@ from mvbuild.formats import properties
 from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.columns import schemas_read, stale_schemas
 from mvbuild.freshness.embedded import with_embedded
-from mvbuild.freshness.history import STRATEGY, next_refresh_id
+from mvbuild.freshness.history import STRATEGY, next_refresh_id, written_in
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import Pin, World
 from mvbuild.freshness.pins import known_as, leaf_table, pin
@@ -25,7 +25,7 @@ from mvbuild.ports.engine import PreparedQuery
 from mvbuild.refresh import incremental
 from mvbuild.refresh.advance import advance
 from mvbuild.refresh.audits import audit_sql, failures, run_audits, test_inputs
-from mvbuild.refresh.choosing import chosen, facts, fallen_back, told
+from mvbuild.refresh.choosing import chosen, facts, fallen_back, noted, told
 from mvbuild.refresh.incremental import NotIncremental, Written
 from mvbuild.refresh.outcome import AuditFailed, Outcome
 from mvbuild.refresh.queries import is_missing_table, prepare
@@ -100,9 +100,10 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
         session.observe(states)
     snapshot = written.snapshots[place.head(written)]
     done = done.counted(snapshot.summary) if done else None
+    made = tuple(s for s in written_in(written, snapshot) if s.snapshot_id not in place.before.snapshots)
     rows = snapshot.summary.get("total-records")
     return Outcome(
-        message=told(choice, done, int(rows) if rows else None),
+        message=told(node, choice, done, int(rows) if rows else None),
         tests=results,
         sql="\n;\n".join(done.statements) if done else sql.text,
         details={
@@ -111,7 +112,7 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
             "view_version_id": version,
             "base_snapshots": {str(p.table.identifier): p.snapshot_id for p in pins.values()},
             "rows": int(rows) if rows else None,
-            **facts(choice, done),
+            **facts(choice, done, made),
         },
     )
 
@@ -128,10 +129,10 @@ def _write(
     """By the strategy that was chosen; in full where that turns out not to be possible. What an attempt left on the branch is replaced."""
     if choice.is_incremental:
         try:
-            return choice, incremental.write(session, node, choice, sql, place, summary)
+            return choice, incremental.write(session, node, choice, sql, place, {**summary, **noted(choice)})
         except NotIncremental as exc:
             choice = fallen_back(node, choice, exc)
-    query.overwrite(place.table, place.branch, {**summary, STRATEGY: choice.strategy})
+    query.overwrite(place.table, place.branch, {**summary, STRATEGY: choice.strategy, **noted(choice)})
     return choice, None
 
 

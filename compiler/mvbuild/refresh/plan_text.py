@@ -23,7 +23,8 @@ class _Node:
 def without_renames(plan: str) -> str:
     """A column that is another one under a new id becomes that one; a projection of plain columns goes, but for the first one, which says
     what the columns of the result are, and those below UNION, which goes by position."""
-    plan = _without_long_names(plan)
+    # Spark keeps to the word CROSS where a join without a condition has got one.
+    plan = _without_long_names(plan).replace("Join Cross, ", "Join Inner, ")
     names = {new: f"#{old}{suffix}" for old, suffix, new in _RENAME.findall(plan)}
 
     def original(match: re.Match[str]) -> str:

@@ -44,9 +44,9 @@ class _Explained:
         self._query, self._sql, self._node = query, sql, node
         self.schema = query.schema
 
-    def overwrite(self, table, branch, summary) -> None:  # type: ignore[no-untyped-def]
+    def overwrite(self, table, branch, summary, *, where="true") -> None:  # type: ignore[no-untyped-def]
         with explained(self._sql, self._node):
-            self._query.overwrite(table, branch, summary)
+            self._query.overwrite(table, branch, summary, where=where)
 
     def append(self, table, branch, summary) -> None:  # type: ignore[no-untyped-def]
         with explained(self._sql, self._node):

@@ -41,15 +41,12 @@ class RunSession:
     _engine_lock: Lock = field(default_factory=Lock)
     _world_lock: Lock = field(default_factory=Lock)
     changes: Changes | None = None
-    """What changed in tables since earlier refreshes; made of the catalog unless it is given."""
+    """What changed in tables since earlier refreshes; without, every refresh is a full one."""
     kept: dict[ScratchKey, TableIdentifier] = field(default_factory=dict)
     """Scratch tables that were handed over by earlier sessions and stay to the end of the process."""
     _scratch: dict[ScratchKey, TableIdentifier] = field(default_factory=dict)
     _scratch_lock: Lock = field(default_factory=Lock)
     _numbers: count[int] = field(default_factory=count)
-
-    def __post_init__(self) -> None:
-        self.changes = self.changes or Changes(self.catalog)
 
     @property
     def engine(self) -> Engine:

@@ -42,3 +42,12 @@ def duration(ms: int) -> str:
         return f"{minutes}m {rest}s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours}h {minutes}m" if hours < 48 else f"{hours // 24}d {hours % 24}h"
+
+
+def size(count: int) -> str:
+    """`812 B`, `1.2 MB`, `340 MB`: three digits say enough."""
+    value, units = float(count), ["B", "kB", "MB", "GB", "TB", "PB"]
+    while value >= 999.5 and len(units) > 1:
+        value /= 1000
+        units.pop(0)
+    return f"{value:.1f} {units[0]}" if value < 10 and units[0] != "B" else f"{value:.0f} {units[0]}"

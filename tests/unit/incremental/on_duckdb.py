@@ -16,12 +16,13 @@ from typing import Any
 
 import duckdb
 import sqlglot
+from sqlglot import exp
 
 from mvbuild.incremental.algebra import Ref, Relation, Scan
 from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.kinds import of_iceberg
 from mvbuild.incremental.prune import pruned
-from mvbuild.incremental.rewrite import Case, Rewrite
+from mvbuild.incremental.rewrite import Bag, Case, Exchange, Rewrite
 from mvbuild.incremental.shape import MARKER, LeafColumns, Shape, shape_of
 from mvbuild.incremental.statements import STORAGE, Stored, difference
 from mvbuild.incremental.strategies import STRATEGIES
@@ -81,12 +82,13 @@ class OnDuckDB:
     connection: duckdb.DuckDBPyConnection = field(default_factory=connected)
     outputs: list[str] = field(init=False)
     types: list[str] = field(init=False)
+    before: Counter[Row] = field(init=False)
     _text: str = field(init=False)
     _case: Case | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         sql = self.query.format(**{t.name: f'"{t.name}_VERSION"' for t in self.tables})
-        self._text = sqlglot.transpile(sql.replace('"', "`"), read="spark", write="duckdb")[0]
+        self._text = _like_spark(sqlglot.transpile(sql.replace('"', "`"), read="spark", write="duckdb")[0])
         statements = [
             f'CREATE OR REPLACE TEMP TABLE "{t.name}_{version}" AS {_rows_sql(t.columns, getattr(t, version))}'
             for t in self.tables
@@ -97,6 +99,7 @@ class OnDuckDB:
         self.outputs = [f"c{at}" for at in range(len(names))]
         self.types = [str(row[1]) for row in names]
         columns = ", ".join(self.outputs)
+        self.before = self.full("old")
         self.connection.execute(f"CREATE OR REPLACE TEMP TABLE storage AS SELECT * FROM ({self.text('old')}) AS q ({columns})")
 
     def text(self, version: str) -> str:
@@ -130,7 +133,11 @@ class OnDuckDB:
         (gone, distinct, wanted) = rows[0][:3]
         assert gone == distinct, f"{gone} positions to remove are {distinct} different ones"
         assert wanted is None or wanted == gone, f"{gone} of {wanted} rows to be removed were found"
-        return bag([row[4:] for row in rows if row[3]])
+        after = bag([row[4:] for row in rows if row[3]])
+        if isinstance(made.write, Exchange | Bag):
+            needless = gone - (self.before - after).total()
+            assert not needless, f"{needless} rows go and come again"
+        return after
 
     def applied_sql(self, made: Rewrite) -> str:
         """One query: how many rows go, how many different ones, how many should, whether there is a row; and the storage as it becomes."""
@@ -155,12 +162,23 @@ class OnDuckDB:
                 return f'"{read.name}"'
             return "storage" if read.leaf == STORAGE else f'"{self.tables[read.leaf].name}_{read.version}"'
 
-        return sql_of(pruned(relation), source, outputs=[(n, n) for n in relation.columns], dialect="duckdb")
+        return _like_spark(sql_of(pruned(relation), source, outputs=[(n, n) for n in relation.columns], dialect="duckdb"))
 
 
 def bag(rows: Sequence[Row]) -> Counter[Row]:
     """Floats without their last digits; NaN equals NaN."""
     return Counter(tuple(_comparable(value) for value in row) if any(type(v) is float for v in row) else tuple(row) for row in rows)
+
+
+def _like_spark(sql: str) -> str:
+    """DuckDB's count_if of nothing is NULL, Spark's is 0."""
+    if "COUNT_IF(" not in sql:
+        return sql
+
+    def change(node: exp.Expr) -> exp.Expr:
+        return exp.Count(this=exp.Case(ifs=[exp.If(this=node.this, true=exp.Literal.number(1))])) if isinstance(node, exp.CountIf) else node
+
+    return sqlglot.parse_one(sql, read="duckdb").transform(change).sql("duckdb")
 
 
 def _comparable(value: Any) -> Any:

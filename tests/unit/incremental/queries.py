@@ -28,9 +28,9 @@ ICEBERG: Mapping[Type, str] = {
     "double": "double",
 }
 VALUES: Mapping[Type, tuple[Any, ...]] = {
-    "int": (None, None, 0, 1, 2, 3, -1),
+    "int": (None, 0, 1, 1, 1, 2, 2, 3),
     "decimal": (None, Decimal("0.00"), Decimal("1.10"), Decimal("2.25"), Decimal("-1.10")),
-    "string": (None, "x", "y", "", "xy"),
+    "string": (None, "x", "x", "y", "", "xy"),
     "boolean": (None, True, False),
     "date": (None, date(2026, 1, 1), date(2026, 1, 31), date(2025, 12, 31)),
     "double": (None, 0.5, 1.5, float("nan")),
@@ -62,11 +62,20 @@ def generated(seed: int) -> Generated:
     random_ = random.Random(seed)
     schemas = {name: _schema(random_) for name in "abc"[: random_.choice((1, 2, 2, 2, 3))]}
     maker = _Maker(random_, schemas)
-    query = maker.top()
+    query = maker.top().text
     change: Change = random_.choice(("inserts", "inserts", "deletes", "mixed", "mixed"))
     read = [name for name in schemas if "{" + name + "}" in query]
     tables = _changed(random_, {name: schemas[name] for name in read}, change)
     return Generated(seed, query, tables, frozenset(maker.operators), change)
+
+
+def query_over(
+    random_: random.Random, tables: Mapping[str, Mapping[str, Type]], wanted: Sequence[Type] | None = None
+) -> tuple[str, tuple[tuple[str, Type], ...], frozenset[str]]:
+    """A query over tables with these columns, its own columns, and its operators. `wanted`: the types of its columns."""
+    maker = _Maker(random_, {name: _Schema(columns, frozenset()) for name, columns in tables.items()})
+    query = maker.top() if wanted is None else maker.query(random_.choice((0, 1)), wanted)
+    return query.text, query.columns, frozenset(maker.operators)
 
 
 # --- tables ------------------------------------------------------------------------------------------------------------------------
@@ -95,7 +104,7 @@ def _row(random_: random.Random, schema: _Schema) -> Row:
 
 
 def _rows(random_: random.Random, schema: _Schema, most: int) -> list[Row]:
-    rows = [_row(random_, schema) for _ in range(random_.randint(0, most))]
+    rows = [_row(random_, schema) for _ in range(random_.randint(most // 2, most))]
     return rows + [random_.choice(rows) for _ in range(random_.choice((0, 0, 1, 3))) if rows]
 
 
@@ -103,7 +112,7 @@ def _changed(random_: random.Random, schemas: Mapping[str, _Schema], change: Cha
     moving = {name for name in schemas if random_.random() < 0.6} or {random_.choice(list(schemas))}
     tables = []
     for name, schema in schemas.items():
-        old = _rows(random_, schema, random_.choice((0, 4, 7)))
+        old = _rows(random_, schema, random_.choice((0, 4, 6, 8, 8, 10, 10, 10)))
         if name not in moving:
             new, carried = list(old), []
         else:
@@ -195,8 +204,8 @@ class _Maker:
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
 
-    def top(self) -> str:
-        depth = self.random.choice((0, 1, 1, 2))
+    def top(self) -> _Query:
+        depth = self.random.choice((0, 0, 0, 1, 1, 1, 2))
         if self.chance(0.3):
             return self.common()
         if depth and self.chance(0.15):
@@ -204,10 +213,11 @@ class _Maker:
             self.ctes[self.name("w")] = cte
             self.operators.add("cte")
             (name,) = self.ctes
-            return f"WITH {name} AS ({cte.text}) {self.query(depth, start=name).text}"
-        return self.query(depth).text
+            query = self.query(depth, start=name)
+            return _Query(f"WITH {name} AS ({cte.text}) {query.text}", query.columns)
+        return self.query(depth)
 
-    def common(self) -> str:
+    def common(self) -> _Query:
         """What most MVs are: rows of joined tables, or sums of them."""
         self.is_linear = True
         source = self.source(1)
@@ -222,8 +232,10 @@ class _Maker:
             items, after = [*keys, *self.aggregates(source.columns)], self.grouping(keys)
             if self.chance(0.5):
                 items = [*keys, _Column("count(*)", "int"), *self.followed(source.columns)]
-        chosen = ", ".join(f"{item.text} AS {self.name('c')}" for item in items)
-        return f"SELECT {chosen} FROM {source.text}{where}{after}"
+        names = [self.name("c") for _ in items]
+        chosen = ", ".join(f"{item.text} AS {name}" for item, name in zip(items, names, strict=True))
+        columns = tuple((name, item.type) for name, item in zip(names, items, strict=True))
+        return _Query(f"SELECT {chosen} FROM {source.text}{where}{after}", columns)
 
     def query(self, depth: int, wanted: Wanted | None = None, start: str | None = None) -> _Query:
         if depth and self.chance(0.33) and start is None:
@@ -247,8 +259,8 @@ class _Maker:
     def select(self, depth: int, wanted: Wanted | None = None, start: str | None = None) -> _Query:
         source = self.source(depth, start)
         conditions = list(source.conditions)
-        conditions.extend(self.condition(source.columns) for _ in range(self.random.choice((0, 0, 1, 1, 2))))
-        if self.chance(0.3 if depth else 0.12) and not self.is_linear:
+        conditions.extend(self.condition(source.columns) for _ in range(self.random.choice((0, 0, 0, 0, 1, 1, 2))))
+        if self.chance(0.2) and not self.is_linear:
             conditions.append(self.subquery_condition(source.columns, depth))
         self.random.shuffle(conditions)
         if len(conditions) > len(source.conditions):
@@ -291,7 +303,7 @@ class _Maker:
             if self.chance(0.1) and items:
                 self.random.shuffle(items)
         after = self.grouping(keys)
-        if self.chance(0.2):
+        if self.chance(0.15):
             self.operators.add("having")
             after += f" HAVING {self.having(source.columns, keys)}"
         return items, after
@@ -435,7 +447,7 @@ class _Maker:
     # --- FROM ----------------------------------------------------------------------------------------------------------------------
 
     def source(self, depth: int, start: str | None = None) -> _From:
-        number = self.random.choice((1, 1, 1, 2, 2, 2, 3, 4)) if depth < 2 else self.random.choice((1, 1, 2))
+        number = self.random.choice((1, 1, 1, 2, 2, 2, 2, 3, 3, 4)) if depth < 2 else self.random.choice((1, 1, 2))
         first = self.leaf(depth, start)
         if number == 1:
             return first
@@ -470,7 +482,7 @@ class _Maker:
             left.text += f" {kind} {right.text} USING (k)"
             left.columns = [c for c in (*left.columns, *right.columns) if not c.text.endswith(".k")] + [_Column("k", "int")]
             return
-        conditions = self.equalities(right.columns, left.columns, self.random.choice((1, 1, 1, 2)))
+        conditions = self.equalities(right.columns, left.columns, self.random.choice((1, 1, 1, 1, 1, 2)))
         if self.chance(0.12):
             conditions = [self.inequality(right.columns, left.columns)]
             self.operators.add("theta join")
@@ -492,7 +504,7 @@ class _Maker:
             if start is None:
                 self.operators.add("cte twice")
             return _From(f"{name} {alias}", [_Column(f"{alias}.{column}", type_) for column, type_ in self.ctes[name].columns])
-        if depth and self.chance(0.35):
+        if depth and self.chance(0.25):
             query = self.limited(depth) if self.chance(0.06) and not self.is_linear else self.query(depth - 1)
             self.operators.add("derived table")
             if "GROUP BY" in query.text:
@@ -523,7 +535,7 @@ class _Maker:
         found = []
         for _ in range(number):
             a, b = self.random.choice(
-                [p for p in pairs if p[0].text.endswith(".k") and p[1].text.endswith((".k", ".v"))] or pairs if self.chance(0.6) else pairs
+                [p for p in pairs if p[0].text.endswith(".k") and p[1].text.endswith((".k", ".v"))] or pairs if self.chance(0.75) else pairs
             )
             sign = "=" if self.chance(0.85) else "<=>"
             if sign == "<=>":
@@ -554,7 +566,7 @@ class _Maker:
         conditions = [self.condition(inner.columns)] if self.chance(0.3) else []
         if kind in ("EXISTS", "NOT EXISTS"):
             if self.chance(0.95):
-                conditions.extend(self.equalities(inner.columns, columns, self.random.choice((1, 1, 2))))
+                conditions.extend(self.equalities(inner.columns, columns, self.random.choice((1, 1, 1, 2))))
             if self.chance(0.3):
                 self.operators.add("correlated inequality")
                 conditions.append(self.inequality(inner.columns, columns))
@@ -572,7 +584,7 @@ class _Maker:
     def condition(self, columns: list[_Column]) -> str:
         column = self.random.choice(columns)
         if self.chance(0.2):
-            return f"{column.text} IS {self.random.choice(('', 'NOT '))}NULL"
+            return f"{column.text} IS {self.random.choice(('', 'NOT ', 'NOT ', 'NOT '))}NULL"
         if self.chance(0.12):
             return f"({self.condition(columns)} {self.random.choice(('OR', 'AND'))} {self.condition(columns)})"
         if self.chance(0.05):
@@ -583,13 +595,13 @@ class _Maker:
             return f"{column.text} IS NOT NULL"
         if column.type == "string":
             return self.random.choice(
-                (f"{column.text} = 'x'", f"{column.text} LIKE 'x%'", f"{column.text} IN ('x', '')", f"length({column.text}) > 0")
+                (f"{column.text} <> 'y'", f"{column.text} LIKE 'x%'", f"{column.text} IN ('x', '')", f"length({column.text}) > 0")
             )
         if column.type == "date":
             return f"{column.text} {self.random.choice(('>=', '<', '='))} DATE '2026-01-01'"
         if column.type == "decimal":
             return f"{column.text} {self.random.choice(('>', '<=', '<>'))} 1.10"
-        number = self.random.choice((0, 1, 2))
+        number = self.random.choice((1, 1, 2))
         return self.random.choice(
             (
                 f"{column.text} > {number}",

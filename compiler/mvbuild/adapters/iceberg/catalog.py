@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mvbuild.adapters.iceberg.change_tables import Subset
     from mvbuild.adapters.iceberg.files import Files
     from mvbuild.adapters.iceberg.pointers import Pointers
-    from mvbuild.ports.catalog import Change, StagedChange, TableChange
+    from mvbuild.ports.catalog import Change, Predicate, StagedChange, TableChange
 
 _DELETE_TRIES = 12
 
@@ -49,6 +49,9 @@ class Data(Protocol):
 
     def change(self, raw: Raw, table: TableState, old: int, new: int) -> TableChange:
         """What differs between two snapshots."""
+
+    def may_match(self, change: TableChange, conjunctions: Sequence[tuple[Predicate, ...]]) -> bool:
+        """Whether a row of the change can meet one of them."""
 
     def with_subset(self, pinned: Raw, subset: Subset) -> Raw:
         """A scratch table's metadata over some files of its snapshot; manifests of its own are written."""
@@ -149,6 +152,9 @@ class MetadataCatalog:
         with self._guard():
             require_change(table, old, new)
             return self._data.change(storage_metadata(self._files, table), table, old, new)
+
+    def may_match(self, change: TableChange, conjunctions: Sequence[tuple[Predicate, ...]]) -> bool:
+        return self._data.may_match(change, conjunctions)
 
     def stage_change(self, change: TableChange, new_scratch: Callable[[], TableIdentifier]) -> StagedChange:
         raw = storage_metadata(self._files, change.table) if change.parts else {}

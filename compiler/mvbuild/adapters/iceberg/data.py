@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Literal
 
 from mvbuild.adapters.iceberg.metadata import Raw, current_schema, schemas
+from mvbuild.adapters.iceberg.relevance import may_match
 from mvbuild.adapters.iceberg.tables import current
 from mvbuild.ports.catalog import CatalogError
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from mvbuild.adapters.iceberg.change_tables import Subset
-    from mvbuild.ports.catalog import TableChange, TableState
+    from mvbuild.ports.catalog import Predicate, TableChange, TableState
 
 
 class IcebergData:
@@ -62,6 +63,9 @@ class IcebergData:
         from mvbuild.adapters.iceberg.change import table_change
 
         return table_change(raw, table, old, new, self._io(raw["location"]))
+
+    def may_match(self, change: TableChange, conjunctions: Sequence[tuple[Predicate, ...]]) -> bool:
+        return may_match(change, conjunctions)
 
     def with_subset(self, pinned: Raw, subset: Subset) -> Raw:
         from mvbuild.adapters.iceberg.subset import with_subset

@@ -12,6 +12,7 @@ from mvbuild.adapters.iceberg import metadata, tables
 from mvbuild.adapters.iceberg import scratch as scratches
 from mvbuild.adapters.iceberg.change_tables import require_change, stage
 from mvbuild.adapters.iceberg.data import IcebergData, column_names, scanned
+from mvbuild.adapters.iceberg.relevance import may_match
 from mvbuild.adapters.iceberg.remote_files import data_of, dump, full_name, restating, whole
 from mvbuild.adapters.iceberg.remote_tables import RemoteTables
 from mvbuild.adapters.iceberg.remote_views import NoViews
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from mvbuild.adapters.iceberg.change_tables import Subset
     from mvbuild.adapters.iceberg.metadata import Raw
-    from mvbuild.ports.catalog import Change, TableChange, TableLayout
+    from mvbuild.ports.catalog import Change, Predicate, TableChange, TableLayout
 
 _READERS = 8
 _NO_FILE_FORMAT = (
@@ -118,6 +119,9 @@ class RemoteCatalog(RemoteTables):
             require_change(table, old, new)
             raw, io = self._readable(table)
             return IcebergData(lambda _: io).change(raw, table, old, new)
+
+    def may_match(self, change: TableChange, conjunctions: Sequence[tuple[Predicate, ...]]) -> bool:
+        return may_match(change, conjunctions)
 
     def stage_change(self, change: TableChange, new_scratch: Callable[[], TableIdentifier]) -> StagedChange:
         def register(change: TableChange, subset: Subset, scratch: TableIdentifier) -> None:

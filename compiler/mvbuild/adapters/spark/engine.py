@@ -88,11 +88,11 @@ class SparkQuery:
         self._frame = frame
         self.schema = schema
 
-    def overwrite(self, table: TableIdentifier, branch: str | None, summary: Mapping[str, str]) -> None:
+    def overwrite(self, table: TableIdentifier, branch: str | None, summary: Mapping[str, str], *, where: str = "true") -> None:
         from pyspark.sql import functions
 
         with translated(self._sql):
-            self._writer(table, branch, summary).overwrite(functions.lit(True))
+            self._writer(table, branch, summary).overwrite(functions.expr(where))
 
     def append(self, table: TableIdentifier, branch: str | None, summary: Mapping[str, str]) -> None:
         with translated(self._sql):

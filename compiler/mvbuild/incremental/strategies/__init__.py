@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from mvbuild.incremental.rewrite import Case, Rewrite
-from mvbuild.incremental.strategies import affected_keys, append, bag, full_diff, merge
+from mvbuild.incremental.strategies import affected_keys, append, bag, full_diff, merge, partitions
 
 STRATEGIES: Mapping[str, Callable[[Case], Rewrite]] = {
-    module.NAME: module.rewrite for module in (append, merge, affected_keys, bag, full_diff)
+    module.NAME: module.rewrite for module in (append, merge, affected_keys, partitions, bag, full_diff)
 }
 """From the least work to the most, where sizes say nothing else."""
 FULL = "full"

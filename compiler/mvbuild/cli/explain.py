@@ -1,0 +1,197 @@
+"""`mvbuild explain MV`: what its query is, what changed below it, and which strategies can follow that, without Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mvbuild.cli.options import Options, project_options
+from mvbuild.serve.words import size
+
+if TYPE_CHECKING:
+    from mvbuild.plan.explain import Explanation, TableNow, Verdict
+    from mvbuild.ports.catalog import FileGroup, TableChange
+
+_NOTHING = {
+    "nothing": "nothing",
+    "compacted": "only compacted: the rows are the same",
+    "same-rows": "newer snapshots, the same rows",
+}
+_SUPPOSED = {
+    "inserts": "Where rows are only added",
+    "deletes": "Where rows are updated or deleted as well",
+}
+
+
+@click.command("explain")
+@click.argument("mv")
+@project_options
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def command(options: Options, mv: str, output: str) -> int:
+    """Show how MV is refreshed: its query as a tree, what changed in each table since the last refresh, and what every strategy says to
+    that, with the operator that forbids it and what to do."""
+    from mvbuild import api
+    from mvbuild.cli.output import report
+
+    found = api.explain(options.graph(), mv)
+    report(found.warnings)
+    click.echo(json.dumps(explanation_object(found), indent=2) if output == "json" else explanation_text(found))
+    return 1 if found.step.action == "blocked" else 0
+
+
+def explanation_text(found: Explanation) -> str:
+    """Paragraphs with a title each."""
+    told: set[tuple[str, str]] = set()
+    blocks = [_head(found), ["Query", *_tree(found)], ["Changes since the last refresh", *map(_table_line, found.tables)]]
+    if found.choice:
+        blocks.append([f"Next refresh: {_decision(found)}", *_verdicts(found.verdicts, told)])
+    elif found.step.action in ("reuse", "record"):
+        blocks.append([f"Next refresh: {'nothing to do' if found.step.action == 'reuse' else 'only the record moves on'}"])
+    elif found.step.diagnostic is None:
+        blocks.append([f"Next refresh: {found.step.action}"])
+    blocks += [[_SUPPOSED[one.change], *_verdicts(one.verdicts, told)] for one in found.supposed]
+    return "\n\n".join("\n".join(block) for block in blocks)
+
+
+def explanation_object(found: Explanation) -> dict[str, Any]:
+    """The explanation for programs."""
+    from mvbuild.artifacts.run_results import reason_object
+    from mvbuild.cli.plan import choice_object
+    from mvbuild.diagnostics.render import location
+
+    return {
+        "unique_id": found.node.id,
+        "relation": str(found.node.identifier),
+        "state": found.freshness.state,
+        "reasons": [reason_object(r) for r in found.freshness.reasons],
+        "action": found.step.action,
+        "error": found.step.diagnostic.message if found.step.diagnostic else None,
+        "query": [{"depth": one.depth, "operator": one.text} for one in found.tree],
+        "unsupported": {"message": found.untold[0], "at": location(found.untold[1])} if found.untold else None,
+        "tables": [_table_object(one) for one in found.tables],
+        **choice_object(found.step.strategy, found.choice),
+        "strategies": [_verdict_object(one) for one in found.verdicts],
+        "supposed": {one.change: [_verdict_object(v) for v in one.verdicts] for one in found.supposed},
+    }
+
+
+# --- text --------------------------------------------------------------------------------------------------------------------------
+
+
+def _head(found: Explanation) -> list[str]:
+    from mvbuild.cli.plan import reason_text
+
+    lines = [f"{click.style(str(found.node.identifier), bold=True)}  {found.freshness.state}"]
+    lines += [f"    {reason_text(r)}" for r in found.freshness.reasons]
+    if found.step.diagnostic:
+        lines.append(f"    error: {found.step.diagnostic.message}")
+    return lines
+
+
+def _tree(found: Explanation) -> Iterator[str]:
+    from mvbuild.diagnostics.render import excerpt
+
+    for one in found.tree:
+        yield f"    {'  ' * one.depth}{one.text}"
+    if found.untold:
+        message, span = found.untold
+        yield f"    not known: {message}"
+        yield from (f"    {line}" for line in (excerpt(span) if span else ()))
+
+
+def _table_line(one: TableNow) -> str:
+    at = f"  snapshot {_snapshot(one.old)} -> {_snapshot(one.new)}" if None not in (one.old, one.new) and one.old != one.new else ""
+    if one.what in _NOTHING:
+        return f"    {one.name}{at}: {_NOTHING[one.what]}"
+    if one.change is None:
+        why = f"{one.refused.code}: {one.refused.message}" if one.refused else "not known"
+        return f"    {one.name}{at}: {why}"
+    relevance = "; none of these rows can be in the result" if one.what == "not-relevant" else ""
+    return f"    {one.name}{at}: {_change(one.change)}{relevance}"
+
+
+def _snapshot(id_: int | None) -> str:
+    return "none" if id_ == -1 else str(id_)
+
+
+def _change(change: TableChange) -> str:
+    """`3 files with 1,000 rows (1.2 MB) added, 1 file with 10 rows (4.0 kB) removed`."""
+    groups = (("added", change.added), ("removed", change.removed), ("with other deletes", change.altered))
+    return ", ".join(f"{_files(group)} {word}" for word, group in groups if group.files)
+
+
+def _files(group: FileGroup) -> str:
+    return f"{group.files:,} file{'s' * (group.files != 1)} with {group.rows:,} row{'s' * (group.rows != 1)} ({size(group.bytes)})"
+
+
+def _decision(found: Explanation) -> str:
+    from mvbuild.cli.plan import bytes_text
+
+    choice = found.choice
+    assert choice is not None
+    why = f", {choice.code}: {choice.message}" if choice.code else f": {choice.message}" if choice.message else ""
+    work = bytes_text(choice)
+    rows = f", about {choice.expected.rows:,} rows" if choice.expected and work else ""
+    return f"{choice.strategy}{why}{f'; reads and writes {work}{rows}' if work else ''}"
+
+
+def _verdicts(verdicts: tuple[Verdict, ...], told: set[tuple[str, str]]) -> Iterator[str]:
+    """A line each; place and advice the first time that they are needed. One line for all where they say the same."""
+    refused = [one for one in verdicts if not one.is_possible]
+    if len(refused) > 1 and len({(one.code, one.message) for one in refused}) == 1:
+        yield f"    no   all others     {refused[0].code}: {refused[0].message}"
+        yield from _advice(refused[0], told)
+        verdicts = tuple(one for one in verdicts if one.is_possible)
+    for one in verdicts:
+        word = "yes" if one.is_possible else "no "
+        by = f" by {', '.join(one.keys)}" if one.keys else ""
+        parts = [f"{one.code}: {one.message}" if one.code else "", f"{size(one.work.bytes)}, {one.work.rows:,} rows" if one.work else ""]
+        text = "; ".join(part for part in (f"{'chosen' if one.is_chosen else ''}{by}".strip(), *parts) if part)
+        yield f"    {word}  {one.strategy:<13}  {text}".rstrip()
+        yield from _advice(one, told)
+
+
+def _advice(one: Verdict, told: set[tuple[str, str]]) -> Iterator[str]:
+    from mvbuild.diagnostics.render import excerpt
+
+    key = (one.code, str(one.span))
+    if one.is_possible or key in told:
+        return
+    told.add(key)
+    yield from (f"         {line}" for line in (excerpt(one.span) if one.span else ()))
+    if not one.help.startswith("Nothing"):
+        yield f"           help: {one.help}"
+
+
+# --- objects -----------------------------------------------------------------------------------------------------------------------
+
+
+def _table_object(one: TableNow) -> dict[str, Any]:
+    groups = {"added": one.change.added, "removed": one.change.removed, "altered": one.change.altered} if one.change else {}
+    return {
+        "name": one.name,
+        "changed": one.what,
+        "reason": {"code": one.refused.code, "message": one.refused.message} if one.refused else None,
+        "recorded_snapshot": one.old,
+        "current_snapshot": one.new,
+        **{name: {"files": group.files, "rows": group.rows, "bytes": group.bytes} for name, group in groups.items()},
+    }
+
+
+def _verdict_object(one: Verdict) -> dict[str, Any]:
+    from mvbuild.diagnostics.render import location
+
+    return {
+        "strategy": one.strategy,
+        "possible": one.is_possible,
+        "chosen": one.is_chosen,
+        "code": one.code or None,
+        "message": one.message or None,
+        "help": one.help or None,
+        "at": location(one.span),
+        "keys": list(one.keys),
+        "expected": {"bytes": one.work.bytes, "rows": one.work.rows} if one.work else None,
+    }

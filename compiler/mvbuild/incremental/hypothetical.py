@@ -1,0 +1,73 @@
+"""Shape + which tables would change, and how -> Answers: what every strategy says to it, before anything has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from mvbuild.incremental.algebra import leaves
+from mvbuild.incremental.kinds import Kind
+from mvbuild.incremental.reasons import Refused
+from mvbuild.incremental.rewrite import Case, Exchange, OverwritePartitions, Rewrite
+from mvbuild.incremental.shape import Shape
+from mvbuild.incremental.strategies import STRATEGIES
+from mvbuild.ports.catalog import Partition
+
+Kinds = Literal["inserts", "deletes"]
+"""Rows are only added; or rows are added and removed, as updates do."""
+_TYPES: Mapping[Kind, str] = {"integer": "long", "decimal": "decimal(20, 2)", "float": "double"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What one strategy says. `refused` is None where it is right."""
+
+    strategy: str
+    refused: Refused | None
+    keys: tuple[str, ...] = ()
+    """The columns of the storage by which it finds what is to be computed again."""
+
+
+def answers(
+    shape: Shape,
+    change: Kinds,
+    *,
+    changed: frozenset[int] | None = None,
+    types: Mapping[str, Any] | None = None,
+    partition_by: tuple[Partition, ...] = (),
+    float_tolerance: float | None = None,
+    has_children: bool = False,
+) -> tuple[Answer, ...]:
+    """`changed`: the leaves that change, all unless it is given. `types` of the storage; guessed where there is none yet."""
+    changed = leaves(shape.root) if changed is None else changed
+    case = Case(
+        shape=shape,
+        plus=changed,
+        minus=changed if change == "deletes" else frozenset(),
+        types=guessed_types(shape) if types is None else types,
+        partition_by=partition_by,
+        float_tolerance=float_tolerance,
+        has_children=has_children,
+    )
+    return tuple(_answer(name, case) for name in STRATEGIES)
+
+
+def guessed_types(shape: Shape) -> dict[str, str]:
+    """Types of the result, as far as strategies ask for them."""
+    return {name: _TYPES.get(shape.kinds.get(unique, "unknown"), "string") for unique, name in shape.outputs}
+
+
+def keys_of(rewrite: Rewrite) -> tuple[str, ...]:
+    """The columns of the storage by which a rewrite finds rows."""
+    if isinstance(rewrite.write, OverwritePartitions):
+        return tuple(dict.fromkeys(stored for stored, _, _ in rewrite.write.partitions))
+    return tuple(stored for stored, _ in rewrite.write.columns) if isinstance(rewrite.write, Exchange) else ()
+
+
+def _answer(name: str, case: Case) -> Answer:
+    try:
+        made = STRATEGIES[name](case)
+    except Refused as exc:
+        return Answer(strategy=name, refused=exc)
+    return Answer(strategy=name, refused=None, keys=keys_of(made))

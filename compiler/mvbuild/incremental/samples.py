@@ -1,0 +1,141 @@
+"""The sample queries of docs/incremental-table.md: at least one for each operator, over three small tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mvbuild.incremental.shape import MARKER, LeafColumns, Shape, shape_of
+from mvbuild.ports.catalog import Partition
+
+TABLES = ("orders", "customers", "payments")
+COLUMNS = (
+    LeafColumns(
+        kinds={
+            "id": "integer",
+            "customer_id": "integer",
+            "amount": "decimal",
+            "weight": "float",
+            "status": "string",
+            "order_date": "other",
+            "items": "other",
+            "labels": "uncomparable",
+        },
+        required=frozenset({"id"}),
+    ),
+    LeafColumns(kinds={"customer_id": "integer", "country": "string"}),
+    LeafColumns(kinds={"order_id": "integer", "paid": "decimal"}),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """`sql` names the tables in braces."""
+
+    operator: str
+    sql: str
+    partition_by: tuple[Partition, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return self.sql.format(**{name: name for name in TABLES})
+
+    @property
+    def shape(self) -> Shape:
+        """Refused for what cannot be said."""
+        names = {name: f"`{MARKER}{at}` AS {name}" for at, name in enumerate(TABLES)}
+        return shape_of(self.sql.format(**names), COLUMNS, None)
+
+
+_BY_CUSTOMER = "GROUP BY customer_id"
+_JOINED = "{orders} JOIN {customers} USING (customer_id)"
+
+ONE_TABLE = (
+    Sample("projection, `WHERE`", "SELECT id, upper(status) AS s FROM {orders} WHERE amount > 0"),
+    Sample("`LATERAL VIEW`", "SELECT id, item FROM {orders} LATERAL VIEW explode(items) AS item"),
+    Sample("`DISTINCT`", "SELECT DISTINCT status FROM {orders}"),
+    Sample("`GROUP BY`: `count(*)`", f"SELECT customer_id, count(*) AS n FROM {{orders}} {_BY_CUSTOMER}"),
+    Sample("`sum` alone", f"SELECT customer_id, sum(amount) AS s FROM {{orders}} {_BY_CUSTOMER}"),
+    Sample(
+        "`sum` with its counts", f"SELECT customer_id, sum(amount) AS s, count(amount) AS c, count(*) AS n FROM {{orders}} {_BY_CUSTOMER}"
+    ),
+    Sample("`min`, `max`", f"SELECT customer_id, min(amount) AS low, max(amount) AS high, count(*) AS n FROM {{orders}} {_BY_CUSTOMER}"),
+    Sample("`avg` alone", f"SELECT customer_id, avg(amount) AS a FROM {{orders}} {_BY_CUSTOMER}"),
+    Sample(
+        "`avg` with `sum` and counts",
+        f"SELECT customer_id, avg(amount) AS a, sum(amount) AS s, count(amount) AS c, count(*) AS n FROM {{orders}} {_BY_CUSTOMER}",
+    ),
+    Sample("`sum` of floats", f"SELECT customer_id, sum(weight) AS s, count(weight) AS c, count(*) AS n FROM {{orders}} {_BY_CUSTOMER}"),
+    Sample("`count(DISTINCT x)`", f"SELECT customer_id, count(DISTINCT status) AS n FROM {{orders}} {_BY_CUSTOMER}"),
+    Sample("an expression of aggregates", f"SELECT customer_id, sum(amount) / count(*) AS a FROM {{orders}} {_BY_CUSTOMER}"),
+    Sample("`HAVING`", f"SELECT customer_id, count(*) AS n FROM {{orders}} {_BY_CUSTOMER} HAVING count(*) > 1"),
+    Sample("`GROUP BY` a column that is not selected", f"SELECT count(*) AS n FROM {{orders}} {_BY_CUSTOMER}"),
+    Sample(
+        "`GROUP BY`, the storage partitioned by a key",
+        "SELECT order_date, min(amount) AS low FROM {orders} GROUP BY order_date",
+        (Partition(column="order_date", transform="month"),),
+    ),
+    Sample("an aggregate without `GROUP BY`", "SELECT sum(amount) AS s, count(amount) AS c, count(*) AS n FROM {orders}"),
+    Sample("`max` without `GROUP BY`", "SELECT max(amount) AS high FROM {orders}"),
+    Sample("`collect_list`", f"SELECT customer_id, collect_list(status) AS l FROM {{orders}} {_BY_CUSTOMER}"),
+    Sample("`rank` with `PARTITION BY`", "SELECT id, customer_id, rank() OVER (PARTITION BY customer_id ORDER BY amount) AS r FROM {orders}"),
+    Sample(
+        "`row_number` with `PARTITION BY`",
+        "SELECT id, customer_id, row_number() OVER (PARTITION BY customer_id ORDER BY amount) AS r FROM {orders}",
+    ),
+    Sample("a window without `PARTITION BY`", "SELECT id, rank() OVER (ORDER BY amount) AS r FROM {orders}"),
+    Sample(
+        "`QUALIFY`: the first of each",
+        "SELECT id, customer_id FROM {orders} QUALIFY row_number() OVER (PARTITION BY customer_id ORDER BY amount) = 1",
+    ),
+    Sample("`LIMIT`", "SELECT id FROM {orders} ORDER BY amount LIMIT 10"),
+    Sample("`ORDER BY` alone", "SELECT id FROM {orders} ORDER BY amount"),
+    Sample("`ROLLUP`, `CUBE`, `GROUPING SETS`", "SELECT customer_id, count(*) AS n FROM {orders} GROUP BY ROLLUP (customer_id)"),
+    Sample("a clock or a random number", "SELECT id, rand() AS r FROM {orders}"),
+    Sample("a column of type map", "SELECT id, labels FROM {orders}"),
+)
+"""One table, all of which changes."""
+
+TWO_TABLES = (
+    Sample("inner join", f"SELECT id, country FROM {_JOINED}"),
+    Sample(
+        "`GROUP BY` over an inner join",
+        f"SELECT country, sum(amount) AS s, count(amount) AS c, count(*) AS n FROM {_JOINED} GROUP BY country",
+    ),
+    Sample("`LEFT JOIN`", "SELECT id, country FROM {orders} LEFT JOIN {customers} USING (customer_id)"),
+    Sample(
+        "`GROUP BY` over a `LEFT JOIN`",
+        "SELECT country, count(*) AS n FROM {orders} LEFT JOIN {customers} USING (customer_id) GROUP BY country",
+    ),
+    Sample("`RIGHT JOIN`", "SELECT id, country FROM {orders} RIGHT JOIN {customers} USING (customer_id)"),
+    Sample(
+        "`FULL JOIN`",
+        "SELECT id, country, coalesce(orders.customer_id, customers.customer_id) AS c "
+        "FROM {orders} FULL JOIN {customers} ON orders.customer_id = customers.customer_id",
+    ),
+    Sample("`CROSS JOIN`", "SELECT id, country FROM {orders} CROSS JOIN {customers}"),
+    Sample("join by an inequality", "SELECT id, country FROM {orders} JOIN {customers} ON orders.customer_id < customers.customer_id"),
+    Sample("`IN`, `EXISTS`, `LEFT SEMI JOIN`", "SELECT id FROM {orders} WHERE customer_id IN (SELECT customer_id FROM {customers})"),
+    Sample(
+        "`NOT EXISTS`, `LEFT ANTI JOIN`",
+        "SELECT id FROM {orders} WHERE NOT EXISTS (SELECT 1 FROM {customers} WHERE customers.customer_id = orders.customer_id)",
+    ),
+    Sample("`NOT IN`", "SELECT id FROM {orders} WHERE customer_id NOT IN (SELECT customer_id FROM {customers})"),
+    Sample("`UNION ALL`", "SELECT customer_id FROM {orders} UNION ALL SELECT customer_id FROM {customers}"),
+    Sample("`UNION`", "SELECT customer_id FROM {orders} UNION SELECT customer_id FROM {customers}"),
+    Sample("`INTERSECT`", "SELECT customer_id FROM {orders} INTERSECT SELECT customer_id FROM {customers}"),
+    Sample("`EXCEPT`", "SELECT customer_id FROM {orders} EXCEPT SELECT customer_id FROM {customers}"),
+    Sample("scalar subquery", "SELECT id, (SELECT max(customer_id) FROM {customers}) AS m FROM {orders}"),
+    Sample(
+        "correlated scalar subquery",
+        "SELECT id, (SELECT max(country) FROM {customers} WHERE customers.customer_id = orders.customer_id) AS m FROM {orders}",
+    ),
+    Sample(
+        "join with an aggregate",
+        "SELECT id, n FROM {orders} JOIN (SELECT customer_id, count(*) AS n FROM {customers} GROUP BY customer_id) AS c USING (customer_id)",
+    ),
+    Sample(
+        "join with an aggregate of everything",
+        "SELECT id, country FROM {customers} CROSS JOIN (SELECT max(id) AS id FROM {orders}) AS newest",
+    ),
+)
+"""A left and a right table, one of which changes."""

@@ -1,0 +1,234 @@
+"""World + MV -> Explanation: its query as a tree, what changed below it, and what every strategy says to that. Pure, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from mvbuild.diagnostics import Diagnostic
+from mvbuild.formats.record import NO_SNAPSHOT, RefreshRecord
+from mvbuild.freshness.leaves import node_inputs
+from mvbuild.freshness.model import Freshness
+from mvbuild.freshness.observed import Leaf, Pin, World
+from mvbuild.freshness.pins import known_as, leaf_table, pin
+from mvbuild.freshness.stored import stored
+from mvbuild.graph.model import ModelNode
+from mvbuild.incremental.choose import Choice, Question
+from mvbuild.incremental.cost import Work
+from mvbuild.incremental.hypothetical import Kinds, answers, keys_of
+from mvbuild.incremental.inputs import Input, Inputs, ReadChange, marked, recorded_at, shape_of_inputs, span_of
+from mvbuild.incremental.outline import Operator, outline
+from mvbuild.incremental.reasons import CODES, Refused
+from mvbuild.incremental.shape import Shape
+from mvbuild.incremental.strategies import FULL
+from mvbuild.plan.build import build_plan
+from mvbuild.plan.model import Step
+from mvbuild.plan.question import question
+from mvbuild.ports.catalog import ChangeRefused, TableChange, TableState
+from mvbuild.source import Span
+
+What = Literal["changed", "not-relevant", "compacted", "same-rows", "nothing", "unknown"]
+"""same-rows: there are newer snapshots, and together they add and remove nothing · unknown: what changed cannot be told."""
+_OTHER_QUERY = ("never-refreshed", "definition-changed", "nondeterministic")
+"""The storage may have other columns than the query."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableNow:
+    """A table that the query reads: at the last refresh, and now."""
+
+    name: str
+    what: What
+    old: int | None = None
+    """None: the last refresh did not read it, or there was none."""
+    new: int | None = None
+    change: TableChange | None = None
+    refused: Refused | None = None
+    """Why it is unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a strategy says. `code` is empty where it is right and nothing else is better."""
+
+    strategy: str
+    code: str = ""
+    message: str = ""
+    span: Span | None = None
+    is_possible: bool = True
+    is_chosen: bool = False
+    work: Work | None = None
+    keys: tuple[str, ...] = ()
+    """Columns of the storage by which the rows are found that are computed again."""
+
+    @property
+    def help(self) -> str:
+        return CODES[self.code][1] if self.code and not self.is_possible else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supposed:
+    """What every strategy would say to a change of all tables."""
+
+    change: Kinds
+    verdicts: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """How an MV is refreshed."""
+
+    node: ModelNode
+    freshness: Freshness
+    step: Step
+    tree: tuple[Operator, ...]
+    tables: tuple[TableNow, ...]
+    verdicts: tuple[Verdict, ...]
+    """On what changed; empty where there is nothing to refresh."""
+    supposed: tuple[Supposed, ...]
+    untold: tuple[str, Span | None] | None = None
+    """Why there is no tree: a message, and its place."""
+    warnings: tuple[Diagnostic, ...] = ()
+    """What a run would say: above all where a policy cannot be kept."""
+
+    @property
+    def choice(self) -> Choice | None:
+        return self.step.choice
+
+
+def explain(world: World, node: ModelNode, read: ReadChange) -> Explanation:
+    """What a refresh of this MV alone would be, and why. ProjectError as for a plan."""
+    planned = build_plan(world, frozenset({node.id}), changes=read)
+    (step,) = planned.steps
+    leaves = node_inputs(world.graph, node).leaves
+    pins = {leaf: p for leaf in leaves if (p := pin(world.graph, world.observed, leaf))}
+    asked = question(world, node, step.reasons, pins, read)
+    storage = world.observed.table(node.storage)
+    record = stored(storage).record if storage else None
+    given, shape, untold = _shape(asked, step, storage)
+    tables = tuple(_tables(asked, leaves, record, shape))
+    names = [str(known_as(one.pin.table)) for one in given.inputs] if given else []
+    return Explanation(
+        node=node,
+        freshness=planned.freshness[node.id],
+        step=step,
+        tree=outline(shape, names) if shape else (),
+        tables=tables,
+        verdicts=tuple(_verdicts(step.choice)) if step.choice else (),
+        supposed=tuple(_supposed(asked, given, shape, storage)) if given and shape else (),
+        untold=untold,
+        warnings=planned.warnings,
+    )
+
+
+def _shape(asked: Question, step: Step, storage: TableState | None) -> tuple[Inputs | None, Shape | None, tuple[str, Span | None] | None]:
+    """The query over the tables as they are now; or why it has no tree."""
+    graph, node, pins = asked.world.graph, asked.node, asked.pins
+    missing = next((leaf for leaf in node_inputs(graph, node).leaves if leaf not in pins), None)
+    if missing is not None:
+        return None, None, (f"{leaf_table(graph, missing)} does not exist yet", None)
+    given = marked(asked.world, node, lambda leaf: Input(leaf=leaf, pin=pins[leaf], old=pins[leaf].snapshot_id))
+    if step.choice is not None and step.choice.shape is not None:
+        return given, step.choice.shape, None
+    is_same = storage is not None and (step.choice is None or step.choice.code not in _OTHER_QUERY) and step.action != "redefine"
+    outputs = [f["name"] for f in storage.schema["fields"]] if storage is not None and is_same else None
+    try:
+        return given, shape_of_inputs(given, outputs), None
+    except Refused as exc:
+        return given, None, (exc.message, span_of(given.text, exc))
+
+
+def _tables(asked: Question, leaves: tuple[Leaf, ...], record: RefreshRecord | None, shape: Shape | None) -> Iterator[TableNow]:
+    found = [_table(asked, leaf, record) for leaf in leaves]
+    changes = {at: one.change for at, one in enumerate(found) if one.change is not None}
+    without = asked.irrelevant(shape, changes) if shape and changes else ()
+    for at, one in enumerate(found):
+        yield replace(one, what="not-relevant") if at in without else one
+
+
+def _table(asked: Question, leaf: Leaf, record: RefreshRecord | None) -> TableNow:
+    now = asked.pins.get(leaf)
+    if now is None:
+        refused = Refused("record-incomplete", "it does not exist yet")
+        return TableNow(name=str(leaf_table(asked.world.graph, leaf)), what="unknown", refused=refused)
+    name = str(known_as(now.table))
+    if record is None:
+        refused = Refused("never-refreshed", "there was no refresh yet")
+        return TableNow(name=name, what="unknown", new=now.snapshot_id, refused=refused)
+    old = None
+    try:
+        old = recorded_at(record, now)
+        if old == now.snapshot_id:
+            return TableNow(name=name, what="nothing", old=old, new=now.snapshot_id)
+        change = asked.read(now.table, old, now.snapshot_id)
+    except ChangeRefused as exc:
+        return TableNow(name=name, what="unknown", old=old, new=now.snapshot_id, refused=Refused(exc.code, str(exc).rstrip(".")))
+    except Refused as exc:
+        return TableNow(name=name, what="unknown", old=old, new=now.snapshot_id, refused=exc)
+    if change.is_empty:
+        what: What = "compacted" if _only_replaced(now, old) else "same-rows"
+        return TableNow(name=name, what=what, old=old, new=now.snapshot_id)
+    return TableNow(name=name, what="changed", old=old, new=now.snapshot_id, change=change)
+
+
+def _only_replaced(now: Pin, old: int) -> bool:
+    """Whether nothing but `replace` snapshots lies between."""
+    at: int | None = now.snapshot_id
+    while at is not None and at not in (old, NO_SNAPSHOT):
+        snapshot = now.table.snapshots.get(at)
+        if snapshot is None or snapshot.operation != "replace":
+            return False
+        at = snapshot.parent_id
+    return at == old
+
+
+def _verdicts(choice: Choice) -> Iterator[Verdict]:
+    for one in choice.considered:
+        is_chosen = one.strategy == choice.strategy
+        yield Verdict(
+            strategy=one.strategy,
+            code=one.code,
+            message=one.message,
+            span=one.span,
+            is_possible=one.work is not None,
+            is_chosen=is_chosen,
+            work=one.work,
+            keys=keys_of(choice.rewrite) if is_chosen and choice.rewrite else (),
+        )
+    if choice.strategy not in [one.strategy for one in choice.considered]:
+        yield Verdict(
+            strategy=choice.strategy,
+            code=choice.code,
+            message=choice.message,
+            is_chosen=True,
+            work=choice.full if choice.strategy == FULL else choice.expected,
+        )
+
+
+def _supposed(asked: Question, given: Inputs, shape: Shape, storage: TableState | None) -> Iterator[Supposed]:
+    names = [name for _, name in shape.outputs]
+    types: Mapping[str, object] = {f["name"]: f["type"] for f in storage.schema["fields"]} if storage else {}
+    changes: tuple[Kinds, ...] = ("inserts", "deletes")
+    for change in changes:
+        found = answers(
+            shape,
+            change,
+            types=types if list(types) == names else None,
+            partition_by=storage.partition_by if storage else (),
+            float_tolerance=asked.node.model.config.float_tolerance,
+            has_children=asked.has_children,
+        )
+        verdicts = [
+            Verdict(strategy=one.strategy, keys=one.keys)
+            if one.refused is None
+            else Verdict(
+                strategy=one.strategy,
+                code=one.refused.code,
+                message=one.refused.message,
+                span=span_of(given.text, one.refused),
+                is_possible=False,
+            )
+            for one in found
+        ]
+        yield Supposed(change=change, verdicts=tuple(verdicts))

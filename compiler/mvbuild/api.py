@@ -117,7 +117,8 @@ def plan(
             raise ProjectError(found.diagnostics)
         renamed = [r.view.identifier for r in find_renames(world, former, frozenset(world.graph.nodes)).renames]
         gone = find_removed(world, catalog, renamed) if removed and not (tuple(select) or tuple(exclude)) else ()
-    planned = build_plan(renamed_world(world, found.renames), chosen, full_refresh=full_refresh, warnings=warnings, changes=Changes(catalog))
+    new = renamed_world(world, found.renames)
+    planned = build_plan(new, chosen, full_refresh=full_refresh, warnings=warnings, changes=Changes(catalog))
     before = replace(world, observed=world.observed.updated(former))
     return replace(planned, renames=found.renames, before=before, removed=gone)
 

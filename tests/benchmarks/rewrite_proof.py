@@ -38,6 +38,7 @@ class Counts:
 
     ran: int = 0
     unchanged: int = 0
+    moved: int = 0
     codes: Counter[tuple[str, str]] = field(default_factory=Counter)
     accepted: Counter[tuple[str, bool, str]] = field(default_factory=Counter)
     cases: Counter[tuple[str, bool]] = field(default_factory=Counter)
@@ -47,6 +48,7 @@ class Counts:
     def add(self, other: Counts) -> None:
         self.ran += other.ran
         self.unchanged += other.unchanged
+        self.moved += other.moved
         self.codes.update(other.codes)
         self.accepted.update(other.accepted)
         self.cases.update(other.cases)
@@ -66,6 +68,7 @@ class Counts:
         if not found.codes:
             self.unchanged += 1
             return
+        self.moved += found.moves
         goes = any(table.minus for table in case.tables)
         self.wrong.extend(found.wrong)
         self.codes.update(found.codes.items())
@@ -93,7 +96,7 @@ def report(counts: Counts, seed: int, day: str, elapsed: float, jobs: int) -> st
         "`tests/unit/incremental/queries.py`; any of them can be run again by its seed.",
         "",
         f"- Run on {day}: `python tests/benchmarks/rewrite_proof.py --cases {counts.ran} --seed {seed}`",
-        f"- Cases (a query, its data and a change): {counts.ran:,}, of which {counts.unchanged:,} changed nothing",
+        f"- Cases (a query, its data and a change): {counts.ran:,}, of which {counts.unchanged:,} changed no table and {counts.moved:,} changed the result",
         f"- Refreshes that were compared: {counts.runs:,}",
         f"- Wrong: **{len(counts.wrong)}**",
         f"- {elapsed:,.0f} s with {jobs} process{'es' if jobs > 1 else ''} ({counts.seconds:,.0f} s of processor time)",

@@ -10,6 +10,7 @@ import pytest
 
 from mvbuild.cli.main import COMMANDS, group
 from mvbuild.diagnostics import CODES, reference
+from mvbuild.incremental import reference as operators
 from mvbuild.project import keys, settings
 from mvbuild.project import reference as configuration
 
@@ -27,6 +28,11 @@ def test_the_page_of_errors_is_current() -> None:
 def test_the_page_of_keys_is_current() -> None:
     """`python -m mvbuild.project.reference > docs/configuration.md` writes it."""
     assert (ROOT / "docs/configuration.md").read_text(encoding="utf-8") == configuration.page()
+
+
+def test_the_page_of_operators_and_reasons_is_current() -> None:
+    """`python -m mvbuild.incremental.reference > docs/incremental-table.md` writes it."""
+    assert (ROOT / "docs/incremental-table.md").read_text(encoding="utf-8") == operators.page()
 
 
 def test_every_key_is_on_the_page() -> None:

@@ -17,6 +17,7 @@ from mvbuild.freshness.observed import World
 from mvbuild.graph.model import Graph
 from mvbuild.graph.resolve import build
 from mvbuild.graph.select import select
+from mvbuild.incremental.changes import Changes
 from mvbuild.lifecycle.rename import rename
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.project import parse_project
@@ -163,6 +164,12 @@ class _Prepared:
             self.engine.executed.append(self.sql)
         self.engine.catalog.append_snapshot(table, {"id": [1]}, branch=branch or "main", operation="overwrite", summary=summary)
 
+    def append(self, table: TableIdentifier, branch: str | None, summary: Mapping[str, str]) -> None:
+        self.engine.before_write(table)
+        with self.engine.lock:
+            self.engine.executed.append(self.sql)
+        self.engine.catalog.append_snapshot(table, {"id": [1]}, branch=branch or "main", summary={"added-records": "1", **summary})
+
 
 _NONCES = count()
 
@@ -176,6 +183,8 @@ class Shop:
     clock: ManualClock = field(default_factory=ManualClock)
     alive: Callable[[int], bool] = lambda pid: True
     sources: Sources | None = None
+    changes: Changes | None = None
+    """What changed in tables; without, every refresh is a full one."""
 
     def __post_init__(self) -> None:
         self.engine = RecordingEngine(self.catalog)
@@ -194,6 +203,7 @@ class Shop:
         found = find_renames(world, former, chosen)
         if found.diagnostics:
             raise ProjectError(found.diagnostics)
+        options.setdefault("changes", self.changes)
         planned = build_plan(renamed_world(world, found.renames), chosen, warnings=warnings, **options)
         before = replace(world, observed=world.observed.updated(former))
         return replace(planned, renames=found.renames, before=before)
@@ -222,6 +232,7 @@ class Shop:
             start_engine=lambda: self.engine,
             is_alive=self.alive,
             sources=self.sources,
+            changes=self.changes,
         )
         try:
             return run_plan(rename(session, planned), session, rows, threads=threads, fail_fast=fail_fast, on_event=on_event)

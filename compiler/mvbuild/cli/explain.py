@@ -49,9 +49,11 @@ def explanation_text(found: Explanation) -> str:
     if found.choice:
         blocks.append([f"Next refresh: {_decision(found)}", *_verdicts(found.verdicts, told)])
     elif found.step.action in ("reuse", "record"):
-        blocks.append([f"Next refresh: {'nothing to do' if found.step.action == 'reuse' else 'only the record moves on'}"])
+        waits = "nothing to do before what it reads is refreshed" if not found.freshness.is_fresh else "nothing to do"
+        blocks.append([f"Next refresh: {waits if found.step.action == 'reuse' else 'only the record moves on'}"])
     elif found.step.diagnostic is None:
-        blocks.append([f"Next refresh: {found.step.action}"])
+        depends = found.step.action == "refresh"
+        blocks.append([f"Next refresh: {'depends on what it reads, which is refreshed first' if depends else found.step.action}"])
     blocks += [[_SUPPOSED[one.change], *_verdicts(one.verdicts, told)] for one in found.supposed]
     return "\n\n".join("\n".join(block) for block in blocks)
 
@@ -109,7 +111,7 @@ def _table_line(one: TableNow) -> str:
     if one.change is None:
         why = f"{one.refused.code}: {one.refused.message}" if one.refused else "not known"
         return f"    {one.name}{at}: {why}"
-    relevance = "; none of these rows can be in the result" if one.what == "not-relevant" else ""
+    relevance = f"; not relevant: {one.irrelevant}" if one.what == "not-relevant" else ""
     return f"    {one.name}{at}: {_change(one.change)}{relevance}"
 
 
@@ -175,6 +177,7 @@ def _table_object(one: TableNow) -> dict[str, Any]:
         "name": one.name,
         "changed": one.what,
         "reason": {"code": one.refused.code, "message": one.refused.message} if one.refused else None,
+        "irrelevant": one.irrelevant or None,
         "recorded_snapshot": one.old,
         "current_snapshot": one.new,
         **{name: {"files": group.files, "rows": group.rows, "bytes": group.bytes} for name, group in groups.items()},

@@ -134,6 +134,12 @@ def rows_removed(last: Snapshot, steps: Sequence[Snapshot]) -> int | None:
     return (own or 0) + sum(max(0, c["deleted-records"] - c["added-records"]) + c["added-position-deletes"] for c in counts)
 
 
+def live_rows(snapshot: Snapshot) -> int | None:
+    """The rows of a table at a snapshot of mvbuild's: what files hold, without those that position deletes hide."""
+    held = _count(snapshot, "total-records")
+    return None if held is None else max(0, held - (_count(snapshot, "total-position-deletes") or 0))
+
+
 def bytes_written(snapshots: Iterable[Snapshot]) -> int | None:
     """None where no summary tells."""
     known = [found for s in snapshots if (found := _count(s, "added-files-size")) is not None]

@@ -15,7 +15,7 @@ from mvbuild.incremental.cost import CHEAPER, Sizes, Work, full_work, work_of
 from mvbuild.incremental.inputs import Inputs, ReadChange, changes_of, inputs_of, shape_of_inputs, span_of, total
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.rewrite import Case, Rewrite
-from mvbuild.incremental.shape import Shape
+from mvbuild.incremental.shape import Shape, readable
 from mvbuild.incremental.statements import Difference, Stored, difference
 from mvbuild.incremental.strategies import FULL, STRATEGIES
 from mvbuild.ports.catalog import TableChange, TableState
@@ -166,7 +166,8 @@ class _Choosing:
             try:
                 made = strategy(case)
             except Refused as exc:
-                against.append(Considered(strategy=name, code=exc.code, message=exc.message, span=span_of(self.given.text, exc)))
+                message, span = readable(exc.message, self.shape), span_of(self.given.text, exc)
+                against.append(Considered(strategy=name, code=exc.code, message=message, span=span))
                 continue
             change = difference(made, Stored(columns=tuple(case.types)))
             possible[name] = made, change, work_of(change, sizes)
@@ -243,12 +244,15 @@ def _adds(change: TableChange) -> bool:
 
 
 _UNINFORMATIVE = ("no-aggregate", "not-linear", "no-children", "rows-removed", "dearer", "no-partitions")
+_GENERAL = ("no-key", "not-mergeable")
+"""What another reason may explain."""
 
 
 def main_reason(against: Sequence[Considered]) -> tuple[str, str, Span | None]:
     """Of all that speaks against the strategies what says most: where one would be right, cost decided."""
     cost = next((c for c in against if c.code == "not-cheaper"), None)
-    chosen = cost or next((c for c in against if c.code not in _UNINFORMATIVE), None) or against[0]
+    telling = [c for c in against if c.code not in _UNINFORMATIVE]
+    chosen = cost or next((c for c in telling if c.code not in _GENERAL), None) or next(iter(telling), against[0])
     return chosen.code, chosen.message, chosen.span
 
 

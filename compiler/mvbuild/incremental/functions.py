@@ -1,4 +1,4 @@
-"""a function of sqlglot's tree -> what it is for incremental refreshes: scalar, aggregate (exact, or dependent on the order of rows), window."""
+"""A function of sqlglot's tree -> what it is to incremental refreshes: scalar, aggregate (exact, or dependent on row order), window."""
 
 from __future__ import annotations
 
@@ -51,11 +51,13 @@ _SCALAR_NAMES = frozenset(
     BitwiseXor BitwiseLeftShift BitwiseRightShift Boolean Bracket Case Cast Cbrt Ceil Chr Coalesce Column Concat ConcatWs Contains Cos Cosh
     Cot DPipe DataType DataTypeParam Date DateAdd DateDiff DateSub DateTrunc DateStrToDate Day DayOfMonth DayOfWeek DayOfWeekIso DayOfYear
     DataTypeParam Degrees Div Distinct Dot EQ EndsWith Escape Exp Extract Factorial Floor GT GTE Greatest Hex Hour Identifier If ILike In
-    IntDiv Interval IntervalSpan Is JSONExtract JSONExtractScalar LT LTE Least Left Length Levenshtein Like Literal Ln Log Lower Lpad MD5 MD5Digest Map Minute
+    IntDiv Interval IntervalSpan Is JSONExtract JSONExtractScalar LT LTE Least Left Length Levenshtein Like Literal Ln Log Lower
+    Lpad MD5 MD5Digest Map Minute
     Mod Month Mul NEQ Neg Not Null NullSafeEQ NullSafeNEQ Nullif Nvl2 Or Pad Paren Pow Quarter RLike Radians RegexpExtract
     RegexpLike RegexpReplace Repeat Replace Reverse Right Round SHA SHA2 SafeDivide Second Sign Sin Sinh Soundex Split SplitPart Sqrt
     StarMap StartsWith StrPosition StrToDate StrToTime Struct Sub Add Substring SubstringIndex Tan Tanh TimeStrToTime TimestampTrunc
-    TimeToStr ToChar Translate Trim Trunc TryCast TsOrDsAdd TsOrDsDiff TsOrDsToDate TsOrDsToTimestamp Unhex UnixToTime UnixToTimeStr Upper Var Week WeekOfYear
+    TimeToStr ToChar Translate Trim Trunc TryCast TsOrDsAdd TsOrDsDiff TsOrDsToDate TsOrDsToTimestamp Unhex UnixToTime
+    UnixToTimeStr Upper Var Week WeekOfYear
     Year PropertyEQ Tuple AddMonths LastDay MonthsBetween NextDay ToNumber Initcap Ascii Initcap Sha1 Bin Unicode
     DateFromParts MakeInterval TimestampFromParts ArraySum ArraysZip SortArray ArrayToString MapFromArrays Kwarg""".split()
 )

@@ -164,7 +164,18 @@ def _type(type_: Any) -> Any:
 def span_of(text: MappedText, refused: Refused) -> Span | None:
     """The operator that was refused, where the user wrote it."""
     found = list(spans_of(text, refused))
-    return text.span(min(start for start, _ in found), max(end for _, end in found)) if found else None
+    if not found:
+        return None
+    start, end = min(start for start, _ in found), max(end for _, end in found)
+    return text.span(start, _closed(text.text, start, end))
+
+
+def _closed(text: str, start: int, end: int) -> int:
+    """The end, behind the parentheses that are open there."""
+    depth = text.count("(", start, end) - text.count(")", start, end)
+    while depth > 0 and text[end:].lstrip().startswith(")"):
+        end, depth = text.index(")", end) + 1, depth - 1
+    return end
 
 
 def spans_of(text: MappedText, refused: Refused) -> Iterator[tuple[int, int]]:

@@ -146,7 +146,7 @@ class _Translation:
         if type_ == "boolean":
             return found.this if isinstance(found, exp.Boolean) else None
         if type_ == "date":
-            return _date(found.this if _is_cast(found, exp.DataType.Type.DATE) else found)
+            return _date(found.this if _is_cast(found, exp.DType.DATE) else found)
         if type_ == "timestamp":
             return _timestamp(found)
         decimal = _DECIMAL.fullmatch(type_) if isinstance(type_, str) else None
@@ -171,7 +171,7 @@ def _number(node: exp.Expr) -> tuple[Decimal, int, int] | None:
     if isinstance(node, exp.Cast) and node.to.this in exp.DataType.SIGNED_INTEGER_TYPES:
         written = node.this.unnest()
         found = _number(written)
-        bits = {exp.DataType.Type.BIGINT: 63, exp.DataType.Type.INT: 31}.get(node.to.this)
+        bits = {exp.DType.BIGINT: 63, exp.DType.INT: 31}.get(node.to.this)
         if found is None or found[2] or bits is None or abs(found[0]) >= 2**bits:
             return None
         return sign * found[0], found[1], 0
@@ -210,16 +210,18 @@ def _string(node: exp.Expr) -> str | None:
 
 
 def _date(node: exp.Expr) -> date | None:
-    return _read(node, _DATE, date.fromisoformat)
+    found: date | None = _read(node, _DATE, date.fromisoformat)
+    return found
 
 
 def _timestamp(node: exp.Expr) -> datetime | None:
-    if _is_cast(node, exp.DataType.Type.DATE):
+    if _is_cast(node, exp.DType.DATE):
         found = _date(node.this)
         return datetime(found.year, found.month, found.day) if found else None
-    if not _is_cast(node, exp.DataType.Type.TIMESTAMPNTZ):
+    if not _is_cast(node, exp.DType.TIMESTAMPNTZ):
         return None
-    return _read(node.this, _TIMESTAMP, datetime.fromisoformat)
+    read: datetime | None = _read(node.this, _TIMESTAMP, datetime.fromisoformat)
+    return read
 
 
 def _read(node: exp.Expr, form: re.Pattern[str], read: Callable[[str], Any]) -> Any:
@@ -231,7 +233,7 @@ def _read(node: exp.Expr, form: re.Pattern[str], read: Callable[[str], Any]) -> 
         return None
 
 
-def _is_cast(node: exp.Expr, to: exp.DataType.Type) -> bool:
+def _is_cast(node: exp.Expr, to: exp.DType) -> bool:
     return isinstance(node, exp.Cast) and node.to.this == to and not node.args.get("format") and not node.args.get("default")
 
 

@@ -28,7 +28,7 @@ from mvbuild.incremental.algebra import (
 )
 from mvbuild.incremental.prune import pruned
 from mvbuild.incremental.restrict import partition_columns
-from mvbuild.incremental.shape import Shape
+from mvbuild.incremental.shape import Shape, plain_name
 
 _LONGEST = 100
 """Of what is shown of one expression."""
@@ -105,7 +105,7 @@ class _Outline:
             by = ", ".join(self.shown.get(name, name) for name in partition_columns(relation))
             return f"window{f' by {by}' if by else ' over all rows'}: {', '.join(self.shown[v.name] for v in relation.values)}"
         if isinstance(relation, Explode):
-            self.shown.update({name: _plain(name) for name in relation.names})
+            self.shown.update({name: plain_name(name) for name in relation.names})
             return f"lateral view {self._sql(relation.generator)}"
         if isinstance(relation, Union):
             self._by_position(relation.columns)
@@ -114,7 +114,7 @@ class _Outline:
             self._by_position(relation.columns)
             return relation.kind + (" all" if relation.all else "")
         if isinstance(relation, Distinct):
-            return f"distinct {', '.join(self.shown.get(name, _plain(name)) for name in relation.columns)}"
+            return f"distinct {', '.join(self.shown.get(name, plain_name(name)) for name in relation.columns)}"
         if isinstance(relation, Limit):
             parts = [f"{word} {self._sql(value)}" for word, value in (("limit", relation.limit), ("offset", relation.offset)) if value]
             return " ".join(parts)
@@ -127,13 +127,13 @@ class _Outline:
         computed = [item for item in project.items if not isinstance(item.expression, exp.Column)]
         for item in project.items:
             if isinstance(item.expression, exp.Column):
-                self.shown[item.name] = self.shown.get(item.expression.name, _plain(item.expression.name))
-        texts = [f"{self._sql(item.expression)} as {_plain(item.name)}" for item in computed]
-        self.shown.update({item.name: _plain(item.name) for item in computed})
+                self.shown[item.name] = self.shown.get(item.expression.name, plain_name(item.expression.name))
+        texts = [f"{self._sql(item.expression)} as {plain_name(item.name)}" for item in computed]
+        self.shown.update({item.name: plain_name(item.name) for item in computed})
         return f"compute {', '.join(texts)}" if texts else None
 
     def _by_position(self, columns: Sequence[str]) -> None:
-        self.shown.update({name: _plain(name) for name in columns})
+        self.shown.update({name: plain_name(name) for name in columns})
 
     def _name(self, items: Sequence[Item]) -> None:
         for item in items:
@@ -147,12 +147,6 @@ class _Outline:
         holder = exp.paren(expression.copy(), copy=False)
         for found in list(holder.find_all(exp.Column)):
             if found.name in self.shape.kinds or found.name in self.shown:
-                found.replace(exp.Var(this=self.shown.get(found.name, _plain(found.name))))
+                found.replace(exp.Var(this=self.shown.get(found.name, plain_name(found.name))))
         text = " ".join(holder.this.sql("spark", normalize_functions="lower").split())
         return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
-
-
-def _plain(unique: str) -> str:
-    """The name in the query that a name in the tree was made of."""
-    plain, _, number = unique.rpartition("_")
-    return plain if plain and number.isdigit() else unique

@@ -56,7 +56,7 @@ CODES: Mapping[str, tuple[str, str]] = {
     "not-in-nullable": ("NOT IN with a subquery that changed: one NULL in it empties the result.", "Write NOT EXISTS."),
     "unsupported-operator": (
         "An operator that mvbuild does not refresh incrementally.",
-        "See the table of operators in docs/incremental.md.",
+        "See docs/incremental-table.md, and write it with other operators.",
     ),
     "uncomparable-column": (
         "Rows with a column of type map or variant cannot be compared.",

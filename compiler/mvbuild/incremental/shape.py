@@ -6,6 +6,7 @@ that the tree, written as SQL again, is the query that the user wrote (refresh/r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -69,6 +70,17 @@ class Shape:
     """Name of a scanned column -> leaf and column."""
     required: frozenset[str]
     """Names of scanned columns that cannot be NULL in their table."""
+
+
+def plain_name(unique: str) -> str:
+    """The name in the query that a name in the tree was made of."""
+    plain, _, number = unique.rpartition("_")
+    return plain if plain and number.isdigit() else unique
+
+
+def readable(message: str, shape: Shape) -> str:
+    """A message without the names that columns have in the tree."""
+    return re.sub(r"`(\w+)`", lambda found: plain_name(found[1]) if found[1] in shape.kinds else found[0], message)
 
 
 def shape_of(sql: str, leaves: Sequence[LeafColumns], outputs: Sequence[str] | None) -> Shape:
@@ -573,7 +585,7 @@ class _Builder:
                 if scope.outer is None:
                     raise
                 value = self._column(found, scope.outer)
-            found.replace(value)
+            found.replace(_placed(value, found))
         return _only(holder)
 
     def _column(self, node: exp.Expr, scope: _Scope) -> exp.Expr:
@@ -717,13 +729,13 @@ class _SelectParts:
             node = pending.pop()
             key = next((k for k in keys if k.expression == node), None)
             if key is not None:
-                node.replace(column(key.name))
+                node.replace(_placed(column(key.name), node))
                 continue
             if isinstance(node, exp.Filter) and is_aggregate(node.this) and not isinstance(node.parent, exp.Window):
-                node.replace(self._value(node, values))
+                node.replace(_placed(self._value(node, values), node))
                 continue
             if is_aggregate(node) and not isinstance(node.parent, exp.Window | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
-                node.replace(self._value(node, values))
+                node.replace(_placed(self._value(node, values), node))
                 continue
             pending.extend(node.iter_expressions())
         return _only(holder)
@@ -930,6 +942,14 @@ def _known(name: str) -> exp.Expr:
     found = column(name)
     found.meta["known"] = True
     return found
+
+
+def _placed(value: exp.Expr, node: exp.Expr) -> exp.Expr:
+    """With the place in the text of what it stands for."""
+    places = [(n.meta["start"], n.meta["end"]) for n in node.walk() if "start" in n.meta and "end" in n.meta]
+    if places:
+        value.meta.update(start=min(start for start, _ in places), end=max(end for _, end in places))
+    return value
 
 
 def _marked(value: exp.Expr) -> exp.Expr:

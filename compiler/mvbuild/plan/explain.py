@@ -11,16 +11,16 @@ from mvbuild.formats.record import NO_SNAPSHOT, RefreshRecord
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.observed import Leaf, Pin, World
-from mvbuild.freshness.pins import known_as, leaf_table, pin
+from mvbuild.freshness.pins import pin
 from mvbuild.freshness.stored import stored
-from mvbuild.graph.model import ModelNode
+from mvbuild.graph.model import ModelNode, SeedNode
 from mvbuild.incremental.choose import Choice, Question
 from mvbuild.incremental.cost import Work
 from mvbuild.incremental.hypothetical import Kinds, answers, keys_of
 from mvbuild.incremental.inputs import Input, Inputs, ReadChange, marked, recorded_at, shape_of_inputs, span_of
 from mvbuild.incremental.outline import Operator, outline
 from mvbuild.incremental.reasons import CODES, Refused
-from mvbuild.incremental.shape import Shape
+from mvbuild.incremental.shape import Shape, readable
 from mvbuild.incremental.strategies import FULL
 from mvbuild.plan.build import build_plan
 from mvbuild.plan.model import Step
@@ -46,6 +46,8 @@ class TableNow:
     change: TableChange | None = None
     refused: Refused | None = None
     """Why it is unknown."""
+    irrelevant: str = ""
+    """Why it is not relevant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,15 +102,20 @@ class Explanation:
 def explain(world: World, node: ModelNode, read: ReadChange) -> Explanation:
     """What a refresh of this MV alone would be, and why. ProjectError as for a plan."""
     planned = build_plan(world, frozenset({node.id}), changes=read)
-    (step,) = planned.steps
+    step = planned.steps[0]
+    if step.diagnostic and step.diagnostic.code == "missing-table":
+        # It cannot be refreshed alone: with what it reads perhaps.
+        below = {id for id in world.graph.ancestors([node.id]) if isinstance(world.graph.nodes[id], ModelNode | SeedNode)}
+        planned = build_plan(world, frozenset({node.id, *below}), changes=read)
+        step = next(one for one in planned.steps if one.node == node.id)
     leaves = node_inputs(world.graph, node).leaves
     pins = {leaf: p for leaf in leaves if (p := pin(world.graph, world.observed, leaf))}
     asked = question(world, node, step.reasons, pins, read)
     storage = world.observed.table(node.storage)
     record = stored(storage).record if storage else None
     given, shape, untold = _shape(asked, step, storage)
-    tables = tuple(_tables(asked, leaves, record, shape))
-    names = [str(known_as(one.pin.table)) for one in given.inputs] if given else []
+    tables = tuple(_tables(asked, leaves, record, given, shape))
+    names = [_name(world, one.leaf) for one in given.inputs] if given else []
     return Explanation(
         node=node,
         freshness=planned.freshness[node.id],
@@ -127,7 +134,7 @@ def _shape(asked: Question, step: Step, storage: TableState | None) -> tuple[Inp
     graph, node, pins = asked.world.graph, asked.node, asked.pins
     missing = next((leaf for leaf in node_inputs(graph, node).leaves if leaf not in pins), None)
     if missing is not None:
-        return None, None, (f"{leaf_table(graph, missing)} does not exist yet", None)
+        return None, None, (f"{_name(asked.world, missing)} does not exist yet", None)
     given = marked(asked.world, node, lambda leaf: Input(leaf=leaf, pin=pins[leaf], old=pins[leaf].snapshot_id))
     if step.choice is not None and step.choice.shape is not None:
         return given, step.choice.shape, None
@@ -139,20 +146,22 @@ def _shape(asked: Question, step: Step, storage: TableState | None) -> tuple[Inp
         return given, None, (exc.message, span_of(given.text, exc))
 
 
-def _tables(asked: Question, leaves: tuple[Leaf, ...], record: RefreshRecord | None, shape: Shape | None) -> Iterator[TableNow]:
+def _tables(
+    asked: Question, leaves: tuple[Leaf, ...], record: RefreshRecord | None, given: Inputs | None, shape: Shape | None
+) -> Iterator[TableNow]:
     found = [_table(asked, leaf, record) for leaf in leaves]
     changes = {at: one.change for at, one in enumerate(found) if one.change is not None}
-    without = asked.irrelevant(shape, changes) if shape and changes else ()
+    without = asked.irrelevant(shape, given, changes) if shape and given and changes else {}
     for at, one in enumerate(found):
-        yield replace(one, what="not-relevant") if at in without else one
+        yield replace(one, what="not-relevant", irrelevant=without[at]) if at in without else one
 
 
 def _table(asked: Question, leaf: Leaf, record: RefreshRecord | None) -> TableNow:
     now = asked.pins.get(leaf)
     if now is None:
-        refused = Refused("record-incomplete", "it does not exist yet")
-        return TableNow(name=str(leaf_table(asked.world.graph, leaf)), what="unknown", refused=refused)
-    name = str(known_as(now.table))
+        refused = Refused("never-refreshed", "it does not exist yet")
+        return TableNow(name=_name(asked.world, leaf), what="unknown", refused=refused)
+    name = _name(asked.world, leaf)
     if record is None:
         refused = Refused("never-refreshed", "there was no refresh yet")
         return TableNow(name=name, what="unknown", new=now.snapshot_id, refused=refused)
@@ -170,6 +179,11 @@ def _table(asked: Question, leaf: Leaf, record: RefreshRecord | None) -> TableNo
         what: What = "compacted" if _only_replaced(now, old) else "same-rows"
         return TableNow(name=name, what=what, old=old, new=now.snapshot_id)
     return TableNow(name=name, what="changed", old=old, new=now.snapshot_id, change=change)
+
+
+def _name(world: World, leaf: Leaf) -> str:
+    """Of an MV its own, though its storage is what is read."""
+    return str(world.graph.nodes[leaf.node].identifier)
 
 
 def _only_replaced(now: Pin, old: int) -> bool:
@@ -199,8 +213,6 @@ def _verdicts(choice: Choice) -> Iterator[Verdict]:
     if choice.strategy not in [one.strategy for one in choice.considered]:
         yield Verdict(
             strategy=choice.strategy,
-            code=choice.code,
-            message=choice.message,
             is_chosen=True,
             work=choice.full if choice.strategy == FULL else choice.expected,
         )
@@ -225,7 +237,7 @@ def _supposed(asked: Question, given: Inputs, shape: Shape, storage: TableState 
             else Verdict(
                 strategy=one.strategy,
                 code=one.refused.code,
-                message=one.refused.message,
+                message=readable(one.refused.message, shape),
                 span=span_of(given.text, one.refused),
                 is_possible=False,
             )

@@ -188,7 +188,11 @@ MODEL_SETTINGS: Mapping[str, SettingKey] = {
     ),
     "sort_by": SettingKey(read=read.sort_fields, field="sort_by", kind="texts", doc="Sort fields: `a`, `a desc`, `a asc nulls last`."),
     "refresh_policy": SettingKey(
-        read=_POLICY, field="refresh_policy", kind="text", doc="auto (the default), incremental, incremental_strict or full."
+        read=_POLICY,
+        field="refresh_policy",
+        kind="text",
+        doc="How an MV is [refreshed](incremental.md). auto (the default): the cheapest way that is right; incremental: a warning where only "
+        "a full refresh is right; incremental_strict: an error; full: always in full.",
     ),
     "freshness": SettingKey(
         read=read.max_staleness,

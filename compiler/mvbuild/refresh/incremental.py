@@ -109,6 +109,8 @@ class _Writer:
     known: dict[tuple[str, str], Bounds] = field(default_factory=dict)
     relations: dict[str, str] = field(default_factory=dict)
     """Scan or let -> the name under which Spark knows it."""
+    made: list[str] = field(default_factory=list)
+    """All temporary names, each after those that it is made of."""
     statements: list[str] = field(default_factory=list)
     nothing_changed: bool = False
     """The columns that the query reads have the same rows as before."""
@@ -124,7 +126,7 @@ class _Writer:
                 self._define_change(leaf, change, change_sql(staged, sorted(self._used(leaf))))
             yield
         finally:
-            for name in self.relations.values():
+            for name in reversed(self.made):  # what is made of others first: Spark resolves a view by its text
                 self.session.engine.forget(name)
             for table in scratch:
                 self.session.catalog.drop_scratch(table)
@@ -212,6 +214,7 @@ class _Writer:
             name = self._name(f"{version}_{leaf}")
             self.relations[f"{leaf} {version}"] = name
             self._say(f"CREATE TEMPORARY VIEW {quote(name)} AS {sql}")
+            self.made.append(name)
             self.session.engine.define(name, sql)
 
     def _is_comparable(self, leaf: int) -> bool:
@@ -226,8 +229,7 @@ class _Writer:
         both = f"SELECT *, 1 AS mvbuild_weight FROM ({plus}) UNION ALL SELECT *, -1 AS mvbuild_weight FROM ({minus})"
         sql = f"SELECT {columns}, sum(mvbuild_weight) AS mvbuild_weight FROM ({both}) GROUP BY {columns} HAVING sum(mvbuild_weight) <> 0"
         name = self.relations[f"{leaf} net"] = self._name(f"net_{leaf}")
-        self._say(f"CACHE TABLE {quote(name)} AS {sql}")
-        self.session.engine.keep(name, sql)
+        self._cache(name, sql)
 
         def side(weight: str) -> str:
             copies = f"LATERAL VIEW explode(array_repeat(1, CAST({weight} AS INT))) copies AS mvbuild_copy"
@@ -239,7 +241,7 @@ class _Writer:
         if isinstance(read, Ref):
             return quote(self.relations[read.name])
         if read.leaf == STORAGE:
-            return self._target()
+            return self._stored()
         assert self.choice.inputs is not None
         one = self.choice.inputs.inputs[read.leaf]
         if read.version in ("plus", "minus"):
@@ -252,6 +254,13 @@ class _Writer:
 
     def _at(self, pin: Pin, *, own: bool = False) -> str:
         return pinned_table(pin, self.session.schema_pin, own_version=own)
+
+    def _stored(self) -> str:
+        """The storage before the refresh: Spark computes what was kept again once the table that it was made of is written to."""
+        before = self.place.before
+        if before.current_snapshot_id is None:
+            return self._target()
+        return self._at(Pin(table=before, snapshot_id=before.current_snapshot_id, ref=None, moves=True))
 
     def _target(self) -> str:
         place = self.place
@@ -266,8 +275,7 @@ class _Writer:
     def _keep(self, let: Let) -> None:
         name = self.relations[let.name] = self._name(let.name)
         sql = self._sql(let.relation)
-        self._say(f"CACHE TABLE {quote(name)} AS {sql}")
-        self.session.engine.keep(name, sql)
+        self._cache(name, sql)
         columns = self._bounded_columns(let)
         if columns:
             _, bounds = self._bounds(name, columns)
@@ -278,7 +286,13 @@ class _Writer:
         name = self.relations[let.name] = self._name(let.name)
         sql = self._sql(let.relation)
         self._say(f"CREATE TEMPORARY VIEW {quote(name)} AS {sql}")
+        self.made.append(name)
         self.session.engine.define(name, sql)
+
+    def _cache(self, name: str, sql: str) -> None:
+        self._say(f"CACHE TABLE {quote(name)} AS {sql}")
+        self.made.append(name)
+        self.session.engine.keep(name, sql)
 
     def _kept(self, what: str, relation: Relation | None) -> str | None:
         """The name of a relation that is read more than once."""
@@ -331,8 +345,7 @@ class _Writer:
             sql = f"SELECT * FROM {quote(self.relations[key])}"
             self.relations[f"{key} view"] = self.relations[key]
             self.relations[key] = name
-            self._say(f"CACHE TABLE {quote(name)} AS {sql}")
-            self.session.engine.keep(name, sql)
+            self._cache(name, sql)
             rows, bounds = self._bounds(name, columns)
             counted.append(rows)
             self.known.update({(key, column): found for column, found in bounds.items()})

@@ -9,7 +9,7 @@ from mvbuild.formats import properties
 from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.columns import schemas_read, stale_schemas
 from mvbuild.freshness.embedded import with_embedded
-from mvbuild.freshness.history import STRATEGY, next_refresh_id, written_in
+from mvbuild.freshness.history import STRATEGY, live_rows, next_refresh_id, written_in
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import Pin, World
 from mvbuild.freshness.pins import known_as, leaf_table, pin
@@ -101,9 +101,9 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
     snapshot = written.snapshots[place.head(written)]
     done = done.counted(snapshot.summary) if done else None
     made = tuple(s for s in written_in(written, snapshot) if s.snapshot_id not in place.before.snapshots)
-    rows = snapshot.summary.get("total-records")
+    rows = live_rows(snapshot)
     return Outcome(
-        message=told(node, choice, done, int(rows) if rows else None),
+        message=told(node, choice, done, rows),
         tests=results,
         sql="\n;\n".join(done.statements) if done else sql.text,
         details={
@@ -111,7 +111,7 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
             "snapshot_id": snapshot.snapshot_id,
             "view_version_id": version,
             "base_snapshots": {str(p.table.identifier): p.snapshot_id for p in pins.values()},
-            "rows": int(rows) if rows else None,
+            "rows": rows,
             **facts(choice, done, made),
         },
     )

@@ -1,15 +1,17 @@
-"""text of an optimized plan -> the same plan without what only renames columns or leaves some out."""
+"""text of an optimized plan -> the same plan without what only renames columns or leaves some out, its conditions in one order."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 _LINE = re.compile(r"(?P<indent>(?:[ :][ ]{2})*)(?P<branch>(?::-|\+-) )?(?P<text>.*)")
 _RENAME = re.compile(r"\b\w+#(\d+)(L?) AS \w+#(\d+)L?(?=[,\]])")
 _ALIAS = re.compile(r" AS ([^#\n]+)#(\d+)")
 _ATTRIBUTES = re.compile(r"Project \[(?:\w*#\d+L?(?:, )?)*\]\Z")
+_CONDITION = re.compile(r"(?P<node>Filter |Join \w+, )(?P<condition>\(.*\))\Z")
+_SCANNED = re.compile(r"RelationV2\[([^\[\]\n]*)\]")
 _WIDTH = 3
 """Characters by which a plan is indented at each level."""
 
@@ -40,8 +42,42 @@ def without_renames(plan: str) -> str:
 
     inlined = _RENAME.sub(lambda match: match[0].partition(" AS ")[0], plan)
     renamed = re.sub(r"(\w*)#(\d+)L?", lambda match: original(match) if match[2] in names else match[0], inlined)
-    roots = _tree(renamed.splitlines())
-    return "\n".join(line for root in roots for line in _lines(_simplified(root, keep=True), 0))
+    lines = (line for root in _tree(renamed.splitlines()) for line in _lines(_simplified(root, keep=True), 0))
+    labels = _labels(renamed)
+    return "\n".join(_in_order(line, labels) for line in lines)
+
+
+def _labels(plan: str) -> dict[str, str]:
+    """Id of a column -> what it is called whatever the ids are: the number of its table in the plan, and its name there."""
+    scanned = enumerate(_SCANNED.findall(plan))
+    return {id_: f"{at}.{name}" for at, columns in scanned for name, id_ in re.findall(r"(\w+)#(\d+)", columns)}
+
+
+def _in_order(line: str, labels: Mapping[str, str]) -> str:
+    """The parts of a condition, which all must hold, in an order that does not depend on how they were written."""
+    match = _CONDITION.search(line)
+    parts = _conjuncts(match["condition"]) if match else []
+    if match is None or len(parts) < 2:
+        return line
+
+    def label(part: str) -> str:
+        return re.sub(r"(\w*)#(\d+)L?", lambda found: labels.get(found[2], found[1]), part)
+
+    return f"{line[: match.start('condition')]}{' AND '.join(sorted(parts, key=label))}"
+
+
+def _conjuncts(condition: str) -> list[str]:
+    """`((a AND b) AND c)` -> a, b, c; the condition itself where it is anything else."""
+    depth, start, parts = 0, 1, []
+    for at, char in enumerate(condition):
+        depth += {"(": 1, ")": -1}.get(char, 0)
+        if depth == 0 and at < len(condition) - 1:
+            return [condition]
+        if depth == 1 and condition.startswith(" AND ", at):
+            parts.append(condition[start:at])
+            start = at + len(" AND ")
+    parts.append(condition[start:-1])
+    return [inner for part in parts for inner in _conjuncts(part)] if len(parts) > 1 and condition.startswith("(") else [condition]
 
 
 def _without_long_names(plan: str) -> str:

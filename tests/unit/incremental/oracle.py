@@ -6,6 +6,7 @@ Right means that the storage holds the rows of the full query at the new version
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -43,6 +44,8 @@ class Seen:
 
     codes: Mapping[str, str] = field(default_factory=dict)
     wrong: tuple[Wrong, ...] = ()
+    moves: bool = False
+    """Whether the result is another one than before."""
 
 
 def seen(case: Generated, connection: duckdb.DuckDBPyConnection, strategies: Sequence[str] = ()) -> Seen:
@@ -53,15 +56,16 @@ def seen(case: Generated, connection: duckdb.DuckDBPyConnection, strategies: Seq
     ready = OnDuckDB(case.query, case.tables, connection)
     codes: dict[str, str] = {}
     wrong = []
+    want = ready.full()
     for strategy in chosen:
-        code, problem = _outcome(ready, strategy)
+        code, problem = _outcome(ready, strategy, want)
         codes[strategy] = code
         if problem:
             wrong.append(Wrong(case.seed, strategy, case.query, case.tables, problem))
-    return Seen(codes, tuple(wrong))
+    return Seen(codes, tuple(wrong), want != ready.before)
 
 
-def _outcome(ready: OnDuckDB, strategy: str) -> tuple[str, str]:
+def _outcome(ready: OnDuckDB, strategy: str, want: Counter[Row]) -> tuple[str, str]:
     """The code and what is wrong, if anything."""
     try:
         got = ready.refreshed(strategy)
@@ -69,7 +73,6 @@ def _outcome(ready: OnDuckDB, strategy: str) -> tuple[str, str]:
         return exc.code, ""
     except Exception as exc:  # noqa: BLE001 any error is what is looked for
         return "error", f"{type(exc).__name__}: {str(exc).splitlines()[0] if str(exc) else ''}"
-    want = ready.full()
     if got == want:
         return ACCEPTED, ""
     return ACCEPTED, f"too many: {_few(got - want)}, missing: {_few(want - got)}"
@@ -89,7 +92,8 @@ def shrunk(wrong: Wrong, connection: duckdb.DuckDBPyConnection, *, seconds: floa
 
     def fails(other: Wrong) -> Wrong | None:
         try:
-            _, problem = _outcome(OnDuckDB(other.query, other.tables, connection), other.strategy)
+            ready = OnDuckDB(other.query, other.tables, connection)
+            _, problem = _outcome(ready, other.strategy, ready.full())
         except (duckdb.Error, sqlglot.errors.SqlglotError, KeyError):
             return None  # no query any more
         return replace(other, problem=problem) if problem and _kind(problem) == _kind(wrong.problem) else None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -38,8 +39,51 @@ SEEDS = range(2500)
 MOST = 400
 """Cases that are tried for each fault."""
 
-CAUGHT_BY: Mapping[str, int] = {}
-"""The seed of the first case that catches a fault, to begin with it. Where the generator has changed, the others follow."""
+CAUGHT_BY: Mapping[str, int] = {
+    "keys_that_are_null_are_not_looked_up": 2,
+    "groups_whose_key_is_null_are_new_each_time": 77,
+    "rows_with_nulls_are_written_again": 36,
+    "rows_with_nulls_are_not_removed": 2,
+    "the_sum_of_no_values_is_zero": 95,
+    "count_counts_nulls": 3,
+    "not_in_is_an_anti_join": 21,
+    "not_in_is_local_to_keys": 4226,
+    "rows_that_went_are_forgotten": 2,
+    "plus_and_minus_are_swapped": 0,
+    "the_old_version_is_the_new_one": 0,
+    "both_sides_of_a_join_at_new": 46,
+    "a_term_of_a_join_is_forgotten": 41,
+    "a_branch_of_union_all_is_forgotten": 0,
+    "union_is_union_all": 126,
+    "distinct_is_linear": 51,
+    "except_and_intersect_follow_their_left_side_only": 23,
+    "the_value_of_a_subquery_is_constant": 19,
+    "a_left_join_changes_as_an_inner_join": 93,
+    "exists_gives_a_row_for_each_match": 15,
+    "a_filter_goes_below_the_side_that_gives_nulls": 74,
+    "a_left_join_follows_its_left_side_only": 30,
+    "a_semi_join_follows_its_left_side_only": 60,
+    "an_anti_join_follows_its_left_side_only": 100,
+    "keys_of_a_join_are_of_one_side_only": 8,
+    "a_full_join_follows_its_left_side_only": 138,
+    "an_inequality_carries_keys": 78,
+    "a_window_is_local_to_its_order": 16,
+    "having_is_dropped_where_groups_are_computed_again": 22,
+    "groups_are_made_of_changed_rows_only": 7,
+    "an_emptied_group_is_kept": 147,
+    "groups_that_never_lived_are_inserted": 3838,
+    "new_groups_are_not_inserted": 57,
+    "rows_that_went_are_added": 66,
+    "a_sum_adds_weights": 87,
+    "decimal_sums_lose_their_scale": 3,
+    "a_maximum_is_merged_though_rows_went": 4847,
+    "an_average_divides_by_the_count_of_the_change": 157,
+    "the_count_of_no_rows_is_null": 208,
+    "all_copies_of_a_row_are_removed": 9,
+    "copies_of_a_row_are_one_in_an_exchange": 9,
+    "rows_that_were_carried_over_do_not_cancel": 6,
+}
+"""The seed of a case that catches a fault, to begin with it. Where the generator has changed, the others follow."""
 
 Patch = pytest.MonkeyPatch
 
@@ -69,8 +113,15 @@ def planted(*operators: str, by: tuple[str, ...] = ()) -> Callable[[Callable[[Pa
 
 
 @cache
-def _cases() -> tuple[Generated, ...]:
-    return tuple(generated(seed) for seed in SEEDS)
+def _case(seed: int) -> Generated:
+    return generated(seed)
+
+
+def _to_try(fault: Fault) -> Iterator[Generated]:
+    if fault.name in CAUGHT_BY:
+        yield _case(CAUGHT_BY[fault.name])
+    others = (case for case in map(_case, SEEDS) if not fault.operators or fault.operators & case.operators)
+    yield from islice(others, MOST)
 
 
 @pytest.fixture(scope="module")
@@ -80,10 +131,12 @@ def connection() -> Any:
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_it_is_caught(fault: Fault, connection: Any, monkeypatch: Patch) -> None:
-    chosen = [case for case in _cases() if not fault.operators or fault.operators & case.operators][:MOST]
-    chosen.sort(key=lambda case: case.seed != CAUGHT_BY.get(fault.name))
     fault.plant(monkeypatch)
-    assert any(seen(case, connection, fault.strategies).wrong for case in chosen), fault.plant.__doc__
+    assert any(seen(case, connection, fault.strategies).wrong for case in _to_try(fault)), fault.plant.__doc__
+
+
+def test_the_cases_that_catch_them_are_right_without_them(connection: Any) -> None:
+    assert not [wrong for seed in sorted(set(CAUGHT_BY.values())) for wrong in seen(generated(seed), connection).wrong]
 
 
 def test_there_are_many() -> None:
@@ -192,7 +245,7 @@ def not_in_is_an_anti_join(patch: Patch) -> None:
     around(patch, shape._Builder, "_exists", exists)
 
 
-@planted("not in", by=("bag",))
+@planted("not in", by=("bag", "affected-keys"))
 def not_in_is_local_to_keys(patch: Patch) -> None:
     def rule(true: Callable[..., Any], self: Deltas, join: Join, *args: Any) -> Any:
         return true(self, replace(join, kind="anti") if join.kind == "null-aware-anti" else join, *args)

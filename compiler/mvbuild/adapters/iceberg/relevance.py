@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 
 _UNREADABLE = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, NotImplementedError, StructError)
 _EPOCH = date(1970, 1, 2)
+_CLASSES = {
+    "=": "EqualTo",
+    "<": "LessThan",
+    "<=": "LessThanOrEqual",
+    ">": "GreaterThan",
+    ">=": "GreaterThanOrEqual",
+    "starts with": "StartsWith",
+}
 _EXACT_DIGITS = 28
 """PyIceberg computes with decimals of more digits by rounding."""
 
@@ -137,23 +145,20 @@ class _Test:
 
         # Its classes take names and values, which its types do not say.
         to: Any = pyiceberg.expressions
+        found: BooleanExpression
         if isinstance(predicate, AnyOf):
-            found: BooleanExpression = to.AlwaysFalse()
+            found = to.AlwaysFalse()
             for branch in predicate.branches:
                 found = to.Or(found, self._expression(branch))
             return found
         name, value = f"c{self.fields[predicate.column]['id']}", predicate.value
-        if predicate.operator == "is null":
-            return to.IsNull(name)
-        if predicate.operator == "is not null":
-            return to.NotNull(name)
-        if predicate.operator == "in":
-            return to.In(name, set(value))
-        if predicate.operator == "starts with":
-            return to.StartsWith(name, value)
-        made = {"=": to.EqualTo, "<": to.LessThan, "<=": to.LessThanOrEqual, ">": to.GreaterThan, ">=": to.GreaterThanOrEqual}
-        compared: BooleanExpression = made[predicate.operator](name, value)
-        return compared
+        if predicate.operator in ("is null", "is not null"):
+            found = (to.IsNull if predicate.operator == "is null" else to.NotNull)(name)
+        elif predicate.operator == "in":
+            found = to.In(name, set(value))
+        else:
+            found = getattr(to, _CLASSES[predicate.operator])(name, value)
+        return found
 
 
 def _told(test: Callable[[DataFile], bool], file: DataFile) -> bool:

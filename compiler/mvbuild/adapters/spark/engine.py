@@ -69,6 +69,7 @@ class SparkEngine:
         # What failed while it was computed is there as a name without rows.
         with suppress(EngineError, QueryError), translated(""):
             self.session.sql(f"UNCACHE TABLE IF EXISTS {quote(name)}").collect()
+        with suppress(EngineError, QueryError), translated(""):
             self.session.catalog.dropTempView(name)
 
     def close(self) -> None:

@@ -1,0 +1,94 @@
+"""Whether a change has rows that meet predicates: by the metadata of files, and in memory by the rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+
+from behaviour.world import World, layout, name
+from mvbuild.formats.record import NO_SNAPSHOT
+from mvbuild.ports.catalog import AnyOf, Comparison, Partition, Predicate, TableChange, TableState
+
+T = name("mart.t")
+COLUMNS = {"id": "long", "s": "string", "d": "date", "m": "decimal(10, 2)", "b": "boolean", "e": "int"}
+ROWS = {
+    "id": [10, 20],
+    "s": ["bear", "cat"],
+    "d": [date(2026, 1, 1), date(2026, 1, 31)],
+    "m": [Decimal("-1.50"), Decimal("2.25")],
+    "b": [True, True],
+    "e": [None, None],
+}
+
+
+def _change(world: World) -> TableChange:
+    world.catalog.create_table(T, layout(**COLUMNS), {})
+    table = world.write(T, ROWS, "main")
+    assert table.current_snapshot_id is not None
+    return world.catalog.change(table, NO_SNAPSHOT, table.current_snapshot_id)
+
+
+C = Comparison
+
+
+def test_predicates_on_one_column(world: World) -> None:
+    change = _change(world)
+    meets = [
+        C("id", "=", 10), C("id", ">=", 20), C("id", "<", 11), C("id", "in", (1, 20)), C("s", "starts with", "ca"), C("s", ">", "bz"),
+        C("d", ">", date(2026, 1, 30)), C("m", "<", Decimal("-1.49")), C("m", "=", Decimal("2.25")), C("b", "=", True),
+        C("e", "is null"), C("id", "is not null"),
+    ]  # fmt: skip
+    fails = [
+        C("id", "=", 9), C("id", ">", 20), C("id", "<=", 9), C("id", "in", (1, 21)), C("s", "starts with", "d"), C("s", "<", "bea"),
+        C("d", ">=", date(2026, 2, 1)), C("m", "<", Decimal("-1.50")), C("b", "=", False), C("e", "=", 1), C("e", "is not null"),
+        C("id", "is null"),
+    ]  # fmt: skip
+    assert [p for p in meets if not world.catalog.may_match(change, [(p,)])] == []
+    assert [p for p in fails if world.catalog.may_match(change, [(p,)])] == []
+
+
+def test_and_or_and_several_scans(world: World) -> None:
+    change = _change(world)
+    yes, no = C("id", "=", 10), C("id", "=", 9)
+
+    def may(*conjunctions: tuple[Predicate, ...]) -> bool:
+        return world.catalog.may_match(change, conjunctions)
+
+    said = [may((yes,)), may(()), may((no,), (yes,)), may((AnyOf(((no,), (yes,))),)), may((no,), ())]
+    assert said == [True] * 5
+    said = [may((yes, no)), may((no,), (no, yes)), may((AnyOf(((no,), (no, yes))),))]
+    assert said == [False] * 3
+
+
+def test_no_change_has_no_rows(world: World) -> None:
+    world.catalog.create_table(T, layout(**COLUMNS), {})
+    table = world.write(T, ROWS, "main")
+    assert table.current_snapshot_id is not None
+    change = world.catalog.change(table, table.current_snapshot_id, table.current_snapshot_id)
+    assert not world.catalog.may_match(change, [(C("id", "=", 10),)])
+
+
+def test_rows_that_went(world: World) -> None:
+    world.catalog.create_table(T, layout(**COLUMNS), {})
+    old = world.write(T, ROWS, "main").current_snapshot_id
+    new: TableState = world.catalog.replace_rows(T, layout(**COLUMNS), {**ROWS, "id": [50, 60]}, {})
+    assert old is not None
+    assert new.current_snapshot_id is not None
+    change = world.catalog.change(new, old, new.current_snapshot_id)
+    assert world.catalog.may_match(change, [(C("id", "=", 10),)])
+    assert world.catalog.may_match(change, [(C("id", "=", 60),)])
+    assert not world.catalog.may_match(change, [(C("id", "=", 70),)])
+
+
+def test_a_partition(world: World) -> None:
+    """Bounds say that both columns may match, the partition that no file has both."""
+    shape = layout(id="long", s="string")
+    parted = replace(shape, partition_by=(Partition(column="s", transform="identity"),))
+    world.catalog.create_table(T, parted, {})
+    table = world.catalog.replace_rows(T, parted, {"id": [1, 9, 5], "s": ["a", "a", "b"]}, {})
+    assert table.current_snapshot_id is not None
+    change = world.catalog.change(table, NO_SNAPSHOT, table.current_snapshot_id)
+    assert world.catalog.may_match(change, [(C("id", "=", 5), C("s", "=", "b"))])
+    assert not world.catalog.may_match(change, [(C("id", "=", 9), C("s", "=", "b"))])
+    assert not world.catalog.may_match(change, [(C("s", "=", "c"),)])

@@ -1,0 +1,117 @@
+"""Random tables, histories and MVs: after every few commits a run, and every MV is compared with its full query.
+
+    python tests/benchmarks/refresh_histories.py --histories 500 --seed 1 [--minutes 30] [--report docs/proofs/end-to-end.md]
+
+History n is that of seed `--seed` + n, so that any of them can be run again alone: `--histories 1 --seed <its seed>`. Exit code 1 if any is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter, defaultdict
+from datetime import date
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
+
+from warm_spark import warm_spark
+from spark.refresh_histories import MODES, Case, Seen, made, played, shrunk
+
+
+def case_of(seed: int, rounds: int, mvs: int) -> Case:
+    version, mode = MODES[seed % len(MODES)]
+    return made(seed, version, mode, rounds=rounds, mvs=mvs)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--histories", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=600, help="begin no history after so many")
+    parser.add_argument("--rounds", type=int, default=5, help="runs of each history, besides the first")
+    parser.add_argument("--mvs", type=int, default=8)
+    parser.add_argument("--shrink", type=float, default=0, help="seconds to make a failing case smaller")
+    parser.add_argument("--log", action="store_true", help="print the statements of a failing case")
+    parser.add_argument("--directory", type=Path, default=Path(f"/tmp/mvbuild-histories-{time.time_ns()}"))
+    parser.add_argument("--report", type=Path)
+    parser.add_argument("--date", default=date.today().isoformat())
+    chosen = parser.parse_args()
+    total, began = Seen(), time.monotonic()
+    with warm_spark(chosen.directory, memory="3g") as spark:
+        numbers = iter(range(10**9))
+
+        def play(case: Case) -> Seen:
+            return played(case, chosen.directory / f"case-{next(numbers)}", spark)
+
+        for seed in range(chosen.seed, chosen.seed + chosen.histories):
+            if time.monotonic() - began > chosen.minutes * 60:
+                break
+            case = case_of(seed, chosen.rounds, chosen.mvs)
+            seen = play(case)
+            total.add(seen)
+            if seen.failures:
+                again = (
+                    f"python tests/benchmarks/refresh_histories.py --histories 1 --seed {seed} --rounds {chosen.rounds} --mvs {chosen.mvs}"
+                )
+                print(f"FAILED: {seen.failures[0]}\n  {again}", flush=True)
+                if chosen.log:
+                    print("\n".join(seen.log))
+                if chosen.shrink:
+                    small = shrunk(case, lambda c: bool(play(c).failures), seconds=chosen.shrink)
+                    last = play(small)
+                    print(f"SMALLER: {last.failures[0] if last.failures else small}\n" + "\n".join(last.log), flush=True)
+            if total.histories % 5 == 0:
+                print(line(total, time.monotonic() - began), flush=True)
+    elapsed = time.monotonic() - began
+    print(line(total, elapsed))
+    print("refreshes:", {" ".join(filter(None, key)): n for key, n in total.refreshes.most_common()})
+    print("steps:", dict(total.steps.most_common()))
+    for one in total.unproven[:5]:
+        print("unproven:", one[:1500])
+    if chosen.report:
+        chosen.report.write_text(report(total, chosen, elapsed), encoding="utf-8")
+    return 1 if total.failures else 0
+
+
+def line(seen: Seen, elapsed: float) -> str:
+    refreshes = sum(seen.refreshes.values())
+    return f"{seen.histories} histories, {seen.runs} runs, {refreshes:,} refreshes, {len(seen.failures)} failed, {elapsed:,.0f} s"
+
+
+def report(seen: Seen, chosen: argparse.Namespace, elapsed: float) -> str:
+    by_strategy: dict[str, Counter[str]] = defaultdict(Counter)
+    for (strategy, reason), number in seen.refreshes.items():
+        by_strategy[strategy][reason] += number
+    incremental = sum(n.total() for s, n in by_strategy.items() if s != "full")
+    again = f"--histories {seen.histories} --seed {chosen.seed} --rounds {chosen.rounds} --mvs {chosen.mvs}"
+    lines = [
+        "# Proof end to end",
+        "",
+        "Random base tables with random histories, and projects of random MVs over them (MVs that read MVs, views and ephemeral models between, all",
+        "storage layouts and formats), on Spark and Iceberg. After every one to three commits one `mvbuild run` with `refresh_policy: incremental`;",
+        "after every run each MV is compared with its full query over the base tables, as bags, both ways. A second run must have nothing to do,",
+        "no branch, scratch table or temporary view may be left, and an incremental refresh may write no row that did not change.",
+        "",
+        f"- Run on {chosen.date}: `python tests/benchmarks/refresh_histories.py {again}`",
+        f"- Histories: {seen.histories:,}, in turn over tables of " + ", ".join(f"v{v} {m}" for v, m in MODES),
+        f"- Runs that were checked: {seen.runs:,}, with {sum(seen.refreshes.values()):,} refreshes of MVs, {incremental:,} of them incremental",
+        f"- MVs that `mvbuild verify` checked besides: {seen.verified:,}",
+        f"- Failed: **{len(seen.failures)}**",
+        f"- {elapsed:,.0f} s",
+        "",
+        "| strategy | refreshes | reasons |",
+        "|---|---:|---|",
+    ]
+    for strategy, reasons in sorted(by_strategy.items(), key=lambda item: -item[1].total()):
+        told = ", ".join(f"{reason} {n:,}" for reason, n in reasons.most_common() if reason)
+        lines.append(f"| {strategy} | {reasons.total():,} | {told} |")
+    lines += ["", "Commits between the runs: " + ", ".join(f"{what} {n:,}" for what, n in seen.steps.most_common()) + "."]
+    for failure in seen.failures:
+        lines += ["", "```", failure, "```"]
+    return "\n".join([*lines, ""])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

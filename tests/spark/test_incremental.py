@@ -1,0 +1,236 @@
+"""Each strategy, and each way out of one, on real tables: what is written, what is told, and that the rows are those of the full query."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from mvbuild.incremental import choose
+from mvbuild.incremental.strategies import STRATEGIES
+from mvbuild.refresh.result import Event, NodeResult, Started
+from spark.projects import ENVIRONMENT, Project, messages, of
+from spark.shop import MakeProject
+
+COPY_ON_WRITE = "{write.delete.mode: copy-on-write, write.update.mode: copy-on-write, write.merge.mode: copy-on-write}"
+QUERIES: Mapping[str, str] = {
+    "large": "SELECT id, k, v FROM raw.sales WHERE v > 10",
+    "per_k": "SELECT k, count(*) AS n, sum(v) AS total, count(v) AS vs FROM raw.sales GROUP BY k",
+    "most": "SELECT k, max(v) AS most, count(DISTINCT v) AS vs FROM raw.sales GROUP BY k",
+    "daily": "SELECT day, max(v) AS most FROM raw.sales GROUP BY day",
+    "named": "SELECT s.id, c.name FROM raw.sales s JOIN raw.customers c ON s.k = c.k",
+    "ranks": "SELECT k, v, rank() OVER (PARTITION BY k ORDER BY v) AS place FROM raw.sales",
+    "median": "SELECT k, percentile_cont(0.5) WITHIN GROUP (ORDER BY v) AS middle FROM raw.sales GROUP BY k",
+}
+CHILDREN: Mapping[str, str] = {
+    "totals": "SELECT k, total FROM {{ ref('per_k') }} WHERE total IS NOT NULL",
+    "best": "SELECT vs, count(*) AS n FROM {{ ref('most') }} GROUP BY vs",
+}
+FILES = {
+    "mvbuild.yml": "name: inc\nmodels: {+refresh_policy: incremental, +namespace: mart}\n",
+    "models/all.yml": f"models:\n  - {{name: daily, config: {{partition_by: ['month(day)'], table_properties: {COPY_ON_WRITE}}}}}\n",
+    **{f"models/{name}.sql": sql + "\n" for name, sql in {**QUERIES, **CHILDREN}.items()},
+}
+NAMES = (*QUERIES, *CHILDREN)
+
+
+@pytest.fixture(scope="module")
+def house(project: MakeProject) -> Project:
+    made = project(FILES)
+    made.spark.conf.set("spark.sql.shuffle.partitions", "2")
+    made.sql("CREATE NAMESPACE lake.raw")
+    modes = ", ".join(f"'write.{of}.mode' = 'merge-on-read'" for of in ("delete", "update", "merge"))
+    made.sql(f"CREATE TABLE lake.raw.sales (id INT, k INT, day DATE, v INT) USING iceberg TBLPROPERTIES ('format-version' = '2', {modes})")
+    made.sql(f"CREATE TABLE lake.raw.customers (k INT, name STRING) USING iceberg TBLPROPERTIES ('format-version' = '2', {modes})")
+    made.sql("INSERT INTO lake.raw.customers VALUES (0, 'Ann'), (1, 'Bob'), (2, 'Cleo'), (NULL, 'Nobody')")
+    made.sql(
+        "INSERT INTO lake.raw.sales SELECT /*+ REPARTITION(1) */ id, id % 4 AS k, date_add(DATE'2026-01-01', id * 7) AS day, id * 5 % 23 AS v "
+        "FROM VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9), (10), (11), (12) AS q (id)"
+    )
+    result = made.run()
+    assert result.ok, messages(result)
+    return made
+
+
+@pytest.fixture
+def built(house: Project) -> Project:
+    """The same for all tests: each starts with everything fresh."""
+    house.write(FILES)
+    result = house.run()
+    assert result.ok, messages(result)
+    return house
+
+
+def full_sql(name: str) -> str:
+    sql = {**QUERIES, **CHILDREN}[name].replace("raw.", "lake.raw.")
+    for parent in QUERIES:
+        sql = sql.replace(f"{{{{ ref('{parent}') }}}}", f"({QUERIES[parent].replace('raw.', 'lake.raw.')})")
+    return sql
+
+
+def assert_right(project: Project, *names: str) -> None:
+    for name in names or NAMES:
+        assert project.bag(f"SELECT * FROM lake.mart.{name}__storage") == project.bag(full_sql(name)), name
+    project.assert_tidy()
+    assert [t.name for t in project.spark.catalog.listTables() if t.isTemporary] == []
+
+
+def refreshed(project: Project, model: str, **options: Any) -> NodeResult:
+    result = project.run(model, **options)
+    assert result.ok, messages(result)
+    return of(result, model)
+
+
+def only(monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
+    """Whatever others would cost."""
+    monkeypatch.setattr(choose, "STRATEGIES", {strategy: STRATEGIES[strategy]})
+
+
+@pytest.mark.parametrize(
+    ("strategy", "model", "statement", "added", "removed"),
+    [
+        ("append", "large", "INSERT INTO lake.raw.sales VALUES (20, 1, DATE'2026-03-01', 50), (21, 1, DATE'2026-03-01', 1)", 1, 0),
+        ("merge", "per_k", "INSERT INTO lake.raw.sales VALUES (22, 2, DATE'2026-03-01', 3), (23, 9, DATE'2026-03-01', NULL)", 2, 1),
+        ("merge", "per_k", "DELETE FROM lake.raw.sales WHERE k = 9 OR id = 2", 1, 2),
+        ("affected-keys", "most", "UPDATE lake.raw.sales SET v = 99 WHERE id = 4", 1, 1),
+        ("affected-keys", "ranks", "DELETE FROM lake.raw.sales WHERE id = 5", None, None),
+        ("partitions", "daily", "UPDATE lake.raw.sales SET v = 77 WHERE day < DATE'2026-01-10'", None, None),
+        ("bag", "named", "MERGE INTO lake.raw.customers t USING (SELECT 1 AS k) s ON t.k = s.k WHEN MATCHED THEN UPDATE SET name = 'Bo'", None, None),
+        ("full-diff", "most", "DELETE FROM lake.raw.sales WHERE id = 4", 1, 1),
+    ],
+    ids=["append", "merge-inserts", "merge-deletes", "affected-keys", "affected-keys-window", "partitions", "bag", "full-diff"],
+)  # fmt: skip
+def test_each_strategy(
+    built: Project, monkeypatch: pytest.MonkeyPatch, strategy: str, model: str, statement: str, added: int | None, removed: int | None
+) -> None:
+    built.sql(statement)
+    only(monkeypatch, strategy)
+    found = refreshed(built, model)
+    assert (found.details["strategy"], found.details["reason"]) == (strategy, None), found.message
+    if added is not None:
+        assert (found.details["rows_added"], found.details["rows_removed"]) == (added, removed)
+    assert_right(built, model)
+
+
+def test_rows_that_were_only_written_again_are_no_change(built: Project) -> None:
+    snapshots = {name: built.table(f"mart.{name}__storage").metadata.current_snapshot_id for name in NAMES}
+    built.sql("UPDATE lake.raw.sales SET v = v WHERE id < 4")
+    result = built.run()
+    assert result.ok, messages(result)
+    for name in set(NAMES) - {"median"}:
+        assert of(result, name).status == "reused", name
+        assert built.table(f"mart.{name}__storage").metadata.current_snapshot_id == snapshots[name]
+    assert_right(built)
+    assert built.only_reused()
+
+
+def test_a_child_sees_only_the_rows_that_changed(built: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    built.sql("UPDATE lake.raw.sales SET v = v + 1 WHERE id = 1")
+    result = built.run("per_k", "totals")
+    assert result.ok, messages(result)
+    assert (of(result, "per_k").details["rows_added"], of(result, "per_k").details["rows_removed"]) == (1, 1)
+    child = of(result, "totals").details
+    assert (child["changed_rows"], child["rows_added"], child["rows_removed"]) == (2, 1, 1)
+    built.sql("UPDATE lake.raw.sales SET v = v + 1 WHERE id = 9")
+    only(monkeypatch, "full-diff")
+    result = built.run("most", "best")
+    assert of(result, "most").details["strategy"] == "full-diff"
+    assert of(result, "best").details["changed_rows"] in (None, 0, 2)
+    assert_right(built, "per_k", "totals", "most", "best")
+
+
+def test_what_is_not_proven_is_full_and_says_why(built: Project) -> None:
+    built.sql("INSERT INTO lake.raw.sales VALUES (30, 1, DATE'2026-03-01', 8)")
+    found = refreshed(built, "median")
+    assert found.details["strategy"] == "full"
+    assert found.details["reason"] in ("round-trip-unproven", "unsupported-operator")
+    assert found.details["reason_message"]
+    assert found.details["reason"] in found.message
+    assert_right(built, "median")
+
+
+@pytest.mark.parametrize("policy", ["full", "incremental", "incremental_strict"])
+def test_policies(built: Project, policy: str) -> None:
+    built.write({"models/large.sql": f"{{{{ config(refresh_policy='{policy}') }}}}\n{QUERIES['large']}\n"})
+    built.sql("DELETE FROM lake.raw.sales WHERE id = 20 OR id = 30")
+    built.sql("INSERT INTO lake.raw.sales VALUES (20, 1, DATE'2026-03-01', 50), (30, 1, DATE'2026-03-01', 50)")
+    found = refreshed(built, "large")
+    assert (found.details["strategy"] == "full") is (policy == "full")
+    assert found.details["reason"] == ("forced" if policy == "full" else None)
+    assert_right(built, "large")
+
+
+def test_a_strict_policy_refuses_a_full_refresh(built: Project) -> None:
+    built.write({"models/median.sql": f"{{{{ config(refresh_policy='incremental_strict') }}}}\n{QUERIES['median']}\n"})
+    before = built.bag("SELECT * FROM lake.mart.median__storage")
+    built.sql("INSERT INTO lake.raw.sales VALUES (31, 1, DATE'2026-03-01', 9)")
+    result = built.run("median")
+    assert not result.ok
+    (diagnostic,) = of(result, "median").diagnostics
+    assert diagnostic.code == "not-incremental"
+    assert built.bag("SELECT * FROM lake.mart.median__storage") == before
+    built.assert_tidy()
+
+
+@pytest.mark.parametrize("how", ["expired", "recreated"])
+def test_what_cannot_be_told_is_full_and_says_why(built: Project, how: str) -> None:
+    built.sql("INSERT INTO lake.raw.customers VALUES (3, 'Dan')")
+    if how == "expired":
+        built.sql(
+            "CALL lake.system.expire_snapshots(table => 'raw.customers', older_than => TIMESTAMP '2999-01-01 00:00:00', retain_last => 1)"
+        )
+    else:
+        built.sql("CREATE OR REPLACE TABLE lake.raw.other USING iceberg AS SELECT * FROM lake.raw.customers")
+        built.sql("DROP TABLE lake.raw.customers")
+        built.sql("ALTER TABLE lake.raw.other RENAME TO raw.customers")
+    found = refreshed(built, "named")
+    assert found.details["strategy"] == "full"
+    assert found.details["reason"] == {"expired": "snapshot-expired", "recreated": "source-recreated"}[how]
+    assert_right(built, "named")
+
+
+def test_a_writer_between_planning_and_writing(built: Project) -> None:
+    built.sql("INSERT INTO lake.raw.sales VALUES (40, 1, DATE'2026-03-01', 50)")
+    before = built.bag(full_sql("large")), built.bag(full_sql("per_k"))
+
+    def act(event: Event) -> None:
+        if isinstance(event, Started) and event.node.endswith("large"):
+            built.sql("INSERT INTO lake.raw.sales VALUES (41, 1, DATE'2026-03-01', 60)")
+            built.sql("DELETE FROM lake.raw.sales WHERE id = 7")
+
+    result = built.run("large", "per_k", threads=1, on_event=act)
+    assert result.ok, messages(result)
+    stored = tuple(built.bag(f"SELECT * FROM lake.mart.{name}__storage") for name in ("large", "per_k"))
+    assert stored == before
+    result = built.run("large", "per_k")
+    assert {of(result, name).details["strategy"] for name in ("large", "per_k")} & {"full"} == set()
+    assert_right(built, "large", "per_k")
+
+
+KILLED = """
+import os, sys
+from mvbuild.adapters.spark.engine import SparkQuery
+SparkQuery.append = lambda *_: os.kill(os.getpid(), 9)
+from mvbuild import api
+api.run(sys.argv[1], select=["per_k"])
+"""
+
+
+def test_a_run_that_is_killed_between_its_statements(built: Project) -> None:
+    """After rows were removed on its branch, and before the others came."""
+    before = built.bag("SELECT * FROM lake.mart.per_k__storage")
+    built.sql("UPDATE lake.raw.sales SET v = v + 100 WHERE id IN (2, 3)")
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(built.root)], env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == -9, done.stderr[-2000:]
+    assert any(branch.startswith("mvbuild_") for branch in built.table("mart.per_k__storage").metadata.refs)
+    assert built.catalog.list_tables("mvbuild_scratch") != []
+    assert built.bag("SELECT * FROM lake.mart.per_k__storage") == before
+    assert before != built.bag(full_sql("per_k"))
+    found = refreshed(built, "per_k")
+    assert found.details["strategy"] == "merge"
+    assert_right(built, "per_k")

@@ -1,0 +1,79 @@
+"""Snapshots of a storage table -> what history says that a refresh did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mvbuild.formats import refresh_state
+from mvbuild.freshness.history import EXPECTED_BYTES, REASON, REFRESH_ID, ROWS_REMOVED, STRATEGY, PastRefresh, history, live_rows
+from mvbuild.ports.catalog import TableCommit
+from unit.worlds import Shop, name, shop
+
+STORAGE = name("main.daily__storage")
+
+
+@pytest.fixture
+def of(tmp_path: Path) -> Shop:
+    made = shop(tmp_path)
+    made.run("+daily")
+    return made
+
+
+def publish(of: Shop, *summaries: dict[str, str]) -> PastRefresh:
+    """A refresh that makes a snapshot for each summary on a branch, the last one with its record."""
+    before = of.table(str(STORAGE))
+    assert before.current_snapshot is not None
+    of.catalog.create_branch(before, "audit")
+    record = {key: before.current_snapshot.summary[key] for key in (refresh_state.KEY,)}
+    for at, summary in enumerate(summaries):
+        last = {**record, REFRESH_ID: "2", STRATEGY: "merge"} if at == len(summaries) - 1 else {}
+        of.catalog.append_snapshot(STORAGE, {"id": [1]}, branch="audit", operation="overwrite", summary={**summary, **last})
+    written = of.table(str(STORAGE))
+    commit = TableCommit(
+        identifier=STORAGE,
+        expect_uuid=written.uuid,
+        expect_snapshot_id=written.current_snapshot_id,
+        set_snapshot_id=written.refs["audit"],
+        drop_branches=("audit",),
+    )
+    of.catalog.commit([commit])
+    return history(of.table(str(STORAGE)))[-1]
+
+
+def test_a_delete_and_an_append(of: Shop) -> None:
+    past = publish(
+        of,
+        {"added-position-deletes": "12", "added-files-size": "400"},
+        {"added-records": "3", "added-files-size": "1000", EXPECTED_BYTES: "2000", REASON: ""},
+    )
+    assert (past.refresh_id, past.rows_added, past.rows_removed, past.bytes_written) == (2, 3, 12, 1400)
+    assert (past.strategy, past.reason, past.expected_bytes, past.is_current) == ("merge", "", 2000, True)
+
+
+def test_rows_that_a_rewritten_file_carries_over_were_not_removed(of: Shop) -> None:
+    past = publish(of, {"deleted-records": "100", "added-records": "88"}, {"added-records": "3"})
+    assert (past.rows_added, past.rows_removed) == (3, 12)
+
+
+def test_what_the_refresh_has_noted_counts(of: Shop) -> None:
+    """The first of its snapshots may have expired."""
+    assert publish(of, {"added-records": "3", ROWS_REMOVED: "12"}).rows_removed == 12
+
+
+def test_rows_that_deletes_hide_are_not_there(of: Shop) -> None:
+    past = publish(of, {"added-position-deletes": "2"}, {"added-records": "1", "total-records": "11", "total-position-deletes": "2"})
+    assert live_rows(past.snapshot) == 9
+
+
+def test_a_full_refresh_is_one_snapshot(of: Shop) -> None:
+    past = publish(of, {"added-records": "30", "deleted-records": "20", "added-files-size": "70"})
+    assert (past.rows_added, past.rows_removed, past.bytes_written) == (30, 20, 70)
+
+
+def test_a_compaction_changes_nothing(of: Shop) -> None:
+    publish(of, {"added-position-deletes": "12"}, {"added-records": "3", "added-files-size": "10", REASON: "having"})
+    of.catalog.append_snapshot(STORAGE, operation="replace", summary={"added-records": "50", "deleted-records": "50"})
+    past = history(of.table(str(STORAGE)))[-1]
+    assert (past.refresh_id, past.rows_added, past.rows_removed, past.bytes_written, past.reason) == (2, 3, 12, 10, "having")

@@ -1,0 +1,250 @@
+"""Every reason why a strategy cannot be used -> a query or a catalog that gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from mvbuild.adapters.memory import MemoryCatalog
+from mvbuild.formats.record import RefreshRecord
+from mvbuild.freshness.history import REASON, history
+from mvbuild.freshness.observed import Pin
+from mvbuild.incremental.changes import Changes
+from mvbuild.incremental.choose import Choice
+from mvbuild.incremental.hypothetical import Kinds, answers
+from mvbuild.incremental.inputs import recorded_at
+from mvbuild.incremental.reasons import CODES, Refused
+from mvbuild.incremental.samples import Sample
+from mvbuild.ports.catalog import ChangeRefused, TableChange, TableCommit, TableLayout, TableState
+from mvbuild.project.settings import RefreshPolicy
+from unit.worlds import PROJECT, SCHEMA, Shop, append, base_table, name, shop
+
+PLAN = "== Optimized Logical Plan ==\nRelationV2[id#1] orders\n\n== Physical Plan ==\nBatchScan orders[id#1]\n"
+GROUP = "GROUP BY customer_id"
+
+OF_QUERIES: dict[str, tuple[str, Kinds, str]] = {
+    # code: (query, change, strategy that says it)
+    "nondeterministic-order": (
+        "SELECT id, row_number() OVER (PARTITION BY customer_id ORDER BY amount) AS r FROM {orders}",
+        "inserts",
+        "bag",
+    ),
+    "limit": ("SELECT id FROM {orders} ORDER BY id LIMIT 3", "inserts", "bag"),
+    "window-without-partition": ("SELECT id, rank() OVER (ORDER BY amount) AS r FROM {orders}", "inserts", "bag"),
+    "scalar-subquery-changed": ("SELECT id FROM {orders} WHERE id > (SELECT max(customer_id) FROM {customers})", "inserts", "bag"),
+    "global-aggregate": ("SELECT max(amount) AS m FROM {orders}", "inserts", "bag"),
+    "not-in-nullable": ("SELECT id FROM {orders} WHERE id NOT IN (SELECT customer_id FROM {customers})", "inserts", "bag"),
+    "uncomparable-column": ("SELECT id, labels FROM {orders}", "inserts", "bag"),
+    "no-aggregate": ("SELECT id FROM {orders}", "inserts", "merge"),
+    "not-linear": (f"SELECT customer_id, count(*) AS n FROM {{orders}} {GROUP}", "inserts", "append"),
+    "rows-removed": ("SELECT id FROM {orders}", "deletes", "append"),
+    "not-mergeable": (f"SELECT customer_id, avg(amount) AS a FROM {{orders}} {GROUP}", "inserts", "merge"),
+    "deletes-need-count": (f"SELECT customer_id, sum(amount) AS s FROM {{orders}} {GROUP}", "deletes", "merge"),
+    "float-sum": (f"SELECT customer_id, sum(weight) AS s FROM {{orders}} {GROUP}", "inserts", "merge"),
+    "having": (f"SELECT customer_id, count(*) AS n FROM {{orders}} {GROUP} HAVING count(*) > 1", "inserts", "merge"),
+    "no-key": (f"SELECT count(*) AS n FROM {{orders}} {GROUP}", "inserts", "merge"),
+    "no-partitions": ("SELECT id FROM {orders}", "inserts", "partitions"),
+    "no-children": ("SELECT id FROM {orders}", "inserts", "full-diff"),
+}
+
+
+@pytest.mark.parametrize("code", OF_QUERIES)
+def test_of_a_query(code: str) -> None:
+    sql, change, strategy = OF_QUERIES[code]
+    found = {one.strategy: one.refused for one in answers(Sample(code, sql).shape, change)}
+    refused = found[strategy]
+    assert refused is not None
+    assert refused.code == code
+
+
+def unsupported() -> str:
+    with pytest.raises(Refused) as caught:
+        _ = Sample("rollup", f"SELECT customer_id FROM {{orders}} {GROUP} WITH ROLLUP").shape
+    return caught.value.code
+
+
+@dataclass
+class Refusing(Changes):
+    """A catalog whose metadata does not tell what changed."""
+
+    code: str = ""
+
+    def __call__(self, table: TableState, old: int, new: int, /) -> TableChange:
+        raise ChangeRefused(self.code, f"{table.identifier} at {old} and {new}")  # type: ignore[arg-type]
+
+
+def configured(of: Shop, policy: RefreshPolicy = "auto", more: str = "") -> Shop:
+    """The same definition under another configuration."""
+    return of.write({"models/daily.yml": f"models: [{{name: daily, config: {{refresh_policy: {policy}{more}}}}}]\n"})
+
+
+def choice(of: Shop, changes: Changes | None = None, *, full_refresh: bool = False) -> Choice:
+    planned = of.plan("+daily", changes=changes or Changes(of.catalog), full_refresh=full_refresh)
+    step = next(one for one in planned.steps if one.node == "model.shop.daily")
+    assert step.choice is not None, step
+    return step.choice
+
+
+def built(root: Path) -> Shop:
+    made = shop(root)
+    made.run()
+    return made
+
+
+def alone(root: Path) -> Shop:
+    """Nobody reads the MV."""
+    made = shop(root, {path: text for path, text in PROJECT.items() if "monthly" not in path})
+    made.run()
+    return changed(made)
+
+
+def changed(of: Shop) -> Shop:
+    append(of.catalog, "raw.orders", 5)
+    return of
+
+
+def commit(catalog: MemoryCatalog, text: str, **changes: object) -> None:
+    state = catalog.load([name(text)])[name(text)]
+    assert isinstance(state, TableState)
+    expected = {"identifier": state.identifier, "expect_uuid": state.uuid, "expect_snapshot_id": state.current_snapshot_id}
+    catalog.commit([TableCommit(**expected, **changes)])  # type: ignore[arg-type]
+
+
+def never_refreshed(root: Path) -> str:
+    return choice(shop(root)).code
+
+
+def definition_changed(root: Path) -> str:
+    return choice(built(root).write({"models/daily.sql": "SELECT id FROM {{ ref('orders_clean') }} WHERE id > 1\n"})).code
+
+
+def storage_changed_by_others(root: Path) -> str:
+    made = built(root)
+    append(made.catalog, "main.daily__storage", 7)
+    return choice(made).code
+
+
+def layout_changed(root: Path) -> str:
+    return choice(configured(changed(built(root)), more=", partition_by: [id]")).code
+
+
+def record_incomplete(root: Path) -> str:
+    made = shop(root)
+    record = RefreshRecord(view_version_id=1, base_tables=(), child_views=(), refresh_start_ms=1)
+    found = Pin(table=made.table("raw.orders"), snapshot_id=1, ref=None, moves=True)
+    with pytest.raises(Refused) as caught:
+        recorded_at(record, found)
+    return caught.value.code
+
+
+def snapshot_expired(root: Path) -> str:
+    made = built(root)
+    old = made.table("raw.orders").current_snapshot_id
+    changed(made)
+    commit(made.catalog, "raw.orders", expire=frozenset({old}))
+    return choice(made).code
+
+
+def source_recreated(root: Path) -> str:
+    made = built(root)
+    made.catalog.drop(name("raw.orders"))
+    base_table(made.catalog, "raw.orders", rows=4)
+    return choice(made).code
+
+
+def column_changed(root: Path) -> str:
+    made = shop(root)
+    fields = [{"id": 1, "name": "id", "type": "int", "required": False}]
+    commit(made.catalog, "raw.orders", layout=TableLayout(schema={**SCHEMA, "fields": fields}))
+    append(made.catalog, "raw.orders", 4)
+    made.run()
+    commit(made.catalog, "raw.orders", layout=TableLayout(schema=SCHEMA))
+    append(made.catalog, "raw.orders", 5)
+    return choice(made).code
+
+
+def refused_by_metadata(code: str) -> Callable[[Path], str]:
+    return lambda root: choice(made := changed(built(root)), Refusing(made.catalog, code=code)).code
+
+
+def nondeterministic(root: Path) -> str:
+    made = shop(root).write({"models/daily.sql": "SELECT id FROM {{ ref('orders_clean') }} WHERE rand() > 0.5\n"})
+    made.run()
+    return choice(made).code
+
+
+def not_cheaper(root: Path) -> str:
+    return choice(changed(built(root))).code
+
+
+def dearer(root: Path) -> str:
+    found = choice(configured(alone(root), "incremental"))
+    assert found.strategy == "append"
+    return next(one.code for one in found.considered if one.work and one.strategy not in ("append", "full"))
+
+
+def forced(root: Path) -> str:
+    assert choice(configured(changed(built(root)), "full")).code == "forced"
+    return choice(configured(changed(built(root)), "auto"), full_refresh=True).code
+
+
+def ran(of: Shop) -> str:
+    """The reason that a refresh has noted."""
+    of.changes = Changes(of.catalog)
+    done = of.run("daily")
+    assert done.ok, done
+    past = history(of.table("main.daily__storage"))[-1]
+    assert done.results[0].details["reason"] == past.reason == past.snapshot.summary[REASON]
+    assert past.strategy == "full"
+    return past.reason
+
+
+def round_trip_unproven(root: Path) -> str:
+    return ran(configured(alone(root), "incremental"))
+
+
+def incremental_failed(root: Path) -> str:
+    made = configured(alone(root), "incremental")
+    made.engine.plans = {"": PLAN}
+    made.engine.fails = lambda sql: "out of memory" if "_plus_" in sql else None
+    return ran(made)
+
+
+OF_WORLDS: dict[str, Callable[[Path], str]] = {
+    "never-refreshed": never_refreshed,
+    "definition-changed": definition_changed,
+    "storage-changed-by-others": storage_changed_by_others,
+    "layout-changed": layout_changed,
+    "record-incomplete": record_incomplete,
+    "snapshot-expired": snapshot_expired,
+    "source-recreated": source_recreated,
+    "column-changed": column_changed,
+    "equality-deletes": refused_by_metadata("equality-deletes"),
+    "files-missing": refused_by_metadata("files-missing"),
+    "non-iceberg-source": refused_by_metadata("non-iceberg-source"),
+    "nondeterministic": nondeterministic,
+    "unsupported-operator": lambda _: unsupported(),
+    "not-cheaper": not_cheaper,
+    "dearer": dearer,
+    "forced": forced,
+    "round-trip-unproven": round_trip_unproven,
+    "incremental-failed": incremental_failed,
+}
+
+
+@pytest.mark.parametrize("code", OF_WORLDS)
+def test_of_a_world(code: str, tmp_path: Path) -> None:
+    assert OF_WORLDS[code](tmp_path) == code
+
+
+def test_every_code_has_a_case() -> None:
+    assert sorted({*OF_QUERIES, *OF_WORLDS}) == sorted(CODES)
+
+
+def test_every_code_says_what_it_means_and_what_to_do() -> None:
+    for code, (means, what) in CODES.items():
+        assert means.endswith("."), code
+        assert what.endswith("."), code

@@ -16,8 +16,9 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
 
-from warm_spark import warm_spark
-from spark.refresh_histories import MODES, Case, Seen, made, played, shrunk
+from warm_spark import warm_spark  # noqa: E402
+
+from spark.refresh_histories import MODES, Case, Seen, made, played, shrunk  # noqa: E402
 
 
 def case_of(seed: int, rounds: int, mvs: int) -> Case:

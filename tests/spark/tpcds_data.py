@@ -1,4 +1,4 @@
-"""TPC-DS: its 99 queries, its 24 tables at a tiny scale, and statements that change its sales and returns.
+"""TPC-DS: its 24 tables at a tiny scale, and statements that change its sales and returns.
 
 The tables come from `tpcgen-cli`, the generator that `tpchgen-cli` became: below scale 1 the facts have 120,000 rows at most.
 """
@@ -19,8 +19,6 @@ import pyarrow.parquet as pq
 from spark.draws import Draw
 from spark.projects import Project
 
-QUERIES = {path.stem: path.read_text(encoding="utf-8") for path in sorted(Path(__file__, "..", "tpcds").resolve().glob("*.sql"))}
-"""Of 14, 23, 24 and 39, which have two statements, the first."""
 NEW_KEYS = 10**9
 """A round has the ticket and order numbers from (round + 1) * 10**9 on for itself."""
 

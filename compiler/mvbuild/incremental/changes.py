@@ -11,7 +11,7 @@ from mvbuild.incremental.inputs import Inputs
 from mvbuild.incremental.literals import told
 from mvbuild.incremental.relevance import relevant
 from mvbuild.incremental.shape import Shape
-from mvbuild.ports.catalog import Catalog, ChangeRefused, TableChange, TableState
+from mvbuild.ports.catalog import Catalog, ChangeRefused, Predicate, TableChange, TableState
 
 _Key = tuple[str, str, int, int, int]
 
@@ -40,10 +40,7 @@ class Changes:
 
     def irrelevant(self, shape: Shape, given: Inputs, changes: Mapping[int, TableChange]) -> Mapping[int, str]:
         """The leaves none of whose changed rows can matter to the query, each with why."""
-        # What a version that the query names is read with is not the schema of today, by which a change is told.
-        types = [{f["name"]: f["type"] for f in one.schema["fields"]} if one.leaf.travel is None else {} for one in given.inputs]
-        # What an escape in a string means depends on Spark's configuration.
-        scans = relevant(shape.root, types, strings="\\" not in given.text.text)
+        scans = conditions_of(shape, given)
         found = {}
         for leaf, change in changes.items():
             conjunctions = scans.get(leaf, ())
@@ -51,3 +48,11 @@ class Changes:
                 what = " or ".join(dict.fromkeys(told(predicates) for predicates in conjunctions))
                 found[leaf] = f"no row that changed in {known_as(change.table)} has {what}"
         return found
+
+
+def conditions_of(shape: Shape, given: Inputs) -> dict[int, tuple[tuple[Predicate, ...], ...]]:
+    """Leaf -> for each time that it is read, what a row must fulfil to matter."""
+    # What a version that the query names is read with is not the schema of today, by which a change is told.
+    types = [{f["name"]: f["type"] for f in one.schema["fields"]} if one.leaf.travel is None else {} for one in given.inputs]
+    # What an escape in a string means depends on Spark's configuration.
+    return relevant(shape.root, types, strings="\\" not in given.text.text)

@@ -13,6 +13,7 @@ from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.algebra import Scan, walk
 from mvbuild.incremental.cost import CHEAPER, Sizes, Work, full_work, work_of
 from mvbuild.incremental.inputs import Inputs, ReadChange, changes_of, inputs_of, shape_of_inputs, span_of, total
+from mvbuild.incremental.proof import is_proven
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.rewrite import Case, Rewrite
 from mvbuild.incremental.shape import Shape, readable
@@ -148,7 +149,9 @@ class _Choosing:
     changes: Mapping[int, TableChange]
 
     def choice(self) -> Choice:
-        without = self.question.irrelevant(self.shape, self.given, self.changes)
+        # Nothing else stands between a misread query and a wrong answer here.
+        known = is_proven(self.given, self.storage)
+        without = self.question.irrelevant(self.shape, self.given, self.changes) if known else {}
         changes = {leaf: change for leaf, change in self.changes.items() if leaf not in without}
         if not changes:
             what = "; ".join(dict.fromkeys(without.values())) or "no row was added or removed"

@@ -22,6 +22,7 @@ from mvbuild.incremental.choose import Choice
 from mvbuild.incremental.delta import Let
 from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.inputs import columns_read, total
+from mvbuild.incremental.proof import is_proven
 from mvbuild.incremental.prune import pruned
 from mvbuild.incremental.rewrite import OverwritePartitions, Upsert
 from mvbuild.incremental.statements import STORAGE
@@ -135,9 +136,10 @@ class _Writer:
         """The tree is the query: Spark's optimizer makes the same of both."""
         shape = self.choice.shape
         assert shape is not None
-        outputs = [(name, f"column_{at}") for at, (name, _) in enumerate(shape.outputs)]
-        generated = sql_of(pruned(shape.root), self._source, outputs=outputs)
-        difference = round_trip_difference(self.session.engine, user_sql, generated, len(outputs))
+        assert self.choice.inputs is not None
+        if is_proven(self.choice.inputs, self.place.before):
+            return
+        difference = round_trip_difference(self.session.engine, user_sql, shape, self._source)
         if difference:
             raise NotIncremental("round-trip-unproven", difference)
 
@@ -273,11 +275,12 @@ class _Writer:
         return sql_of(bounded(pruned(relation), self.known), self._source, outputs=names)
 
     def _keep(self, let: Let) -> None:
+        """Computed once; with its bounds where that narrows down what comes after."""
         name = self.relations[let.name] = self._name(let.name)
         sql = self._sql(let.relation)
         self._cache(name, sql)
         columns = self._bounded_columns(let)
-        if columns:
+        if columns and self._narrows(let):
             _, bounds = self._bounds(name, columns)
             self.known.update({(let.name, column): found for column, found in bounds.items()})
 
@@ -310,11 +313,14 @@ class _Writer:
         """Whether knowing its keys first leaves out enough of what is read afterwards to be worth a statement of its own."""
         if not self._bounded_columns(let):
             return False
-        assert self.choice.inputs is not None
         if let.name.startswith("keys_"):
-            return sum(one.bytes for one in self.choice.inputs.inputs) >= WORTH_NARROWING
+            return self._read_bytes() >= WORTH_NARROWING
         before = self.place.before
         return total(before, before.current_snapshot_id, "total-files-size") >= WORTH_NARROWING
+
+    def _read_bytes(self) -> int:
+        assert self.choice.inputs is not None
+        return sum(one.bytes for one in self.choice.inputs.inputs)
 
     def _bounded_columns(self, let: Let) -> Sequence[str]:
         """Those by which later statements look up rows in large tables."""
@@ -335,9 +341,10 @@ class _Writer:
             for node in walk(relation):
                 if isinstance(node, Scan) and scan_name(node) in self.relations:
                     reads.setdefault(scan_name(node), []).append(node)
+        large = self._read_bytes() >= WORTH_NARROWING
         counted: list[int | None] = []
         for key, scans in reads.items():
-            columns = sorted({source for scan in scans for name, source in scan.sources if name in compared})
+            columns = sorted({source for scan in scans for name, source in scan.sources if name in compared}) if large else []
             if len(scans) < 2 and not columns:
                 counted.append(None)
                 continue
@@ -345,8 +352,9 @@ class _Writer:
             sql = f"SELECT * FROM {quote(self.relations[key])}"
             self.relations[f"{key} view"] = self.relations[key]
             self.relations[key] = name
-            self._cache(name, sql)
-            rows, bounds = self._bounds(name, columns)
+            self._say(f"CACHE TABLE {quote(name)} AS {sql}")
+            self.session.engine.keep(name, sql)
+            rows, bounds = self._bounds(name, columns) if columns else (None, {})
             counted.append(rows)
             self.known.update({(key, column): found for column, found in bounds.items()})
         self.nothing_changed = bool(counted) and all(rows == 0 for rows in counted)

@@ -16,6 +16,7 @@ from mvbuild.freshness.pins import known_as, leaf_table, pin
 from mvbuild.freshness.rules import judge_one
 from mvbuild.graph.model import ModelNode, TestNode
 from mvbuild.incremental.choose import NO_CHANGE, Choice
+from mvbuild.incremental.proof import PROVEN, mark_of
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.collisions import OWNER
 from mvbuild.plan.formats import is_embedded
@@ -31,6 +32,7 @@ from mvbuild.refresh.outcome import AuditFailed, Outcome
 from mvbuild.refresh.queries import is_missing_table, prepare
 from mvbuild.refresh.recording import record_of, recorded, require_recordable, summary_of
 from mvbuild.refresh.result import TestResult
+from mvbuild.refresh.round_trip import mark_after_full
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.sql import pinned_sql
 from mvbuild.refresh.staging import left_over
@@ -91,11 +93,13 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
         if done is not None and done.is_empty:
             drop_branches(session.catalog, place.before, (place.branch,) if place.branch else ())
             return advance(session, world, node, pins, started_ms, choice)
+        is_full = done is None
+        mark = mark_after_full(session, world, node, pins, sql.text, query.schema) if is_full else mark_of(choice.inputs)  # type: ignore[arg-type]
         written = _written(session.catalog, place)
         results = _audit(session, node, world, written, place.head(written), tests, sql.text)
         if view and view.expect_metadata_location is None:
             session.catalog.ensure_namespace(node.identifier.namespace)
-        publish = _publish(session, node, place, written, record, schemas_read(pins.values()))
+        publish = _publish(session, node, place, written, record, schemas_read(pins.values()), mark)
         states = session.catalog.commit([*([view] if view else []), publish])
         session.observe(states)
     snapshot = written.snapshots[place.head(written)]
@@ -186,20 +190,21 @@ def _audit(
 
 
 def _publish(
-    session: RunSession, node: ModelNode, place: Workplace, written: TableState, record: RefreshRecord, schemas: Mapping[str, str]
+    session: RunSession, node: ModelNode, place: Workplace, written: TableState, record: RefreshRecord, schemas: Mapping[str, str], mark: str
 ) -> TableCommit:
     """`main` moves to the tested snapshot and the record is set, or neither."""
     before, head = place.before, place.head(written)
     # What was staged has the columns' comments; after a rollback the table itself may have those of before.
     layout = storage_layout(node, before.schema) if place.branch else None
+    proven = {PROVEN: mark} if mark else {}
     leftovers = left_over(before.branches, session.run, session.is_alive)
     return recorded(
         node,
         before,
         record,
         next_refresh_id(before),
-        set_properties={**changed_properties(node, before).set, **schemas, properties.REFRESH_SNAPSHOT: str(head)},
-        also_remove=stale_schemas(before.properties, schemas),
+        set_properties={**changed_properties(node, before).set, **schemas, **proven, properties.REFRESH_SNAPSHOT: str(head)},
+        also_remove=(*stale_schemas(before.properties, schemas), *(() if mark or PROVEN not in before.properties else (PROVEN,))),
         set_snapshot_id=head,
         layout=layout if layout and docs(layout.schema) != docs(before.schema) else None,
         staged=None if place.branch else place.table,

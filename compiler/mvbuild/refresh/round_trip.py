@@ -1,18 +1,53 @@
 """the user's query + the tree of it, written as SQL again -> whether Spark takes them for one query.
 
-The rewrites are made of the tree. Where the tree is not the query, whatever is made of it is wrong.
+The rewrites are made of the tree, and what is told from metadata rests on it. Where the tree is not the query, all of that is wrong.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from mvbuild.freshness.observed import Leaf, Pin, World
+from mvbuild.graph.model import ModelNode
+from mvbuild.incremental.changes import conditions_of
+from mvbuild.incremental.emit import Source, sql_of
+from mvbuild.incremental.inputs import Input, marked, shape_of_inputs
+from mvbuild.incremental.proof import mark_of
+from mvbuild.incremental.prune import pruned
+from mvbuild.incremental.reasons import Refused
+from mvbuild.incremental.shape import Shape
+from mvbuild.ports.catalog import Schema
 from mvbuild.ports.engine import Engine, QueryError
 from mvbuild.refresh.equivalence import plan_difference, with_plain_columns
+from mvbuild.refresh.session import RunSession
+from mvbuild.refresh.sql import pinned_table
 
 
-def round_trip_difference(engine: Engine, written: str, generated: str, columns: int) -> str:
+def round_trip_difference(engine: Engine, written: str, shape: Shape, source: Source) -> str:
     """Empty if both have the same optimized plan; else why that is not known."""
+    outputs = [(name, f"column_{at}") for at, (name, _) in enumerate(shape.outputs)]
+    generated = sql_of(pruned(shape.root), source, outputs=outputs)
     try:
-        one, other = (engine.explain(with_plain_columns(sql, columns)) for sql in (written, generated))
+        one, other = (engine.explain(with_plain_columns(sql, len(outputs))) for sql in (written, generated))
     except QueryError as exc:
         return f"Spark cannot plan it: {exc}"
     return plan_difference(one, other, physical=False)
+
+
+def mark_after_full(session: RunSession, world: World, node: ModelNode, pins: Mapping[Leaf, Pin], written: str, schema: Schema) -> str:
+    """The mark of the proof, where later changes could be told to be irrelevant; else empty: an incremental refresh asks by itself."""
+    if session.changes is None or node.model.config.refresh_policy == "full":
+        return ""
+    given = marked(world, node, lambda leaf: Input(leaf=leaf, pin=pins[leaf], old=pins[leaf].snapshot_id))
+    try:
+        shape = shape_of_inputs(given, [field["name"] for field in schema["fields"]])
+    except Refused:
+        return ""
+    if not any(conditions_of(shape, given).values()):
+        return ""
+
+    def source(read) -> str:  # type: ignore[no-untyped-def]
+        one = given.inputs[read.leaf]
+        return pinned_table(one.pin, session.schema_pin, own_version=one.leaf.travel is not None)
+
+    return "" if round_trip_difference(session.engine, written, shape, source) else mark_of(given)

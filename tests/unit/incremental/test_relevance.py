@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from random import Random
 from typing import Any
 
 import duckdb
 import pytest
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestEntry
+from pyiceberg.typedef import Record
 
+from mvbuild.adapters.iceberg.manifests import FileEntry, Header
+from mvbuild.adapters.iceberg.relevance import may_match
 from mvbuild.incremental import relevance
 from mvbuild.incremental.algebra import Join, conjuncts
 from mvbuild.incremental.kinds import of_iceberg
@@ -19,7 +24,7 @@ from mvbuild.incremental.shape import MARKER, LeafColumns, shape_of
 from unit.incremental.on_duckdb import Table, connected
 from unit.incremental.queries import Generated
 from unit.incremental.relevance_pushing import Pushed, pushed, pushed_case
-from unit.incremental.relevance_trials import Counts, round_of_trials
+from unit.incremental.relevance_trials import IDS, SCHEMA, Counts, File, change, conjunctions, round_of_trials
 
 A = {"k": "int", "v": "int", "s": "string"}
 TABLES = {"a": A, "b": A, "c": A}
@@ -314,3 +319,46 @@ def test_what_metadata_calls_irrelevant_has_no_row_that_matters() -> None:
     assert found.wrong == []
     assert found.trials > 5000
     assert found.irrelevant > 0.4 * found.none_meets
+
+
+def file_of_month(month: int) -> Any:
+    return file_of_partition("d", "month", month)
+
+
+def file_of_partition(column: str, transform: str, value: int) -> Any:
+    """No statistics, and a partition."""
+    spec = [{"source-id": IDS[column], "field-id": 1000, "name": "old_name", "transform": transform}]
+    data = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path="f",
+        file_format=FileFormat.PARQUET,
+        partition=Record(value),
+        record_count=1,
+        file_size_in_bytes=1,
+    )
+    entry = FileEntry(ManifestEntry.from_args(data_file=data), b"", Header({"partition-spec": json.dumps(spec)}, SCHEMA, 0))
+    return change(Random(1), File([], entry))
+
+
+def test_a_partition_tells_without_statistics() -> None:
+    march_2024 = file_of_month(650)
+    assert may_match(march_2024, conjunctions("d >= DATE '2024-03-31'"))
+    assert not may_match(march_2024, conjunctions("d >= DATE '2024-04-01'"))
+    assert not may_match(march_2024, conjunctions("d < '2024-03-01'"))
+    assert may_match(march_2024, conjunctions("d < '2024-03-01' OR i = 1"))
+
+
+def test_partitions_of_times_before_1970_may_be_one_too_high() -> None:
+    december_1969 = file_of_month(0)
+    assert may_match(december_1969, conjunctions("d < DATE '1970-01-01'"))
+    assert may_match(december_1969, conjunctions("d = DATE '1969-12-05'"))
+    assert not may_match(december_1969, conjunctions("d >= DATE '1970-02-01'"))
+
+
+def test_a_truncated_value_below_its_type_tells_nothing() -> None:
+    for partition in (-(2**31) - 2, 2**31 - 2):
+        lowest = file_of_partition("i", "truncate[10]", partition)
+        assert may_match(lowest, conjunctions("i = -2147483648"))
+        assert may_match(lowest, conjunctions("i < 0"))
+    assert not may_match(file_of_partition("i", "truncate[10]", 20), conjunctions("i = -2147483648"))
+    assert not may_match(file_of_partition("i", "truncate[10]", 20), conjunctions("i < 20"))

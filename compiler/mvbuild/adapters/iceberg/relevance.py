@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _UNREADABLE = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, NotImplementedError, StructError)
 _EPOCH = date(1970, 1, 2)
+_LIMITS = {"int": 2**30, "long": 2**62}
+"""Truncated values beyond may have left the type at its lower end: writers wrap around, PyIceberg does not."""
 _CLASSES = {
     "=": "EqualTo",
     "<": "LessThan",
@@ -114,9 +116,13 @@ class _Test:
         small = PartitionSpec(*parts)
         projected = inclusive_projection(self._schema, small)(self._expression(predicates))
         evaluate = expression_evaluator(Schema(*small.partition_type(self._schema).fields), projected, case_sensitive=True)
+        types = {f["id"]: f["type"] for f in self.fields.values()}
+        limits = {at: _LIMITS.get(types[spec[at]["source-id"]]) for at in places if spec[at]["transform"].startswith("truncate")}
 
         def test(file: DataFile) -> bool:
             if len(file.partition) != len(spec):
+                return True
+            if any(limit and abs(file.partition[at] or 0) >= limit for at, limit in limits.items()):
                 return True
             return evaluate(Record(*(file.partition[at] for at in places)))
 

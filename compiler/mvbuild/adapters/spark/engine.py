@@ -66,11 +66,8 @@ class SparkEngine:
             self.session.sql(f"CACHE TABLE {quote(name)} OPTIONS ('storageLevel' 'MEMORY_AND_DISK') AS {sql}").collect()
 
     def forget(self, name: str) -> None:
-        # What failed while it was computed is there as a name without rows.
         with suppress(EngineError, QueryError), translated(""):
-            self.session.sql(f"UNCACHE TABLE IF EXISTS {quote(name)}").collect()
-        with suppress(EngineError, QueryError), translated(""):
-            self.session.catalog.dropTempView(name)
+            self.session.catalog.dropTempView(name)  # with the rows that were kept of it
 
     def close(self) -> None:
         if not self._own:

@@ -1,0 +1,31 @@
+"""Random tables, histories and MVs, one case for each way in which a table deletes rows: every MV has the rows of its full query after every run.
+
+The long run of the same is tests/benchmarks/refresh_histories.py, which also makes a failing case small.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark.refresh_histories import MODES, made, played
+
+SEEDS = (3, 1, 2)
+ROUNDS, MVS = 2, 4
+AGAIN = "python tests/benchmarks/refresh_histories.py --histories 1 --seed {seed} --rounds {rounds} --mvs {mvs} --log --shrink 600"
+
+
+@pytest.mark.parametrize(("seed", "of"), zip(SEEDS, MODES, strict=True), ids=["copy-on-write", "merge-on-read", "deletion-vectors"])
+def test_every_mv_has_the_rows_of_its_query(lake: Any, tmp_path: Path, seed: int, of: tuple[int, str]) -> None:
+    assert MODES[seed % len(MODES)] == of, "the benchmark takes the mode from the seed"
+    seen = played(made(seed, *of, rounds=ROUNDS, mvs=MVS), tmp_path / "case", lake.session, verify_every=2)
+    assert not seen.failures, f"{seen.failures[0]}\n  {AGAIN.format(seed=seed, rounds=ROUNDS, mvs=MVS)}"
+    assert seen.runs == ROUNDS + 1
+    assert any(strategy not in ("full", "no-change") for strategy, _ in seen.refreshes), seen.refreshes
+
+
+def test_a_case_is_told_by_its_seed() -> None:
+    assert str(made(7, 2, "merge-on-read")) == str(made(7, 2, "merge-on-read"))
+    assert str(made(7, 2, "merge-on-read")) != str(made(8, 2, "merge-on-read"))

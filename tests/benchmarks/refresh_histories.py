@@ -97,7 +97,7 @@ def report(seen: Seen, chosen: argparse.Namespace, elapsed: float) -> str:
         "",
         f"- Run on {chosen.date}: `python tests/benchmarks/refresh_histories.py {again}`",
         f"- Histories: {seen.histories:,}, in turn over tables of " + ", ".join(f"v{v} {m}" for v, m in MODES),
-        f"- Runs that were checked: {seen.runs:,}, with {sum(seen.refreshes.values()):,} refreshes of MVs, {incremental:,} of them incremental",
+        f"- Runs that were checked: {seen.runs:,}, with {sum(seen.refreshes.values()):,} refreshes of MVs, {incremental:,} of them not full (`no-change` among them)",
         f"- MVs that `mvbuild verify` checked besides: {seen.verified:,}",
         f"- Failed: **{len(seen.failures)}**",
         f"- {elapsed:,.0f} s",

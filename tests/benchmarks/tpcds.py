@@ -95,7 +95,9 @@ def _built(result: RunResult) -> set[str]:
 def table(names: list[str], seen: dict[tuple[str, str], Counter[str]], options: argparse.Namespace, wrong: int) -> list[str]:
     kinds = ("inserts", "updates", "deletes")
     incremental = {kind: sum(not any(how.startswith(("full", "error")) for how in seen[name, kind]) for name in names) for kind in kinds}
-    told = f"{options.rounds} rounds of {options.fraction:.1%}, {options.mode}, format v{options.format_version}, refresh_policy incremental"
+    told = (
+        f"{options.rounds} rounds of {options.fraction:.1%}, {options.mode}, format v{options.format_version}, refresh_policy incremental"
+    )
     lines = ["# TPC-DS under refresh streams", "", f"{told}; run on {date.today()}: {wrong or 'no'} differences.", ""]
     lines += [f"Incremental or untouched, of {len(names)}: " + ", ".join(f"{n} on {kind}" for kind, n in incremental.items()) + ".", ""]
     lines += [f"| query | {' | '.join(kinds)} |", f"|---|{'---|' * len(kinds)}"]

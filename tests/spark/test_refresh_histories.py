@@ -17,7 +17,7 @@ ROUNDS, MVS = 2, 4
 AGAIN = "python tests/benchmarks/refresh_histories.py --histories 1 --seed {seed} --rounds {rounds} --mvs {mvs} --log --shrink 600"
 
 
-@pytest.mark.parametrize(("seed", "of"), zip(SEEDS, MODES, strict=True), ids=["copy-on-write", "merge-on-read", "deletion-vectors"])
+@pytest.mark.parametrize(("seed", "of"), list(zip(SEEDS, MODES, strict=True)), ids=["copy-on-write", "merge-on-read", "deletion-vectors"])
 def test_every_mv_has_the_rows_of_its_query(lake: Any, tmp_path: Path, seed: int, of: tuple[int, str]) -> None:
     assert MODES[seed % len(MODES)] == of, "the benchmark takes the mode from the seed"
     seen = played(made(seed, *of, rounds=ROUNDS, mvs=MVS), tmp_path / "case", lake.session, verify_every=2)

@@ -16,9 +16,7 @@ TableOf = Callable[[Leaf], str]
 """What stands in the SQL for a table."""
 
 
-def expanded_sql(
-    graph: Graph, query: Query, reads: tuple[NodeId, ...], table: TableOf, expanded: frozenset[NodeId] = NONE
-) -> MappedText:
+def expanded_sql(graph: Graph, query: Query, reads: tuple[NodeId, ...], table: TableOf, expanded: frozenset[NodeId] = NONE) -> MappedText:
     """The user's text with only its table references replaced. `expanded`: see `inputs`."""
     return replace_reads(query, reads, lambda id_, read: expanded_relation(graph, id_, read, table, expanded))
 

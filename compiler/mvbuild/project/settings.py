@@ -191,8 +191,8 @@ MODEL_SETTINGS: Mapping[str, SettingKey] = {
         read=_POLICY,
         field="refresh_policy",
         kind="text",
-        doc="How an MV is [refreshed](incremental.md). auto (the default): the cheapest way that is right; incremental: a warning where only "
-        "a full refresh is right; incremental_strict: an error; full: always in full.",
+        doc="How an MV is [refreshed](incremental.md). auto (the default): the cheapest way that is right; incremental: a warning where "
+        "only a full refresh is right; incremental_strict: an error; full: always in full.",
     ),
     "freshness": SettingKey(
         read=read.max_staleness,

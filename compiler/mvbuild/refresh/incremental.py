@@ -352,8 +352,7 @@ class _Writer:
             sql = f"SELECT * FROM {quote(self.relations[key])}"
             self.relations[f"{key} view"] = self.relations[key]
             self.relations[key] = name
-            self._say(f"CACHE TABLE {quote(name)} AS {sql}")
-            self.session.engine.keep(name, sql)
+            self._cache(name, sql)
             rows, bounds = self._bounds(name, columns) if columns else (None, {})
             counted.append(rows)
             self.known.update({(key, column): found for column, found in bounds.items()})

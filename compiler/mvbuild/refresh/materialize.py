@@ -190,7 +190,13 @@ def _audit(
 
 
 def _publish(
-    session: RunSession, node: ModelNode, place: Workplace, written: TableState, record: RefreshRecord, schemas: Mapping[str, str], mark: str
+    session: RunSession,
+    node: ModelNode,
+    place: Workplace,
+    written: TableState,
+    record: RefreshRecord,
+    schemas: Mapping[str, str],
+    mark: str,
 ) -> TableCommit:
     """`main` moves to the tested snapshot and the record is set, or neither."""
     before, head = place.before, place.head(written)

@@ -65,7 +65,9 @@ def _named(sql: str) -> str:
         return sql
     for at, one in enumerate(select.expressions):
         if not names[at] or names[at] in names[:at]:
-            one.replace(exp.alias_(one.unalias().copy(), f"column_{at + 1}"))
+            inner = one.unnest()
+            name = inner.name if isinstance(inner, exp.Column) and inner.name not in names else f"column_{at + 1}"
+            one.replace(exp.alias_(one.unalias().copy(), name))
     return tree.sql("spark")
 
 

@@ -55,6 +55,10 @@ def test_an_append_by_pyiceberg(built: Project) -> None:
 
 def test_an_append_by_spark(built: Project) -> None:
     built.sql("INSERT INTO lake.raw.customers VALUES (4, 'DE', true)")
+    assert built.refreshed() == {"countries"}, "a customer without orders changes no row of the others"
+    assert_right(built)
+    assert built.only_reused()
+    built.sql("INSERT INTO lake.raw.customers VALUES (1, 'DE', true)")
     assert built.refreshed() == {*DESCENDANTS, "countries"}
     assert_right(built)
 

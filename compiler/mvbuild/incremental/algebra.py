@@ -100,8 +100,8 @@ class Join:
     right: Relation
     kind: JoinKind
     on: exp.Expr | None
-    form: Literal["", "in", "scalar"] = ""
-    """How it was written, for Spark to make the same plan of it: as IN, or as a correlated scalar subquery."""
+    form: Literal["", "in", "scalar", "join"] = ""
+    """How it was written, for Spark to make the same plan of it: as IN, as a correlated scalar subquery, as LEFT SEMI or ANTI JOIN."""
 
     @property
     def columns(self) -> tuple[str, ...]:

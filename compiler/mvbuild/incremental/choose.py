@@ -11,14 +11,14 @@ from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.stored import stored
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.algebra import Scan, walk
-from mvbuild.incremental.cost import CHEAPER, Sizes, Work, full_work, work_of
+from mvbuild.incremental.cost import CHEAPER, FOR_CHILDREN, Sizes, Work, full_work, work_of
 from mvbuild.incremental.inputs import Inputs, ReadChange, changes_of, inputs_of, shape_of_inputs, span_of, total
 from mvbuild.incremental.proof import is_proven
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.rewrite import Case, Rewrite
 from mvbuild.incremental.shape import Shape, readable
 from mvbuild.incremental.statements import Difference, Stored, difference
-from mvbuild.incremental.strategies import FULL, STRATEGIES
+from mvbuild.incremental.strategies import FULL, STRATEGIES, full_diff
 from mvbuild.ports.catalog import TableChange, TableState
 from mvbuild.project.settings import RefreshPolicy
 from mvbuild.source import Span
@@ -180,6 +180,8 @@ class _Choosing:
         best = min(possible, key=lambda name: possible[name][2].bytes, default=None)
         tolerant = self.question.policy in ("incremental", "incremental_strict")
         chosen = best if best and (tolerant or possible[best][2].bytes < CHEAPER * full.bytes) else None
+        if chosen is None and full_diff.NAME in possible and possible[full_diff.NAME][2].bytes <= FOR_CHILDREN * full.bytes:
+            chosen = full_diff.NAME
         for name, (_, _, work) in possible.items():
             if name != chosen:
                 code, message = ("dearer", f"{best} is cheaper") if chosen else ("not-cheaper", "a full refresh costs hardly more")

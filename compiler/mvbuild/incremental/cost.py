@@ -12,6 +12,8 @@ from mvbuild.ports.catalog import TableChange
 
 CHEAPER = 0.8
 """What an incremental refresh must cost at most of a full one to be chosen: sizes of files are an estimate."""
+FOR_CHILDREN = 1.5
+"""What it may cost, of a full refresh, to write only the rows that differ: MVs that read this one then have little to do."""
 NARROWED = 0.3
 """Of a table that is joined with a small change, or read for some keys: its rows are scanned, but hardly any goes further."""
 

@@ -39,7 +39,7 @@ _MARKS = re.compile(r"[`\"]mvbuild_from_(\d+)[`\"]")
 
 def sql_of(relation: Relation, source: Source, *, outputs: Sequence[tuple[str, str]] | None = None, dialect: str = "spark") -> str:
     """`outputs`: (name in the tree, name in the result), in order; None keeps the names of the tree."""
-    emitter = _Emitter()
+    emitter = _Emitter(dialect)
     chosen = outputs if outputs is not None else [(name, name) for name in relation.columns]
     tree = _select([_named(column(name), shown) for name, shown in chosen], emitter.derived(relation))
     text = tree.sql(dialect, comments=False, copy=False)
@@ -49,7 +49,8 @@ def sql_of(relation: Relation, source: Source, *, outputs: Sequence[tuple[str, s
 class _Emitter:
     """One statement. Tables are marked, and put in when the text is there: they may be anything that the engine reads."""
 
-    def __init__(self) -> None:
+    def __init__(self, dialect: str) -> None:
+        self._dialect = dialect
         self.reads: list[Scan | Ref] = []
         self._aliases = 0
 
@@ -94,6 +95,9 @@ class _Emitter:
             return self._over(node.left, node.columns, where=_where(exp.Not(this=found) if negated else found))
         if node.form == "scalar" and (made := self._correlated(node)) is not None:
             return made
+        if node.form == "join" and node.kind in ("semi", "anti") and self._dialect == "spark":
+            join = exp.Join(this=self.derived(node.right), side="LEFT", kind=node.kind.upper(), on=_copied(node.on) or exp.true())
+            return self._over(node.left, node.columns, joins=[join])
         if node.kind in ("semi", "anti"):
             condition = _where(node.on.copy()) if node.on is not None else None
             exists: exp.Expr = exp.Exists(this=_select([exp.Literal.number(1)], self.derived(node.right), where=condition))

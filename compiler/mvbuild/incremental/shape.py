@@ -357,7 +357,7 @@ class _Builder:
         if kind == "right":
             return Join(right, left, "left", on), both
         kept = replace(both, sources=scope.sources) if kind in ("semi", "anti") else both
-        return Join(left, right, kind, on), kept  # type: ignore[arg-type]
+        return Join(left, right, kind, on, "join" if kind in ("semi", "anti") else ""), kept  # type: ignore[arg-type]
 
     def _using(self, left: _Scope, right: _Scope, names: list[exp.Expr], kind: str) -> tuple[exp.Expr | None, dict[str, exp.Expr]]:
         parts, merged = [], {}

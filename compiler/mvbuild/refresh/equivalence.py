@@ -17,7 +17,7 @@ from mvbuild.parse.dialect import tokenize
 from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.parse.steadiness import unsteady
 from mvbuild.ports.engine import Engine, QueryError
-from mvbuild.refresh.plan_text import without_renames
+from mvbuild.refresh.plan_text import with_plain_names, without_renames
 
 _SECTION = re.compile(r"^== (.+) ==$", re.MULTILINE)
 _LEAF = re.compile(r"(RelationV2|BatchScan [^\[\]\n]*)\[([^\[\]\n]*)\]")
@@ -110,6 +110,8 @@ def plan_difference(one: str, other: str, *, physical: bool = True) -> str:
     columns that are only passed on under another name do not matter.
     """
     plans = [_plans(text, physical=physical) for text in (one, other)]
+    if not physical:
+        plans = [with_plain_names(plan) for plan in plans]
     for plan in plans:
         doubt = _hidden(plan)
         if doubt:

@@ -78,6 +78,8 @@ def write(session: RunSession, node: ModelNode, choice: Choice, user_sql: str, p
 
 WORTH_NARROWING = 32 * 1024 * 1024
 """Bytes that Spark reads in the time of a small statement."""
+NET_ROWS = 1_000_000
+"""Rows of a change that are compared with each other though no file was written again: an update may set what was there."""
 MAX_PARTITIONS = 1000
 """Each is a part of the condition that replaces them."""
 
@@ -151,8 +153,9 @@ class _Writer:
         if self.nothing_changed:
             return Written(added=0, removed=0, statements=tuple(self.statements))
         reads = Counter(n.name for relation in relations for n in walk(relation) if isinstance(n, Ref))
+        # What goes and what comes is counted first.
+        reads.update(r.name for r in (difference.gone, difference.came) if isinstance(r, Ref))
         for let in difference.lets:
-            # The last one is read twice, for what goes and for what comes.
             if reads[let.name] == 1 and not self._narrows(let):
                 self._define(let)
             else:
@@ -208,7 +211,8 @@ class _Writer:
 
     def _define_change(self, leaf: int, change: TableChange, sides: tuple[str | None, str | None]) -> None:
         plus, minus = sides
-        if plus and minus and change.added.files and change.removed.files and self._is_comparable(leaf):
+        is_small = bool(change.removed.files) or change.rows <= NET_ROWS
+        if plus and minus and is_small and self._is_comparable(leaf):
             plus, minus = self._net(leaf, plus, minus)
         for version, sql in (("plus", plus), ("minus", minus)):
             if sql is None:
@@ -226,7 +230,7 @@ class _Writer:
         return all(shape.kinds[name] != "uncomparable" for name, (of, source) in shape.origins.items() if of == leaf and source in used)
 
     def _net(self, leaf: int, plus: str, minus: str) -> tuple[str, str]:
-        """Files that were written again hold rows that did not change: those of both sides cancel out."""
+        """Rows that did not change are on both sides where files were written again, or a row was set to what it was: they cancel out."""
         columns = ", ".join(map(quote, sorted(self._used(leaf))))
         both = f"SELECT *, 1 AS mvbuild_weight FROM ({plus}) UNION ALL SELECT *, -1 AS mvbuild_weight FROM ({minus})"
         sql = f"SELECT {columns}, sum(mvbuild_weight) AS mvbuild_weight FROM ({both}) GROUP BY {columns} HAVING sum(mvbuild_weight) <> 0"

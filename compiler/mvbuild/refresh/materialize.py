@@ -20,7 +20,7 @@ from mvbuild.incremental.proof import PROVEN, mark_of
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.collisions import OWNER
 from mvbuild.plan.formats import is_embedded
-from mvbuild.plan.layout import changed_properties, docs, storage_layout
+from mvbuild.plan.layout import changed_properties, docs, same_layout, storage_layout
 from mvbuild.ports.catalog import Catalog, CommitConflict, TableCommit, TableState
 from mvbuild.ports.engine import PreparedQuery
 from mvbuild.refresh import incremental
@@ -81,6 +81,10 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
     sql = pinned_sql(world.graph, node.query, node.reads, pins, session.schema_pin)
     query = prepare(session.engine, sql, node)
     layout = storage_layout(node, query.schema)
+    storage = world.observed.table(node.storage)
+    if choice.is_incremental and storage is not None and not same_layout(storage, layout):
+        # Another writer may have made it, with columns in another order.
+        choice = fallen_back(node, choice, NotIncremental("layout-changed", "the columns of the storage are not those of the query"))
     world = _with_properties(session, node, world)
     view = mv_commit(world, node, layout.schema)
     version = view.version_id if view and view.version_id else world.observed.view(node.identifier).version_id  # type: ignore[union-attr]

@@ -27,6 +27,8 @@ def without_renames(plan: str) -> str:
     what the columns of the result are, and those below UNION, which goes by position."""
     # Spark keeps to the word CROSS where a join without a condition has got one.
     plan = _without_long_names(plan).replace("Join Cross, ", "Join Inner, ")
+    # Spark does not care for the case of a unit of time.
+    plan = re.sub(r"\bdate_trunc\((\w+), ", lambda match: match[0].lower(), plan)
     names = {new: f"#{old}{suffix}" for old, suffix, new in _RENAME.findall(plan)}
 
     def original(match: re.Match[str]) -> str:
@@ -80,6 +82,15 @@ def _conjuncts(condition: str) -> list[str]:
     return [inner for part in parts for inner in _conjuncts(part)] if len(parts) > 1 and condition.startswith("(") else [condition]
 
 
+def with_plain_names(plan: str) -> str:
+    """Columns of tables whose names have other characters than letters, digits and underscores get names that have not."""
+    for columns in _SCANNED.findall(plan):
+        for name, id_ in re.findall(r"(?:\A|, )((?:(?!, |#\d).)+)#(\d+)", columns):
+            if not re.fullmatch(r"\w+", name):
+                plan = plan.replace(f"{name}#{id_}", f"column_{name.encode().hex()}#{id_}")
+    return plan
+
+
 def _without_long_names(plan: str) -> str:
     """Columns that nobody named are called like their expression: only the id counts."""
     for name, id_ in {(match[1], match[2]) for match in _ALIAS.finditer(plan) if not match[1].isidentifier()}:
@@ -95,16 +106,35 @@ def _tree(lines: Sequence[str]) -> list[_Node]:
         assert match is not None
         depth = len(match["indent"]) // _WIDTH + (1 if match["branch"] else 0)
         node = _Node(match["text"])
-        (path[depth - 1].children if depth and len(path) >= depth else roots).append(node)
+        # The plan of a subquery stands one level deeper than a child.
+        parent = path[min(depth, len(path)) - 1] if depth and path else None
+        (parent.children if parent else roots).append(node)
         path[depth:] = [node]
     return roots
 
 
 def _simplified(node: _Node, *, keep: bool) -> _Node:
-    if not keep and len(node.children) == 1 and _ATTRIBUTES.match(node.text):
-        return _simplified(node.children[0], keep=False)
+    if len(node.children) == 1 and _ATTRIBUTES.match(node.text):
+        child = node.children[0]
+        if not keep or _ids(node.text) == _outputs(child):
+            return _simplified(child, keep=keep)
     by_position = node.text.startswith("Union")
-    return _Node(node.text, [_simplified(child, keep=by_position) for child in node.children])
+    children = [_simplified(child, keep=by_position) for child in node.children]
+    if node.text.startswith("Join RightOuter"):
+        return _Node(node.text.replace("Join RightOuter", "Join LeftOuter", 1), children[::-1])
+    return _Node(node.text, children)
+
+
+def _outputs(node: _Node) -> list[str] | None:
+    """The columns that a node gives, in order; None where that is not plain to see."""
+    if node.text.startswith("Filter ") and len(node.children) >= 1:
+        return _outputs(node.children[-1])
+    match = _SCANNED.match(node.text)
+    return _ids(match[1]) if match else _ids(node.text) if _ATTRIBUTES.match(node.text) else None
+
+
+def _ids(text: str) -> list[str]:
+    return re.findall(r"#(\d+)", text)
 
 
 def _lines(node: _Node, depth: int) -> Iterator[str]:

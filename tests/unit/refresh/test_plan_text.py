@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mvbuild.refresh.equivalence import plan_difference
+from mvbuild.refresh.plan_text import without_renames
 
 LEFT, RIGHT = "RelationV2[k#{0}, v#{1}] lake.raw.b", "RelationV2[k#{2}, v#{3}] lake.raw.a"
 
@@ -32,3 +33,25 @@ def test_other_conditions() -> None:
         "(k#{0} = k#{2})",
     ):
         assert plan_difference(one, plan(other, 11, 12, 13, 14, 15), physical=False) == "Spark's plans differ", other
+
+
+def test_a_right_join_is_a_left_join_the_other_way() -> None:
+    right = "Project [k#1L]\n+- Join RightOuter, (k#1L = k#2L)\n   :- RelationV2[k#1L] a\n   +- RelationV2[k#2L] b"
+    left = "Project [k#1L]\n+- Join LeftOuter, (k#1L = k#2L)\n   :- RelationV2[k#2L] b\n   +- RelationV2[k#1L] a"
+    assert without_renames(right) == without_renames(left)
+
+
+def test_below_union_a_projection_goes_only_if_it_changes_nothing() -> None:
+    bare = "Union false, false\n:- RelationV2[k#1L, v#2] a\n+- RelationV2[k#3L, v#4] b"
+    same = "Union false, false\n:- Project [k#1L, v#2]\n:  +- RelationV2[k#1L, v#2] a\n+- RelationV2[k#3L, v#4] b"
+    swapped = same.replace("Project [k#1L, v#2]", "Project [v#2, k#1L]")
+    assert without_renames(bare) == without_renames(same) != without_renames(swapped)
+
+
+def test_the_plan_of_a_subquery_belongs_to_its_operator() -> None:
+    plan = (
+        "Filter (v#1 > scalar-subquery#2 [])\n:  +- Aggregate [avg(v#3) AS m#4]\n:     +- Project [v#3]\n"
+        ":        +- RelationV2[v#3, k#5] b\n+- RelationV2[v#1] a"
+    )
+    assert without_renames(plan) == without_renames(plan.replace(":     +- Project [v#3]\n:        +-", ":     +-"))
+    assert "Aggregate" in without_renames(plan)

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from mvbuild.incremental.algebra import Relation
 from mvbuild.incremental.delta import Deltas, Let
+from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.shape import Shape
 from mvbuild.ports.catalog import Partition
 
@@ -37,6 +38,12 @@ class Case:
     @property
     def changed(self) -> frozenset[int]:
         return self.plus | self.minus
+
+    def require_comparable(self) -> None:
+        """Refused if rows of the result cannot be told apart by their values."""
+        for name, output in self.shape.outputs:
+            if self.shape.kinds.get(name) == "uncomparable":
+                raise Refused("uncomparable-column", f"column {output} is of type map or variant, which cannot be compared")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

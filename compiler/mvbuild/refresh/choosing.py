@@ -20,7 +20,7 @@ from mvbuild.refresh.result import count_rows
 from mvbuild.refresh.session import RunSession
 
 if TYPE_CHECKING:
-    from mvbuild.refresh.incremental import NotIncremental, Written
+    from mvbuild.refresh.written import NotIncremental, Written
 
 
 def chosen(session: RunSession, world: World, node: ModelNode, pins: Mapping[Leaf, Pin], *, forced: bool) -> Choice:

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any
 
 from mvbuild.freshness.history import ROWS_REMOVED
 from mvbuild.freshness.observed import Pin
@@ -27,42 +26,15 @@ from mvbuild.incremental.prune import pruned
 from mvbuild.incremental.rewrite import OverwritePartitions, Upsert
 from mvbuild.incremental.statements import STORAGE
 from mvbuild.names import TableIdentifier, quote
-from mvbuild.ports.catalog import TableChange
+from mvbuild.ports.catalog import ChangeRefused, TableChange
 from mvbuild.ports.engine import QueryError
 from mvbuild.refresh.change_sql import change_sql
+from mvbuild.refresh.partition_writes import MAX_PARTITIONS, partition_condition
 from mvbuild.refresh.round_trip import round_trip_difference
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.sql import pinned_table
 from mvbuild.refresh.workplace import Workplace
-
-
-class NotIncremental(Exception):
-    """The strategy that was chosen cannot be carried out; nothing was published. `code` is one of incremental.reasons."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """What an incremental refresh wrote; without either nothing was, and there is no new snapshot."""
-
-    added: int | None
-    """None: the summary of the snapshot tells."""
-    removed: int | None
-    statements: tuple[str, ...]
-
-    @property
-    def is_empty(self) -> bool:
-        return self.added == 0 and self.removed == 0
-
-    def counted(self, summary: Mapping[str, str]) -> Written:
-        """With what the summary of its snapshot tells."""
-        added = int(summary.get("added-records", "0")) if self.added is None else self.added
-        removed = int(summary.get("deleted-records", "0")) if self.removed is None else self.removed
-        return replace(self, added=added, removed=removed)
+from mvbuild.refresh.written import NotIncremental, Written
 
 
 def write(session: RunSession, node: ModelNode, choice: Choice, user_sql: str, place: Workplace, summary: Mapping[str, str]) -> Written:
@@ -72,6 +44,8 @@ def write(session: RunSession, node: ModelNode, choice: Choice, user_sql: str, p
         with writer.names():
             writer.prove(user_sql)
             return writer.write(summary)
+    except ChangeRefused as exc:
+        raise NotIncremental(exc.code, str(exc)) from exc
     except QueryError as exc:
         raise NotIncremental("incremental-failed", str(exc)) from exc
 
@@ -80,27 +54,6 @@ WORTH_NARROWING = 32 * 1024 * 1024
 """Bytes that Spark reads in the time of a small statement."""
 NET_ROWS = 1_000_000
 """Rows of a change that are compared with each other though no file was written again: an update may set what was there."""
-MAX_PARTITIONS = 1000
-"""Each is a part of the condition that replaces them."""
-
-
-def partition_condition(partitions: Sequence[tuple[str, str, str]], row: Sequence[str | None], types: Mapping[str, Any]) -> str:
-    """The rows of one partition, by the values of its columns as text: (column, transform, _)."""
-    parts = []
-    for (name, transform, _), text in zip(partitions, row, strict=True):
-        column = quote(name)
-        if text is None:
-            parts.append(f"{column} IS NULL")
-            continue
-        escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-        low = f"CAST('{escaped}' AS {_SQL_TYPES[types[name]]})"
-        end = _ENDS.get(transform)
-        parts.append(f"{column} >= {low} AND {column} < {end.format(low)}" if end else f"{column} = {low}")
-    return f"({' AND '.join(parts)})"
-
-
-_SQL_TYPES = {"int": "INT", "long": "BIGINT", "string": "STRING", "date": "DATE"}
-_ENDS = {"month": "add_months({}, 1)", "year": "add_months({}, 12)"}
 
 
 @dataclass

@@ -27,7 +27,6 @@ from mvbuild.refresh import incremental
 from mvbuild.refresh.advance import advance
 from mvbuild.refresh.audits import audit_sql, failures, run_audits, test_inputs
 from mvbuild.refresh.choosing import chosen, facts, fallen_back, noted, told
-from mvbuild.refresh.incremental import NotIncremental, Written
 from mvbuild.refresh.outcome import AuditFailed, Outcome
 from mvbuild.refresh.queries import is_missing_table, prepare
 from mvbuild.refresh.recording import record_of, recorded, require_recordable, summary_of
@@ -38,6 +37,7 @@ from mvbuild.refresh.sql import pinned_sql
 from mvbuild.refresh.staging import left_over
 from mvbuild.refresh.views import mv_commit
 from mvbuild.refresh.workplace import Workplace, drop_branches, workplace
+from mvbuild.refresh.written import NotIncremental, Written
 
 ATTEMPTS = 3
 """Lost commit races after which a refresh gives up; each is followed by a new look at what the winner left."""

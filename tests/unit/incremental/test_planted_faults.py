@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
-from mvbuild.incremental import delta, restrict, shape, statements
+from mvbuild.incremental import delta, push_filters, restrict, shape, statements
 from mvbuild.incremental.algebra import (
     Aggregate,
     Distinct,
@@ -357,10 +357,10 @@ def a_filter_goes_below_the_side_that_gives_nulls(patch: Patch) -> None:
     def pushed(true: Callable[..., Any], relation: Relation, part: exp.Expr) -> Any:
         is_right = isinstance(relation, Join) and relation.kind == "left" and names_in(part) <= set(relation.right.columns)
         if is_right and names_in(part):
-            return replace(relation, right=shape.filtered_here(relation.right, part))  # type: ignore[union-attr]
+            return replace(relation, right=push_filters.filtered_here(relation.right, part))  # type: ignore[union-attr]
         return true(relation, part)
 
-    around(patch, shape, "_pushed", pushed)
+    around(patch, push_filters, "_pushed", pushed)
 
 
 # --- keys ----------------------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from mvbuild.incremental.algebra import (
     Aggregate,
     Distinct,
     Filter,
-    Item,
     Join,
     Project,
     Relation,
@@ -39,6 +38,7 @@ NAME = "affected-keys"
 def rewrite(case: Case) -> Rewrite:
     if not case.deltas().changes(case.shape.root):
         return Rewrite(NAME, NOTHING, outputs=case.shape.outputs)
+    case.require_comparable()
     keys, lets = chosen_keys(case)
     table = lets[-1].ref
     pairs = [Key(column(name), found) for name, found in zip(keys, table.columns, strict=True)]
@@ -85,7 +85,7 @@ def _scans(lets: list[Let]) -> int:
 def _candidates(case: Case) -> Iterator[tuple[str, ...]]:
     """Sets of output columns by which a part of the query is local, and each of those columns alone."""
     root = case.shape.root
-    shown = {name for name, _ in case.shape.outputs if case.shape.kinds.get(name) != "uncomparable"}
+    shown = {name for name, _ in case.shape.outputs}
     for local in _local(root, case.deltas()):
         visible = tuple(name for name in dict.fromkeys(local) if name in shown)
         if visible:
@@ -146,7 +146,3 @@ def _of_join(join: Join, deltas: Deltas) -> Iterator[tuple[str, ...]]:
     if join.kind == "inner":
         yield from _local(join.right, deltas)
     yield join.columns
-
-
-def items_of(names: tuple[str, ...]) -> tuple[Item, ...]:
-    return tuple(Item(name, column(name)) for name in names)

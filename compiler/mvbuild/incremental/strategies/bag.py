@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mvbuild.incremental.algebra import Relation, projected, union
-from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.rewrite import Bag, Case, Rewrite
 
 NAME = "bag"
@@ -11,9 +10,7 @@ NAME = "bag"
 
 def rewrite(case: Case) -> Rewrite:
     deltas, root = case.deltas(), case.shape.root
-    for name in root.columns:
-        if case.shape.kinds.get(name) == "uncomparable":
-            raise Refused("uncomparable-column", "a column of type map or variant cannot be compared")
+    case.require_comparable()
     delta = deltas.of(root)
 
     def all_of(parts: tuple[Relation, ...]) -> Relation | None:

@@ -11,7 +11,5 @@ NAME = "full-diff"
 def rewrite(case: Case) -> Rewrite:
     if not case.has_children:
         raise Refused("no-children", "no other MV reads it")
-    for name, _ in case.shape.outputs:
-        if case.shape.kinds.get(name) == "uncomparable":
-            raise Refused("uncomparable-column", "a column of type map or variant cannot be compared")
+    case.require_comparable()
     return Rewrite(NAME, Exchange(case.shape.root, None), (), case.shape.outputs)

@@ -1,0 +1,80 @@
+"""sqlglot's tree of a query -> small facts about its nodes, and Refused for what nobody thought of."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from mvbuild.incremental.functions import is_aggregate
+from mvbuild.incremental.reasons import Refused
+
+
+def join_kind(join: exp.Join) -> str:
+    side, kind, method = join.side.upper(), join.kind.upper(), join.args.get("method")
+    if method or (side, kind) not in _KINDS:
+        raise unsupported(join)
+    return _KINDS[(side, kind)]
+
+
+_KINDS = {
+    ("", ""): "inner",
+    ("", "INNER"): "inner",
+    ("", "CROSS"): "inner",
+    ("LEFT", ""): "left",
+    ("LEFT", "OUTER"): "left",
+    ("RIGHT", ""): "right",
+    ("RIGHT", "OUTER"): "right",
+    ("FULL", ""): "full",
+    ("FULL", "OUTER"): "full",
+    ("LEFT", "SEMI"): "semi",
+    ("", "SEMI"): "semi",
+    ("LEFT", "ANTI"): "anti",
+    ("", "ANTI"): "anti",
+}
+
+
+def require(node: exp.Expr, known: set[str], code: str) -> None:
+    """Refused if the node has a part that is not among the known ones: a clause that nobody thought of changes what it means."""
+    for key, value in node.args.items():
+        if key not in known and value not in (None, False, [], ""):
+            where = value[0] if isinstance(value, list) else value
+            raise Refused(code, f"{key.strip('_').upper()} is not refreshed incrementally", where if isinstance(where, exp.Expr) else node)
+
+
+def unsupported(node: exp.Expr) -> Refused:
+    text = node.sql("spark")
+    return Refused("unsupported-operator", f"`{text if len(text) < 60 else text[:57] + '...'}` is not refreshed incrementally", node)
+
+
+def has_query(node: exp.Expr) -> bool:
+    return node.find(exp.Query) is not None
+
+
+def aggregates_in(node: exp.Expr) -> bool:
+    """Aggregate functions outside of subqueries and of OVER."""
+    pending = list(node.expressions) if isinstance(node, exp.Select) else [node]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, exp.Query):
+            continue
+        if isinstance(one, exp.Window):
+            function = one.this
+            pending.extend(p for p in one.iter_expressions() if p is not function)
+            pending.extend(function.iter_expressions())
+            continue
+        if is_aggregate(one):
+            return True
+        pending.extend(one.iter_expressions())
+    return False
+
+
+def is_strict(value: exp.Expr) -> bool:
+    """Whether it is NULL where a column in it is."""
+    return all(isinstance(node, STRICT) for node in value.walk()) and value.find(exp.Column) is not None
+
+
+STRICT = (exp.Column, exp.Identifier, exp.Literal, exp.Paren, exp.Mul, exp.Add, exp.Sub, exp.Div, exp.Neg)
+
+
+def is_one(select: exp.Select) -> bool:
+    """SELECT * or SELECT 1, as in EXISTS."""
+    return all(isinstance(e, exp.Star | exp.Literal) for e in select.expressions)

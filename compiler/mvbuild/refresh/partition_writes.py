@@ -1,0 +1,30 @@
+"""the partitions that a change affects -> the condition by which they are replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mvbuild.names import quote
+
+MAX_PARTITIONS = 1000
+"""Each is a part of the condition that replaces them."""
+
+
+def partition_condition(partitions: Sequence[tuple[str, str, str]], row: Sequence[str | None], types: Mapping[str, Any]) -> str:
+    """The rows of one partition, by the values of its columns as text: (column, transform, _)."""
+    parts = []
+    for (name, transform, _), text in zip(partitions, row, strict=True):
+        column = quote(name)
+        if text is None:
+            parts.append(f"{column} IS NULL")
+            continue
+        escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+        low = f"CAST('{escaped}' AS {_SQL_TYPES[types[name]]})"
+        end = _ENDS.get(transform)
+        parts.append(f"{column} >= {low} AND {column} < {end.format(low)}" if end else f"{column} = {low}")
+    return f"({' AND '.join(parts)})"
+
+
+_SQL_TYPES = {"int": "INT", "long": "BIGINT", "string": "STRING", "date": "DATE"}
+_ENDS = {"month": "add_months({}, 1)", "year": "add_months({}, 12)"}

@@ -81,7 +81,12 @@ class _Emitter:
         return _select([_named(exp.Literal.number(1), "one_row")], None)
 
     def project(self, node: Project) -> exp.Expr:
-        return _select(_items(node.items), self.derived(node.child))
+        if not isinstance(node.child, Window):
+            return _select(_items(node.items), self.derived(node.child))
+        # In one SELECT, as they were written: Spark computes what stands beside a window before it.
+        windows = {i.name: i.expression for i in node.child.values}
+        items = [_named(_inlined(i.expression, windows), i.name) for i in node.items]
+        return _select(items, self.derived(node.child.child))
 
     def filter(self, node: Filter) -> exp.Expr:
         return self._over(node.child, node.columns, where=_where(node.predicate.copy()))
@@ -198,6 +203,11 @@ def _where(condition: exp.Expr) -> exp.Where:
 
 def _copied(condition: exp.Expr | None) -> exp.Expr | None:
     return condition.copy() if condition is not None else None
+
+
+def _inlined(expression: exp.Expr, windows: Mapping[str, exp.Expr]) -> exp.Expr:
+    alone = isinstance(expression, exp.Column) and expression.name in windows
+    return windows[expression.name].copy() if alone else substituted(expression, dict(windows))
 
 
 _SIDES = {"left": "LEFT", "full": "FULL"}

@@ -78,7 +78,9 @@ SCALAR_CALLS = frozenset(
     timestamp_millis timestamp_seconds to_date to_number translate trim trunc try_add try_divide try_multiply try_subtract ucase unbase64
     unhex upper weekday weekofyear width_bucket xxhash64 year zeroifnull nullifzero btrim bit_length bit_count shiftleft shiftright
     array_position array_remove array_sort array_union array_except array_intersect flatten sequence struct try_element_at try_to_number
-    to_char to_binary""".split()
+    to_char to_binary try_to_timestamp try_to_date to_timestamp to_timestamp_ntz to_timestamp_ltz to_unix_timestamp from_utc_timestamp
+    to_utc_timestamp convert_timezone make_timestamp unix_date unix_micros unix_millis unix_seconds date_from_unix_date to_json from_json
+    get_json_object parse_url url_encode url_decode""".split()
 )
 """Functions of Spark's by the names that sqlglot leaves as they are."""
 GENERATORS: tuple[type[exp.Expr], ...] = (exp.Explode, exp.Posexplode, exp.ExplodeOuter, exp.PosexplodeOuter)

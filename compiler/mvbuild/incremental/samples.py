@@ -86,8 +86,9 @@ ONE_TABLE = (
     ),
     Sample("a window without `PARTITION BY`", "SELECT id, rank() OVER (ORDER BY amount) AS r FROM {orders}"),
     Sample(
-        "`QUALIFY`: the first of each",
-        "SELECT id, customer_id FROM {orders} QUALIFY row_number() OVER (PARTITION BY customer_id ORDER BY amount) = 1",
+        "the first of each: `row_number() = 1`",
+        "SELECT id, customer_id FROM (SELECT id, customer_id, row_number() OVER (PARTITION BY customer_id ORDER BY amount) AS r "
+        "FROM {orders}) WHERE r = 1",
     ),
     Sample("`LIMIT`", "SELECT id FROM {orders} ORDER BY amount LIMIT 10"),
     Sample("`ORDER BY` alone", "SELECT id FROM {orders} ORDER BY amount"),

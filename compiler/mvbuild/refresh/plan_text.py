@@ -118,11 +118,34 @@ def _simplified(node: _Node, *, keep: bool) -> _Node:
         child = node.children[0]
         if not keep or _ids(node.text) == _outputs(child):
             return _simplified(child, keep=keep)
+    text = node.text if keep or not node.text.startswith("Project [") else _without_repeats(node.text)
     by_position = node.text.startswith("Union")
     children = [_simplified(child, keep=by_position) for child in node.children]
     if node.text.startswith("Join RightOuter"):
         return _Node(node.text.replace("Join RightOuter", "Join LeftOuter", 1), children[::-1])
-    return _Node(node.text, children)
+    return _Node(text, children)
+
+
+def _without_repeats(project: str) -> str:
+    """A projection that gives a plain column twice, once under another name, gives it once."""
+    seen: set[str] = set()
+    kept = []
+    for item in _items(project[len("Project [") : -1]):
+        if item not in seen or not re.fullmatch(r"\w*#\d+L?", item):
+            kept.append(item)
+        seen.add(item)
+    return f"Project [{', '.join(kept)}]"
+
+
+def _items(text: str) -> Iterator[str]:
+    """The parts between commas that are in no brackets."""
+    depth, start = 0, 0
+    for at, char in enumerate(text):
+        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(char, 0)
+        if depth == 0 and text.startswith(", ", at):
+            yield text[start:at]
+            start = at + 2
+    yield text[start:]
 
 
 def _outputs(node: _Node) -> list[str] | None:

@@ -132,15 +132,20 @@ def test_a_column_added_to_a_table_below_a_view(built: Project) -> None:
 
 def while_written(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Do something once, after Spark has written to the audit branch and before it is published."""
-    original, done = SparkQuery.overwrite, []
+    done: list[bool] = []
 
-    def overwrite(self: SparkQuery, *arguments: Any) -> None:
-        original(self, *arguments)
-        if not done:
-            done.append(True)
-            act()
+    def acting(original: Callable[..., None]) -> Callable[..., None]:
+        def write(self: SparkQuery, *arguments: Any, **options: Any) -> None:
+            original(self, *arguments, **options)
+            if not done:
+                done.append(True)
+                act()
 
-    monkeypatch.setattr(SparkQuery, "overwrite", overwrite)
+        return write
+
+    # A full refresh overwrites, an incremental one ends with an append.
+    for name in ("overwrite", "append"):
+        monkeypatch.setattr(SparkQuery, name, acting(getattr(SparkQuery, name)))
 
 
 @pytest.mark.parametrize(

@@ -266,7 +266,9 @@ def test_all_kinds_of_queries(made: Project) -> None:
     assert made.table("mart.no_rows__storage").metadata.current_snapshot_id is not None
     assert made.only_reused()
     made.sql("INSERT INTO lake.raw.empty VALUES (7)")
-    assert made.refreshed() == {"of_empty", "in_subqueries", "hinted_table", "commas", "semi_anti"}
+    # The rows of `semi_anti` are the same: its record has moved on.
+    assert made.refreshed() == {"of_empty", "in_subqueries", "hinted_table", "commas"}
+    assert made.only_reused()
     assert made.bag("SELECT * FROM lake.mart.of_empty__storage") == made.bag("SELECT 7L, 1L")
 
 

@@ -26,11 +26,12 @@ def catalog(lake: Lake) -> Iterator[Any]:
         found.ensure_namespace((namespace,))
     # Tables of a few rows are read before their code would be compiled.
     settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
+    before = {key: lake.session.conf.get(key) for key in settings}
     for key, value in settings.items():
         lake.session.conf.set(key, value)
     yield found
-    for key in settings:
-        lake.session.conf.unset(key)
+    for key, value in before.items():
+        lake.session.conf.set(key, value)
     found.close()
 
 

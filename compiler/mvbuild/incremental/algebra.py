@@ -25,8 +25,33 @@ class Item:
     expression: exp.Expr
 
 
+class _Leaf:
+    """An operator that reads no other."""
+
+    __slots__ = ()
+
+    @property
+    def children(self) -> tuple[Relation, ...]:
+        return ()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Scan:
+class _Unary:
+    """An operator over one relation, whose columns it has unless it says otherwise."""
+
+    child: Relation
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.child.columns
+
+    @property
+    def children(self) -> tuple[Relation, ...]:
+        return (self.child,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scan(_Leaf):
     """A table as it stands in the query. `leaf`: its place among the leaves of the query."""
 
     leaf: int
@@ -38,60 +63,34 @@ class Scan:
     def columns(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.sources)
 
-    @property
-    def children(self) -> tuple[Relation, ...]:
-        return ()
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ref:
+class Ref(_Leaf):
     """What a statement before this one has computed under a name."""
 
     name: str
     columns: tuple[str, ...]
 
-    @property
-    def children(self) -> tuple[Relation, ...]:
-        return ()
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OneRow:
+class OneRow(_Leaf):
     """SELECT without FROM: one row without columns."""
 
     columns: tuple[str, ...] = ()
 
-    @property
-    def children(self) -> tuple[Relation, ...]:
-        return ()
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Project:
-    child: Relation
+class Project(_Unary):
     items: tuple[Item, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(item.name for item in self.items)
 
-    @property
-    def children(self) -> tuple[Relation, ...]:
-        return (self.child,)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Filter:
-    child: Relation
+class Filter(_Unary):
     predicate: exp.Expr
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self.child.columns
-
-    @property
-    def children(self) -> tuple[Relation, ...]:
-        return (self.child,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,10 +130,9 @@ class Scalar:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Aggregate:
+class Aggregate(_Unary):
     """GROUP BY; without keys there is always exactly one row."""
 
-    child: Relation
     keys: tuple[Item, ...]
     values: tuple[Item, ...]
     """Each one aggregate function."""
@@ -143,32 +141,22 @@ class Aggregate:
     def columns(self) -> tuple[str, ...]:
         return tuple(item.name for item in (*self.keys, *self.values))
 
-    @property
-    def children(self) -> tuple[Relation, ...]:
-        return (self.child,)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Window:
+class Window(_Unary):
     """The rows of `child`, each with window functions besides."""
 
-    child: Relation
     values: tuple[Item, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
         return (*self.child.columns, *(item.name for item in self.values))
 
-    @property
-    def children(self) -> tuple[Relation, ...]:
-        return (self.child,)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Explode:
+class Explode(_Unary):
     """LATERAL VIEW of a generator: each row of `child` with every row that the generator makes of it."""
 
-    child: Relation
     generator: exp.Expr
     names: tuple[str, ...]
     outer: bool
@@ -176,10 +164,6 @@ class Explode:
     @property
     def columns(self) -> tuple[str, ...]:
         return (*self.child.columns, *self.names)
-
-    @property
-    def children(self) -> tuple[Relation, ...]:
-        return (self.child,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,16 +179,8 @@ class Union:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Distinct:
-    child: Relation
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self.child.columns
-
-    @property
-    def children(self) -> tuple[Relation, ...]:
-        return (self.child,)
+class Distinct(_Unary):
+    """SELECT DISTINCT."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -223,21 +199,12 @@ class SetOperation:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Limit:
+class Limit(_Unary):
     """ORDER BY with LIMIT or OFFSET."""
 
-    child: Relation
     order: tuple[exp.Expr, ...]
     limit: exp.Expr | None
     offset: exp.Expr | None
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self.child.columns
-
-    @property
-    def children(self) -> tuple[Relation, ...]:
-        return (self.child,)
 
 
 Relation = Scan | Ref | OneRow | Project | Filter | Join | Scalar | Aggregate | Window | Explode | Union | Distinct | SetOperation | Limit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mvbuild.formats.record import RefreshRecord
@@ -19,7 +19,7 @@ from mvbuild.incremental.rewrite import Case, Rewrite
 from mvbuild.incremental.shape import Shape, readable
 from mvbuild.incremental.statements import Difference, Stored, difference
 from mvbuild.incremental.strategies import FULL, STRATEGIES, full_diff
-from mvbuild.ports.catalog import TableChange, TableState
+from mvbuild.ports.catalog import ChangeRefused, TableChange, TableState
 from mvbuild.project.settings import RefreshPolicy
 from mvbuild.source import Span
 
@@ -47,9 +47,6 @@ _OF_REASON: Mapping[str, str] = {
     "forced": "forced",
 }
 """Reason of staleness -> why that makes a refresh full."""
-
-Irrelevant = Callable[[Shape, Inputs, Mapping[int, TableChange]], Mapping[int, str]]
-"""The leaves none of whose changed rows can matter to the query, each with why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +103,6 @@ class Question:
     policy: RefreshPolicy
     """`full` also where a full refresh was asked for."""
     read: ReadChange
-    irrelevant: Irrelevant = lambda shape, given, changes: {}  # noqa: ARG005
 
 
 def choose(question: Question) -> Choice:
@@ -116,12 +112,25 @@ def choose(question: Question) -> Choice:
         given = inputs_of(question.world, question.node, record, question.pins)
     except Refused as exc:
         return _full(exc)
+    if _same_files(given, question.read):
+        return Choice(strategy=NO_CHANGE, code="", message=_SAME, expected=Work(bytes=0, rows=0), inputs=given)
     try:
         shape = shape_of_inputs(given, [f["name"] for f in storage.schema["fields"]])
         changes = changes_of(given, shape, question.read)
     except Refused as exc:
         return _full(exc, given)
     return _Choosing(question=question, storage=storage, given=given, shape=shape, changes=changes).choice()
+
+
+_SAME = "no row was added or removed"
+
+
+def _same_files(given: Inputs, read: ReadChange) -> bool:
+    """Whether every table has the rows that it had, under the same schema: then the query does not matter."""
+    try:
+        return all(one.old == one.new or (one.has_same_schema and read(one.pin.table, one.old, one.new).is_empty) for one in given.inputs)
+    except ChangeRefused:
+        return False
 
 
 def _refreshed_before(question: Question) -> tuple[TableState, RefreshRecord]:
@@ -151,10 +160,10 @@ class _Choosing:
     def choice(self) -> Choice:
         # Nothing else stands between a misread query and a wrong answer here.
         known = is_proven(self.given, self.storage)
-        without = self.question.irrelevant(self.shape, self.given, self.changes) if known else {}
+        without = self.question.read.irrelevant(self.shape, self.given, self.changes) if known else {}
         changes = {leaf: change for leaf, change in self.changes.items() if leaf not in without}
         if not changes:
-            what = "; ".join(dict.fromkeys(without.values())) or "no row was added or removed"
+            what = "; ".join(dict.fromkeys(without.values())) or _SAME
             return replace(self, changes={})._made(NO_CHANGE, "", what, (), expected=Work(bytes=0, rows=0))
         # To the query a leaf that does not matter is the same at both snapshots.
         return replace(self, changes=changes)._cheapest(changes)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 from sqlglot import exp
 
@@ -33,7 +34,6 @@ from mvbuild.incremental.algebra import (
     column,
     leaves,
     names_in,
-    projected,
     substituted,
     union,
     with_children,
@@ -42,6 +42,9 @@ from mvbuild.incremental.functions import ORDERED_AGGREGATES, POSITIONS, SUMS
 from mvbuild.incremental.kinds import Kind, of_expression
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.restrict import Key, equal_columns, mapped, partition_columns, restricted
+
+KEYS = "keys_"
+"""How the names of tables of changed keys begin."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,13 +80,11 @@ class Deltas:
     kinds: Mapping[str, Kind]
     lets: list[Let] = field(default_factory=list)
     _made: dict[int, tuple[Relation, Delta]] = field(default_factory=dict)
+    _numbers: count[int] = field(default_factory=count)
 
     @property
     def changed(self) -> frozenset[int]:
         return self.plus | self.minus
-
-    def new(self, relation: Relation) -> Relation:
-        return relation
 
     def old(self, relation: Relation) -> Relation:
         return at(relation, "old", self.changed)
@@ -217,14 +218,9 @@ class Deltas:
 
     def keys_let(self, relation: Relation, keys: Sequence[exp.Expr]) -> Ref:
         """A table of the values that the keys have in rows of the result that changed; more do not matter."""
-        name = f"keys_{len(self.lets)}"
+        name = f"{KEYS}{next(self._numbers)}"
         items = tuple(Item(f"{name}_{number}", key) for number, key in enumerate(keys))
-        parts = self.changed_keys(relation, items)
-        let = Let(f"keys_{len(self.lets)}", Distinct(union(parts)))
-        if let.name != name:  # a let that was made below has taken the number
-            let = Let(
-                let.name, Distinct(Project(union(parts), tuple(Item(f"{let.name}_{n}", column(i.name)) for n, i in enumerate(items))))
-            )
+        let = Let(name, Distinct(union(self.changed_keys(relation, items))))
         self.lets.append(let)
         return let.ref
 
@@ -339,8 +335,3 @@ def _by_position(items: tuple[Item, ...], columns: Sequence[str], part: Relation
 
 def _flat(parts) -> tuple[Relation, ...]:  # type: ignore[no-untyped-def]
     return tuple(one for part in parts for one in part)
-
-
-def kept(relation: Relation, names: Sequence[str]) -> Relation:
-    """Only some of its columns, in that order."""
-    return projected(relation, tuple(names))

@@ -26,7 +26,8 @@ class ReadChange(Protocol):
 
     def __call__(self, table: TableState, old: int, new: int, /) -> TableChange: ...
 
-    def irrelevant(self, shape: Shape, given: Inputs, changes: Mapping[int, TableChange]) -> Mapping[int, str]: ...
+    def irrelevant(self, shape: Shape, given: Inputs, changes: Mapping[int, TableChange], /) -> Mapping[int, str]:
+        """The leaves none of whose changed rows can matter to the query, each with why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,12 @@ class Input:
         if self.leaf.travel is None or snapshot is None or snapshot.schema_id is None:
             return self.pin.table.schema
         return self.pin.table.schemas[snapshot.schema_id]
+
+    @property
+    def has_same_schema(self) -> bool:
+        """Whether it was read with the same schema then."""
+        before = self.pin.table.snapshots.get(self.old)
+        return before is not None and before.schema_id is not None and before.schema_id == self.schema.get("schema-id")
 
     @property
     def bytes(self) -> int:
@@ -163,7 +170,7 @@ def _type(type_: Any) -> Any:
 
 def span_of(text: MappedText, refused: Refused) -> Span | None:
     """The operator that was refused, where the user wrote it."""
-    found = list(spans_of(text, refused))
+    found = list(_spans(text, refused))
     if not found:
         return None
     start, end = min(start for start, _ in found), max(end for _, end in found)
@@ -178,7 +185,7 @@ def _closed(text: str, start: int, end: int) -> int:
     return end
 
 
-def spans_of(text: MappedText, refused: Refused) -> Iterator[tuple[int, int]]:
+def _spans(text: MappedText, refused: Refused) -> Iterator[tuple[int, int]]:
     """Offsets in the text of the identifiers below the operator that was refused."""
     for node in refused.node.walk() if refused.node is not None else ():
         if "start" in node.meta and "end" in node.meta and node.meta["end"] < len(text.text):

@@ -103,15 +103,7 @@ class OverwritePartitions:
     """(column of the storage, transform, column of `keys`)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Overwrite:
-    """All rows are computed again and replace those of the storage."""
-
-    rows: Relation | None = None
-    """None: the user's own text is run."""
-
-
-Write = Append | Upsert | Exchange | Bag | OverwritePartitions | Overwrite
+Write = Append | Upsert | Exchange | Bag | OverwritePartitions
 
 
 @dataclass(frozen=True, slots=True, eq=False)

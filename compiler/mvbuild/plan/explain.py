@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from mvbuild.diagnostics import Diagnostic
-from mvbuild.formats.record import NO_SNAPSHOT, RefreshRecord
+from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.model import Freshness
-from mvbuild.freshness.observed import Leaf, Pin, World
+from mvbuild.freshness.observed import Leaf, World
 from mvbuild.freshness.pins import pin
-from mvbuild.freshness.stored import stored
+from mvbuild.freshness.stored import replaced_since, stored
 from mvbuild.graph.model import ModelNode, SeedNode
 from mvbuild.incremental.choose import Choice, Question
 from mvbuild.incremental.cost import Work
@@ -151,7 +151,7 @@ def _tables(
 ) -> Iterator[TableNow]:
     found = [_table(asked, leaf, record) for leaf in leaves]
     changes = {at: one.change for at, one in enumerate(found) if one.change is not None}
-    without = asked.irrelevant(shape, given, changes) if shape and given and changes else {}
+    without = asked.read.irrelevant(shape, given, changes) if shape and given and changes else {}
     for at, one in enumerate(found):
         yield replace(one, what="not-relevant", irrelevant=without[at]) if at in without else one
 
@@ -176,7 +176,7 @@ def _table(asked: Question, leaf: Leaf, record: RefreshRecord | None) -> TableNo
     except Refused as exc:
         return TableNow(name=name, what="unknown", old=old, new=now.snapshot_id, refused=exc)
     if change.is_empty:
-        what: What = "compacted" if _only_replaced(now, old) else "same-rows"
+        what: What = "compacted" if replaced_since(now.table, old) else "same-rows"
         return TableNow(name=name, what=what, old=old, new=now.snapshot_id)
     return TableNow(name=name, what="changed", old=old, new=now.snapshot_id, change=change)
 
@@ -184,17 +184,6 @@ def _table(asked: Question, leaf: Leaf, record: RefreshRecord | None) -> TableNo
 def _name(world: World, leaf: Leaf) -> str:
     """Of an MV its own, though its storage is what is read."""
     return str(world.graph.nodes[leaf.node].identifier)
-
-
-def _only_replaced(now: Pin, old: int) -> bool:
-    """Whether nothing but `replace` snapshots lies between."""
-    at: int | None = now.snapshot_id
-    while at is not None and at not in (old, NO_SNAPSHOT):
-        snapshot = now.table.snapshots.get(at)
-        if snapshot is None or snapshot.operation != "replace":
-            return False
-        at = snapshot.parent_id
-    return at == old
 
 
 def _verdicts(choice: Choice) -> Iterator[Verdict]:

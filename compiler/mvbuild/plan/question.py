@@ -27,7 +27,6 @@ def question(
         same_layout=_keeps_layout(world, node),
         policy="full" if forced else node.model.config.refresh_policy,
         read=read,
-        irrelevant=read.irrelevant,
     )
 
 

@@ -10,14 +10,25 @@ from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.choose import Choice
+from mvbuild.incremental.proof import PROVEN
 from mvbuild.refresh.choosing import facts
 from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.recording import record_of, recorded
+from mvbuild.refresh.result import TestResult
 from mvbuild.refresh.session import RunSession
 
 
-def advance(session: RunSession, world: World, node: ModelNode, pins: Mapping[Leaf, Pin], started_ms: int, choice: Choice) -> Outcome:
-    """Nobody downstream sees a change."""
+def advance(
+    session: RunSession,
+    world: World,
+    node: ModelNode,
+    pins: Mapping[Leaf, Pin],
+    started_ms: int,
+    choice: Choice,
+    tests: tuple[TestResult, ...],
+    mark: str = "",
+) -> Outcome:
+    """Nobody downstream sees a change. `tests`: what tests said of the rows as they stay. `mark`: see incremental.proof."""
     storage, view = world.observed.table(node.storage), world.observed.view(node.identifier)
     assert storage is not None, node.id
     assert view is not None, node.id
@@ -28,9 +39,9 @@ def advance(session: RunSession, world: World, node: ModelNode, pins: Mapping[Le
         storage,
         record,
         current_refresh_id(storage),
-        set_properties=schemas,
+        set_properties={**schemas, PROVEN: mark} if mark else schemas,
         also_remove=stale_schemas(storage.properties, schemas),
     )
     session.observe(session.catalog.commit([commit]))
     message = choice.message or "the rows are the same"
-    return Outcome(message=message, reused=True, details=facts(choice, None))
+    return Outcome(message=message, reused=True, tests=tests, details=facts(choice, None))

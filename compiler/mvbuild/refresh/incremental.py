@@ -18,7 +18,7 @@ from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.algebra import Ref, Relation, Scan, walk
 from mvbuild.incremental.bounds import MAX_VALUES, Bounds, bounded, bounds_from, bounds_sql, equal_names, scan_name, values_sql
 from mvbuild.incremental.choose import Choice
-from mvbuild.incremental.delta import Let
+from mvbuild.incremental.delta import KEYS, Let
 from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.inputs import columns_read, total
 from mvbuild.incremental.proof import is_proven
@@ -270,7 +270,7 @@ class _Writer:
         """Whether knowing its keys first leaves out enough of what is read afterwards to be worth a statement of its own."""
         if not self._bounded_columns(let):
             return False
-        if let.name.startswith("keys_"):
+        if let.name.startswith(KEYS):
             return self._read_bytes() >= WORTH_NARROWING
         before = self.place.before
         return total(before, before.current_snapshot_id, "total-files-size") >= WORTH_NARROWING
@@ -282,7 +282,7 @@ class _Writer:
     def _bounded_columns(self, let: Let) -> Sequence[str]:
         """Those by which later statements look up rows in large tables."""
         write = self.choice.rewrite.write if self.choice.rewrite else None
-        if let.name.startswith("keys_"):
+        if let.name.startswith(KEYS):
             return let.relation.columns
         if let.name == "delta" and isinstance(write, Upsert):
             return [column for _, column in write.keys]

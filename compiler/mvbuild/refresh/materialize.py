@@ -77,7 +77,7 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
     pins = {leaf: p for leaf in below.leaves if (p := pin(world.graph, world.observed, leaf))}
     choice = chosen(session, world, node, pins, forced=forced)
     if choice.strategy == NO_CHANGE:
-        return advance(session, world, node, pins, started_ms, choice)
+        return advance(session, world, node, pins, started_ms, choice, _audit_as_it_is(session, node, world, tests))
     sql = pinned_sql(world.graph, node.query, node.reads, pins, session.schema_pin)
     query = prepare(session.engine, sql, node)
     layout = storage_layout(node, query.schema)
@@ -96,9 +96,9 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
         choice, done = _write(session, node, choice, sql.text, query, place, summary)
         if done is not None and done.is_empty:
             drop_branches(session.catalog, place.before, (place.branch,) if place.branch else ())
-            return advance(session, world, node, pins, started_ms, choice)
-        is_full = done is None
-        mark = mark_after_full(session, world, node, pins, sql.text, query.schema) if is_full else mark_of(choice.inputs)  # type: ignore[arg-type]
+            kept = _audit_as_it_is(session, node, world, tests)
+            return advance(session, world, node, pins, started_ms, choice, kept, _mark(choice))
+        mark = _mark(choice) if done else mark_after_full(session, world, node, pins, sql.text, query.schema)
         written = _written(session.catalog, place)
         results = _audit(session, node, world, written, place.head(written), tests, sql.text)
         if view and view.expect_metadata_location is None:
@@ -123,6 +123,21 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
             **facts(choice, done, made),
         },
     )
+
+
+def _mark(choice: Choice) -> str:
+    """Of the proof that an incremental refresh rests on."""
+    assert choice.inputs is not None
+    return mark_of(choice.inputs)
+
+
+def _audit_as_it_is(session: RunSession, node: ModelNode, world: World, tests: Sequence[TestNode]) -> tuple[TestResult, ...]:
+    """The tests on rows that stay as they are: what else they read may have changed."""
+    storage = world.observed.table(node.storage)
+    assert storage is not None, node.id
+    if not tests or storage.current_snapshot_id is None:
+        return ()
+    return _audit(session, node, world, storage, storage.current_snapshot_id, tests, "")
 
 
 def _write(

@@ -3,8 +3,9 @@
     .venv/bin/python tests/benchmarks/incremental.py --scale 5 --kind inserts --fraction 0.001
     .venv/bin/python tests/benchmarks/incremental.py --scale 5 --kind deletes --mode copy-on-write --clustered
 
-For each query, in one session: `auto`, then a full refresh of the same MV; after a second change of the same size `incremental`, so that it
-is known what the other choice would have cost. Bytes are those of the files that were expected to be read, and of those that were written.
+For each query, in one session: a change that is not measured, so that all code is warm; after a second one `auto`, then a full refresh of
+the same MV; after a third one `incremental`, so that it is known what the other choice would have cost. A query whose best is a full refresh
+is timed once: `auto` does the same. Bytes are those of the files that were expected to be read, and of those that were written.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Measured:
     expected_bytes: int | None = None
     full_bytes: int | None = None
     rows_changed: int | None = None
+    bytes_written: int | None = None
 
     @property
     def ratio(self) -> float:
@@ -99,7 +101,13 @@ def main() -> int:
             for statement in getattr(streams, options.kind)(round_, options.fraction, **how):
                 project.spark.sql(statement)
 
+        # Each was built by a full refresh; now each is refreshed incrementally once, so that both are warm.
+        with_policy(project, "incremental")
         change(0)
+        for name in names:
+            timed(project, name)
+        with_policy(project, "auto")
+        change(1)
         measured = {name: Measured(query=name) for name in names}
         for name, one in measured.items():
             one.auto, found = timed(project, name)
@@ -108,9 +116,10 @@ def main() -> int:
             one.reason = details.get("reason") or ""
             one.expected_bytes, one.full_bytes = details.get("expected_bytes"), details.get("full_bytes")
             one.rows_changed = (details.get("rows_added") or 0) + (details.get("rows_removed") or 0)
+            one.bytes_written = details.get("bytes_written")
             one.full, _ = timed(project, name, full_refresh=True)
             print(f"{name} {one.strategy:14} {one.reason:16} auto {one.auto:6.2f} s  full {one.full:6.2f} s  {one.ratio:5.1f}x", flush=True)
-        change(1)
+        change(2)
         with_policy(project, "incremental")
         for name, one in measured.items():
             seconds, found = timed(project, name)
@@ -121,13 +130,14 @@ def main() -> int:
 
 
 def report(measured: list[Measured], options: argparse.Namespace) -> None:
-    print(f"\n{'query':8} {'strategy':14} {'reason':18} {'auto s':>7} {'full s':>7} {'ratio':>6} {'incr s':>7} right  MB of MB")
+    print(f"\n{'query':8} {'strategy':14} {'reason':18} {'auto s':>7} {'full s':>7} {'ratio':>6} {'incr s':>7} right  MB of MB, written")
     for m in measured:
         inc = f"{m.incremental:7.2f}" if m.incremental is not None else "      -"
         size = f"{m.expected_bytes / 1e6:.1f} of {m.full_bytes / 1e6:.1f}" if m.expected_bytes is not None and m.full_bytes else ""
+        size += f", {m.bytes_written / 1e6:.2f}" if m.bytes_written is not None else ""
         print(f"{m.query:8} {m.strategy:14} {m.reason:18} {m.auto:7.2f} {m.full:7.2f} {m.ratio:6.1f} {inc} {m.was_right!s:5}  {size}")
     ratios = [m.ratio for m in measured if m.strategy not in ("full", "reused", "error", "no-change")]
-    slower = [m.query for m in measured if m.auto > 1.1 * m.full]
+    slower = [m.query for m in measured if m.strategy != "full" and m.auto > 1.1 * m.full]
     known = [m.was_right for m in measured if m.was_right is not None]
     print(f"geometric mean of {len(ratios)} incremental: {geometric_mean(ratios):.1f}x" if ratios else "none was incremental")
     print(f"slower than full by more than a tenth: {', '.join(slower) or 'none'}")

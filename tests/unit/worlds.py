@@ -134,7 +134,7 @@ class RecordingEngine:
     def define(self, name: str, sql: str) -> None:
         """Nothing is computed."""
 
-    def keep(self, name: str, sql: str) -> None:
+    def keep(self, name: str, sql: str, *, at_once: bool = True) -> None:
         self.call(sql)
 
     def forget(self, name: str) -> None:

@@ -15,7 +15,7 @@ from mvbuild.adapters.iceberg.metadata import Raw, current_schema, current_snaps
 from mvbuild.adapters.iceberg.pointers import SqlPointers
 from mvbuild.adapters.iceberg.publish import publish, table_edit
 from mvbuild.adapters.iceberg.subset import with_snapshot
-from mvbuild.ports.catalog import AnyOf, CatalogError, ChangePart, FileGroup, Operator, Predicate, TableChange, TableState
+from mvbuild.ports.catalog import AnyOf, CatalogError, ChangePart, FileGroup, Operator, Predicate, TableChange, TableState, ValueRange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -195,9 +195,28 @@ class _Held:
         return TableChange(table=table, old=old, new=new, parts=parts, manifests_read=0, manifest_bytes_read=0)
 
     def may_match(self, change: TableChange, conjunctions: Sequence[tuple[Predicate, ...]]) -> bool:
+        rows = [row for part in change.parts for row in (*part.files.added, *part.files.removed)]
+        return any(self._meets_any(change, rows, predicates) for predicates in conjunctions)
+
+    def _meets_any(self, change: TableChange, rows: Sequence[Sequence[Any]], predicates: Sequence[Predicate]) -> bool:
         names = [field["name"] for field in change.table.schema["fields"]]
-        rows = (dict(zip(names, row, strict=True)) for part in change.parts for row in (*part.files.added, *part.files.removed))
-        return any(meets_all(row, predicates) for row in rows for predicates in conjunctions)
+        return any(meets_all(dict(zip(names, row, strict=True)), predicates) for row in rows)
+
+    def matching(self, change: TableChange, predicates: Sequence[Predicate]) -> FileGroup:
+        groups = (part.added for part in change.parts if self._meets_any(change, part.files.added, predicates))
+        return sum(groups, FileGroup())
+
+    def added_ranges(self, change: TableChange, columns: Iterable[str]) -> Mapping[str, ValueRange]:
+        fields = {field["name"]: (at, field["type"]) for at, field in enumerate(change.table.schema["fields"])}
+        rows = [row for part in change.parts for row in part.files.added]
+        found = {}
+        for at, type_ in (fields[name] for name in columns if name in fields):
+            if type_ in ("int", "long", "date", "string"):
+                values = [row[at] for row in rows if row[at] is not None]
+                low, high = (min(values), max(values)) if values else (None, None)
+                name = change.table.schema["fields"][at]["name"]
+                found[name] = ValueRange(type=type_, low=low, high=high, has_null=len(values) < len(rows))
+        return found
 
     def with_subset(self, pinned: Raw, subset: Subset) -> Raw:
         names = [field["name"] for field in current_schema(pinned)["fields"]]

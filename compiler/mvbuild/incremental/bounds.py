@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 from sqlglot import exp
 
 from mvbuild.incremental.algebra import Aggregate, Filter, Join, Project, Ref, Relation, Scan, conjuncts, with_children
 from mvbuild.names import quote
+from mvbuild.ports.catalog import ValueRange
 
 MAX_VALUES = 200
 """Iceberg compares no more values of an IN with the bounds of a file."""
@@ -148,12 +150,12 @@ def bounds_sql(table: str, columns: Sequence[str]) -> str:
     parts = ["count(*)"]
     for one in map(quote, columns):
         parts += [f"typeof(min({one}))", f"count({one})", f"CAST(min({one}) AS STRING)", f"CAST(max({one}) AS STRING)"]
-    return f"SELECT {', '.join(f'{part} AS b{at}' for at, part in enumerate(parts))} FROM {quote(table)}"
+    return f"SELECT {', '.join(f'{part} AS b{at}' for at, part in enumerate(parts))} FROM {table}"
 
 
 def values_sql(table: str, columns: Sequence[str]) -> str:
     """The values themselves as text."""
-    return f"SELECT {', '.join(f'CAST({quote(name)} AS STRING) AS {quote(name)}' for name in columns)} FROM {quote(table)}"
+    return f"SELECT {', '.join(f'CAST({quote(name)} AS STRING) AS {quote(name)}' for name in columns)} FROM {table}"
 
 
 def bounds_from(row: Sequence[Any], columns: Sequence[str], values: Sequence[Sequence[Any]]) -> dict[str, Bounds]:
@@ -172,6 +174,17 @@ def bounds_from(row: Sequence[Any], columns: Sequence[str], values: Sequence[Seq
             values=tuple(_literal(text, type_) for text in texts),
         )
     return found
+
+
+def bounds_of_range(found: ValueRange) -> Bounds:
+    """What the metadata of files tells of a column."""
+    type_ = {"long": "bigint"}.get(found.type, found.type)
+    low, high = (None if value is None else _literal(_text(value), type_) for value in (found.low, found.high))
+    return Bounds(low=low, high=high, has_null=found.has_null)
+
+
+def _text(value: Any) -> str:
+    return format(value, "f") if isinstance(value, Decimal) else str(value)
 
 
 def _literal(text: str, type_: str) -> exp.Expr:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import Any
 
+from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.freshness.pins import known_as
 from mvbuild.incremental.inputs import Inputs
 from mvbuild.incremental.literals import told
 from mvbuild.incremental.relevance import relevant
 from mvbuild.incremental.shape import Shape
-from mvbuild.ports.catalog import Catalog, ChangeRefused, Predicate, TableChange, TableState
+from mvbuild.ports.catalog import Catalog, ChangeRefused, Comparison, Predicate, TableChange, TableState, ValueRange
 
+MAX_FILES = 2000
+"""Whose bounds are read to tell how much of a table a refresh reads: no more than the reading itself takes."""
 _Key = tuple[str, str, int, int, int]
 
 
@@ -22,6 +26,7 @@ class Changes:
 
     catalog: Catalog
     _known: dict[_Key, TableChange | ChangeRefused] = field(default_factory=dict)
+    _shares: dict[tuple[Any, ...], float] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def __call__(self, table: TableState, old: int, new: int, /) -> TableChange:
@@ -37,6 +42,27 @@ class Changes:
         if isinstance(found, ChangeRefused):
             raise found
         return found
+
+    def share(self, table: TableState, snapshot_id: int, column: str, wanted: ValueRange) -> float:
+        """Of a table's rows, those in files that may have values in the range; 1 where that is not told, or not told cheaply."""
+        snapshot = table.snapshots.get(snapshot_id)
+        if wanted.low is None or snapshot is None or not 0 < int(snapshot.summary.get("total-data-files", "0")) <= MAX_FILES:
+            return 1.0
+        key = (table.uuid, snapshot_id, column, wanted.low, wanted.high)
+        if key not in self._shares:
+            self._shares[key] = self._share(table, snapshot_id, column, wanted)
+        return self._shares[key]
+
+    def _share(self, table: TableState, snapshot_id: int, column: str, wanted: ValueRange) -> float:
+        predicates = (Comparison(column, ">=", wanted.low), Comparison(column, "<=", wanted.high))
+        try:
+            held = self(table, NO_SNAPSHOT, snapshot_id)
+        except ChangeRefused:
+            return 1.0
+        return self.catalog.matching(held, predicates).rows / max(1, held.added.rows)
+
+    def ranges(self, change: TableChange, columns: Iterable[str]) -> Mapping[str, ValueRange]:
+        return self.catalog.added_ranges(change, columns)
 
     def irrelevant(self, shape: Shape, given: Inputs, changes: Mapping[int, TableChange]) -> Mapping[int, str]:
         """The leaves none of whose changed rows can matter to the query, each with why."""

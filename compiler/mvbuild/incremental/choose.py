@@ -10,10 +10,11 @@ from mvbuild.freshness.model import Reason
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.stored import stored
 from mvbuild.graph.model import ModelNode
-from mvbuild.incremental.algebra import Scan, walk
-from mvbuild.incremental.cost import CHEAPER, FOR_CHILDREN, Sizes, Work, full_work, work_of
-from mvbuild.incremental.inputs import Inputs, ReadChange, changes_of, inputs_of, shape_of_inputs, span_of, total
+from mvbuild.incremental import sizes
+from mvbuild.incremental.cost import FOR_CHILDREN, LARGE, Work, full_work, work_of
+from mvbuild.incremental.inputs import Inputs, ReadChange, changes_of, inputs_of, shape_of_inputs, span_of
 from mvbuild.incremental.proof import is_proven
+from mvbuild.incremental.ranges import without_empty
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.rewrite import Case, Rewrite
 from mvbuild.incremental.shape import Shape, readable
@@ -169,8 +170,8 @@ class _Choosing:
         return replace(self, changes=changes)._cheapest(changes)
 
     def _cheapest(self, changes: Mapping[int, TableChange]) -> Choice:
-        sizes = self._sizes(changes)
-        full = full_work([n for n in walk(self.shape.root) if isinstance(n, Scan)], sizes)
+        known = self._sizes_of(changes)
+        full = full_work(self.shape.root, known)
         case = self._case(changes)
         possible: dict[str, tuple[Rewrite, Difference, Work]] = {}
         against: list[Considered] = []
@@ -181,15 +182,15 @@ class _Choosing:
                 message, span = readable(exc.message, self.shape), span_of(self.given.text, exc)
                 against.append(Considered(strategy=name, code=exc.code, message=message, span=span))
                 continue
-            change = difference(made, Stored(columns=tuple(case.types)))
-            possible[name] = made, change, work_of(change, sizes)
+            change = without_empty(difference(made, Stored(columns=tuple(case.types), is_large=known.storage.rows >= LARGE)), known)
+            possible[name] = made, change, work_of(made, change, self.shape.root, known)
         return self._weighed(possible, against, full)
 
     def _weighed(self, possible: dict[str, tuple[Rewrite, Difference, Work]], against: list[Considered], full: Work) -> Choice:
-        best = min(possible, key=lambda name: possible[name][2].bytes, default=None)
+        best = min(possible, key=lambda name: possible[name][2].effort, default=None)
         tolerant = self.question.policy in ("incremental", "incremental_strict")
-        chosen = best if best and (tolerant or possible[best][2].bytes < CHEAPER * full.bytes) else None
-        if chosen is None and full_diff.NAME in possible and possible[full_diff.NAME][2].bytes <= FOR_CHILDREN * full.bytes:
+        chosen = best if best and (tolerant or possible[best][2].is_cheaper(full)) else None
+        if chosen is None and full_diff.NAME in possible and possible[full_diff.NAME][2].effort <= FOR_CHILDREN * full.effort:
             chosen = full_diff.NAME
         for name, (_, _, work) in possible.items():
             if name != chosen:
@@ -206,11 +207,8 @@ class _Choosing:
         listed.sort(key=lambda c: order.index(c.strategy))
         return self._made(chosen, "", "", tuple(listed), expected=work, full=full, rewrite=rewrite, difference=change)
 
-    def _sizes(self, changes: Mapping[int, TableChange]) -> Sizes:
-        at = self.storage.current_snapshot_id
-        work = Work(bytes=total(self.storage, at, "total-files-size"), rows=total(self.storage, at, "total-records"))
-        rewrites = self.storage.properties.get("write.delete.mode") != "merge-on-read"
-        return Sizes(inputs=self.given.inputs, changes=changes, storage=work, rewrites_files=rewrites)
+    def _sizes_of(self, changes: Mapping[int, TableChange]) -> sizes.Sizes:
+        return sizes.Sizes(inputs=self.given.inputs, changes=changes, storage=sizes.Stored(table=self.storage), read=self.question.read)
 
     def _case(self, changes: Mapping[int, TableChange]) -> Case:
         return Case(

@@ -1,21 +1,29 @@
-"""Rewrite + sizes of files -> Work: the bytes and rows that it reads and writes, told from metadata."""
+"""Rewrite + sizes -> Work: the bytes and rows that it reads and writes, and the effort, told from metadata."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mvbuild.incremental.algebra import Join, Ref, Relation, Scan, walk
-from mvbuild.incremental.inputs import Input
-from mvbuild.incremental.statements import STORAGE, Difference
-from mvbuild.ports.catalog import TableChange
+from sqlglot import exp
+
+from mvbuild.incremental.algebra import Aggregate, Distinct, Filter, Join, Project, Ref, Relation, Scan, walk
+from mvbuild.incremental.effort import Estimator
+from mvbuild.incremental.prune import pruned
+from mvbuild.incremental.ranges import Ranges
+from mvbuild.incremental.rewrite import Bag, Exchange, Rewrite
+from mvbuild.incremental.sizes import LITTLE, Sizes
+from mvbuild.incremental.statements import Difference
 
 CHEAPER = 0.8
-"""What an incremental refresh must cost at most of a full one to be chosen: sizes of files are an estimate."""
+"""What an incremental refresh may cost at most of a full one to be chosen: the effort is an estimate."""
 FOR_CHILDREN = 1.5
 """What it may cost, of a full refresh, to write only the rows that differ: MVs that read this one then have little to do."""
+FOR_LITTLE = 4.0
+"""What it may cost where little is read either way: rows that stay the same are better not written again."""
 NARROWED = 0.3
 """Of a table that is joined with a small change, or read for some keys: its rows are scanned, but hardly any goes further."""
+LARGE = 50_000
+"""Rows of a storage that Spark would not send to every task: it would sort all of them to join a few."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,60 +32,64 @@ class Work:
 
     bytes: int
     rows: int
+    effort: float = 0.0
+    """Microseconds of a processor, to compare one refresh with another."""
 
     def __add__(self, other: Work) -> Work:
-        return Work(bytes=self.bytes + other.bytes, rows=self.rows + other.rows)
+        return Work(bytes=self.bytes + other.bytes, rows=self.rows + other.rows, effort=self.effort + other.effort)
+
+    def is_cheaper(self, full: Work) -> bool:
+        return self.effort < (FOR_LITTLE if full.bytes < LITTLE else CHEAPER) * full.effort
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
-    """Of every table at both versions, of what changed, and of the storage."""
-
-    inputs: Sequence[Input]
-    changes: Mapping[int, TableChange]
-    storage: Work
-    rewrites_files: bool = False
-    """Whether a row that goes has the rest of its file written again (copy-on-write)."""
-
-    def of(self, scan: Scan) -> Work:
-        if scan.leaf == STORAGE:
-            return self.storage
-        change = self.changes.get(scan.leaf)
-        if change is not None and scan.version == "plus":
-            # Files whose deletes differ are read for rows that were hidden.
-            return Work(bytes=change.added.bytes, rows=change.added.rows)
-        if change is not None and scan.version == "minus":
-            gone = change.rows - change.added.rows
-            return Work(bytes=change.removed.bytes + change.altered.bytes, rows=gone)
-        one = self.inputs[scan.leaf]
-        return Work(bytes=one.bytes, rows=one.rows)
-
-
-def full_work(scans: Sequence[Scan], sizes: Sizes) -> Work:
+def full_work(root: Relation, sizes: Sizes) -> Work:
     """All tables once for each time that the query reads them, and the storage written again."""
-    return sum((sizes.of(scan) for scan in scans), Work(bytes=0, rows=0)) + sizes.storage
+    scans = [sizes.of(n) for n in walk(root) if isinstance(n, Scan)]
+    held = sizes.storage
+    effort = Estimator(Ranges(sizes)).flow(pruned(root), {}).cost + held.rows * held.row_cost
+    return Work(bytes=sum(s.bytes for s in scans) + held.bytes, rows=sum(s.rows for s in scans) + held.rows, effort=effort)
 
 
-def work_of(difference: Difference, sizes: Sizes) -> Work:
+def work_of(rewrite: Rewrite, difference: Difference, root: Relation, sizes: Sizes) -> Work:
     """Every statement once: each table that it reads, less where keys narrow it down."""
-    relations = [*(let.relation for let in difference.lets), *(r for r in (difference.gone, difference.came) if r is not None)]
-    total = Work(bytes=0, rows=0)
-    for relation in relations:
-        total += _work(relation, sizes, narrowed=False)
-    if difference.partitions is not None or (difference.gone is not None and sizes.rewrites_files):
-        total += Work(bytes=int(sizes.storage.bytes * NARROWED), rows=int(sizes.storage.rows * NARROWED))
+    total = sum((_work(relation, sizes, narrowed=False) for relation in difference.relations), Work(bytes=0, rows=0))
+    estimator = Estimator(Ranges(sizes), groups=_groups(rewrite, root, sizes))
+    effort = sum(estimator.let(let.name, pruned(let.relation)) for let in difference.lets)
+    effort += sum(estimator.flow(pruned(r), {}).cost for r in (difference.gone, difference.came) if r is not None)
+    total += Work(bytes=0, rows=0, effort=effort)
+    held = sizes.storage
+    if difference.partitions is not None or (difference.gone is not None and held.rewrites_files):
+        share = NARROWED * held.rows * held.row_cost
+        total += Work(bytes=int(held.bytes * NARROWED), rows=int(held.rows * NARROWED), effort=share)
     return total
+
+
+def _groups(rewrite: Rewrite, root: Relation, sizes: Sizes) -> dict[str, float]:
+    """Where every group is a row of the storage, it has as many as there are rows."""
+    if not rewrite.lets or not isinstance(rewrite.write, Exchange | Bag) or any(_keeps_few(n) for n in walk(root)):
+        return {}
+    while isinstance(root, Project):
+        root = root.child
+    return {rewrite.lets[-1].name: float(sizes.storage.rows)} if isinstance(root, Aggregate | Distinct) else {}
+
+
+def _keeps_few(relation: Relation) -> bool:
+    """HAVING: nothing tells how many groups there were."""
+    return isinstance(relation, Filter) and isinstance(relation.child, Aggregate)
 
 
 def _work(relation: Relation, sizes: Sizes, *, narrowed: bool) -> Work:
     if isinstance(relation, Scan):
         found = sizes.of(relation)
         whole = relation.version in ("plus", "minus") or not narrowed
-        return found if whole else Work(bytes=int(found.bytes * NARROWED), rows=int(found.rows * NARROWED))
+        share = 1.0 if whole else NARROWED
+        return Work(bytes=int(found.bytes * share), rows=int(found.rows * share))
     if isinstance(relation, Join):
         small = [_is_small(side) for side in (relation.left, relation.right)]
         left = _work(relation.left, sizes, narrowed=narrowed or small[1])
         return left + _work(relation.right, sizes, narrowed=narrowed or small[0])
+    if isinstance(relation, Filter) and relation.predicate == exp.false():
+        return Work(bytes=0, rows=0)
     return sum((_work(child, sizes, narrowed=narrowed) for child in relation.children), Work(bytes=0, rows=0))
 
 

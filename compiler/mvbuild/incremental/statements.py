@@ -40,6 +40,11 @@ class Difference:
     removes: Let | None = None
     """As many rows as this one has must be in `gone`, or the storage is not what its record says."""
 
+    @property
+    def relations(self) -> list[Relation]:
+        """All that is computed, in order."""
+        return [*(let.relation for let in self.lets), *(side for side in (self.gone, self.came) if side is not None)]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
@@ -47,6 +52,8 @@ class Stored:
 
     columns: tuple[str, ...]
     position: tuple[str, ...] = ("_file", "_pos")
+    is_large: bool = False
+    """Too large to be sent to every task: only its rows with the keys of a change are joined with it."""
 
     @property
     def values(self) -> tuple[str, ...]:
@@ -85,7 +92,10 @@ def _upsert(rewrite: Rewrite, write: Upsert, stored: Stored) -> Difference:
     names = dict(zip(stored.columns, stored.values, strict=True))
     key_columns = dict(write.keys)
     on = null_safe([(names[own], theirs) for own, theirs in write.keys])
-    both = Join(delta.ref, stored.scan, "left", on)
+    held: Relation = stored.scan
+    if stored.is_large and write.keys:
+        held = restricted(held, [Key(column(names[own]), theirs) for own, theirs in write.keys], delta.ref)
+    both = Join(delta.ref, held, "left", on)
     matched = _not_null(stored.at[0])
 
     def resolved(expression: exp.Expr) -> exp.Expr:

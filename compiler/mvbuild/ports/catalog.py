@@ -344,6 +344,18 @@ Predicate = Comparison | AnyOf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ValueRange:
+    """Of a column in some files. No row has a value outside; without bounds, no row has a value at all."""
+
+    type: str
+    """Iceberg's: int, long, date, string or a decimal."""
+    low: Any
+    high: Any
+    has_null: bool
+    """False only if no row is NULL."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StagedPart:
     """Scratch tables with the files of one part; None where there are no files."""
 
@@ -443,6 +455,12 @@ class Catalog(Protocol):
 
     def may_match(self, change: TableChange, conjunctions: Sequence[tuple[Predicate, ...]]) -> bool:
         """Whether a row of the change can meet all predicates of one of the conjunctions, as far as metadata tells. Reads nothing."""
+
+    def matching(self, change: TableChange, predicates: Sequence[Predicate]) -> FileGroup:
+        """The files that were added in which a row can meet all predicates, as far as metadata tells. Reads nothing."""
+
+    def added_ranges(self, change: TableChange, columns: Iterable[str]) -> Mapping[str, ValueRange]:
+        """The ranges of columns in the files that were added, of those for which metadata tells one. Reads nothing."""
 
     def stage_change(self, change: TableChange, new_scratch: Callable[[], TableIdentifier]) -> StagedChange:
         """Register scratch tables of metadata alone that show the rows of a change, under the table's current schema."""

@@ -85,8 +85,9 @@ class Engine(Protocol):
     def define(self, name: str, sql: str) -> None:
         """Give a query a name that later queries of this engine can read. Names are the caller's to keep apart."""
 
-    def keep(self, name: str, sql: str) -> None:
-        """`define`, and compute the rows once: who reads the name reads those."""
+    def keep(self, name: str, sql: str, *, at_once: bool = True) -> None:
+        """`define`, and compute the rows once: who reads the name reads those. If not `at_once` the first who reads it computes them, and
+        must read all."""
 
     def forget(self, name: str) -> None:
         """Undo `define` or `keep`. Nothing happens if the name is not known."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mvbuild.adapters.iceberg.change_tables import Subset
     from mvbuild.adapters.iceberg.files import Files
     from mvbuild.adapters.iceberg.pointers import Pointers
-    from mvbuild.ports.catalog import Change, Predicate, StagedChange, TableChange
+    from mvbuild.ports.catalog import Change, FileGroup, Predicate, StagedChange, TableChange, ValueRange
 
 _DELETE_TRIES = 12
 
@@ -52,6 +52,12 @@ class Data(Protocol):
 
     def may_match(self, change: TableChange, conjunctions: Sequence[tuple[Predicate, ...]]) -> bool:
         """Whether a row of the change can meet one of them."""
+
+    def matching(self, change: TableChange, predicates: Sequence[Predicate]) -> FileGroup:
+        """The files that were added in which a row can meet all of them."""
+
+    def added_ranges(self, change: TableChange, columns: Iterable[str]) -> Mapping[str, ValueRange]:
+        """The ranges of columns in the files that were added."""
 
     def with_subset(self, pinned: Raw, subset: Subset) -> Raw:
         """A scratch table's metadata over some files of its snapshot; manifests of its own are written."""
@@ -155,6 +161,12 @@ class MetadataCatalog:
 
     def may_match(self, change: TableChange, conjunctions: Sequence[tuple[Predicate, ...]]) -> bool:
         return self._data.may_match(change, conjunctions)
+
+    def matching(self, change: TableChange, predicates: Sequence[Predicate]) -> FileGroup:
+        return self._data.matching(change, predicates)
+
+    def added_ranges(self, change: TableChange, columns: Iterable[str]) -> Mapping[str, ValueRange]:
+        return self._data.added_ranges(change, columns)
 
     def stage_change(self, change: TableChange, new_scratch: Callable[[], TableIdentifier]) -> StagedChange:
         raw = storage_metadata(self._files, change.table) if change.parts else {}

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from mvbuild.adapters.iceberg.altered import Deletes, altered_files, had_deletes
 from mvbuild.adapters.iceberg.change_steps import stretches
-from mvbuild.adapters.iceberg.change_tables import PartFiles
+from mvbuild.adapters.iceberg.change_tables import PartFiles, group
 from mvbuild.adapters.iceberg.manifest_reader import ManifestReader
 from mvbuild.adapters.iceberg.prune import matching_deletes
-from mvbuild.ports.catalog import ChangePart, ChangeRefused, FileGroup, TableChange, TableState
+from mvbuild.ports.catalog import ChangePart, ChangeRefused, TableChange, TableState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from pyiceberg.io import FileIO
     from pyiceberg.manifest import ManifestFile
@@ -125,8 +125,3 @@ def _split(altered: Sequence[FileEntry]) -> tuple[list[FileEntry], list[FileEntr
     """Files that are listed once, and those that are not: the position in a file does not tell their rows apart."""
     times = Counter(entry.path for entry in altered)
     return [e for e in altered if times[e.path] == 1], [e for e in altered if times[e.path] > 1]
-
-
-def group(entries: Iterable[FileEntry]) -> FileGroup:
-    sizes = [(entry.file.record_count, entry.file.file_size_in_bytes) for entry in entries]
-    return FileGroup(files=len(sizes), rows=sum(rows for rows, _ in sizes), bytes=sum(size for _, size in sizes))

@@ -10,7 +10,7 @@ from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import ChangePart, ChangeRefused, FileGroup, StagedChange, StagedPart, TableChange, TableState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 _ICEBERG = ("iceberg-metastore", "iceberg-filesystem")
 
@@ -35,6 +35,11 @@ class Subset:
     files: tuple[Any, ...]
     deletes: tuple[Any, ...]
     group: FileGroup
+
+
+def group(entries: Iterable[Any]) -> FileGroup:
+    sizes = [(entry.file.record_count, entry.file.file_size_in_bytes) for entry in entries]
+    return FileGroup(files=len(sizes), rows=sum(rows for rows, _ in sizes), bytes=sum(size for _, size in sizes))
 
 
 def require_change(table: TableState, old: int, new: int) -> None:

@@ -6,12 +6,13 @@ import json
 from typing import TYPE_CHECKING, Any, Literal
 
 from mvbuild.adapters.iceberg.metadata import Raw, current_schema, schemas
-from mvbuild.adapters.iceberg.relevance import may_match
+from mvbuild.adapters.iceberg.ranges import added_ranges
+from mvbuild.adapters.iceberg.relevance import matching, may_match
 from mvbuild.adapters.iceberg.tables import current
 from mvbuild.ports.catalog import CatalogError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import pyarrow as pa  # type: ignore[import-untyped]
     from pyiceberg.io import FileIO
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from mvbuild.adapters.iceberg.change_tables import Subset
-    from mvbuild.ports.catalog import Predicate, TableChange, TableState
+    from mvbuild.ports.catalog import FileGroup, Predicate, TableChange, TableState, ValueRange
 
 
 class IcebergData:
@@ -66,6 +67,12 @@ class IcebergData:
 
     def may_match(self, change: TableChange, conjunctions: Sequence[tuple[Predicate, ...]]) -> bool:
         return may_match(change, conjunctions)
+
+    def matching(self, change: TableChange, predicates: Sequence[Predicate]) -> FileGroup:
+        return matching(change, predicates)
+
+    def added_ranges(self, change: TableChange, columns: Iterable[str]) -> Mapping[str, ValueRange]:
+        return added_ranges(change, columns)
 
     def with_subset(self, pinned: Raw, subset: Subset) -> Raw:
         from mvbuild.adapters.iceberg.subset import with_subset

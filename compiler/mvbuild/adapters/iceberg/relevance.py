@@ -12,7 +12,8 @@ from datetime import date
 from struct import error as StructError  # noqa: N812
 from typing import TYPE_CHECKING, Any
 
-from mvbuild.ports.catalog import AnyOf, Comparison, Predicate, TableChange
+from mvbuild.adapters.iceberg.change_tables import group
+from mvbuild.ports.catalog import AnyOf, Comparison, FileGroup, Predicate, TableChange
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
@@ -40,6 +41,16 @@ _EXACT_DIGITS = 28
 def may_match(change: TableChange, conjunctions: Sequence[tuple[Predicate, ...]]) -> bool:
     files = [file for part in change.parts for file in (*part.files.added, *part.files.removed, *part.files.altered)]
     return any(_may_match(change, files, predicates) for predicates in conjunctions)
+
+
+def matching(change: TableChange, predicates: Sequence[Predicate]) -> FileGroup:
+    """Of the files that were added."""
+    files = [entry for part in change.parts for entry in part.files.added]
+    try:
+        test = _Test(_fields(change, predicates), predicates)
+    except _UNREADABLE:
+        return change.added
+    return group(entry for entry in files if test.may_match(entry))
 
 
 def _may_match(change: TableChange, files: Sequence[FileEntry], predicates: Sequence[Predicate]) -> bool:

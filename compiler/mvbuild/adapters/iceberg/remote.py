@@ -12,7 +12,8 @@ from mvbuild.adapters.iceberg import metadata, tables
 from mvbuild.adapters.iceberg import scratch as scratches
 from mvbuild.adapters.iceberg.change_tables import require_change, stage
 from mvbuild.adapters.iceberg.data import IcebergData, column_names, scanned
-from mvbuild.adapters.iceberg.relevance import may_match
+from mvbuild.adapters.iceberg.ranges import added_ranges
+from mvbuild.adapters.iceberg.relevance import matching, may_match
 from mvbuild.adapters.iceberg.remote_files import data_of, dump, full_name, restating, whole
 from mvbuild.adapters.iceberg.remote_tables import RemoteTables
 from mvbuild.adapters.iceberg.remote_views import NoViews
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from mvbuild.adapters.iceberg.change_tables import Subset
     from mvbuild.adapters.iceberg.metadata import Raw
-    from mvbuild.ports.catalog import Change, Predicate, TableChange, TableLayout
+    from mvbuild.ports.catalog import Change, FileGroup, Predicate, TableChange, TableLayout, ValueRange
 
 _READERS = 8
 _NO_FILE_FORMAT = (
@@ -122,6 +123,12 @@ class RemoteCatalog(RemoteTables):
 
     def may_match(self, change: TableChange, conjunctions: Sequence[tuple[Predicate, ...]]) -> bool:
         return may_match(change, conjunctions)
+
+    def matching(self, change: TableChange, predicates: Sequence[Predicate]) -> FileGroup:
+        return matching(change, predicates)
+
+    def added_ranges(self, change: TableChange, columns: Iterable[str]) -> Mapping[str, ValueRange]:
+        return added_ranges(change, columns)
 
     def stage_change(self, change: TableChange, new_scratch: Callable[[], TableIdentifier]) -> StagedChange:
         def register(change: TableChange, subset: Subset, scratch: TableIdentifier) -> None:

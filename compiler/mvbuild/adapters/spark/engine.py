@@ -61,9 +61,15 @@ class SparkEngine:
         with translated(sql):
             self.session.sql(sql).createOrReplaceTempView(name)
 
-    def keep(self, name: str, sql: str) -> None:
+    def keep(self, name: str, sql: str, *, at_once: bool = True) -> None:
+        from pyspark import StorageLevel
+
         with translated(sql):
-            self.session.sql(f"CACHE TABLE {quote(name)} OPTIONS ('storageLevel' 'MEMORY_AND_DISK') AS {sql}").collect()
+            frame = self.session.sql(sql).persist(StorageLevel.MEMORY_AND_DISK)
+            # Not by CACHE TABLE, whose view is text: each query that reads the name would analyze it again.
+            frame.createOrReplaceTempView(name)
+            if at_once:
+                frame.count()
 
     def forget(self, name: str) -> None:
         with suppress(EngineError, QueryError), translated(""):

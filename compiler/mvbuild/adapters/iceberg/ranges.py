@@ -1,0 +1,61 @@
+"""TableChange + columns -> the range of each in the files that were added: by the bounds that manifests have of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from struct import error as StructError  # noqa: N812
+from typing import TYPE_CHECKING, Any
+
+from mvbuild.ports.catalog import TableChange, ValueRange
+
+if TYPE_CHECKING:
+    from pyiceberg.manifest import DataFile
+
+_UNREADABLE = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, NotImplementedError, StructError)
+_TYPES = ("int", "long", "date", "string")
+"""Whose bounds mean the same to every writer and reader, decimals besides: floats have values without an order."""
+
+
+def added_ranges(change: TableChange, columns: Iterable[str]) -> dict[str, ValueRange]:
+    files = [entry.file for part in change.parts for entry in part.files.added]
+    fields = {f["name"]: f for f in change.table.schema["fields"]}
+    found = {}
+    for name in columns:
+        type_ = fields[name]["type"] if name in fields else None
+        if not isinstance(type_, str) or not (type_ in _TYPES or type_.startswith("decimal")):
+            continue
+        try:
+            found[name] = _range(files, fields[name]["id"], type_)
+        except _UNREADABLE:
+            continue  # a file of a writer that keeps no bounds
+    return found
+
+
+def _range(files: Sequence[DataFile], field: int, type_: str) -> ValueRange:
+    """LookupError where a file tells too little."""
+    from pyiceberg.conversions import from_bytes
+    from pyiceberg.types import IcebergType
+
+    of: Any = IcebergType.model_validate(type_)
+    lows, highs, has_null = [], [], False
+    for file in files:
+        nulls = (file.null_value_counts or {}).get(field)
+        has_null = has_null or nulls != 0
+        if nulls is not None and nulls == file.record_count:
+            continue
+        lows.append(_text(from_bytes(of, file.lower_bounds[field]), type_))
+        highs.append(_text(from_bytes(of, file.upper_bounds[field]), type_))
+    if not lows:
+        return ValueRange(type=type_, low=None, high=None, has_null=has_null)
+    return ValueRange(type=type_, low=min(lows), high=max(highs), has_null=has_null)
+
+
+def _text(value: Any, type_: str) -> Any:
+    if type_ == "date":
+        from pyiceberg.utils.datetime import days_to_date
+
+        return days_to_date(value)
+    if isinstance(value, str | Decimal | int):
+        return value
+    raise TypeError(type(value).__name__)

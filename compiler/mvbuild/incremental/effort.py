@@ -1,0 +1,166 @@
+"""Relation + sizes of tables -> about what computing it costs: processor time in microseconds, told from row counts and column types.
+
+The constants were measured with TPC-H at scale 5 (tests/benchmarks/incremental.py). Only ratios matter: both sides of a comparison are
+estimated alike. Cardinalities are those of System R (Selinger et al., SIGMOD 1979): a condition lets a fixed share through, and a join of a
+table with a filtered one keeps the share that the filter left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import exp as e_to_the
+from math import prod
+
+from sqlglot import exp
+
+from mvbuild.incremental.algebra import (
+    Aggregate,
+    Distinct,
+    Explode,
+    Filter,
+    Join,
+    Limit,
+    OneRow,
+    Ref,
+    Relation,
+    Scalar,
+    Scan,
+    SetOperation,
+    Union,
+    Window,
+    conjuncts,
+)
+from mvbuild.incremental.ranges import Ranges, Wanted
+
+CONDITION, PATTERN, PROBE, SHUFFLE, SORT = 0.02, 0.3, 0.05, 0.4, 0.6
+"""For each row: a condition, one on the text of a value, a look into a small table, the way to another task, and its place in an order."""
+GROUP, FUNCTION = 0.1, 0.07
+"""For each row that is aggregated, and for each function over it."""
+SMALL = 100_000
+"""Rows that are sent to every task, so that what they are joined with stays where it is."""
+_SHARES: Mapping[type[exp.Expr], float] = {exp.EQ: 0.1, exp.In: 0.2, exp.Between: 0.25, exp.Like: 0.1}
+_OTHER_SHARE = 0.33
+_PATTERNS = (exp.Like, exp.ILike, exp.RegexpLike)
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """`of`: how many rows there would be without any condition."""
+
+    rows: float
+    of: float
+    cost: float
+    scanned: float | None = None
+    """The rows of the scan below, where conditions reach it."""
+
+    @property
+    def tested(self) -> float:
+        """How many rows a condition is asked of: Spark asks it where the table is read, before it looks for keys."""
+        return self.rows if self.scanned is None else self.scanned
+
+    @property
+    def share(self) -> float:
+        return min(1.0, self.rows / self.of) if self.of else 1.0
+
+
+@dataclass
+class Estimator:
+    """One refresh: what is computed once costs once."""
+
+    ranges: Ranges
+    groups: Mapping[str, float] = field(default_factory=dict)
+    """Statement with changed keys -> how many different keys the result has."""
+    lets: dict[str, Flow] = field(default_factory=dict)
+    _read: set[tuple[int, str]] = field(default_factory=set)
+
+    def let(self, name: str, relation: Relation) -> float:
+        found = self.flow(relation, {})
+        self.lets[name] = Flow(found.rows, found.of, 0.0)
+        self.ranges.let(name, relation)
+        return found.cost
+
+    def flow(self, relation: Relation, wanted: Wanted) -> Flow:
+        """Of the relation's rows only those within `wanted` are asked for."""
+        if isinstance(relation, Scan):
+            return self._scan(relation, wanted)
+        if isinstance(relation, Ref):
+            known = self.lets[relation.name]
+            return Flow(known.rows, known.of, known.rows * PROBE)
+        if isinstance(relation, OneRow):
+            return Flow(1, 1, 0)
+        if isinstance(relation, Join):
+            return self._join(relation, wanted)
+        if isinstance(relation, Union):
+            parts = [self.flow(part, of) for part, of in zip(relation.parts, self.ranges.below(relation, wanted), strict=True)]
+            return Flow(sum(p.rows for p in parts), sum({p.of for p in parts}), sum(p.cost for p in parts))
+        if isinstance(relation, SetOperation):
+            left, right = self._both(relation, wanted)
+            return Flow(left.rows / 2, left.of, left.cost + right.cost + (left.rows + right.rows) * SHUFFLE)
+        if isinstance(relation, Scalar):
+            below, value = self._both(relation, wanted)
+            return Flow(below.rows, below.of, below.cost + value.cost)
+        return self._unary(relation, self.flow(relation.children[0], self.ranges.below(relation, wanted)[0]))
+
+    def _both(self, relation: Relation, wanted: Wanted) -> tuple[Flow, Flow]:
+        (left, of_left), (right, of_right) = zip(relation.children, self.ranges.below(relation, wanted), strict=True)
+        return self.flow(left, of_left), self.flow(right, of_right)
+
+    def _unary(self, relation: Relation, below: Flow) -> Flow:
+        if isinstance(relation, Filter):
+            parts = conjuncts(relation.predicate)
+            if relation.predicate == exp.false():
+                return Flow(0, below.of, 0)
+            share = prod(_SHARES.get(type(part.unnest()), _OTHER_SHARE) for part in parts)
+            return Flow(below.rows * max(share, 0.001), below.of, below.cost + below.tested * _conditions(parts), below.scanned)
+        if isinstance(relation, Aggregate):
+            cost = below.cost + below.rows * (GROUP + FUNCTION * len(relation.values))
+            rows = below.rows / 4 if relation.keys else 1.0
+            return Flow(rows, max(rows, below.of / 4), cost + (rows * SHUFFLE if rows > SMALL else 0.0))
+        if isinstance(relation, Distinct):
+            return Flow(below.rows, below.of, below.cost + below.rows * GROUP)
+        if isinstance(relation, Window):
+            return Flow(below.rows, below.of, below.cost + below.rows * SORT)
+        if isinstance(relation, Explode):
+            return Flow(below.rows * 3, below.of * 3, below.cost)
+        if isinstance(relation, Limit):
+            return Flow(min(below.rows, 1000.0), below.of, below.cost + below.rows * CONDITION)
+        return below
+
+    def _scan(self, scan: Scan, wanted: Wanted) -> Flow:
+        size = self.ranges.sizes.of(scan)
+        if scan.version in ("plus", "minus"):
+            again = (scan.leaf, scan.version) in self._read
+            self._read.add((scan.leaf, scan.version))
+            return Flow(size.rows, size.of, size.rows * PROBE if again else size.read * size.row_cost)
+        share = self.ranges.sizes.share(scan, wanted)
+        return Flow(size.rows * share, size.of, size.read * size.row_cost * share, size.read * share)
+
+    def _join(self, join: Join, wanted: Wanted) -> Flow:
+        left, right = self._both(join, wanted)
+        small = min(left.rows, right.rows) <= SMALL
+        others = [part for part in conjuncts(join.on) if not isinstance(part, exp.EQ | exp.NullSafeEQ)]
+        cost = (
+            left.cost
+            + right.cost
+            + right.tested * _conditions(others)
+            + (max(left.rows, right.rows) * PROBE if small else (left.rows + right.rows) * SHUFFLE)
+        )
+        if join.kind in ("semi", "anti", "null-aware-anti"):
+            share = self._matched(join.right, left, right)
+            return Flow(left.rows * (share if join.kind == "semi" else 1 - share), left.of, cost, left.scanned)
+        large, other = (left, right) if left.of >= right.of else (right, left)
+        rows = large.rows * other.share
+        if join.kind in ("left", "full"):
+            rows = max(rows, left.rows, right.rows if join.kind == "full" else 0.0)
+        return Flow(rows, large.of, cost)
+
+    def _matched(self, keys: Relation, left: Flow, right: Flow) -> float:
+        """The share of the left rows that find a partner."""
+        if isinstance(keys, Ref) and keys.name in self.groups:
+            return 1 - e_to_the(-right.rows / max(1.0, self.groups[keys.name]))
+        return min(1.0, right.rows / max(1.0, min(left.of, right.of)))
+
+
+def _conditions(parts: Iterable[exp.Expr]) -> float:
+    return sum(PATTERN if part.find(*_PATTERNS) else CONDITION for part in parts)

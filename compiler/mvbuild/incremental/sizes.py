@@ -1,0 +1,113 @@
+"""Inputs + changes + storage -> Sizes: of every scan the bytes, the rows, and what reading a row costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mvbuild.formats.record import NO_SNAPSHOT
+from mvbuild.incremental.algebra import Scan
+from mvbuild.incremental.inputs import Input, ReadChange, total
+from mvbuild.incremental.statements import STORAGE
+from mvbuild.ports.catalog import TableChange, TableState, ValueRange
+
+ROW, CELL, TEXT = 0.02, 0.03, 0.3
+"""Microseconds to read a row, a value of it, and a value of variable length."""
+LITTLE = 32 * 1024 * 1024
+"""Bytes that any refresh reads in about the time of its statements."""
+_FIXED = ("boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSize:
+    """Of the rows that a scan gives."""
+
+    bytes: int
+    rows: int
+    read: int
+    """Rows that are read to find them."""
+    of: int
+    """Rows of the table that they belong to."""
+    row_cost: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """The storage table."""
+
+    table: TableState
+
+    @property
+    def bytes(self) -> int:
+        return total(self.table, self.table.current_snapshot_id, "total-files-size")
+
+    @property
+    def rows(self) -> int:
+        return total(self.table, self.table.current_snapshot_id, "total-records")
+
+    @property
+    def rewrites_files(self) -> bool:
+        """Whether a row that goes has the rest of its file written again (copy-on-write)."""
+        return self.table.properties.get("write.delete.mode") != "merge-on-read"
+
+    @property
+    def row_cost(self) -> float:
+        return _row_cost(field["type"] for field in self.table.schema["fields"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """Of every table at both versions, of what changed, and of the storage."""
+
+    inputs: Sequence[Input]
+    changes: Mapping[int, TableChange]
+    storage: Stored
+    read: ReadChange
+
+    def share(self, scan: Scan, wanted: Mapping[str, ValueRange]) -> float:
+        """Of a table's rows, those in files that may have the values that are wanted."""
+        table, at = self._table(scan)
+        if not wanted or table is None or self.of(scan).bytes < LITTLE:
+            return 1.0
+        types, sources = {field["name"]: field["type"] for field in table.schema["fields"]}, dict(scan.sources)
+        columns = [(sources[name], found) for name, found in wanted.items() if types.get(sources[name]) == found.type]
+        return min((self.read.share(table, at, column, found) for column, found in columns), default=1.0)
+
+    def _table(self, scan: Scan) -> tuple[TableState | None, int]:
+        """A whole table and its snapshot, where it is read under its current schema."""
+        if scan.leaf == STORAGE:
+            return self.storage.table, self.storage.table.current_snapshot_id or NO_SNAPSHOT
+        one = self.inputs[scan.leaf]
+        if scan.version not in ("old", "new") or one.leaf.travel is not None:
+            return None, NO_SNAPSHOT
+        return one.pin.table, one.old if scan.version == "old" else one.new
+
+    def range(self, scan: Scan, name: str) -> ValueRange | None:
+        """Of a column of files that were added and are all that changed."""
+        change = self.changes.get(scan.leaf)
+        if scan.version != "plus" or change is None or not change.is_insert_only or scan.leaf == STORAGE:
+            return None
+        source = dict(scan.sources)[name]
+        return self.read.ranges(change, (source,)).get(source)
+
+    def of(self, scan: Scan) -> TableSize:
+        if scan.leaf == STORAGE:
+            held = self.storage
+            return TableSize(bytes=held.bytes, rows=held.rows, read=held.rows, of=held.rows, row_cost=held.row_cost)
+        one = self.inputs[scan.leaf]
+        types = {field["name"]: field["type"] for field in one.schema["fields"]}
+        cost = _row_cost(types.get(source, "") for _, source in scan.sources)
+        change = self.changes.get(scan.leaf)
+        if change is not None and scan.version == "plus":
+            # Files whose deletes differ are read for rows that were hidden.
+            added = change.added
+            return TableSize(bytes=added.bytes, rows=added.rows, read=added.rows, of=one.rows, row_cost=cost)
+        if change is not None and scan.version == "minus":
+            gone, read = change.rows - change.added.rows, change.removed.rows + change.altered.rows
+            return TableSize(bytes=change.removed.bytes + change.altered.bytes, rows=gone, read=read, of=one.rows, row_cost=cost)
+        return TableSize(bytes=one.bytes, rows=one.rows, read=one.rows, of=one.rows, row_cost=cost)
+
+
+def _row_cost(types: Iterable[Any]) -> float:
+    return ROW + sum(CELL if type_ in _FIXED or str(type_).startswith("decimal") else TEXT for type_ in types)

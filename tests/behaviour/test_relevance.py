@@ -92,3 +92,20 @@ def test_a_partition(world: World) -> None:
     assert world.catalog.may_match(change, [(C("id", "=", 5), C("s", "=", "b"))])
     assert not world.catalog.may_match(change, [(C("id", "=", 9), C("s", "=", "b"))])
     assert not world.catalog.may_match(change, [(C("s", "=", "c"),)])
+
+
+def test_the_ranges_of_what_was_added(world: World) -> None:
+    found = world.catalog.added_ranges(_change(world), [*COLUMNS, "unknown"])
+    assert (found["id"].low, found["id"].high, found["id"].has_null) == (10, 20, False)
+    assert (found["s"].low, found["s"].high) == ("bear", "cat")
+    assert (found["d"].low, found["d"].high) == (date(2026, 1, 1), date(2026, 1, 31))
+    assert (found["m"].low, found["m"].high, found["m"].type) == (Decimal("-1.50"), Decimal("2.25"), "decimal(10, 2)")
+    assert (found["e"].low, found["e"].high, found["e"].has_null) == (None, None, True)
+    assert found.keys() == {"id", "s", "d", "m", "e"}
+
+
+def test_the_files_that_match(world: World) -> None:
+    change = _change(world)
+    assert world.catalog.matching(change, (C("id", ">=", 15), C("id", "<=", 30))).rows == 2
+    assert world.catalog.matching(change, (C("id", ">=", 21), C("id", "<=", 30))).files == 0
+    assert world.catalog.matching(change, ()).rows == 2

@@ -211,7 +211,7 @@ class _Held:
         rows = [row for part in change.parts for row in part.files.added]
         found = {}
         for at, type_ in (fields[name] for name in columns if name in fields):
-            if type_ in ("int", "long", "date", "string"):
+            if type_ in ("int", "long", "date", "string") or type_.startswith("decimal"):
                 values = [row[at] for row in rows if row[at] is not None]
                 low, high = (min(values), max(values)) if values else (None, None)
                 name = change.table.schema["fields"][at]["name"]

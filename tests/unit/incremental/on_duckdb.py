@@ -22,10 +22,12 @@ from mvbuild.incremental.algebra import Ref, Relation, Scan
 from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.kinds import of_iceberg
 from mvbuild.incremental.prune import pruned
+from mvbuild.incremental.ranges import without_empty
 from mvbuild.incremental.rewrite import Bag, Case, Exchange, Rewrite
 from mvbuild.incremental.shape import MARKER, LeafColumns, Shape, shape_of
 from mvbuild.incremental.statements import STORAGE, Stored, difference
 from mvbuild.incremental.strategies import STRATEGIES
+from mvbuild.ports.catalog import ValueRange
 
 SQL_TYPES: Mapping[str, str] = {
     "int": "INTEGER",
@@ -141,7 +143,10 @@ class OnDuckDB:
 
     def applied_sql(self, made: Rewrite) -> str:
         """One query: how many rows go, how many different ones, how many should, whether there is a row; and the storage as it becomes."""
-        change = difference(made, Stored(columns=tuple(self.outputs), position=("rowid",)))
+        # Either way to look for the rows of the storage, by what nobody chose.
+        change = difference(made, Stored(columns=tuple(self.outputs), position=("rowid",), is_large=len(self.outputs) % 2 == 0))
+        metadata: Any = Metadata(self)
+        change = without_empty(change, metadata)
         columns = ", ".join(self.outputs)
         parts = [f'"{let.name}" AS MATERIALIZED ({self.sql(let.relation)})' for let in change.lets]
         gone = self.sql(change.gone) if change.gone is not None else "SELECT 0 WHERE false"
@@ -163,6 +168,43 @@ class OnDuckDB:
             return "storage" if read.leaf == STORAGE else f'"{self.tables[read.leaf].name}_{read.version}"'
 
         return _like_spark(sql_of(pruned(relation), source, outputs=[(n, n) for n in relation.columns], dialect="duckdb"))
+
+
+@dataclass
+class Metadata:
+    """What manifests would tell of the tables, if each had one file: the ranges of what was added, and whether a table has such values."""
+
+    of: OnDuckDB
+
+    def range(self, scan: Scan, name: str) -> ValueRange | None:
+        if scan.version != "plus" or scan.leaf == STORAGE or self.of.tables[scan.leaf].minus:
+            return None
+        table, source = self.of.tables[scan.leaf], dict(scan.sources)[name]
+        type_ = table.columns[source]
+        if type_ not in ("int", "long", "date", "string") and not type_.startswith("decimal"):
+            return None
+        found = [row[list(table.columns).index(source)] for row in table.plus]
+        values = [value for value in found if value is not None]
+        low, high = (min(values), max(values)) if values else (None, None)
+        return ValueRange(type=type_, low=low, high=high, has_null=len(values) < len(found))
+
+    def share(self, scan: Scan, wanted: Mapping[str, ValueRange]) -> float:
+        if scan.leaf == STORAGE:
+            types: dict[str, str] = {name: _iceberg(kind) for name, kind in zip(self.of.outputs, self.of.types, strict=True)}
+            rows: Sequence[Row] = list(self.of.before)
+        else:
+            table = self.of.tables[scan.leaf]
+            types, rows = dict(table.columns), table.old if scan.version == "old" else table.new
+        if scan.version not in ("old", "new"):
+            return 1.0
+        for name, range_ in wanted.items():
+            source = dict(scan.sources)[name]
+            if types.get(source) != range_.type or range_.low is None:
+                continue
+            at = list(types).index(source)
+            if not any(row[at] is not None and range_.low <= row[at] <= range_.high for row in rows):
+                return 0.0
+        return 1.0
 
 
 def bag(rows: Sequence[Row]) -> Counter[Row]:

@@ -1,0 +1,257 @@
+"""Choice + Workplace -> SQL for what a refresh reads: tables at pinned snapshots, and what changed through scratch tables that list files.
+
+What is read more than once is computed once, and large tables are read within the bounds of what they are joined with. Nothing depends on
+the session's configuration, which other threads share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+
+from sqlglot import exp
+
+from mvbuild.freshness.observed import Pin
+from mvbuild.incremental.algebra import Filter, Ref, Relation, Scan, walk
+from mvbuild.incremental.bounds import (
+    MAX_VALUES,
+    Bounds,
+    bounded,
+    bounds_from,
+    bounds_of_range,
+    bounds_sql,
+    equal_names,
+    scan_name,
+    values_sql,
+)
+from mvbuild.incremental.choose import Choice
+from mvbuild.incremental.delta import KEYS, Let
+from mvbuild.incremental.emit import sql_of
+from mvbuild.incremental.inputs import columns_read, total
+from mvbuild.incremental.prune import pruned
+from mvbuild.incremental.rewrite import Upsert
+from mvbuild.incremental.sizes import LITTLE
+from mvbuild.incremental.statements import STORAGE, Difference
+from mvbuild.names import TableIdentifier, quote
+from mvbuild.ports.catalog import TableChange
+from mvbuild.refresh.change_sql import change_sql
+from mvbuild.refresh.session import RunSession
+from mvbuild.refresh.sql import pinned_table
+from mvbuild.refresh.workplace import Workplace
+
+NET_ROWS = 1_000_000
+"""Rows of a change that are compared with each other though no file was written again: an update may set what was there."""
+
+
+@dataclass
+class Readings:
+    """Of one refresh. Errors are the engine's and the catalog's."""
+
+    session: RunSession
+    node: str
+    """The id of the MV."""
+    choice: Choice
+    place: Workplace
+    known: dict[tuple[str, str], Bounds] = field(default_factory=dict)
+    relations: dict[str, str] = field(default_factory=dict)
+    """Scan or let -> what stands for it in the statements after: the name of what was kept, or a query."""
+    made: list[str] = field(default_factory=list)
+    """The names of what was kept, each after those that it is made of."""
+    statements: list[str] = field(default_factory=list)
+
+    @property
+    def difference(self) -> Difference:
+        assert self.choice.difference is not None
+        return self.choice.difference
+
+    @property
+    def target(self) -> str:
+        """The branch of the storage that is written."""
+        place = self.place
+        return place.table.sql if place.branch is None else f"{place.table.sql}.{quote(f'branch_{place.branch}')}"
+
+    @contextmanager
+    def names(self) -> Iterator[None]:
+        """Temporary names and scratch tables go at the end, whatever happens."""
+        scratch: list[TableIdentifier] = []
+        try:
+            for leaf, change in self.choice.changes.items():
+                staged = self.session.catalog.stage_change(change, self.session.new_scratch)
+                scratch.extend(staged.tables)
+                self._define_change(leaf, change, change_sql(staged, sorted(self._used(leaf))))
+            yield
+        finally:
+            for name in reversed(self.made):  # what is made of others first: Spark resolves a view by its text
+                self.session.engine.forget(name)
+            for table in scratch:
+                self.session.catalog.drop_scratch(table)
+
+    def source(self, read: Scan | Ref) -> str:
+        if isinstance(read, Ref):
+            return self.relations[read.name]
+        if read.leaf == STORAGE:
+            return self._stored()
+        assert self.choice.inputs is not None
+        one = self.choice.inputs.inputs[read.leaf]
+        if read.version in ("plus", "minus"):
+            name = self.relations.get(scan_name(read))
+            if name is not None:
+                return name
+            columns = ", ".join(map(quote, sorted(self._used(read.leaf))))
+            return f"(SELECT {columns} FROM {self._at(one.pin)} WHERE false)"
+        return self._at(replace(one.pin, snapshot_id=one.old) if read.version == "old" else one.pin, own=one.leaf.travel is not None)
+
+    def _at(self, pin: Pin, *, own: bool = False) -> str:
+        return pinned_table(pin, self.session.schema_pin, own_version=own)
+
+    def _stored(self) -> str:
+        """The storage before the refresh: Spark computes what was kept again once the table that it was made of is written to."""
+        before = self.place.before
+        if before.current_snapshot_id is None:
+            return self.target
+        return self._at(Pin(table=before, snapshot_id=before.current_snapshot_id, ref=None, moves=True))
+
+    def sql(self, relation: Relation, columns: Sequence[str] = ()) -> str:
+        """`columns`: the names that its columns get."""
+        names = list(zip(relation.columns, columns or relation.columns, strict=True))
+        return sql_of(bounded(pruned(relation), self.known), self.source, outputs=names)
+
+    def keep(self, let: Let, *, at_once: bool = True) -> None:
+        """Computed once; with its bounds where that narrows down what comes after."""
+        columns = self._bounded_columns(let) if self.narrows(let) else ()
+        kept = self.relations[let.name] = self._cache(let.name, self.sql(let.relation), at_once=at_once and not columns)
+        if columns:
+            _, bounds = self._bounds(kept, columns)
+            self.known.update({(let.name, column): found for column, found in bounds.items()})
+
+    def inline(self, let: Let) -> None:
+        """For what is read once, or made of what is kept."""
+        self.relations[let.name] = f"({self.sql(let.relation)})"
+
+    def _cache(self, what: str, sql: str, *, at_once: bool = True) -> str:
+        """The name by which others read it. If not at once: the next statement computes it, and reads nothing else."""
+        own = sha256(self.node.encode()).hexdigest()[:8]
+        name = f"{self.session.run.branch}_{own}_{what}"
+        self.statements.append(f"CACHE TABLE {quote(name)} AS {sql}")
+        self.made.append(name)
+        self.session.engine.keep(name, sql, at_once=at_once)
+        return quote(name)
+
+    def kept(self, what: str, relation: Relation | None) -> str | None:
+        """The name of a relation that is read more than once."""
+        if relation is None:
+            return None
+        if isinstance(relation, Ref):
+            return self.relations[relation.name]
+        if any(isinstance(node, Scan) for node in walk(relation)):
+            self.keep(Let(what, relation))
+        else:
+            self.inline(Let(what, relation))
+        return self.relations[what]
+
+    def _define_change(self, leaf: int, change: TableChange, sides: tuple[str | None, str | None]) -> None:
+        plus, minus = sides
+        is_small = bool(change.removed.files) or change.rows <= NET_ROWS
+        if plus and minus and is_small and self._is_comparable(leaf):
+            plus, minus = self._net(leaf, plus, minus)
+        for version, sql in (("plus", plus), ("minus", minus)):
+            if sql is not None:
+                self.relations[f"{leaf} {version}"] = f"({sql})"
+
+    def _net(self, leaf: int, plus: str, minus: str) -> tuple[str, str]:
+        """Rows that did not change are on both sides where files were written again, or a row was set to what it was: they cancel out."""
+        columns = ", ".join(map(quote, sorted(self._used(leaf))))
+        both = f"SELECT *, 1 AS mvbuild_weight FROM ({plus}) UNION ALL SELECT *, -1 AS mvbuild_weight FROM ({minus})"
+        sql = f"SELECT {columns}, sum(mvbuild_weight) AS mvbuild_weight FROM ({both}) GROUP BY {columns} HAVING sum(mvbuild_weight) <> 0"
+        net = self._cache(f"net_{leaf}", sql)
+
+        def side(weight: str) -> str:
+            copies = f"LATERAL VIEW explode(array_repeat(1, CAST({weight} AS INT))) copies AS mvbuild_copy"
+            return f"SELECT {columns} FROM {net} {copies} WHERE {weight} > 0"
+
+        return side("mvbuild_weight"), side("-mvbuild_weight")
+
+    def _is_comparable(self, leaf: int) -> bool:
+        shape = self.choice.shape
+        assert shape is not None
+        used = self._used(leaf)
+        return all(shape.kinds[name] != "uncomparable" for name, (of, source) in shape.origins.items() if of == leaf and source in used)
+
+    def _used(self, leaf: int) -> frozenset[str]:
+        shape = self.choice.shape
+        assert shape is not None
+        return columns_read(shape.root).get(leaf, frozenset())
+
+    def bound_changes(self) -> bool:
+        """What changed is kept where it is read more than once, or can narrow down what it is joined with. Whether anything did change: the
+        columns that the query reads may have the same rows as before."""
+        relations = self.difference.relations
+        compared = frozenset().union(*(equal_names(relation) for relation in relations)) if relations else frozenset()
+        reads: dict[str, list[Scan]] = {}
+        for relation in relations:
+            for node in walk(relation):
+                if isinstance(node, Scan) and scan_name(node) in self.relations:
+                    reads.setdefault(scan_name(node), []).append(node)
+        large = self._read_bytes() >= LITTLE
+        counted: list[int | None] = []
+        for key, scans in reads.items():
+            columns = sorted({source for scan in scans for name, source in scan.sources if name in compared}) if large else []
+            if (len(scans) < 2 and not columns) or self._is_told_by_files(scans[0], columns):
+                counted.append(None)
+                continue
+            sql = f"SELECT * FROM {self.relations[key]}"
+            kept = self.relations[key] = self._cache(key.replace(" ", "_"), sql, at_once=not columns)
+            rows, bounds = self._bounds(kept, columns) if columns else (None, {})
+            counted.append(rows)
+            self.known.update({(key, column): found for column, found in bounds.items()})
+        return not counted or any(rows != 0 for rows in counted)
+
+    def _is_told_by_files(self, scan: Scan, columns: Sequence[str]) -> bool:
+        """Whether the metadata of a few files that were added has its bounds: reading them twice costs less than a statement."""
+        change = self.choice.changes[scan.leaf]
+        if scan.version != "plus" or not change.is_insert_only or change.bytes >= LITTLE or change.rows <= MAX_VALUES:
+            return False
+        ranges = self.session.catalog.added_ranges(change, columns)
+        self.known.update({(scan_name(scan), name): bounds_of_range(found) for name, found in ranges.items()})
+        return True
+
+    def _bounds(self, table: str, columns: Sequence[str]) -> tuple[int, dict[str, Bounds]]:
+        """The number of rows, and the bounds of some columns."""
+        row = self.session.engine.rows(bounds_sql(table, columns), 1).rows[0]
+        few = columns and 0 < row[0] <= MAX_VALUES
+        values = self.session.engine.rows(values_sql(table, columns), MAX_VALUES).rows if few else ()
+        return row[0], bounds_from(row, columns, values)
+
+    def narrows(self, let: Let) -> bool:
+        """Whether knowing its keys first leaves out enough of what is read afterwards to be worth a statement of its own."""
+        if not self._bounded_columns(let):
+            return False
+        if let.name.startswith(KEYS):
+            return self._read_bytes() >= LITTLE
+        before = self.place.before
+        return total(before, before.current_snapshot_id, "total-files-size") >= LITTLE
+
+    def _read_bytes(self) -> int:
+        """Of the tables that are read whole, but for what is known of their keys."""
+        assert self.choice.inputs is not None
+        pending, found = self.difference.relations, 0
+        while pending:
+            node = pending.pop()
+            if isinstance(node, Scan) and node.version in ("old", "new") and node.leaf != STORAGE:
+                found += self.choice.inputs.inputs[node.leaf].bytes
+            if not (isinstance(node, Filter) and node.predicate == exp.false()):
+                pending.extend(node.children)
+        return found
+
+    def _bounded_columns(self, let: Let) -> Sequence[str]:
+        """Those by which later statements look up rows in large tables."""
+        write = self.choice.rewrite.write if self.choice.rewrite else None
+        if let.name.startswith(KEYS):
+            return let.relation.columns
+        if let.name == "delta" and isinstance(write, Upsert):
+            return [column for _, column in write.keys]
+        if let.name in ("minus", "net_minus"):
+            return let.relation.columns
+        return ()

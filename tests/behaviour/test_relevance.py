@@ -95,7 +95,7 @@ def test_a_partition(world: World) -> None:
 
 
 def test_the_ranges_of_what_was_added(world: World) -> None:
-    found = world.catalog.added_ranges(_change(world), [*COLUMNS, "unknown"])
+    found = world.catalog.value_ranges(_change(world), "plus", [*COLUMNS, "unknown"])
     assert (found["id"].low, found["id"].high, found["id"].has_null) == (10, 20, False)
     assert (found["s"].low, found["s"].high) == ("bear", "cat")
     assert (found["d"].low, found["d"].high) == (date(2026, 1, 1), date(2026, 1, 31))
@@ -109,3 +109,14 @@ def test_the_files_that_match(world: World) -> None:
     assert world.catalog.matching(change, (C("id", ">=", 15), C("id", "<=", 30))).rows == 2
     assert world.catalog.matching(change, (C("id", ">=", 21), C("id", "<=", 30))).files == 0
     assert world.catalog.matching(change, ()).rows == 2
+
+
+def test_the_ranges_of_what_went(world: World) -> None:
+    world.catalog.create_table(T, layout(**COLUMNS), {})
+    old = world.write(T, ROWS, "main").current_snapshot_id
+    new: TableState = world.catalog.replace_rows(T, layout(**COLUMNS), {**ROWS, "id": [50, 60]}, {})
+    assert old is not None
+    assert new.current_snapshot_id is not None
+    change = world.catalog.change(new, old, new.current_snapshot_id)
+    plus, minus = (world.catalog.value_ranges(change, side, ["id"])["id"] for side in ("plus", "minus"))
+    assert (plus.low, plus.high, minus.low, minus.high) == (50, 60, 10, 20)

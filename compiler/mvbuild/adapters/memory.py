@@ -15,7 +15,7 @@ from mvbuild.adapters.iceberg.metadata import Raw, current_schema, current_snaps
 from mvbuild.adapters.iceberg.pointers import SqlPointers
 from mvbuild.adapters.iceberg.publish import publish, table_edit
 from mvbuild.adapters.iceberg.subset import with_snapshot
-from mvbuild.ports.catalog import AnyOf, CatalogError, ChangePart, FileGroup, Operator, Predicate, TableChange, TableState, ValueRange
+from mvbuild.ports.catalog import AnyOf, CatalogError, ChangePart, FileGroup, Operator, Predicate, Side, TableChange, TableState, ValueRange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -206,9 +206,9 @@ class _Held:
         groups = (part.added for part in change.parts if self._meets_any(change, part.files.added, predicates))
         return sum(groups, FileGroup())
 
-    def added_ranges(self, change: TableChange, columns: Iterable[str]) -> Mapping[str, ValueRange]:
+    def value_ranges(self, change: TableChange, side: Side, columns: Iterable[str]) -> Mapping[str, ValueRange]:
         fields = {field["name"]: (at, field["type"]) for at, field in enumerate(change.table.schema["fields"])}
-        rows = [row for part in change.parts for row in part.files.added]
+        rows = [row for part in change.parts for row in (part.files.added if side == "plus" else part.files.removed)]
         found = {}
         for at, type_ in (fields[name] for name in columns if name in fields):
             if type_ in ("int", "long", "date", "string") or type_.startswith("decimal"):

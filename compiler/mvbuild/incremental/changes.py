@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
@@ -13,7 +13,7 @@ from mvbuild.incremental.inputs import Inputs
 from mvbuild.incremental.literals import told
 from mvbuild.incremental.relevance import relevant
 from mvbuild.incremental.shape import Shape
-from mvbuild.ports.catalog import Catalog, ChangeRefused, Comparison, Predicate, TableChange, TableState, ValueRange
+from mvbuild.ports.catalog import Catalog, ChangeRefused, Comparison, Predicate, Side, TableChange, TableState, ValueRange
 
 MAX_FILES = 2000
 """Whose bounds are read to tell how much of a table a refresh reads: no more than the reading itself takes."""
@@ -26,6 +26,7 @@ class Changes:
 
     catalog: Catalog
     _known: dict[_Key, TableChange | ChangeRefused] = field(default_factory=dict)
+    _ranges: dict[tuple[Any, ...], ValueRange | None] = field(default_factory=dict)
     _shares: dict[tuple[Any, ...], float] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
@@ -61,8 +62,11 @@ class Changes:
             return 1.0
         return self.catalog.matching(held, predicates).rows / max(1, held.added.rows)
 
-    def ranges(self, change: TableChange, columns: Iterable[str]) -> Mapping[str, ValueRange]:
-        return self.catalog.added_ranges(change, columns)
+    def range(self, change: TableChange, side: Side, column: str) -> ValueRange | None:
+        key = (change.table.uuid, change.table.current_schema_id, change.old, change.new, side, column)
+        if key not in self._ranges:
+            self._ranges[key] = self.catalog.value_ranges(change, side, (column,)).get(column)
+        return self._ranges[key]
 
     def irrelevant(self, shape: Shape, given: Inputs, changes: Mapping[int, TableChange]) -> Mapping[int, str]:
         """The leaves none of whose changed rows can matter to the query, each with why."""

@@ -252,7 +252,7 @@ class _Choosing:
 
 def _adds(change: TableChange) -> bool:
     """Whether rows may have come: files, or rows that deletes hid."""
-    return bool(change.added.files) or any(part.altered.files and part.had_deletes and not part.only_deletes for part in change.parts)
+    return bool(change.added.files) or change.may_restore
 
 
 _UNINFORMATIVE = ("no-aggregate", "not-linear", "no-children", "rows-removed", "dearer", "no-partitions")

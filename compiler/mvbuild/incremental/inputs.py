@@ -17,7 +17,7 @@ from mvbuild.incremental.kinds import of_iceberg
 from mvbuild.incremental.prune import pruned
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.shape import MARKER, LeafColumns, Shape, shape_of
-from mvbuild.ports.catalog import ChangeRefused, Schema, TableChange, TableState, ValueRange
+from mvbuild.ports.catalog import ChangeRefused, Schema, Side, TableChange, TableState, ValueRange
 from mvbuild.source import MappedText, Span
 
 
@@ -29,8 +29,8 @@ class ReadChange(Protocol):
     def share(self, table: TableState, snapshot_id: int, column: str, wanted: ValueRange, /) -> float:
         """Of a table's rows, those in files that may have values in the range."""
 
-    def ranges(self, change: TableChange, columns: Iterable[str], /) -> Mapping[str, ValueRange]:
-        """`Catalog.added_ranges`."""
+    def range(self, change: TableChange, side: Side, column: str, /) -> ValueRange | None:
+        """Of a column in the rows that came or went, where metadata tells it."""
 
     def irrelevant(self, shape: Shape, given: Inputs, changes: Mapping[int, TableChange], /) -> Mapping[int, str]:
         """The leaves none of whose changed rows can matter to the query, each with why."""

@@ -1,4 +1,4 @@
-"""Relation + ranges of rows that were added -> which values of a table matter; and the relation without tables that have none of them.
+"""Relation + ranges of rows that came or went -> which values of a table matter; and the relation without tables that have none of them.
 
 Keys of new rows lie close together. A table none of whose files can have them is not read at all: Spark drops what is joined with nothing.
 """
@@ -49,7 +49,7 @@ class Ranges:
         self.lets[name] = {column: found for column, found in known.items() if found is not None}
 
     def of(self, relation: Relation, column: str) -> ValueRange | None:
-        """Of the values of a column, where they all come from files that were added."""
+        """Of the values of a column, where they all come from rows that changed."""
         if isinstance(relation, Scan):
             return self.sizes.range(relation, column)
         if isinstance(relation, Ref):

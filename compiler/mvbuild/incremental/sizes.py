@@ -84,12 +84,11 @@ class Sizes:
         return one.pin.table, one.old if scan.version == "old" else one.new
 
     def range(self, scan: Scan, name: str) -> ValueRange | None:
-        """Of a column of files that were added and are all that changed."""
+        """Of a column in the rows that came or went."""
         change = self.changes.get(scan.leaf)
-        if scan.version != "plus" or change is None or not change.is_insert_only or scan.leaf == STORAGE:
+        if change is None or scan.version not in ("plus", "minus"):
             return None
-        source = dict(scan.sources)[name]
-        return self.read.ranges(change, (source,)).get(source)
+        return self.read.range(change, scan.version, dict(scan.sources)[name])
 
     def of(self, scan: Scan) -> TableSize:
         if scan.leaf == STORAGE:

@@ -294,6 +294,11 @@ class TableChange:
         return not self.parts
 
     @property
+    def may_restore(self) -> bool:
+        """Whether rows that deletes hid may have come back."""
+        return any(part.altered.files and part.had_deletes and not part.only_deletes for part in self.parts)
+
+    @property
     def is_insert_only(self) -> bool:
         return not self.removed.files and not self.altered.files
 
@@ -343,9 +348,13 @@ class AnyOf:
 Predicate = Comparison | AnyOf
 
 
+Side = Literal["plus", "minus"]
+"""The rows that came, or those that went."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueRange:
-    """Of a column in some files. No row has a value outside; without bounds, no row has a value at all."""
+    """Of a column in some rows. No row has a value outside; without bounds, no row has a value at all."""
 
     type: str
     """Iceberg's: int, long, date, string or a decimal."""
@@ -459,8 +468,8 @@ class Catalog(Protocol):
     def matching(self, change: TableChange, predicates: Sequence[Predicate]) -> FileGroup:
         """The files that were added in which a row can meet all predicates, as far as metadata tells. Reads nothing."""
 
-    def added_ranges(self, change: TableChange, columns: Iterable[str]) -> Mapping[str, ValueRange]:
-        """The ranges of columns in the files that were added, of those for which metadata tells one. Reads nothing."""
+    def value_ranges(self, change: TableChange, side: Side, columns: Iterable[str]) -> Mapping[str, ValueRange]:
+        """The ranges of columns in the rows that came or went, of those columns for which metadata tells one. Reads nothing."""
 
     def stage_change(self, change: TableChange, new_scratch: Callable[[], TableIdentifier]) -> StagedChange:
         """Register scratch tables of metadata alone that show the rows of a change, under the table's current schema."""

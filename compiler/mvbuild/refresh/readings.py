@@ -213,7 +213,7 @@ class Readings:
         change = self.choice.changes[scan.leaf]
         if scan.version != "plus" or not change.is_insert_only or change.bytes >= LITTLE or change.rows <= MAX_VALUES:
             return False
-        ranges = self.session.catalog.added_ranges(change, columns)
+        ranges = self.session.catalog.value_ranges(change, "plus", columns)
         self.known.update({(scan_name(scan), name): bounds_of_range(found) for name, found in ranges.items()})
         return True
 

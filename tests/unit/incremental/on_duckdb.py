@@ -172,18 +172,18 @@ class OnDuckDB:
 
 @dataclass
 class Metadata:
-    """What manifests would tell of the tables, if each had one file: the ranges of what was added, and whether a table has such values."""
+    """What manifests would tell of the tables, if each had one file: the ranges of what changed, and whether a table has such values."""
 
     of: OnDuckDB
 
     def range(self, scan: Scan, name: str) -> ValueRange | None:
-        if scan.version != "plus" or scan.leaf == STORAGE or self.of.tables[scan.leaf].minus:
+        if scan.version not in ("plus", "minus") or scan.leaf == STORAGE:
             return None
         table, source = self.of.tables[scan.leaf], dict(scan.sources)[name]
         type_ = table.columns[source]
         if type_ not in ("int", "long", "date", "string") and not type_.startswith("decimal"):
             return None
-        found = [row[list(table.columns).index(source)] for row in table.plus]
+        found = [row[list(table.columns).index(source)] for row in (table.plus if scan.version == "plus" else table.minus)]
         values = [value for value in found if value is not None]
         low, high = (min(values), max(values)) if values else (None, None)
         return ValueRange(type=type_, low=low, high=high, has_null=len(values) < len(found))

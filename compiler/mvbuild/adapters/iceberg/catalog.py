@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mvbuild.adapters.iceberg.change_tables import Subset
     from mvbuild.adapters.iceberg.files import Files
     from mvbuild.adapters.iceberg.pointers import Pointers
-    from mvbuild.ports.catalog import Change, FileGroup, Predicate, StagedChange, TableChange, ValueRange
+    from mvbuild.ports.catalog import Change, FileGroup, Predicate, Side, StagedChange, TableChange, ValueRange
 
 _DELETE_TRIES = 12
 
@@ -56,8 +56,8 @@ class Data(Protocol):
     def matching(self, change: TableChange, predicates: Sequence[Predicate]) -> FileGroup:
         """The files that were added in which a row can meet all of them."""
 
-    def added_ranges(self, change: TableChange, columns: Iterable[str]) -> Mapping[str, ValueRange]:
-        """The ranges of columns in the files that were added."""
+    def value_ranges(self, change: TableChange, side: Side, columns: Iterable[str]) -> Mapping[str, ValueRange]:
+        """The ranges of columns in the rows that came or went."""
 
     def with_subset(self, pinned: Raw, subset: Subset) -> Raw:
         """A scratch table's metadata over some files of its snapshot; manifests of its own are written."""
@@ -165,8 +165,8 @@ class MetadataCatalog:
     def matching(self, change: TableChange, predicates: Sequence[Predicate]) -> FileGroup:
         return self._data.matching(change, predicates)
 
-    def added_ranges(self, change: TableChange, columns: Iterable[str]) -> Mapping[str, ValueRange]:
-        return self._data.added_ranges(change, columns)
+    def value_ranges(self, change: TableChange, side: Side, columns: Iterable[str]) -> Mapping[str, ValueRange]:
+        return self._data.value_ranges(change, side, columns)
 
     def stage_change(self, change: TableChange, new_scratch: Callable[[], TableIdentifier]) -> StagedChange:
         raw = storage_metadata(self._files, change.table) if change.parts else {}

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Literal
 
 from mvbuild.adapters.iceberg.metadata import Raw, current_schema, schemas
-from mvbuild.adapters.iceberg.ranges import added_ranges
+from mvbuild.adapters.iceberg.ranges import value_ranges
 from mvbuild.adapters.iceberg.relevance import matching, may_match
 from mvbuild.adapters.iceberg.tables import current
 from mvbuild.ports.catalog import CatalogError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from mvbuild.adapters.iceberg.change_tables import Subset
-    from mvbuild.ports.catalog import FileGroup, Predicate, TableChange, TableState, ValueRange
+    from mvbuild.ports.catalog import FileGroup, Predicate, Side, TableChange, TableState, ValueRange
 
 
 class IcebergData:
@@ -71,8 +71,8 @@ class IcebergData:
     def matching(self, change: TableChange, predicates: Sequence[Predicate]) -> FileGroup:
         return matching(change, predicates)
 
-    def added_ranges(self, change: TableChange, columns: Iterable[str]) -> Mapping[str, ValueRange]:
-        return added_ranges(change, columns)
+    def value_ranges(self, change: TableChange, side: Side, columns: Iterable[str]) -> Mapping[str, ValueRange]:
+        return value_ranges(change, side, columns)
 
     def with_subset(self, pinned: Raw, subset: Subset) -> Raw:
         from mvbuild.adapters.iceberg.subset import with_subset

@@ -1,4 +1,4 @@
-"""TableChange + columns -> the range of each in the files that were added: by the bounds that manifests have of them."""
+"""TableChange + columns -> the range of each in the rows that came, or in those that went: by the bounds of the files that have them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from decimal import Decimal
 from struct import error as StructError  # noqa: N812
 from typing import TYPE_CHECKING, Any
 
-from mvbuild.ports.catalog import TableChange, ValueRange
+from mvbuild.ports.catalog import Side, TableChange, ValueRange
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
@@ -17,8 +17,10 @@ _TYPES = ("int", "long", "date", "string")
 """Whose bounds mean the same to every writer and reader, decimals besides: floats have values without an order."""
 
 
-def added_ranges(change: TableChange, columns: Iterable[str]) -> dict[str, ValueRange]:
-    files = [entry.file for part in change.parts for entry in part.files.added]
+def value_ranges(change: TableChange, side: Side, columns: Iterable[str]) -> dict[str, ValueRange]:
+    files = [entry.file for part in change.parts for entry in (part.files.added if side == "plus" else part.files.removed)]
+    if side == "minus" or change.may_restore:
+        files += [entry.file for part in change.parts for entry in part.files.altered]
     fields = {f["name"]: f for f in change.table.schema["fields"]}
     found = {}
     for name in columns:

@@ -12,7 +12,7 @@ from mvbuild.adapters.iceberg import metadata, tables
 from mvbuild.adapters.iceberg import scratch as scratches
 from mvbuild.adapters.iceberg.change_tables import require_change, stage
 from mvbuild.adapters.iceberg.data import IcebergData, column_names, scanned
-from mvbuild.adapters.iceberg.ranges import added_ranges
+from mvbuild.adapters.iceberg.ranges import value_ranges
 from mvbuild.adapters.iceberg.relevance import matching, may_match
 from mvbuild.adapters.iceberg.remote_files import data_of, dump, full_name, restating, whole
 from mvbuild.adapters.iceberg.remote_tables import RemoteTables
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from mvbuild.adapters.iceberg.change_tables import Subset
     from mvbuild.adapters.iceberg.metadata import Raw
-    from mvbuild.ports.catalog import Change, FileGroup, Predicate, TableChange, TableLayout, ValueRange
+    from mvbuild.ports.catalog import Change, FileGroup, Predicate, Side, TableChange, TableLayout, ValueRange
 
 _READERS = 8
 _NO_FILE_FORMAT = (
@@ -127,8 +127,8 @@ class RemoteCatalog(RemoteTables):
     def matching(self, change: TableChange, predicates: Sequence[Predicate]) -> FileGroup:
         return matching(change, predicates)
 
-    def added_ranges(self, change: TableChange, columns: Iterable[str]) -> Mapping[str, ValueRange]:
-        return added_ranges(change, columns)
+    def value_ranges(self, change: TableChange, side: Side, columns: Iterable[str]) -> Mapping[str, ValueRange]:
+        return value_ranges(change, side, columns)
 
     def stage_change(self, change: TableChange, new_scratch: Callable[[], TableIdentifier]) -> StagedChange:
         def register(change: TableChange, subset: Subset, scratch: TableIdentifier) -> None:

@@ -364,3 +364,16 @@ def test_a_spark_that_does_not_start_says_why(tmp_path: Path, config: str, reaso
     assert reason in out
     assert out.endswith(f"(log: {tmp_path}/root/logs/spark.log)\n")
     assert len(out) < 400
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_what_is_kept_is_computed_once(lake: Any, at_once: bool) -> None:
+    engine = lake.engine
+    engine.keep("kept_once", "SELECT id * 2 AS doubled FROM range(3)", at_once=at_once)
+    assert sorted(engine.rows("SELECT doubled FROM kept_once", 10).rows) == [(0,), (2,), (4,)]
+    physical = engine.explain("SELECT count(*) FROM (SELECT doubled FROM kept_once) WHERE doubled > 1").partition("== Physical Plan ==")[2]
+    assert "InMemoryTableScan" in physical
+    engine.forget("kept_once")
+    with pytest.raises(QueryError):
+        engine.rows("SELECT doubled FROM kept_once", 1)
+    assert "InMemoryTableScan" not in engine.explain("SELECT id * 2 AS doubled FROM range(3)")

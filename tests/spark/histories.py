@@ -9,7 +9,8 @@ history.log                      # every statement so far
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -25,6 +26,16 @@ _KEPT = ("id", "k", "s", "d")
 """May be partitioned by: Iceberg cannot read a table whose old partition spec lost its column."""
 _FIELDS = ("k", "bucket(3, id)", "truncate(1, s)", "days(d)", "months(d)", "bucket(2, s)")
 _WIDER = {"INT": "BIGINT", "FLOAT": "DOUBLE", "DECIMAL(9, 2)": "DECIMAL(12, 2)"}
+
+
+@contextmanager
+def despite_two_specs() -> Iterator[None]:
+    """Iceberg 1.12 refuses to compact the position deletes of a table that was partitioned anew in between, which leaves it as it was."""
+    try:
+        yield
+    except Exception as exc:
+        if "expected to have same spec id" not in str(exc):
+            raise
 
 
 @dataclass
@@ -109,7 +120,8 @@ class History:
         catalog, _, name = self.table.partition(".")
         how = self._random.choice(["data", "data", "some", "deletes"])
         if how == "deletes":
-            self._sql(f"CALL {catalog}.system.rewrite_position_delete_files(table => '{name}', options => map('rewrite-all', 'true'))")
+            with despite_two_specs():
+                self._sql(f"CALL {catalog}.system.rewrite_position_delete_files(table => '{name}', options => map('rewrite-all', 'true'))")
         else:
             options = "'rewrite-all', 'true'" if how == "data" else "'min-input-files', '2', 'delete-file-threshold', '1'"
             self._sql(f"CALL {catalog}.system.rewrite_data_files(table => '{name}', options => map({options}))")

@@ -37,17 +37,23 @@ _OF_REASON: Mapping[str, str] = {
     "view-missing": "definition-changed",
     "view-version-not-recorded": "definition-changed",
     "view-version-differs": "definition-changed",
-    "child-view-missing": "definition-changed",
-    "child-view-changed": "definition-changed",
-    "child-view-edited": "definition-changed",
-    "child-view-not-recorded": "definition-changed",
     "nondeterministic": "nondeterministic",
     "base-table-schema-changed": "column-changed",
     "base-table-not-recorded": "record-incomplete",
     "metadata-unreadable": "never-refreshed",
     "forced": "forced",
 }
-"""Reason of staleness -> why that makes a refresh full."""
+"""Reason of staleness -> why that makes a refresh full; any other that is not about rows may mean another query."""
+_OF_ROWS = (
+    "base-table-changed",
+    "base-table-emptied",
+    "base-table-empty",
+    "base-table-recreated",
+    "base-table-rolled-back",
+    "seed-changed",
+    "snapshot-expired",
+)
+"""The query is the same, and what it reads is another matter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,8 +143,8 @@ def _same_files(given: Inputs, read: ReadChange) -> bool:
 def _refreshed_before(question: Question) -> tuple[TableState, RefreshRecord]:
     """Refused where there is nothing to start from."""
     for reason in question.reasons:
-        if reason.effect != "fresh" and reason.code in _OF_REASON:
-            raise Refused(_OF_REASON[reason.code], reason.message)
+        if reason.effect != "fresh" and reason.code not in _OF_ROWS and not reason.code.startswith("upstream-"):
+            raise Refused(_OF_REASON.get(reason.code, "definition-changed"), reason.message)
     if question.policy == "full":
         raise Refused("forced", "refresh_policy is full")
     storage = question.world.observed.table(question.node.storage)
@@ -187,7 +193,7 @@ class _Choosing:
         return self._weighed(possible, against, full)
 
     def _weighed(self, possible: dict[str, tuple[Rewrite, Difference, Work]], against: list[Considered], full: Work) -> Choice:
-        best = min(possible, key=lambda name: possible[name][2].effort, default=None)
+        best = min(possible, key=lambda name: possible[name][2].rank(full), default=None)
         tolerant = self.question.policy in ("incremental", "incremental_strict")
         chosen = best if best and (tolerant or possible[best][2].is_cheaper(full)) else None
         if chosen is None and full_diff.NAME in possible and possible[full_diff.NAME][2].effort <= FOR_CHILDREN * full.effort:

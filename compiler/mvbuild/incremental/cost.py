@@ -41,6 +41,10 @@ class Work:
     def is_cheaper(self, full: Work) -> bool:
         return self.effort < (FOR_LITTLE if full.bytes < LITTLE else CHEAPER) * full.effort
 
+    def rank(self, full: Work) -> float:
+        """The lower the better: where little is read, what is written counts as much."""
+        return self.bytes if full.bytes < LITTLE else self.effort
+
 
 def full_work(root: Relation, sizes: Sizes) -> Work:
     """All tables once for each time that the query reads them, and the storage written again."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,11 @@ import pytest
 from mvbuild.adapters.memory import MemoryCatalog
 from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.history import REASON, history
+from mvbuild.freshness.leaves import node_inputs
+from mvbuild.freshness.model import Reason
 from mvbuild.freshness.observed import Pin
+from mvbuild.freshness.pins import pin
+from mvbuild.graph.model import ModelNode
 from mvbuild.incremental import choose as choosing
 from mvbuild.incremental import cost
 from mvbuild.incremental.changes import Changes
@@ -20,6 +24,7 @@ from mvbuild.incremental.hypothetical import Kinds, answers
 from mvbuild.incremental.inputs import recorded_at
 from mvbuild.incremental.reasons import CODES, Refused
 from mvbuild.incremental.samples import Sample
+from mvbuild.plan.question import question
 from mvbuild.ports.catalog import ChangeRefused, TableChange, TableCommit, TableLayout, TableState
 from mvbuild.project.settings import RefreshPolicy
 from unit.worlds import PROJECT, SCHEMA, Shop, append, base_table, name, shop
@@ -254,3 +259,20 @@ def test_every_code_says_what_it_means_and_what_to_do() -> None:
     for code, (means, what) in CODES.items():
         assert means.endswith("."), code
         assert what.endswith("."), code
+
+
+NOT_ABOUT_ROWS = ("child-view-recreated", "child-view-not-recorded", "child-view-changed", "version-missing", "something-new")
+
+
+@pytest.mark.parametrize("code", NOT_ABOUT_ROWS)
+def test_what_may_be_another_query_is_refreshed_in_full(code: str, tmp_path: Path) -> None:
+    """Though not one row of the base tables is another."""
+    made = built(tmp_path)
+    world = made.world()
+    node = world.graph.nodes["model.shop.daily"]
+    assert isinstance(node, ModelNode)
+    pins = {leaf: p for leaf in node_inputs(world.graph, node).leaves if (p := pin(world.graph, world.observed, leaf))}
+    same = question(world, node, (), pins, Changes(made.catalog))
+    assert choosing.choose(same).strategy == "no-change"
+    other = replace(same, reasons=(Reason(code=code, message="it is another one", effect="stale"),))
+    assert (choosing.choose(other).strategy, choosing.choose(other).code) == ("full", "definition-changed")

@@ -82,6 +82,7 @@ def main() -> int:
     parser.add_argument("--only", default="")
     parser.add_argument("--set", default="b", choices=("a", "b"))
     parser.add_argument("--json", default="")
+    parser.add_argument("--report", default="", help="a Markdown file to append the table to")
     options = parser.parse_args()
     only = set(filter(None, options.only.split(",")))
     with warm_spark(Path(f"/tmp/mvbuild-speed-{options.mode}-{options.format_version}")) as spark:
@@ -136,14 +137,38 @@ def report(measured: list[Measured], options: argparse.Namespace) -> None:
         size = f"{m.expected_bytes / 1e6:.1f} of {m.full_bytes / 1e6:.1f}" if m.expected_bytes is not None and m.full_bytes else ""
         size += f", {m.bytes_written / 1e6:.2f}" if m.bytes_written is not None else ""
         print(f"{m.query:8} {m.strategy:14} {m.reason:18} {m.auto:7.2f} {m.full:7.2f} {m.ratio:6.1f} {inc} {m.was_right!s:5}  {size}")
+    for line in summary(measured):
+        print(line)
+    if options.report:
+        with Path(options.report).open("a", encoding="utf-8") as file:
+            file.write(markdown(measured, options))
+    if options.json:
+        Path(options.json).write_text(json.dumps({"options": vars(options), "measured": [asdict(m) for m in measured]}, indent=1))
+
+
+def summary(measured: list[Measured]) -> list[str]:
     ratios = [m.ratio for m in measured if m.strategy not in ("full", "reused", "error", "no-change")]
     slower = [m.query for m in measured if m.strategy != "full" and m.auto > 1.1 * m.full]
     known = [m.was_right for m in measured if m.was_right is not None]
-    print(f"geometric mean of {len(ratios)} incremental: {geometric_mean(ratios):.1f}x" if ratios else "none was incremental")
-    print(f"slower than full by more than a tenth: {', '.join(slower) or 'none'}")
-    print(f"the choice was right in {sum(known)} of {len(known)}")
-    if options.json:
-        Path(options.json).write_text(json.dumps({"options": vars(options), "measured": [asdict(m) for m in measured]}, indent=1))
+    return [
+        f"geometric mean of {len(ratios)} incremental: {geometric_mean(ratios):.1f}x" if ratios else "none was incremental",
+        f"slower than full by more than a tenth: {', '.join(slower) or 'none'}",
+        f"the choice was right in {sum(known)} of {len(known)}",
+    ]
+
+
+def markdown(measured: list[Measured], options: argparse.Namespace) -> str:
+    how = f"{options.kind}{' of neighbouring keys' if options.clustered else ''}, {options.mode}, format v{options.format_version}"
+    lines = [
+        f"## Scale {options.scale:g}, {options.fraction:.1%} {how}",
+        "",
+        "| query | strategy | reason | auto s | full s | ratio | incremental s |",
+    ]
+    lines += ["|---|---|---|---:|---:|---:|---:|"]
+    for m in measured:
+        forced = f"{m.incremental:.2f}" if m.incremental is not None else ""
+        lines.append(f"| {m.query} | {m.strategy} | {m.reason} | {m.auto:.2f} | {m.full:.2f} | {m.ratio:.1f} | {forced} |")
+    return "\n".join([*lines, "", *(f"- {line}" for line in summary(measured)), "", ""])
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.stored import stored
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental import sizes
-from mvbuild.incremental.cost import FOR_CHILDREN, LARGE, Work, full_work, work_of
+from mvbuild.incremental.cost import CHEAPER, FOR_CHILDREN, LARGE, Work, full_work, work_of
 from mvbuild.incremental.inputs import Inputs, ReadChange, changes_of, inputs_of, shape_of_inputs, span_of
 from mvbuild.incremental.proof import is_proven
 from mvbuild.incremental.ranges import without_empty
@@ -193,10 +193,10 @@ class _Choosing:
         return self._weighed(possible, against, full)
 
     def _weighed(self, possible: dict[str, tuple[Rewrite, Difference, Work]], against: list[Considered], full: Work) -> Choice:
-        best = min(possible, key=lambda name: possible[name][2].rank(full), default=None)
+        best = min(possible, key=lambda name: possible[name][2].share_of(full), default=None)
         tolerant = self.question.policy in ("incremental", "incremental_strict")
-        chosen = best if best and (tolerant or possible[best][2].is_cheaper(full)) else None
-        if chosen is None and full_diff.NAME in possible and possible[full_diff.NAME][2].effort <= FOR_CHILDREN * full.effort:
+        chosen = best if best and (tolerant or possible[best][2].share_of(full) < CHEAPER) else None
+        if chosen is None and full_diff.NAME in possible and possible[full_diff.NAME][2].share_of(full) <= FOR_CHILDREN:
             chosen = full_diff.NAME
         for name, (_, _, work) in possible.items():
             if name != chosen:

@@ -18,8 +18,6 @@ CHEAPER = 0.8
 """What an incremental refresh may cost at most of a full one to be chosen: the effort is an estimate."""
 FOR_CHILDREN = 1.5
 """What it may cost, of a full refresh, to write only the rows that differ: MVs that read this one then have little to do."""
-FOR_LITTLE = 4.0
-"""What it may cost where little is read either way: rows that stay the same are better not written again."""
 NARROWED = 0.3
 """Of a table that is joined with a small change, or read for some keys: its rows are scanned, but hardly any goes further."""
 LARGE = 50_000
@@ -38,12 +36,10 @@ class Work:
     def __add__(self, other: Work) -> Work:
         return Work(bytes=self.bytes + other.bytes, rows=self.rows + other.rows, effort=self.effort + other.effort)
 
-    def is_cheaper(self, full: Work) -> bool:
-        return self.effort < (FOR_LITTLE if full.bytes < LITTLE else CHEAPER) * full.effort
-
-    def rank(self, full: Work) -> float:
-        """The lower the better: where little is read, what is written counts as much."""
-        return self.bytes if full.bytes < LITTLE else self.effort
+    def share_of(self, full: Work) -> float:
+        """What it costs of a full refresh. Where little is read either way, bytes tell more than an estimate of rows."""
+        own, whole = (self.bytes, full.bytes) if full.bytes < LITTLE else (self.effort, full.effort)
+        return own / whole if whole else 1.0
 
 
 def full_work(root: Relation, sizes: Sizes) -> Work:

@@ -13,6 +13,7 @@ from typing import Any
 from sqlglot import exp
 
 from mvbuild.incremental.algebra import Aggregate, Filter, Join, Project, Ref, Relation, Scan, conjuncts, with_children
+from mvbuild.incremental.restrict import UNLIKE
 from mvbuild.names import quote
 from mvbuild.ports.catalog import ValueRange
 
@@ -68,8 +69,8 @@ def _filters(join: Join, side: Relation, other: Relation, known: Known) -> list[
         return []
     found = []
     for part in conjuncts(join.on):
-        if not isinstance(part, exp.EQ | exp.NullSafeEQ):
-            continue
+        if not isinstance(part, exp.EQ | exp.NullSafeEQ) or part.meta.get(UNLIKE):
+            continue  # '10' lies before '9', and 10 behind 9
         for own, theirs in ((part.left.unnest(), part.right.unnest()), (part.right.unnest(), part.left.unnest())):
             if not isinstance(theirs, exp.Column) or theirs.name not in other.columns:
                 continue
@@ -110,7 +111,9 @@ def _of_partner(join: Join, name: str, known: Known) -> Bounds | None:
     if join.kind == "anti":
         return None
     for part in conjuncts(join.on):
-        if isinstance(part, exp.EQ) and isinstance(part.left, exp.Column) and isinstance(part.right, exp.Column):
+        if not isinstance(part, exp.EQ) or part.meta.get(UNLIKE):
+            continue
+        if isinstance(part.left, exp.Column) and isinstance(part.right, exp.Column):
             pair = (part.left.name, part.right.name)
             if name in pair:
                 other = pair[1] if pair[0] == name else pair[0]

@@ -10,7 +10,6 @@ from mvbuild.freshness.model import Reason
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.stored import stored
 from mvbuild.graph.model import ModelNode
-from mvbuild.incremental import sizes
 from mvbuild.incremental.cost import CHEAPER, FOR_CHILDREN, LARGE, Work, full_work, work_of
 from mvbuild.incremental.inputs import Inputs, ReadChange, changes_of, inputs_of, shape_of_inputs, span_of
 from mvbuild.incremental.proof import is_proven
@@ -18,6 +17,7 @@ from mvbuild.incremental.ranges import without_empty
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.rewrite import Case, Rewrite
 from mvbuild.incremental.shape import Shape, readable
+from mvbuild.incremental.sizes import Sizes, StorageSize
 from mvbuild.incremental.statements import Difference, Stored, difference
 from mvbuild.incremental.strategies import FULL, STRATEGIES, full_diff
 from mvbuild.ports.catalog import ChangeRefused, TableChange, TableState
@@ -213,8 +213,8 @@ class _Choosing:
         listed.sort(key=lambda c: order.index(c.strategy))
         return self._made(chosen, "", "", tuple(listed), expected=work, full=full, rewrite=rewrite, difference=change)
 
-    def _sizes_of(self, changes: Mapping[int, TableChange]) -> sizes.Sizes:
-        return sizes.Sizes(inputs=self.given.inputs, changes=changes, storage=sizes.Stored(table=self.storage), read=self.question.read)
+    def _sizes_of(self, changes: Mapping[int, TableChange]) -> Sizes:
+        return Sizes(inputs=self.given.inputs, changes=changes, storage=StorageSize(table=self.storage), read=self.question.read)
 
     def _case(self, changes: Mapping[int, TableChange]) -> Case:
         return Case(

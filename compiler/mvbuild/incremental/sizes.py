@@ -33,7 +33,7 @@ class TableSize:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StorageSize:
     """The storage table."""
 
     table: TableState
@@ -62,7 +62,7 @@ class Sizes:
 
     inputs: Sequence[Input]
     changes: Mapping[int, TableChange]
-    storage: Stored
+    storage: StorageSize
     read: ReadChange
 
     def share(self, scan: Scan, wanted: Mapping[str, ValueRange]) -> float:

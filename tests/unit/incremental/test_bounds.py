@@ -1,0 +1,39 @@
+"""Where a large table is read within the bounds of what it is joined with, and where it must not be."""
+
+from __future__ import annotations
+
+import pytest
+from sqlglot import exp
+
+from mvbuild.incremental.algebra import Filter, Join, Scan, at, walk
+from mvbuild.incremental.bounds import Bounds, bounded, scan_name
+from mvbuild.incremental.kinds import of_iceberg
+from mvbuild.incremental.shape import MARKER, LeafColumns, shape_of
+
+COLUMNS = {"k": "int", "v": "int", "s": "string"}
+
+
+def filters(on: str, column: str, low: str, high: str, type_: str) -> list[str]:
+    """The filters on the second table, of whose partner the rows that came are known to lie between two values."""
+    leaf = LeafColumns(kinds={name: of_iceberg(kind) for name, kind in COLUMNS.items()}, required=frozenset())
+    root = shape_of(f"SELECT a.v, b.v AS w FROM `{MARKER}0` a JOIN `{MARKER}1` b ON {on}", [leaf, leaf], ["v", "w"]).root
+    (join,) = (node for node in walk(root) if isinstance(node, Join))
+    changed = Join(at(join.left, "plus", frozenset({0})), join.right, join.kind, join.on)
+    (scan,) = (node for node in walk(changed.left) if isinstance(node, Scan))
+    literals = (exp.cast(exp.Literal.string(value), type_, dialect="spark") for value in (low, high))
+    known = {(scan_name(scan), column): Bounds(low=next(literals), high=next(literals), has_null=False)}
+    found = bounded(changed, known)
+    assert isinstance(found, Join)
+    return [node.predicate.sql("spark") for node in walk(found.right) if isinstance(node, Filter)]
+
+
+@pytest.mark.parametrize(("on", "column", "type_"), [("a.k = b.v", "k", "int"), ("a.s = b.s", "s", "string"), ("a.k <=> b.v", "k", "int")])
+def test_a_partner_is_read_within_bounds(on: str, column: str, type_: str) -> None:
+    (condition,) = filters(on, column, "10", "90", type_)
+    assert "BETWEEN" in condition
+
+
+@pytest.mark.parametrize(("on", "column", "type_"), [("a.s = b.v", "s", "string"), ("a.k = b.s", "k", "int")])
+def test_not_where_the_two_are_compared_after_a_cast(on: str, column: str, type_: str) -> None:
+    """As strings '10' lies before '9': no number is between them."""
+    assert filters(on, column, "10", "9", type_) == []

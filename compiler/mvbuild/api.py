@@ -56,6 +56,8 @@ from mvbuild.project.load import load_project
 from mvbuild.project.seeds import SeedRows
 from mvbuild.project.seeds import read as read_seed
 from mvbuild.project.settings import StorageFormat
+from mvbuild.refresh.atomic import require_atomic
+from mvbuild.refresh.held import Held
 from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.recording import described
 from mvbuild.refresh.result import RunResult
@@ -151,26 +153,33 @@ def run(
     full_refresh: bool = False,
     fail_fast: bool = False,
     prune: bool = False,
+    atomic: bool | None = None,
     threads: int | None = None,
     spark: Any = None,
     on_event: OnEvent = unheard,
     arguments: Mapping[str, Any] | None = None,
 ) -> RunResult:
     """Refresh what is stale. With `spark` a session that the caller has is used and left running. With `prune` what is left of models that
-    the project does not have any more is dropped afterwards."""
+    the project does not have any more is dropped afterwards. With `atomic` all that the run made is published in one commit at its end, or
+    nothing if anything failed; None: as the project says."""
     select, exclude = tuple(select), tuple(exclude)
     if prune and (select or exclude):
         raise ProjectError([error("command-line", "What is to be pruned depends on the whole project: nothing can be selected with it")])
     graph = _graph(project)
     catalog = catalog_of(graph)
+    together = graph.project.publish == "atomic" if atomic is None else atomic
+    if together:
+        require_atomic(graph, catalog.atomic)
     planned = plan(graph, select=select, exclude=exclude, full_refresh=full_refresh, removed=False, catalog=catalog)
     rows = seed_rows(planned)
     with open_session(planned.world, catalog, spark, on_event) as session:
+        session.held = Held(catalog=catalog, clock=session.clock) if together else None
         if planned.needs_engine:
             _ = session.engine  # before any step: where Spark cannot start nothing is touched
         planned = rename(session, planned)
         result = run_plan(planned, session, rows, threads=threads or graph.project.target.threads, fail_fast=fail_fast, on_event=on_event)
-    result = replace(result, diagnostics=planned.warnings, renamed=tuple(pair for r in planned.renames for pair in r.names.items()))
+    renamed = tuple(pair for r in planned.renames for pair in r.names.items())
+    result = replace(result, diagnostics=(*planned.warnings, *result.diagnostics), renamed=renamed)
     if prune and result.ok:
         result = _pruned(graph, catalog, result)
     write_artifacts(planned.world.graph, result, arguments={"which": "run", **(arguments or {})})

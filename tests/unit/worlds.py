@@ -29,6 +29,7 @@ from mvbuild.ports.engine import QueryError, Rows
 from mvbuild.ports.sources import Sources
 from mvbuild.project.load import load_project
 from mvbuild.project.seeds import read
+from mvbuild.refresh.held import Held
 from mvbuild.refresh.result import Event, RunResult
 from mvbuild.refresh.run import run_plan
 from mvbuild.refresh.session import RunSession
@@ -219,6 +220,7 @@ class Shop:
         fail_fast: bool = False,
         planned: Plan | None = None,
         on_event: Callable[[Event], None] = lambda event: None,
+        atomic: bool = False,
         **options: Any,
     ) -> RunResult:
         planned = planned or self.plan(*include, **options)
@@ -233,6 +235,7 @@ class Shop:
             is_alive=self.alive,
             sources=self.sources,
             changes=self.changes,
+            held=Held(catalog=self.catalog, clock=self.clock) if atomic else None,
         )
         try:
             return run_plan(rename(session, planned), session, rows, threads=threads, fail_fast=fail_fast, on_event=on_event)

@@ -15,6 +15,9 @@ from mvbuild.cli.options import ListCommand, Options, env, is_quiet, project_opt
 )
 @click.option("--threads", type=click.IntRange(1, 256), envvar=env("THREADS"), help="How many nodes at once.")
 @click.option("-x", "--fail-fast", is_flag=True, envvar=env("FAIL_FAST"), help="Start nothing new after the first failure.")
+@click.option(
+    "--atomic/--no-atomic", default=None, envvar=env("ATOMIC"), help="Publish all that was made in one commit at the end, or nothing."
+)
 @click.option("--prune", is_flag=True, envvar=env("PRUNE"), help="Drop what is left of models that were removed, afterwards.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
 def command(
@@ -24,6 +27,7 @@ def command(
     full_refresh: bool,
     threads: int | None,
     fail_fast: bool,
+    atomic: bool | None,
     prune: bool,
     dry_run: bool,
 ) -> int:
@@ -50,6 +54,7 @@ def command(
             full_refresh=full_refresh,
             fail_fast=fail_fast,
             prune=prune,
+            atomic=atomic,
             threads=threads,
             on_event=progress,
             arguments={
@@ -57,6 +62,7 @@ def command(
                 "exclude": list(exclude),
                 "full_refresh": full_refresh,
                 "prune": prune,
+                "atomic": atomic,
                 "project_dir": str(options.project_dir),
             },
         )

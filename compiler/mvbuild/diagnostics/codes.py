@@ -66,6 +66,13 @@ CODES: dict[str, Code] = {
         "The catalog cannot be reached.", "Check the catalog's address and credentials; `mvbuild debug` tests them."
     ),
     "catalog-error": Code("The catalog refused or failed an operation.", "Read the message; `mvbuild debug` tests the connection."),
+    "not-atomic": Code(
+        "The catalog cannot move several tables in one commit.",
+        "Run without --atomic (and without `publish: atomic`), or use a REST or a SQL catalog.",
+    ),
+    "not-published": Code(
+        "A run that publishes everything together published nothing, because a part of it failed.", "Mend what failed, and run again."
+    ),
     "missing-table": Code("A model reads a table that does not exist.", "Create the table, or mend its name."),
     "name-collision": Code(
         "The name of an MV, view or storage table is taken by something that mvbuild did not write.",

@@ -75,6 +75,8 @@ class TableState:
     """The MV that this storage is embedded in: it has no entry of its own in the catalog (metadata-file format)."""
     mv: MvMetadata | None = None
     """The metadata file that embeds it."""
+    is_held: bool = False
+    """The commit that makes this state current is held back: only the metadata file has it, not the entry of that name."""
 
     @property
     def current_snapshot(self) -> Snapshot | None:
@@ -201,6 +203,8 @@ class ViewCommit:
     """Set, besides those that are there."""
     storage_table: TableIdentifier | None = None
     """The `storage-table` field of the draft upstream specification."""
+    uuid: str | None = None
+    """Of a new view, where something else in the same commit names it already."""
     remove_properties: tuple[str, ...] = ()
     rename_to: TableIdentifier | None = None
 
@@ -423,7 +427,8 @@ class Catalog(Protocol):
 
     name: str
     atomic: bool
-    """`commit` moves all its tables and views in one step. If False it goes in the order given, views first."""
+    """`commit` moves all its tables in one step, with its views where those are kept as tables are; a REST catalog has its own ways for
+    views, and they go first. If False it goes in the order given, views first."""
 
     @property
     def has_views(self) -> bool:

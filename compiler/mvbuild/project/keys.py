@@ -213,6 +213,7 @@ PROJECT = Block(
         "vars": Key("mapping", "Values for var()."),
         "target": Key("text", "The target that is used when none is asked for."),
         "targets": Key("named blocks", "Where the project can be built.", block=TARGET),
+        "publish": Key("text", "each (the default): every MV when it is built; atomic: all that a run made in one commit at its end."),
         "models": Key("folders", "Settings of models, by folder."),
         "seeds": Key("folders", "Settings of seeds, by folder."),
     },

@@ -49,6 +49,7 @@ def load_project(
         target=project.target,
         target_names=project.target_names,
         target_path=output,
+        publish=project.publish,
         vars=project.vars,
         models=tuple(models),
         seeds=tuple(seeds),

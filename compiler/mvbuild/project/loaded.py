@@ -11,6 +11,8 @@ from mvbuild.formats.record import TableType
 from mvbuild.project.settings import EMPTY, Layer, SeedConfig
 from mvbuild.source import SourceFile, Span
 
+Publish = Literal["each", "atomic"]
+"""Every MV in a commit of its own, or all that a run made in one."""
 TestKind = Literal["not_null", "unique", "accepted_values", "relationships"]
 
 
@@ -142,6 +144,8 @@ class LoadedProject:
     target: Target
     target_names: tuple[str, ...]
     target_path: Path
+    publish: Publish = "each"
+    """What a run does with what it built, unless it is told on the command line."""
     vars: Mapping[str, Any]
     models: tuple[ModelFile, ...]
     seeds: tuple[Seed, ...]

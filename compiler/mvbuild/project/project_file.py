@@ -13,7 +13,7 @@ from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.project import targets
 from mvbuild.project.files import read_text
 from mvbuild.project.keys import IGNORED_OF_DBT, PROJECT, check
-from mvbuild.project.loaded import Target
+from mvbuild.project.loaded import Publish, Target
 from mvbuild.project.yaml_spans import Entry, MapNode, Node, ScalarNode, has_templates, is_empty, plain, read_yaml
 from mvbuild.source import SourceFile
 
@@ -32,6 +32,7 @@ class ProjectFile:
     version: str | None
     paths: Mapping[str, tuple[str, ...]]
     target_path: str
+    publish: Publish
     vars: Mapping[str, Any]
     target: Target
     target_names: tuple[str, ...]
@@ -89,6 +90,7 @@ def read_project_file(
         version=_version(tree),
         paths={key: _paths(tree, f"{key}-paths", key + "s") for key in ("model", "seed", "macro", "test")},
         target_path=_text(tree, "target-path") or "target",
+        publish=_publish(tree, report),
         vars=MappingProxyType(given),
         target=targets.target_of(root, entry, threads, report),
         target_names=targets.names(tree) or (targets.DEFAULT_NAME,),
@@ -160,6 +162,15 @@ def _name(tree: MapNode, report: list[Diagnostic]) -> str:
         help = "Use letters, digits and underscores, and begin with a letter."
         report.append(error("wrong-type", "'name' is an identifier", entry.node.span, help=help))
     return name or ""
+
+
+def _publish(tree: MapNode, report: list[Diagnostic]) -> Publish:
+    entry, value = tree.get("publish"), _text(tree, "publish")
+    if value is None or value == "each":
+        return "each"
+    if value != "atomic":
+        report.append(error("wrong-type", "'publish' is each or atomic", entry.node.span if entry else None))
+    return "atomic"
 
 
 def _version(tree: MapNode) -> str | None:

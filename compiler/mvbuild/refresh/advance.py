@@ -42,6 +42,6 @@ def advance(
         set_properties={**schemas, PROVEN: mark} if mark else schemas,
         also_remove=stale_schemas(storage.properties, schemas),
     )
-    session.observe(session.catalog.commit([commit]))
+    session.publish([commit], world)
     message = choice.message or "the rows are the same"
     return Outcome(message=message, reused=True, tests=tests, details=facts(choice, None))

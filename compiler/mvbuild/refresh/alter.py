@@ -36,7 +36,7 @@ def alter(session: RunSession, node: ModelNode) -> Outcome:
         if not commits:
             return Outcome(message="another run altered it", reused=True)
         try:
-            session.observe(session.catalog.commit(commits))
+            session.publish(commits)
         except CommitConflict:
             continue
         return Outcome(message=f"only metadata changed: {', '.join(change.what)}" if change else _COMPACTED, reused=True)

@@ -91,7 +91,7 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
     record = record_of(world, below, pins, version, started_ms)
     if is_embedded(world, node):
         require_recordable(node, record)
-    with workplace(session, node, world, layout) as place:
+    with session.workplace(workplace(session, node, world, layout)) as place:
         summary = summary_of(record, next_refresh_id(place.before), choice.strategy)
         choice, done = _write(session, node, choice, sql.text, query, place, summary)
         if done is not None and done.is_empty:
@@ -104,8 +104,7 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
         if view and view.expect_metadata_location is None:
             session.catalog.ensure_namespace(node.identifier.namespace)
         publish = _publish(session, node, place, written, record, schemas_read(pins.values()), mark)
-        states = session.catalog.commit([*([view] if view else []), publish])
-        session.observe(states)
+        session.publish([*([view] if view else []), publish], world, written)
     snapshot = written.snapshots[place.head(written)]
     done = done.counted(snapshot.summary) if done else None
     made = tuple(s for s in written_in(written, snapshot) if s.snapshot_id not in place.before.snapshots)

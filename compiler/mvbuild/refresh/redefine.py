@@ -31,7 +31,7 @@ def redefine(session: RunSession, node: ModelNode) -> Outcome | None:
         return None
     commit = next_version(world, node, view, documented(node, view.schema))
     try:
-        session.observe(session.catalog.commit(for_new_version(node, storage, commit, record, alteration(world, node))))
+        session.publish(for_new_version(node, storage, commit, record, alteration(world, node)))
     except CommitConflict:
         return None
     return Outcome(message="its new definition means the same: only the view has a new text", reused=True)

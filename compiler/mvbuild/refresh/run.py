@@ -6,7 +6,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from threading import current_thread
 
@@ -20,6 +20,7 @@ from mvbuild.ports.engine import EngineError
 from mvbuild.project.seeds import SeedRows
 from mvbuild.refresh import materialize, seeds, views
 from mvbuild.refresh.alter import alter
+from mvbuild.refresh.atomic import publish_together
 from mvbuild.refresh.convert import convert
 from mvbuild.refresh.outcome import AuditFailed, Outcome
 from mvbuild.refresh.redefine import redefine
@@ -38,10 +39,18 @@ def run_plan(
     started_ms, began = session.clock.now_ms(), session.clock.monotonic()
     remove_leftovers(plan.world, session)
     schedule = _Schedule(plan=plan, session=session, rows=rows, fail_fast=fail_fast, on_event=on_event)
-    schedule.run(threads)
-    return RunResult(
-        results=tuple(schedule.done[s.node] for s in plan.steps), started_ms=started_ms, seconds=session.clock.monotonic() - began
-    )
+    try:
+        schedule.run(threads)
+    except BaseException:
+        if session.held:
+            session.held.discard()
+        raise
+    results = tuple(schedule.done[s.node] for s in plan.steps)
+    found = RunResult(results=results, started_ms=started_ms, seconds=session.clock.monotonic() - began)
+    if session.held is None:
+        return found
+    published = publish_together(found, session.held, on_event)
+    return replace(published, seconds=session.clock.monotonic() - began)
 
 
 @dataclass

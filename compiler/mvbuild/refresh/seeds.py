@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from mvbuild.freshness.pending import SEED_CHECKSUM
 from mvbuild.graph.model import SeedNode
 from mvbuild.plan.collisions import OWNER
-from mvbuild.ports.catalog import AlreadyExists, CommitConflict, TableLayout, TableState
+from mvbuild.ports.catalog import AlreadyExists, CommitConflict, TableCommit, TableLayout, TableState
 from mvbuild.project.seeds import SeedRows
 from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.result import count_rows
 from mvbuild.refresh.session import RunSession
+from mvbuild.refresh.workplace import staged_copy
 
 
 def load(session: RunSession, node: SeedNode, rows: SeedRows) -> Outcome:
@@ -29,13 +33,38 @@ def load(session: RunSession, node: SeedNode, rows: SeedRows) -> Outcome:
                 # Marked from the start: a run that is killed before the rows are there must not leave a table that nobody knows.
                 session.catalog.ensure_namespace(node.identifier.namespace)
                 session.catalog.create_table(node.identifier, layout, {**node.seed.config.table_properties, OWNER: node.id})
-            state = session.catalog.replace_rows(node.identifier, layout, columns, properties)
+            state = _replaced(session, node, layout, columns, properties)
         except (CommitConflict, AlreadyExists):
             continue
-        session.observe({node.identifier: state})
         count = len(rows.columns[0]) if rows.columns else 0
         return Outcome(message=count_rows(count), details={"snapshot_id": state.current_snapshot_id, "rows": count})
     raise CommitConflict(f"{node.identifier} is being changed by others")
+
+
+def _replaced(
+    session: RunSession, node: SeedNode, layout: TableLayout, columns: Mapping[str, Sequence[Any]], properties: Mapping[str, str]
+) -> TableState:
+    """The table with its new rows: at once, or in a scratch table until the run publishes everything it made."""
+    if session.held is None:
+        state = session.catalog.replace_rows(node.identifier, layout, columns, properties)
+        session.observe({node.identifier: state})
+        return state
+    before = session.load([node.identifier])[node.identifier]
+    if not isinstance(before, TableState):
+        raise AlreadyExists(f"{node.identifier} is a view.")
+    with session.workplace(staged_copy(session, before, layout)) as scratch:
+        written = session.catalog.replace_rows(scratch, layout, columns, {})
+        commit = TableCommit(
+            identifier=node.identifier,
+            expect_uuid=before.uuid,
+            expect_snapshot_id=before.current_snapshot_id,
+            set_snapshot_id=written.current_snapshot_id,
+            staged=scratch,
+            set_properties={name: value for name, value in properties.items() if name != "format-version"},
+        )
+        session.observe({node.identifier: before})
+        session.publish([commit], written=written)
+        return written
 
 
 def _is_loaded(session: RunSession, node: SeedNode) -> bool:

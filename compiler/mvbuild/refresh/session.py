@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Lock
+from typing import TypeVar
 
 from mvbuild.freshness.embedded import with_embedded
 from mvbuild.freshness.leaves import Inputs
@@ -14,11 +16,14 @@ from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.pins import pin
 from mvbuild.incremental.changes import Changes
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import Catalog, State
+from mvbuild.ports.catalog import Catalog, State, TableCommit, TableState, ViewCommit
 from mvbuild.ports.clock import Clock
 from mvbuild.ports.engine import Engine
 from mvbuild.ports.sources import Sources
+from mvbuild.refresh.held import Held
 from mvbuild.refresh.staging import SCRATCH_NAMESPACE, RunId
+
+W = TypeVar("W")
 
 ScratchKey = tuple[TableIdentifier, str, int, int, bool]
 """Name, UUID, snapshot and current schema of the table that a scratch table shows, and whether under the snapshot's own schema."""
@@ -40,6 +45,8 @@ class RunSession:
     _engine: Engine | None = None
     _engine_lock: Lock = field(default_factory=Lock)
     _world_lock: Lock = field(default_factory=Lock)
+    held: Held | None = None
+    """What is published at the end of the run, in one commit; without, each step publishes what it made."""
     changes: Changes | None = None
     """What changed in tables since earlier refreshes; without, every refresh is a full one."""
     kept: dict[ScratchKey, TableIdentifier] = field(default_factory=dict)
@@ -68,7 +75,23 @@ class RunSession:
 
     def load(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, State]:
         """Names as they are now, wherever they lie; the world of this run stays as it is."""
-        return load(self.world.graph, identifiers, self.catalog, self.sources)
+        found = load(self.world.graph, identifiers, self.catalog, self.sources)
+        return self.held.over(found) if self.held else found
+
+    def publish(self, changes: Sequence[TableCommit | ViewCommit], world: World | None = None, written: TableState | None = None) -> None:
+        """Make the changes, at once or at the end of the run; this run sees them from now on. `written`: see `Held.add`."""
+        if self.held is None:
+            self.observe(self.catalog.commit(changes))
+        else:
+            self.observe(self.held.add(changes, world or self.world, written))
+
+    @contextmanager
+    def workplace(self, place: AbstractContextManager[W]) -> Iterator[W]:
+        """A place to write to, which is left at the end of the run if what is published then needs it."""
+        with ExitStack() as stack:
+            yield stack.enter_context(place)
+            if self.held is not None:
+                self.held.keep(stack)
 
     def pins(self, inputs: Inputs) -> dict[Leaf, Pin]:
         """The snapshots that a query reads in this run. Every leaf has one: the plan blocks nodes that would miss one."""

@@ -64,5 +64,5 @@ def pinned_table(pin: Pin, schema_pin: SchemaPin, *, own_version: bool = False) 
 
 
 def _has_name(table: TableState) -> bool:
-    """Whether a catalog that Spark knows has an entry for the table."""
-    return table.type == "iceberg-metastore" and table.of_view is None
+    """Whether a catalog that Spark knows has an entry for the table that shows this state."""
+    return table.type == "iceberg-metastore" and table.of_view is None and not table.is_held

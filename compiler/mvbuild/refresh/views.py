@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 from mvbuild.diagnostics import ProjectError, error
 from mvbuild.formats import properties
 from mvbuild.freshness.leaves import node_inputs
@@ -54,7 +56,7 @@ def create_or_replace(session: RunSession, node: ModelNode) -> str:
             return "another run wrote it"
         try:
             session.catalog.ensure_namespace(node.identifier.namespace)
-            session.observe(session.catalog.commit([commit]))
+            session.publish([commit])
             return f"version {commit.version_id}"
         except CommitConflict:
             session.reload([node.identifier])
@@ -98,6 +100,7 @@ def _version(world: World, node: ModelNode, view: ViewState | None, schema: Sche
         properties=wanted,
         remove_properties=tuple(k for k in (DEFINITION, "comment") if k not in wanted and view is not None and k in view.properties),
         storage_table=None if node.storage is None or is_embedded(world, node) else node.storage,
+        uuid=None if view else str(uuid4()),
     )
 
 

@@ -44,12 +44,19 @@ def workplace(session: RunSession, node: ModelNode, world: World, layout: TableL
             drop_branches(session.catalog, storage, (session.run.branch,))
             raise
     else:
-        scratch = session.new_scratch()
-        try:
-            session.catalog.stage(storage, layout, scratch)
+        with staged_copy(session, storage, layout) as scratch:
             yield Workplace(before=storage, table=scratch, branch=None)
-        finally:
-            session.catalog.drop_scratch(scratch)
+
+
+@contextmanager
+def staged_copy(session: RunSession, table: TableState, layout: TableLayout) -> Iterator[TableIdentifier]:
+    """A scratch table with the table's snapshots under another layout, see `Catalog.stage`."""
+    scratch = session.new_scratch()
+    try:
+        session.catalog.stage(table, layout, scratch)
+        yield scratch
+    finally:
+        session.catalog.drop_scratch(scratch)
 
 
 def drop_branches(catalog: Catalog, storage: TableState, branches: tuple[str, ...]) -> None:

@@ -165,7 +165,7 @@ class RemoteTables:
 
         if table.identifier.catalog == self.name:
             current = self._table(table.identifier)
-            return whole(current), current.io
+            return read_metadata(current.io, table.metadata_location) if table.is_held else whole(current), current.io
         io = load_file_io(self._properties, table.metadata_location)
         return read_metadata(io, table.metadata_location), io
 

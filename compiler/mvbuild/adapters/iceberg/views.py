@@ -28,7 +28,7 @@ def new_view(change: ViewCommit, location: str) -> Raw:
     if change.version_id is None:
         raise CommitConflict(f"View {change.identifier} was dropped by another process.")
     raw: Raw = {
-        "view-uuid": str(uuid.uuid4()),
+        "view-uuid": change.uuid or str(uuid.uuid4()),
         "format-version": 1,
         "location": location,
         "schemas": [],

@@ -1,0 +1,57 @@
+"""what a run built and tested + Held -> everything published in one commit, or nothing: the end of `run --atomic`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from mvbuild.diagnostics import Diagnostic, ProjectError, error, warning
+from mvbuild.graph.model import Graph
+from mvbuild.ports.catalog import CatalogError, CommitConflict
+from mvbuild.refresh.held import Held
+from mvbuild.refresh.result import NodeResult, RunResult, Said
+
+_HELP = "Nothing was published: every table and view is as it was before the run."
+
+
+def require_atomic(graph: Graph, is_atomic: bool) -> None:
+    """ProjectError where the catalog cannot move several tables in one commit. Asked before anything else is done."""
+    if not is_atomic:
+        target = graph.project.target
+        kind = target.catalog.get("type", "this")
+        message = f"catalog '{target.catalog_name}' cannot publish several MVs in one commit: a {kind} catalog moves one table at a time"
+        raise ProjectError([error("not-atomic", message, target.span)])
+
+
+def publish_together(result: RunResult, held: Held, on_event: Callable[[Said], None]) -> RunResult:
+    """Never raises for what the catalog says: the result tells."""
+    if not result.ok:
+        held.discard()
+        failed = next((r.node for r in result.results if r.status == "error"), "a data test")
+        found = _unpublished(result, f"{failed} failed")
+        built = sum(r.status == "success" for r in result.results)
+        told = f"{built} node{'s' * (built != 1)} that were built are not published, because {failed} failed"
+        return replace(found, diagnostics=(*found.diagnostics, warning("not-published", told, help=_HELP))) if built else found
+    if held.is_empty:
+        return result
+    done = sum(r.status in ("success", "reused") for r in result.results)
+    on_event(Said(message=f"publishing {done} nodes in one commit"))
+    try:
+        held.commit()
+    except CommitConflict as exc:
+        return _unpublished(result, "the commit was refused", error("commit-conflict", str(exc), help=_HELP))
+    except CatalogError as exc:
+        code = "catalog-unreachable" if exc.unreachable else "catalog-error"
+        return _unpublished(result, "the commit failed", error(code, str(exc), help=_HELP))
+    return result
+
+
+def _unpublished(result: RunResult, why: str, *diagnostics: Diagnostic) -> RunResult:
+    results = tuple(_without_effect(r, why) for r in result.results)
+    return replace(result, results=results, diagnostics=(*result.diagnostics, *diagnostics))
+
+
+def _without_effect(result: NodeResult, why: str) -> NodeResult:
+    if result.status != "success":
+        return result
+    return replace(result, status="skipped", message=f"built and tested, but not published: {why}")

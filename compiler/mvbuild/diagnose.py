@@ -27,6 +27,11 @@ def checks(project: LoadedProject, env: Mapping[str, str], progress: Callable[[s
     """Java, jars, catalog, Spark, and Spark's way to the same catalog, in the order in which they depend on each other."""
     catalog = _catalog(project)
     yield catalog
+    remote = project.target.spark.remote or ""
+    if remote.startswith("sc://"):
+        if catalog.ok:
+            yield _spark(project, env, progress)
+        return
     java = _java(env)
     yield java
     jars = _jars(project, env, progress) if java.ok else Check(name="jars", ok=None, found="not looked at: there is no Java")

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import Aggregate, Filter, Join, Project, Ref, Relation, Scan, conjuncts, with_children
+from mvbuild.incremental.algebra import Aggregate, Distinct, Filter, Join, Project, Ref, Relation, Scan, Union, conjuncts, with_children
 from mvbuild.incremental.restrict import UNLIKE
 from mvbuild.names import quote
 from mvbuild.ports.catalog import ValueRange
@@ -98,12 +98,34 @@ def bounds_of(relation: Relation, name: str, known: Known) -> Bounds | None:
     if isinstance(relation, Aggregate):
         key = next((k for k in relation.keys if k.name == name), None)
         return bounds_of(relation.child, key.expression.name, known) if key and isinstance(key.expression, exp.Column) else None
-    if isinstance(relation, Filter):
+    if isinstance(relation, Filter | Distinct):
         return bounds_of(relation.child, name, known)
+    if isinstance(relation, Union):
+        at = relation.columns.index(name)
+        found = [bounds_of(part, part.columns[at], known) for part in relation.parts]
+        return _of_any([one for one in found if one]) if all(found) else None
     if isinstance(relation, Join) and relation.kind in ("inner", "semi", "anti"):
         side = relation.left if name in relation.left.columns else relation.right
         return bounds_of(side, name, known) or _of_partner(relation, name, known)
     return None
+
+
+def _of_any(parts: Sequence[Bounds]) -> Bounds | None:
+    """Bounds of values that lie in one of several. None where their types differ: what is smaller depends on the type."""
+    lows, highs = ([v for part in parts if (v := getattr(part, end)) is not None] for end in ("low", "high"))
+    has_null = any(part.has_null for part in parts)
+    if not lows:
+        return Bounds(low=None, high=None, has_null=has_null)
+    if len({v.args["to"] for v in (*lows, *highs)}) > 1:
+        return None
+    values = tuple({v.sql(): v for part in parts for v in part.values}.values())
+    few = len(values) <= MAX_VALUES and all(part.values or part.low is None for part in parts)
+    return Bounds(low=_outermost(exp.Least, lows), high=_outermost(exp.Greatest, highs), has_null=has_null, values=values if few else ())
+
+
+def _outermost(which: type[exp.Least | exp.Greatest], values: Sequence[exp.Expr]) -> exp.Expr:
+    copies = [value.copy() for value in {v.sql(): v for v in values}.values()]
+    return copies[0] if len(copies) == 1 else which(this=copies[0], expressions=copies[1:])
 
 
 def _of_partner(join: Join, name: str, known: Known) -> Bounds | None:
@@ -148,12 +170,16 @@ def equal_names(relation: Relation) -> frozenset[str]:
 _TYPES = ("tinyint", "smallint", "int", "bigint", "date", "string")
 
 
-def bounds_sql(table: str, columns: Sequence[str]) -> str:
-    """One row: the number of rows, and for each column its type, count of values, smallest and largest as text."""
-    parts = ["count(*)"]
-    for one in map(quote, columns):
-        parts += [f"typeof(min({one}))", f"count({one})", f"CAST(min({one}) AS STRING)", f"CAST(max({one}) AS STRING)"]
-    return f"SELECT {', '.join(f'{part} AS b{at}' for at, part in enumerate(parts))} FROM {table}"
+def bounds_sql(tables: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """A row for each table: its place, the number of rows, and for each column its type, count of values, smallest and largest as text."""
+    return " UNION ALL ".join(_bounds_of_table(at, table, columns) for at, (table, columns) in enumerate(tables))
+
+
+def _bounds_of_table(at: int, table: str, columns: Sequence[str]) -> str:
+    parts = (
+        f"struct(typeof(min({one})), count({one}), CAST(min({one}) AS STRING), CAST(max({one}) AS STRING))" for one in map(quote, columns)
+    )
+    return f"SELECT {at} AS place, count(*) AS row_count, array({', '.join(parts)}) AS bounds FROM {table}"
 
 
 def values_sql(table: str, columns: Sequence[str]) -> str:
@@ -161,19 +187,21 @@ def values_sql(table: str, columns: Sequence[str]) -> str:
     return f"SELECT {', '.join(f'CAST({quote(name)} AS STRING) AS {quote(name)}' for name in columns)} FROM {table}"
 
 
-def bounds_from(row: Sequence[Any], columns: Sequence[str], values: Sequence[Sequence[Any]]) -> dict[str, Bounds]:
+def bounds_from(
+    rows: int, bounds: Sequence[Sequence[Any]], columns: Sequence[str], values: Sequence[Sequence[Any]]
+) -> dict[str, Bounds]:
     """What the two queries gave -> bounds, of columns whose order and text mean the same to Spark and to the statistics of files: a
     timestamp as text depends on the session's time zone, and a float has values that are not ordered."""
     found = {}
     for at, name in enumerate(columns):
-        type_, count, low, high = row[1 + 4 * at : 5 + 4 * at]
+        type_, count, low, high = bounds[at]
         if type_ not in _TYPES and not str(type_).startswith("decimal"):
             continue
         texts = sorted({value[at] for value in values if value[at] is not None})
         found[name] = Bounds(
             low=None if low is None else _literal(low, type_),
             high=None if high is None else _literal(high, type_),
-            has_null=count < row[0],
+            has_null=count < rows,
             values=tuple(_literal(text, type_) for text in texts),
         )
     return found

@@ -20,6 +20,7 @@ from mvbuild.incremental.bounds import (
     Bounds,
     bounded,
     bounds_from,
+    bounds_of,
     bounds_of_range,
     bounds_sql,
     equal_names,
@@ -121,10 +122,11 @@ class Readings:
     def keep(self, let: Let, *, at_once: bool = True) -> None:
         """Computed once; with its bounds where that narrows down what comes after."""
         columns = self._bounded_columns(let) if self.narrows(let) else ()
+        told = {column: found for column in columns if (found := bounds_of(let.relation, column, self.known))}
         kept = self.relations[let.name] = self._cache(let.name, self.sql(let.relation), at_once=at_once and not columns)
-        if columns:
-            _, bounds = self._bounds(kept, columns)
-            self.known.update({(let.name, column): found for column, found in bounds.items()})
+        if len(told) < len(columns):
+            ((_, told),) = self._bounds([(kept, columns)])
+        self.known.update({(let.name, column): found for column, found in told.items()})
 
     def inline(self, let: Let) -> None:
         """For what is read once, or made of what is kept."""
@@ -196,6 +198,7 @@ class Readings:
                     reads.setdefault(scan_name(node), []).append(node)
         large = self._read_bytes() >= LITTLE
         counted: list[int | None] = []
+        asked: list[tuple[str, str, Sequence[str]]] = []
         for key, scans in reads.items():
             columns = sorted({source for scan in scans for name, source in scan.sources if name in compared}) if large else []
             if (len(scans) < 2 and not columns) or self._is_told_by_files(scans[0], columns):
@@ -203,7 +206,11 @@ class Readings:
                 continue
             sql = f"SELECT * FROM {self.relations[key]}"
             kept = self.relations[key] = self._cache(key.replace(" ", "_"), sql, at_once=not columns)
-            rows, bounds = self._bounds(kept, columns) if columns else (None, {})
+            if columns:
+                asked.append((key, kept, columns))
+            else:
+                counted.append(None)
+        for (key, *_), (rows, bounds) in zip(asked, self._bounds([(kept, columns) for _, kept, columns in asked]), strict=True):
             counted.append(rows)
             self.known.update({(key, column): found for column, found in bounds.items()})
         return not counted or any(rows != 0 for rows in counted)
@@ -217,12 +224,16 @@ class Readings:
         self.known.update({(scan_name(scan), name): bounds_of_range(found) for name, found in ranges.items()})
         return True
 
-    def _bounds(self, table: str, columns: Sequence[str]) -> tuple[int, dict[str, Bounds]]:
-        """The number of rows, and the bounds of some columns."""
-        row = self.session.engine.rows(bounds_sql(table, columns), 1).rows[0]
-        few = columns and 0 < row[0] <= MAX_VALUES
-        values = self.session.engine.rows(values_sql(table, columns), MAX_VALUES).rows if few else ()
-        return row[0], bounds_from(row, columns, values)
+    def _bounds(self, tables: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[int, dict[str, Bounds]]]:
+        """The number of rows, and the bounds of some columns, of each."""
+        if not tables:
+            return []
+        engine, found = self.session.engine, []
+        for place, rows, bounds in sorted(engine.rows(bounds_sql(tables), len(tables)).rows):
+            table, columns = tables[place]
+            values = engine.rows(values_sql(table, columns), MAX_VALUES).rows if 0 < rows <= MAX_VALUES else ()
+            found.append((rows, bounds_from(rows, bounds, columns, values)))
+        return found
 
     def narrows(self, let: Let) -> bool:
         """Whether knowing its keys first leaves out enough of what is read afterwards to be worth a statement of its own."""

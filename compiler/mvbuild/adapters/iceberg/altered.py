@@ -6,11 +6,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mvbuild.adapters.iceberg.deleted_rows import delete_all_of
 from mvbuild.adapters.iceberg.prune import matching_deletes, may_hold_data
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
+    from pyiceberg.io import FileIO
     from pyiceberg.manifest import ManifestFile
 
     from mvbuild.adapters.iceberg.manifest_reader import ManifestReader
@@ -30,12 +32,17 @@ class Deletes:
     shared: tuple[ManifestFile, ...]
     """Manifests that both snapshots have."""
 
-    def only_more(self, altered: Sequence[FileEntry], *, had: bool) -> bool:
-        """Whether every delete that altered files had still applies."""
+    def only_more(self, altered: Sequence[FileEntry], *, had: bool, io: FileIO) -> bool:
+        """Whether every row that was deleted in altered files still is."""
+        index = _Index(altered)
+        lost = [delete for delete in self.gone if index.matches(delete)]
         if had and any(delete.vector for delete in self.fresh):
             # A deletion vector takes the place of all position deletes of its file.
-            return False
-        return not _hits(self.gone, altered)
+            if matching_deletes(self.shared, altered):
+                return False
+            lost += [delete for delete in self.kept if index.matches(delete)]
+        fresh = [delete for delete in self.fresh if index.matches(delete)]
+        return not lost or delete_all_of(io, fresh, lost, {entry.path for entry in altered})
 
     def added_rows(self, altered: Sequence[FileEntry]) -> int:
         # Writers put the deletes that a file had and the new ones into one: what was gone counts against what is fresh.

@@ -87,7 +87,7 @@ def change_part(reader: ManifestReader, old: int, new: int) -> ChangePart:
         added=group(added),
         removed=group(removed),
         altered=group(altered),
-        only_deletes=deletes.only_more(altered, had=had),
+        only_deletes=deletes.only_more(altered, had=had, io=reader.io),
         had_deletes=had,
         deleted_rows=deletes.added_rows(altered),
         files=files,

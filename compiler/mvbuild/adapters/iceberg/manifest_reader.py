@@ -32,7 +32,7 @@ class ManifestReader:
     """The manifests of one table. ChangeRefused if they are gone."""
 
     def __init__(self, io: FileIO, raw: Raw, table: TableIdentifier) -> None:
-        self._io = io
+        self.io = io
         self._table = table
         self._snapshots = {s["snapshot-id"]: s for s in raw.get("snapshots") or ()}
         self._lists: dict[int, Manifests] = {NO_SNAPSHOT: Manifests()}
@@ -76,7 +76,7 @@ class ManifestReader:
         if "manifest-list" not in snapshot:
             raise ChangeRefused("files-missing", f"Snapshot {snapshot_id} of {self._table} has no manifest list.")
         try:
-            found = read_manifests(self._io, snapshot["manifest-list"])
+            found = read_manifests(self.io, snapshot["manifest-list"])
         except FileNotFoundError:
             raise self._missing(snapshot["manifest-list"]) from None
         deletes = tuple(m for m in found if m.content == ManifestContent.DELETES)
@@ -86,7 +86,7 @@ class ManifestReader:
         path = manifest.manifest_path
         if path not in self._entries:
             try:
-                self._entries[path] = read_entries(self._io, manifest)
+                self._entries[path] = read_entries(self.io, manifest)
             except FileNotFoundError:
                 raise self._missing(path) from None
             self.manifests_read += 1

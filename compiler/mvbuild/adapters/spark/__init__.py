@@ -24,13 +24,15 @@ def start_engine(
 ) -> Engine:
     """An engine with a Spark of its own, or on the session `spark` that the caller has and keeps. It can read `sources` besides."""
     from mvbuild.adapters.spark.engine import SparkEngine
-    from mvbuild.adapters.spark.sources import introduce
+    from mvbuild.adapters.spark.sources import introduce, introduce_catalog
 
     if spark is not None:
+        introduce_catalog(spark, target.catalog_name, target.catalog)
         introduce(spark, sources)
         return SparkEngine(spark, own=False)
     from mvbuild.adapters.spark.session import start
 
     session = start(target, log_file=log_file, env=env, progress=progress, sources=sources)
+    introduce_catalog(session, target.catalog_name, target.catalog)
     introduce(session, sources)
     return SparkEngine(session, own=True)

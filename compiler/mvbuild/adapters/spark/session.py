@@ -64,7 +64,7 @@ def start(
     remote = target.spark.remote
     if remote and not remote.startswith("local"):
         say("connecting to Spark")
-        return _connect(remote, {"spark.sql.session.timeZone": "UTC", **target.spark.config})
+        return _connect(remote, {"spark.sql.session.timeZone": "UTC", "spark.sql.debug.maxToStringFields": "10000", **target.spark.config})
     launch = _prepare(target, env, say, sources)
     say("starting Spark")
     with _lock:
@@ -205,8 +205,14 @@ def _connect(remote: str, conf: Mapping[str, str]) -> SparkSession:
         raise EngineError(
             "spark-start", f"Spark Connect cannot be used: {exc}", help="Install it: pip install 'pyspark[connect]'."
         ) from exc
-    except Exception as exc:
-        raise EngineError("spark-start", f"Spark at {remote} cannot be reached: {message_of(str(exc)) or type(exc).__name__}") from exc
+    except Exception as exc:  # noqa: BLE001  what it says may hold the token
+        reason = message_of(str(exc)).replace(remote, address(remote)) or type(exc).__name__
+        raise EngineError("spark-start", f"Spark at {address(remote)} cannot be reached: {reason}") from None
+
+
+def address(remote: str) -> str:
+    """Of a Spark Connect server, without the parameters: one of them may be a token."""
+    return remote.partition("/;")[0]
 
 
 def _silence() -> None:

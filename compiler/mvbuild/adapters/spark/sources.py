@@ -47,10 +47,7 @@ def introduce(session: SparkSession, sources: Collection[SourceLocation]) -> Non
     Settings of the session, not of the command line: they hold secrets.
     """
     for name, options in _metastores(sources).items():
-        conf = catalog_conf(name, options)
-        if session.conf.get(f"spark.sql.catalog.{name}", None) is None:
-            for key, value in conf.items():
-                session.conf.set(key, value)
+        introduce_catalog(session, name, options)
     for location in _delta(sources):
         for key, value in location.options.items():
             if key.startswith(_OF_HADOOP):
@@ -64,6 +61,13 @@ def introduce(session: SparkSession, sources: Collection[SourceLocation]) -> Non
             help=f"Start it with spark.jars.packages={packages}, spark.sql.extensions={DELTA_EXTENSIONS} and "
             f"{_SESSION_CATALOG}={DELTA_CATALOG}, or let mvbuild start Spark.",
         )
+
+
+def introduce_catalog(session: SparkSession, name: str, properties: Mapping[str, str]) -> None:
+    """A session that knows the catalog by its own configuration keeps that."""
+    if session.conf.get(f"spark.sql.catalog.{name}", None) is None:
+        for key, value in catalog_conf(name, properties).items():
+            session.conf.set(key, value)
 
 
 def _metastores(sources: Collection[SourceLocation]) -> dict[str, Mapping[str, str]]:

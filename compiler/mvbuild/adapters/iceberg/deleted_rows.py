@@ -1,0 +1,57 @@
+"""delete files -> whether some of them delete all that others did: read where they are few and small, for metadata does not tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from pyiceberg.io import FileIO
+
+    from mvbuild.adapters.iceberg.manifests import FileEntry
+
+MAX_FILES = 32
+"""What is read before Spark starts must not take longer than the statement that it saves."""
+MAX_ROWS = 500_000
+MAX_BYTES = 8_000_000
+
+Positions = dict[str, list[Any]]
+"""Path of a data file -> arrays of the positions that are deleted in it."""
+
+
+def delete_all_of(io: FileIO, fresh: Sequence[FileEntry], gone: Sequence[FileEntry], data: Collection[str]) -> bool:
+    """Whether `fresh` deletes each row that `gone` deletes in some data files. False also where that cannot be read, or is too much."""
+    both = {id(delete): delete for delete in (*gone, *fresh)}.values()
+    if len(both) > MAX_FILES or sum(d.file.record_count for d in both) > MAX_ROWS:
+        return False
+    if sum({d.path: d.file.file_size_in_bytes for d in both}.values()) > MAX_BYTES:
+        return False
+    try:
+        before, after = _positions(io, gone), _positions(io, fresh)
+    except (OSError, ValueError):
+        return False
+    return all(_holds(after.get(path, []), positions) for path, positions in before.items() if path in data)
+
+
+def _positions(io: FileIO, deletes: Sequence[FileEntry]) -> Positions:
+    from pyiceberg.io.pyarrow import _read_deletes
+
+    found: Positions = {}
+    # A file may hold the vectors of many data files; an entry is about one of them.
+    wanted: dict[str, set[str | None]] = {}
+    for delete in deletes:
+        wanted.setdefault(delete.path, set()).add(delete.referenced)
+    for delete in {d.path: d for d in deletes}.values():
+        for path, positions in _read_deletes(io, delete.file).items():
+            if None in wanted[delete.path] or path in wanted[delete.path]:
+                found.setdefault(path, []).append(positions)
+    return found
+
+
+def _holds(outer: list[Any], inner: list[Any]) -> bool:
+    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+    known, asked = (pa.chunked_array([c.cast(pa.int64()) for a in arrays for c in a.chunks], pa.int64()) for arrays in (outer, inner))
+    return len(asked) == 0 or bool(pc.all(pc.is_in(asked, value_set=known.combine_chunks())).as_py())

@@ -2,31 +2,160 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
 
-from behaviour.world import World, embedded, memory, remote, warehouse
+from behaviour.world import World, embedded, memory, remote, rest, served, warehouse
+from servers import hive, moto, postgres
+from servers.proxy import between
+from servers.rest import NoServer, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from servers.hive import Hive
+    from servers.moto import Moto
+    from servers.postgres import Postgres
+    from servers.proxy import Proxy
+    from servers.rest import RestServer
+
 _WORLDS: dict[str, Any] = {"embedded": embedded, "memory": memory, "remote": remote, "warehouse": warehouse}
+_METASTORES = ("hive", "glue")
+_NESTED = ("test_nested_namespaces", "test_threads_create_the_same_names")
+_OF_DATA = ("test_change", "test_copies_of_other_tables", "test_relevance", "test_rows")
+"""What is in files is the same wherever the pointers stand, and these servers are slow."""
+_ODD = "öß日本 `\";'%?#/"
 
 
-@pytest.fixture(params=[*_WORLDS])
+@pytest.fixture(scope="session")
+def rest_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestServer]:
+    try:
+        with running(tmp_path_factory.mktemp("rest")) as server:
+            yield server
+    except NoServer as error:
+        pytest.skip(f"no REST server: {error}")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Postgres]:
+    try:
+        with postgres.running() as server:
+            yield server
+    except postgres.NoServer as error:
+        pytest.skip(f"no PostgreSQL: {error}")
+
+
+@pytest.fixture(scope="session")
+def moto_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Moto]:
+    keys = {"AWS_ACCESS_KEY_ID": "lake", "AWS_SECRET_ACCESS_KEY": moto.SECRET}
+    try:
+        with moto.running(tmp_path_factory.mktemp("moto")) as server, patch.dict(os.environ, keys):
+            yield server
+    except moto.NoServer as error:
+        pytest.skip(f"no moto: {error}")
+
+
+@pytest.fixture(scope="session")
+def hive_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hive]:
+    try:
+        with hive.running(tmp_path_factory.mktemp("hive")) as server:
+            yield server
+    except hive.NoServer as error:
+        pytest.skip(f"no Hive metastore: {error}")
+
+
+def _postgres(server: Postgres, root: Path) -> World:
+    return served({"type": "sql", "uri": server.fresh(), "warehouse": f"file://{root}/warehouse"})
+
+
+def _glue(server: Moto, root: Path) -> World:
+    """Its files are on the disk, which is faster; those in S3 have tests of their own."""
+    server.clear()
+    return served({**server.glue, "warehouse": f"file://{root}/warehouse"}, atomic=False, refused=_ODD)
+
+
+def _hive(server: Hive) -> World:
+    server.clear()
+    return served(server.properties, atomic=False, refused=_ODD)
+
+
+def _world(request: pytest.FixtureRequest, root: Path) -> World:
+    """The servers are started by the first test that needs them."""
+    name = request.param
+    if name in _METASTORES and (request.node.originalname in _NESTED or request.node.path.stem in _OF_DATA):
+        pytest.skip("a metastore has one level of namespaces, and no files of its own")
+    if name == "rest":
+        return rest(request.getfixturevalue("rest_server"))
+    if name == "postgres":
+        return _postgres(request.getfixturevalue("postgres_server"), root)
+    if name == "glue":
+        return _glue(request.getfixturevalue("moto_server"), root)
+    if name == "hive":
+        return _hive(request.getfixturevalue("hive_server"))
+    found: World = _WORLDS[name](root)
+    return found
+
+
+@pytest.fixture(params=[*_WORLDS, "rest", "postgres", *_METASTORES])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
-    found: World = _WORLDS[request.param](tmp_path)
+    found = _world(request, tmp_path)
     found.catalog.ensure_namespace(("mart",))
     yield found
     found.close()
 
 
-@pytest.fixture(params=["embedded", "memory", "warehouse"])
+@pytest.fixture(params=["postgres", *_METASTORES])
+def served_world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    """The catalogs whose pointers a server keeps, and whose metadata mvbuild writes."""
+    found = _world(request, tmp_path)
+    found.catalog.ensure_namespace(("mart",))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def hive_world(hive_server: Hive) -> Iterator[World]:
+    found = _hive(hive_server)
+    found.catalog.ensure_namespace(("mart",))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def glue_world(moto_server: Moto, tmp_path: Path) -> Iterator[World]:
+    found = _glue(moto_server, tmp_path)
+    found.catalog.ensure_namespace(("mart",))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def rest_world(rest_server: RestServer) -> Iterator[World]:
+    found = rest(rest_server)
+    found.catalog.ensure_namespace(("mart",))
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def proxied(rest_world: World, rest_server: RestServer) -> Iterator[tuple[World, Proxy]]:
+    """The catalog of `rest_world` once more, where the test decides on what happens on the way."""
+    with between(rest_server.uri) as proxy:
+        found = rest(replace(rest_server, uri=proxy.uri))
+        found.catalog.ensure_namespace(("mart",))
+        yield found, proxy
+        found.close()
+
+
+@pytest.fixture(params=["embedded", "memory", "warehouse", "postgres", *_METASTORES])
 def mv_world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     """The catalogs that hold MVs in the metadata-file format."""
-    found: World = _WORLDS[request.param](tmp_path)
+    found = _world(request, tmp_path)
     found.catalog.ensure_namespace(("mart",))
     yield found
     found.close()
@@ -41,10 +170,10 @@ def file_world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World
     found.close()
 
 
-@pytest.fixture(params=["embedded", "remote", "warehouse"])
+@pytest.fixture(params=["embedded", "remote", "warehouse", "rest"])
 def disk_world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     """The catalogs whose tables have files."""
-    found: World = _WORLDS[request.param](tmp_path)
+    found = _world(request, tmp_path)
     found.catalog.ensure_namespace(("mart",))
     yield found
     found.close()

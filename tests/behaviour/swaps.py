@@ -39,6 +39,7 @@ class Outcome:
 
 
 def race(world: World, root: Path, kind: str, *, swaps: int) -> Outcome:
+    """`kind` is that of a catalog below `root`, or the properties of any catalog as JSON."""
     world.catalog.ensure_namespace(("mart",))
     view = created(world, properties=_SETTINGS)
     assert view.storage
@@ -72,7 +73,10 @@ def _counted(properties: Mapping[str, str]) -> int:
 
 
 def main(kind: str, root: str, role: str, count: str) -> None:
-    properties = embedded_properties(Path(root)) if kind == "sqlite" else warehouse_properties(Path(root))
+    if kind.startswith("{"):
+        properties = json.loads(kind)
+    else:
+        properties = embedded_properties(Path(root)) if kind == "sqlite" else warehouse_properties(Path(root))
     catalog: Any = open_catalog("lake", properties, embedded=kind == "sqlite")
     if role == "read":
         _read(catalog)

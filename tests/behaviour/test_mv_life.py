@@ -114,7 +114,7 @@ def test_another_layout_and_the_rows_of_an_old_refresh(mv_world: World) -> None:
     old = first.storage.current_snapshot_id
     assert mv_world.catalog.rows(view.storage, 9, old) == (("a",), [(1,)])
     for own, names in ((True, ("a",)), (False, ("a", "b"))):
-        pinned = mv_world.catalog.pin_schema(view.storage, old or 0, name(f"mvbuild_scratch.p{own}"), own_schema=own)
+        pinned = mv_world.catalog.pin_schema(view.storage, old or 0, name(f"mvbuild_scratch.p{own:d}"), own_schema=own)
         assert mv_world.catalog.rows(pinned, 9)[0] == names
         assert pinned.location != view.storage.location
         mv_world.catalog.drop_scratch(pinned.identifier)

@@ -14,6 +14,7 @@ from mvbuild.adapters.iceberg.data import arrow_table
 from mvbuild.adapters.memory import MemoryCatalog
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import Catalog, TableCommit, TableLayout, TableState, ViewCommit
+from servers.rest import RestServer
 
 Columns = Mapping[str, Sequence[Any]]
 
@@ -27,6 +28,8 @@ class World:
     """What is written is the whole content of the table, not added to it."""
     views: bool = True
     atomic: bool = True
+    refused: str = ""
+    """Characters that names cannot have."""
     close: Callable[[], None] = lambda: None
     pyiceberg: Callable[[], Any] | None = None
 
@@ -56,6 +59,23 @@ def remote(root: Path) -> World:
     (root / ".mvbuild").mkdir()
     catalog = RemoteCatalog("lake", properties)
     return World(catalog=catalog, write=_pyiceberg_writer(catalog, properties), close=catalog.close, views=False, atomic=False)
+
+
+def rest(server: RestServer) -> World:
+    """One server for the whole test run: whatever another test left there goes first."""
+    server.clear()
+    catalog: Any = open_catalog("lake", server.properties, embedded=False)
+    writer = _pyiceberg_writer(catalog, server.properties)
+    # Jetty takes two of them for tricks in an address, and PyIceberg the others in the locations that the server makes of names.
+    refused = "/%?#"
+    return World(catalog=catalog, write=writer, refused=refused, close=catalog.close, pyiceberg=lambda: plain_pyiceberg(server.properties))
+
+
+def served(properties: Mapping[str, str], **traits: Any) -> World:
+    """A catalog of metadata files whose pointers a server keeps."""
+    catalog: Any = open_catalog("lake", properties, embedded=False)
+    writer = _pyiceberg_writer(catalog, properties)
+    return World(catalog=catalog, write=writer, close=catalog.close, pyiceberg=lambda: plain_pyiceberg(properties), **traits)
 
 
 def warehouse(root: Path) -> World:

@@ -102,6 +102,7 @@ class RecordingEngine:
     schema: Mapping[str, Any] = field(default_factory=lambda: SCHEMA)
     plans: Mapping[str, str] = field(default_factory=dict)
     """Text in a query's SQL -> its plan; else the plan is the SQL itself."""
+    session: Mapping[str, str] = field(default_factory=lambda: {"spark.sql.session.timeZone": "UTC"})
     executed: list[str] = field(default_factory=list)
     lock: Any = field(default_factory=threading.Lock)
 
@@ -119,6 +120,9 @@ class RecordingEngine:
         if len(parts) == 1 and " AS test" not in sql:
             return Rows(columns=("failures",), rows=((counts[0],),)[:limit])
         return Rows(columns=("test", "failures"), rows=tuple(enumerate(counts)))
+
+    def settings(self) -> Mapping[str, str]:
+        return self.session
 
     def explain(self, sql: str) -> str:
         return next((plan for text, plan in self.plans.items() if text in sql), sql)

@@ -61,6 +61,13 @@ class Pin:
     """Branch or tag, None for `main`."""
     moves: bool
     """False for a version that can never change: a snapshot id that the user wrote."""
+    is_branch: bool = False
+    """A branch that the user named, which Spark reads under the table's current schema; a tag or snapshot id under its own."""
+
+    @property
+    def follows_schema(self) -> bool:
+        """Whether the leaf is read under the current schema of its table."""
+        return self.moves and (self.ref is None or self.is_branch)
 
     @property
     def is_empty(self) -> bool:

@@ -42,7 +42,8 @@ def pin(graph: Graph, observed: Observed, leaf: Leaf) -> Pin | None:
 def _at_version(table: TableState, value: str | int) -> Pin | None:
     """A snapshot id, or the name of a branch or tag, as Spark reads `VERSION AS OF`."""
     if isinstance(value, str) and value in table.refs:
-        return Pin(table=table, snapshot_id=table.refs[value], ref=None if value == "main" else value, moves=True)
+        ref, is_branch = None if value == "main" else value, value == "main" or value in table.branches
+        return Pin(table=table, snapshot_id=table.refs[value], ref=ref, moves=True, is_branch=is_branch)
     if isinstance(value, int) or value.isdigit():
         return Pin(table=table, snapshot_id=int(value), ref=None, moves=False) if int(value) in table.snapshots else None
     return None

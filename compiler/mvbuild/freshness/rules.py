@@ -17,6 +17,7 @@ from mvbuild.freshness.model import Freshness, Reason, State
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.pending import pending_seeds, pending_views, same_definition, stored_definition
 from mvbuild.freshness.pins import known_as, leaf_table, pin
+from mvbuild.freshness.states import recorded_states
 from mvbuild.freshness.stored import Stored, replaced_since, stored, unseen_since
 from mvbuild.graph.changes import classify
 from mvbuild.graph.definition import definition
@@ -63,7 +64,8 @@ def judge(world: World) -> dict[NodeId, Freshness]:
 def judge_one(world: World, node: ModelNode, upstream: Mapping[NodeId, Freshness], pending: frozenset[NodeId] = frozenset()) -> Freshness:
     """The freshness of one MV, given that of the MVs above it and the nodes that are about to change."""
     situation = _situation(world, node, upstream, pending)
-    reasons = tuple(reason for rule in RULES for reason in rule(situation))
+    # A table whose columns changed may be read at several branches.
+    reasons = tuple(dict.fromkeys(reason for rule in RULES for reason in rule(situation)))
     return Freshness(node=node.id, state=_state(reasons), reasons=reasons, record=situation.record)
 
 
@@ -271,22 +273,23 @@ def _missing(s: Situation, leaf: Leaf) -> Reason:
 
 def _base_table(s: Situation, record: RefreshRecord, found: Pin) -> Iterator[Reason]:
     table, now = found.table, found.snapshot_id
-    name = known_as(table)
-    states = record.of_table(table.uuid, name.namespace, name.name)
+    states = recorded_states(record, found)
     if not states:
         if s.same_definition:
             yield from _not_recorded(s, record, found)
-    elif found.moves and found.ref is None:
-        yield from _schema(s, found)
-        if states[0].snapshot_id != now:
-            yield _moved(s, table, states[0].snapshot_id, now)
+        return
+    before = states[0].snapshot_id
+    if found.follows_schema:
+        yield from _schema(s, found, before)
+    if found.moves and found.ref is None:
+        if before != now:
+            yield _moved(s, table, before, now)
     elif now not in {t.snapshot_id for t in states}:
-        before = next((t.snapshot_id for t in states if t.ref == found.ref), states[0].snapshot_id)
         yield _difference("base-table-changed", f"{table.identifier} is read at another snapshot", table, before, now)
 
 
-def _schema(s: Situation, found: Pin) -> Iterator[Reason]:
-    changed = changed_columns(s.storage, found.table, [text for _, text in _texts(s)]) if s.storage else ()
+def _schema(s: Situation, found: Pin, read: int) -> Iterator[Reason]:
+    changed = changed_columns(s.storage, found.table, [text for _, text in _texts(s)], read) if s.storage else ()
     if changed:
         many = f"{', '.join(changed[:5])}{' and others' if len(changed) > 5 else ''}"
         message = f"columns of {known_as(found.table)} were renamed, dropped, added or retyped since it was read: {many}"

@@ -172,6 +172,8 @@ class Union:
 
     parts: tuple[Relation, ...]
     columns: tuple[str, ...]
+    alike: bool = True
+    """The parts have the same types. If not Spark casts them, and a part alone is another thing than it is here."""
 
     @property
     def children(self) -> tuple[Relation, ...]:
@@ -192,6 +194,8 @@ class SetOperation:
     kind: Literal["intersect", "except"]
     all: bool
     columns: tuple[str, ...]
+    alike: bool = True
+    """As of a union."""
 
     @property
     def children(self) -> tuple[Relation, ...]:

@@ -5,6 +5,7 @@ Iceberg leaves out files, and Parquet row groups, by literals in filters and not
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -171,25 +172,26 @@ _TYPES = ("tinyint", "smallint", "int", "bigint", "date", "string")
 
 
 def bounds_sql(tables: Sequence[tuple[str, Sequence[str]]]) -> str:
-    """A row for each table: its place, the number of rows, and for each column its type, count of values, smallest and largest as text."""
+    """A row for each table: its place, the number of rows, and for each column its type, count of values, smallest and largest as text, of
+    which the bytes are told: strings may have some that are no text."""
     return " UNION ALL ".join(_bounds_of_table(at, table, columns) for at, (table, columns) in enumerate(tables))
 
 
 def _bounds_of_table(at: int, table: str, columns: Sequence[str]) -> str:
-    parts = (
-        f"struct(typeof(min({one})), count({one}), CAST(min({one}) AS STRING), CAST(max({one}) AS STRING))" for one in map(quote, columns)
-    )
+    parts = (f"struct(typeof(min({one})), count({one}), {_bytes(f'min({one})')}, {_bytes(f'max({one})')})" for one in map(quote, columns))
     return f"SELECT {at} AS place, count(*) AS row_count, array({', '.join(parts)}) AS bounds FROM {table}"
 
 
 def values_sql(table: str, columns: Sequence[str]) -> str:
-    """The values themselves as text."""
-    return f"SELECT {', '.join(f'CAST({quote(name)} AS STRING) AS {quote(name)}' for name in columns)} FROM {table}"
+    """The values themselves, as the bytes of their text."""
+    return f"SELECT {', '.join(f'{_bytes(quote(name))} AS {quote(name)}' for name in columns)} FROM {table}"
 
 
-def bounds_from(
-    rows: int, bounds: Sequence[Sequence[Any]], columns: Sequence[str], values: Sequence[Sequence[Any]]
-) -> dict[str, Bounds]:
+def _bytes(value: str) -> str:
+    return f"hex(CAST({value} AS STRING))"
+
+
+def bounds_from(rows: int, bounds: Sequence[Sequence[Any]], columns: Sequence[str], values: Sequence[Sequence[Any]]) -> dict[str, Bounds]:
     """What the two queries gave -> bounds, of columns whose order and text mean the same to Spark and to the statistics of files: a
     timestamp as text depends on the session's time zone, and a float has values that are not ordered."""
     found = {}
@@ -197,18 +199,26 @@ def bounds_from(
         type_, count, low, high = bounds[at]
         if type_ not in _TYPES and not str(type_).startswith("decimal"):
             continue
-        texts = sorted({value[at] for value in values if value[at] is not None})
-        found[name] = Bounds(
-            low=None if low is None else _literal(low, type_),
-            high=None if high is None else _literal(high, type_),
-            has_null=count < rows,
-            values=tuple(_literal(text, type_) for text in texts),
-        )
+        try:
+            found[name] = Bounds(
+                low=None if low is None else _literal(_decoded(low), type_),
+                high=None if high is None else _literal(_decoded(high), type_),
+                has_null=count < rows,
+                values=tuple(_literal(_decoded(one), type_) for one in sorted({value[at] for value in values if value[at] is not None})),
+            )
+        except UnicodeDecodeError:
+            continue  # Iceberg compares texts: what is none has no place among them
     return found
 
 
-def bounds_of_range(found: ValueRange) -> Bounds:
-    """What the metadata of files tells of a column."""
+def _decoded(digits: str) -> str:
+    return bytes.fromhex(digits).decode()
+
+
+def bounds_of_range(found: ValueRange) -> Bounds | None:
+    """What the metadata of files tells of a column. None where that stands for bytes that are no text, which lie elsewhere."""
+    if any(isinstance(value, str) and "\ufffd" in value for value in (found.low, found.high)):
+        return None
     type_ = {"long": "bigint"}.get(found.type, found.type)
     low, high = (None if value is None else _literal(_text(value), type_) for value in (found.low, found.high))
     return Bounds(low=low, high=high, has_null=found.has_null)
@@ -218,5 +228,10 @@ def _text(value: Any) -> str:
     return format(value, "f") if isinstance(value, Decimal) else str(value)
 
 
+_PLAIN = re.compile(r"[A-Za-z0-9 _.:/+-]*")
+"""Texts that every setting of Spark reads as they stand in quotes: it replaces `${names}` there, and backslashes where it is set to."""
+
+
 def _literal(text: str, type_: str) -> exp.Expr:
-    return exp.cast(exp.Literal.string(text), type_, dialect="spark")
+    literal = exp.Literal.string(text) if _PLAIN.fullmatch(text) else exp.HexString(this=text.encode().hex().upper())
+    return exp.cast(literal, type_, dialect="spark")

@@ -32,7 +32,7 @@ class Changes:
 
     def __call__(self, table: TableState, old: int, new: int, /) -> TableChange:
         """ChangeRefused where it cannot be told."""
-        key = (table.uuid, str(table.identifier), table.current_schema_id, old, new)
+        key = (*_under(table), old, new)
         with self._lock:
             if key not in self._known:
                 try:
@@ -49,7 +49,8 @@ class Changes:
         snapshot = table.snapshots.get(snapshot_id)
         if wanted.low is None or snapshot is None or not 0 < int(snapshot.summary.get("total-data-files", "0")) <= MAX_FILES:
             return 1.0
-        key = (table.uuid, snapshot_id, column, wanted.low, wanted.high)
+        # A column's name means another one under another schema, and tables that are copies of one another have one UUID.
+        key = (*_under(table), snapshot_id, column, wanted.low, wanted.high)
         if key not in self._shares:
             self._shares[key] = self._share(table, snapshot_id, column, wanted)
         return self._shares[key]
@@ -63,7 +64,7 @@ class Changes:
         return self.catalog.matching(held, predicates).rows / max(1, held.added.rows)
 
     def range(self, change: TableChange, side: Side, column: str) -> ValueRange | None:
-        key = (change.table.uuid, change.table.current_schema_id, change.old, change.new, side, column)
+        key = (*_under(change.table), change.old, change.new, side, column)
         if key not in self._ranges:
             self._ranges[key] = self.catalog.value_ranges(change, side, (column,)).get(column)
         return self._ranges[key]
@@ -78,6 +79,11 @@ class Changes:
                 what = " or ".join(dict.fromkeys(told(predicates) for predicates in conjunctions))
                 found[leaf] = f"no row that changed in {known_as(change.table)} has {what}"
         return found
+
+
+def _under(table: TableState) -> tuple[str, str, int]:
+    """A table and the schema under which it is read."""
+    return table.uuid, str(table.identifier), table.current_schema_id
 
 
 def conditions_of(shape: Shape, given: Inputs) -> dict[int, tuple[tuple[Predicate, ...], ...]]:

@@ -26,7 +26,7 @@ from mvbuild.source import Span
 
 NO_CHANGE = "no-change"
 """Nothing that matters changed: only the record moves on."""
-_FIRST = ("never-refreshed", "definition-changed", "layout-changed", "forced")
+_FIRST = ("never-refreshed", "definition-changed", "layout-changed", "session-changed", "forced")
 """Why a refresh is full though nothing about the query forbids an incremental one: no policy can help it."""
 _OF_REASON: Mapping[str, str] = {
     "never-refreshed": "never-refreshed",

@@ -9,7 +9,7 @@ below with the same key, so that the result at both versions, for the keys that 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from sqlglot import exp
@@ -136,20 +136,23 @@ class Deltas:
 
     def _mapped(self, relation: Relation, below: Delta) -> Delta:
         others = relation.children[1:]
+        for other in others:
+            self._require_steady(other)
         plus, minus = (tuple(with_children(relation, (part, *others)) for part in side) for side in (below.plus, below.minus))
         return Delta(plus, minus)
 
     def _union(self, relation: Union) -> Delta:
         plus: list[Relation] = []
         minus: list[Relation] = []
-        for part in relation.parts:
+        for number, part in enumerate(relation.parts):
             below = self.of(part)
-            plus.extend(_as(one, relation.columns) for one in below.plus)
-            minus.extend(_as(one, relation.columns) for one in below.minus)
+            plus.extend(_in_union(relation, number, one) for one in below.plus)
+            minus.extend(_in_union(relation, number, one) for one in below.minus)
         return Delta(tuple(plus), tuple(minus))
 
     def _join(self, join: Join) -> Delta:
         if join.kind == "inner":
+            self._require_steady(join)
             left, right = self.of(join.left), self.of(join.right)
             before = self.old(join.left)
             plus = [
@@ -209,9 +212,10 @@ class Deltas:
         return tuple(column(name) for name in names)
 
     def _require_steady(self, relation: Relation) -> None:
-        """What a function gave before can be computed again only if the order of the rows does not matter."""
+        """What a function gave before can be computed again only if the order of the rows does not matter: a compaction changes that in a
+        table that has the same rows."""
         found = unsteady(relation, self.kinds)
-        if found is not None and self.changes(relation):
+        if found is not None:
             raise Refused("nondeterministic-order", "the order of the rows matters to a function below", found)
 
     # --- keys that changed ----------------------------------------------------------------------------------------------------------
@@ -219,7 +223,8 @@ class Deltas:
     def keys_let(self, relation: Relation, keys: Sequence[exp.Expr]) -> Ref:
         """A table of the values that the keys have in rows of the result that changed; more do not matter."""
         name = f"{KEYS}{next(self._numbers)}"
-        items = tuple(Item(f"{name}_{number}", key) for number, key in enumerate(keys))
+        # No column of the query is called so: their names end in a number.
+        items = tuple(Item(f"{name}_{number}k", key) for number, key in enumerate(keys))
         let = Let(name, Distinct(union(self.changed_keys(relation, items))))
         self.lets.append(let)
         return let.ref
@@ -239,8 +244,12 @@ class Deltas:
             return self.changed_keys(relation.child, items)
         if isinstance(relation, Distinct):
             return self.changed_keys(relation.child, items)
-        if isinstance(relation, Union):
+        if isinstance(relation, Union) and relation.alike:
             return _flat(self.changed_keys(part, _by_position(items, relation.columns, part)) for part in relation.parts)
+        if isinstance(relation, SetOperation) and not relation.alike:
+            both = Union(relation.children, relation.columns, alike=False)
+            changed = ((number, one) for number, side in enumerate(both.parts) for one in self.of(side).all)
+            return tuple(Project(_in_union(both, number, one), items) for number, one in changed)
         if isinstance(relation, SetOperation):
             sides = (relation.left, relation.right)
             return _flat(self.changed_keys(side, _by_position(items, relation.columns, side)) for side in sides)
@@ -253,12 +262,10 @@ class Deltas:
 
     def _join_changed_keys(self, join: Join, items: tuple[Item, ...]) -> tuple[Relation, ...] | None:
         """Where one side has the keys, its changed rows have all that matter of it, whether they find a partner or not."""
-        pairs = equal_columns(join)
         expressions = [item.expression for item in items]
         if join.kind == "full":
-            return self._full_changed_keys(join, items, pairs)
-        on_left = mapped(expressions, {right: left for left, right in pairs} if join.kind == "inner" else {}, join.left.columns)
-        on_right = mapped(expressions, dict(pairs), join.right.columns)
+            return self._full_changed_keys(join, items, equal_columns(join))
+        on_left, on_right = mapped(expressions, join, "left"), mapped(expressions, join, "right")
         if on_left is not None:
             return (*self.changed_keys(join.left, _items(items, on_left)), *self._keys_of_partner(join, items, on_left, on_right))
         if on_right is not None and join.kind == "inner":
@@ -276,6 +283,7 @@ class Deltas:
             raise Refused("not-in-nullable", "NOT IN with a subquery that changed", join.on)
         if on_right is not None:
             return self.changed_keys(join.right, _items(items, on_right))
+        self._require_steady(join.left)
         delta = self.of(join.right)
         return tuple(Project(Join(join.left, part, "inner", join.on), _items(items, on_left)) for part in delta.all)
 
@@ -296,21 +304,40 @@ class Deltas:
 
 def unsteady(relation: Relation, kinds: Mapping[str, Kind]) -> exp.Expr | None:
     """A function in it whose value depends on the order of the rows."""
+    if isinstance(relation, Limit):
+        return relation.limit or relation.offset
     items: list[Item] = []
     if isinstance(relation, Aggregate | Window):
         items = list(relation.values)
     for item in items:
         for node in item.expression.walk():
-            if isinstance(node, ORDERED_AGGREGATES + POSITIONS):
+            if isinstance(node, ORDERED_AGGREGATES + POSITIONS) or _counts_rows(node):
                 return node
             if isinstance(node, SUMS) and of_expression(_argument(node), kinds) not in ("integer", "decimal"):
                 return node
     return next((found for child in relation.children if (found := unsteady(child, kinds)) is not None), None)
 
 
+def _counts_rows(node: exp.Expr) -> bool:
+    """Whether a window function sees only some of the rows that its order does not tell apart."""
+    spec = node.args.get("spec") if isinstance(node, exp.Window) else None
+    if spec is None or (spec.args.get("kind") or "").upper() != "ROWS":
+        return False
+    sides = ((spec.args.get(side), spec.args.get(f"{side}_side")) for side in ("start", "end"))
+    return tuple(sides) != (("UNBOUNDED", "PRECEDING"), ("UNBOUNDED", "FOLLOWING"))
+
+
 def _argument(node: exp.Expr) -> exp.Expr:
     found: exp.Expr = node.this
     return found.expressions[0] if isinstance(found, exp.Distinct) else found
+
+
+def _in_union(union_: Union, number: int, rows: Relation) -> Relation:
+    """Rows in the place of a part. Where the types differ the other parts stay, without rows, for Spark to cast as it does in the query."""
+    own = _as(rows, union_.columns)
+    if union_.alike:
+        return own
+    return replace(union_, parts=tuple(own if at_ == number else Filter(part, exp.false()) for at_, part in enumerate(union_.parts)))
 
 
 def _as(relation: Relation, names: Sequence[str]) -> Relation:

@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from mvbuild.formats.record import RefreshRecord
+from mvbuild.freshness.columns import schema_noted
 from mvbuild.freshness.expansion import expanded_sql
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.pins import known_as
+from mvbuild.freshness.states import recorded_states
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.algebra import Relation, Scan, walk
-from mvbuild.incremental.kinds import of_iceberg
 from mvbuild.incremental.prune import pruned
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.shape import MARKER, LeafColumns, Shape, shape_of
+from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import ChangeRefused, Schema, Side, TableChange, TableState, ValueRange
 from mvbuild.source import MappedText, Span
 
@@ -43,6 +45,8 @@ class Input:
     leaf: Leaf
     pin: Pin
     old: int
+    noted: Schema | None = None
+    """With which it was read then, where that was noted."""
 
     @property
     def new(self) -> int:
@@ -52,15 +56,28 @@ class Input:
     def schema(self) -> Schema:
         """With which it is read: its own of a version that the user chose, else the current one."""
         snapshot = self.pin.table.snapshots.get(self.new)
-        if self.leaf.travel is None or snapshot is None or snapshot.schema_id is None:
+        if self.follows_schema or snapshot is None or snapshot.schema_id is None:
             return self.pin.table.schema
         return self.pin.table.schemas[snapshot.schema_id]
 
     @property
+    def follows_schema(self) -> bool:
+        """Whether it is read under the current schema of its table: not so a tag, and a version that the user chose."""
+        return self.leaf.travel is None or self.pin.is_branch
+
+    @property
+    def old_schema(self) -> Schema | None:
+        """With which it was read then: that of the snapshot where none was noted, and the table had no newer one."""
+        if self.noted is not None and self.follows_schema:
+            return self.noted
+        before = self.pin.table.snapshots.get(self.old)
+        return self.pin.table.schemas.get(before.schema_id) if before is not None and before.schema_id is not None else None
+
+    @property
     def has_same_schema(self) -> bool:
         """Whether it was read with the same schema then."""
-        before = self.pin.table.snapshots.get(self.old)
-        return before is not None and before.schema_id is not None and before.schema_id == self.schema.get("schema-id")
+        before = self.old_schema
+        return before is not None and before.get("schema-id") == self.schema.get("schema-id")
 
     @property
     def bytes(self) -> int:
@@ -88,7 +105,31 @@ class Inputs:
 
 def inputs_of(world: World, node: ModelNode, record: RefreshRecord, pins: Mapping[Leaf, Pin]) -> Inputs:
     """Refused where the record does not tell what a table was."""
-    return marked(world, node, lambda leaf: Input(leaf=leaf, pin=pins[leaf], old=recorded_at(record, pins[leaf])))
+    _require_one_name(pins.values())
+    storage = world.observed.table(node.storage)
+
+    def input_of(leaf: Leaf) -> Input:
+        found = pins[leaf]
+        old = recorded_at(record, found, of_several=_is_one_of_several(found, pins.values()))
+        noted = schema_noted(storage, found.table) if storage is not None else None
+        return Input(leaf=leaf, pin=found, old=old, noted=found.table.schemas.get(noted) if noted is not None else None)
+
+    return marked(world, node, input_of)
+
+
+def _require_one_name(pins: Iterable[Pin]) -> None:
+    """Refused where two tables have one UUID (`register_table`): a record may have one snapshot for both."""
+    names: dict[str, TableIdentifier] = {}
+    for found in pins:
+        name = known_as(found.table)
+        other = names.setdefault(found.table.uuid, name) if found.table.uuid else name
+        if other != name:
+            raise Refused("record-incomplete", f"{other} and {name} have the same UUID, by which a record tells tables apart")
+
+
+def _is_one_of_several(found: Pin, pins: Iterable[Pin]) -> bool:
+    """Whether the query reads the table at other branches, tags or versions too."""
+    return len({(one.ref, one.moves, one.moves or one.snapshot_id) for one in pins if one.table.uuid == found.table.uuid}) > 1
 
 
 def marked(world: World, node: ModelNode, input_of: Callable[[Leaf], Input]) -> Inputs:
@@ -99,12 +140,13 @@ def marked(world: World, node: ModelNode, input_of: Callable[[Leaf], Input]) -> 
     return Inputs(text=text, inputs=tuple(input_of(leaf) for leaf in leaves))
 
 
-def recorded_at(record: RefreshRecord, found: Pin) -> int:
-    """The snapshot of a table that the last refresh read; Refused where the record does not tell."""
+def recorded_at(record: RefreshRecord, found: Pin, *, of_several: bool = False) -> int:
+    """The snapshot of a table that the last refresh read; Refused where the record does not tell. `of_several`: the query reads the table
+    at several branches, tags or versions, so that a state of another one is not this one's."""
     name = known_as(found.table)
     if record.incomplete:
         raise Refused("record-incomplete", "the record of the last refresh does not name every table")
-    states = record.of_table(found.table.uuid, name.namespace, name.name)
+    states = recorded_states(record, found)
     if not states:
         named = any((t.namespace, t.name) == (name.namespace, name.name) for t in record.base_tables)
         code = "source-recreated" if named else "record-incomplete"
@@ -115,7 +157,9 @@ def recorded_at(record: RefreshRecord, found: Pin) -> int:
         if not same:
             raise Refused("record-incomplete", f"the record does not have the version of {name} that the query names")
         return found.snapshot_id
-    return next((t.snapshot_id for t in states if t.ref == found.ref), states[0].snapshot_id)
+    if of_several and states[0].ref != found.ref:
+        raise Refused("record-incomplete", f"the record does not tell at which snapshot {found.ref or 'main'} of {name} was read")
+    return states[0].snapshot_id
 
 
 def shape_of_inputs(given: Inputs, outputs: Iterable[str] | None) -> Shape:
@@ -126,7 +170,7 @@ def shape_of_inputs(given: Inputs, outputs: Iterable[str] | None) -> Shape:
 def _columns(schema: Schema) -> LeafColumns:
     fields = schema["fields"]
     required = frozenset(f["name"] for f in fields if f.get("required"))
-    return LeafColumns(kinds={f["name"]: of_iceberg(f["type"]) for f in fields}, required=required)
+    return LeafColumns(types={f["name"]: f["type"] for f in fields}, required=required)
 
 
 def changes_of(given: Inputs, shape: Shape, read: ReadChange) -> dict[int, TableChange]:
@@ -156,18 +200,28 @@ def columns_read(root: Relation) -> dict[int, frozenset[str]]:
 
 
 def _require_same_columns(one: Input, used: frozenset[str]) -> None:
-    """A column means the same at both snapshots if it has one field id and one type."""
-    snapshot = one.pin.table.snapshots.get(one.old)
-    before = one.pin.table.schemas.get(snapshot.schema_id) if snapshot and snapshot.schema_id is not None else None
+    """A column means the same at both snapshots if it has one field id, one name and one type. One that is new was something else before: a
+    column of another table, or an alias."""
+    _require_current_schema(one)
+    before = one.old_schema
     if before is None or before is one.schema:
         return
-    was, by_id = {f["name"]: f for f in before["fields"]}, {f["id"]: f for f in before["fields"]}
+    by_id = {f["id"]: f for f in before["fields"]}
     for field in one.schema["fields"]:
-        if field["name"] not in used:
-            continue
         old = by_id.get(field["id"])
-        if (old is None and field["name"] in was) or (old is not None and _type(old["type"]) != _type(field["type"])):
+        if field["name"] in used and (old is None or _meaning(old) != _meaning(field)):
             raise Refused("column-changed", f"column {field['name']} of {known_as(one.pin.table)} is another one, or has another type")
+
+
+def _meaning(field: Mapping[str, Any]) -> tuple[str, Any]:
+    return field["name"].lower(), _type(field["type"])
+
+
+def _require_current_schema(one: Input) -> None:
+    """A change is read under the current schema of the table, but a tag under that of its snapshot."""
+    ids = (s.schema_id for id in (one.old, one.new) if (s := one.pin.table.snapshots.get(id)) is not None)
+    if not one.follows_schema and any(id not in (None, one.pin.table.current_schema_id) for id in ids):
+        raise Refused("column-changed", f"{known_as(one.pin.table)} has another schema than the version of it that the query names")
 
 
 def _type(type_: Any) -> Any:

@@ -11,7 +11,6 @@ Kind = Literal["integer", "decimal", "float", "string", "other", "uncomparable",
 """float: sums depend on the order of rows · uncomparable: has a map or variant in it · unknown may be any of them."""
 
 _NUMBERS = frozenset({"integer", "decimal", "float"})
-_SAME = (exp.Paren, exp.Neg, exp.Abs, exp.Min, exp.Max, exp.Round, exp.Distinct)
 _INTEGERS = (exp.Count, exp.CountIf, exp.Length, exp.Year, exp.Month, exp.Day, exp.Quarter, exp.Extract, exp.DateDiff, exp.IntDiv)
 _FLOATS = (exp.Sqrt, exp.Exp, exp.Ln, exp.Log, exp.Pow, exp.Sin, exp.Cos, exp.Tan, exp.Stddev, exp.Variance, exp.Corr)
 _OTHERS = (exp.Predicate, exp.Connector, exp.Not, exp.Boolean)
@@ -54,13 +53,14 @@ def of_expression(node: exp.Expr, columns: Mapping[str, Kind]) -> Kind:
         return "other"
     if isinstance(node, _STRINGS):
         return "string"
-    if isinstance(node, _SAME):
-        return of_expression(node.expressions[0] if isinstance(node, exp.Distinct) else node.this, columns)
-    if isinstance(node, exp.Filter):
+    if isinstance(node, exp.Min | exp.Max | exp.Paren | exp.Filter):
         return of_expression(node.this, columns)
-    if isinstance(node, exp.Sum | exp.Avg):
-        return of_expression(node.this, columns)
-        # The sum of integers that an average divides is a double in Spark, exact below 2^53.
+    if isinstance(node, exp.Distinct):
+        return of_expression(node.expressions[0], columns)
+    if isinstance(node, exp.Avg):
+        return "decimal" if of_expression(node.this, columns) == "decimal" else "float"
+    if isinstance(node, exp.Sum | exp.Neg | exp.Abs | exp.Round):
+        return _number(of_expression(node.this, columns))
     if isinstance(node, exp.Case | exp.If | exp.Coalesce | exp.Nullif | exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod | exp.SafeDivide):
         return _widest(node, columns)
     if isinstance(node, exp.Greatest | exp.Least):
@@ -75,10 +75,15 @@ def _widest(node: exp.Expr, columns: Mapping[str, Kind]) -> Kind:
     if isinstance(node, exp.Div | exp.SafeDivide) and "decimal" not in kinds:
         return "float"
     if len(kinds) == 1:
-        return kinds.pop()
+        return _number(kinds.pop()) if isinstance(node, exp.Binary) else kinds.pop()
     if not kinds <= _NUMBERS:  # depends on how the engine casts
         return "unknown"
     return next(kind for kind in ("float", "decimal", "integer") if kind in kinds)
+
+
+def _number(kind: Kind) -> Kind:
+    """Of what Spark computes with as a number: it casts a string, to what depends on the rest."""
+    return "unknown" if kind == "string" else kind
 
 
 def _values(node: exp.Expr) -> list[exp.Expr]:

@@ -74,7 +74,7 @@ def _union(relation: Union, needed: frozenset[str]) -> Relation:
     for part in relation.parts:
         names = [part.columns[at] for at in chosen]
         parts.append(projected(pruned(part, names), names))
-    return Union(tuple(parts), tuple(relation.columns[at] for at in chosen))
+    return replace(relation, parts=tuple(parts), columns=tuple(relation.columns[at] for at in chosen))
 
 
 def _whole(relation: Distinct | SetOperation) -> Relation:

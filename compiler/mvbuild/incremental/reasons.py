@@ -93,6 +93,10 @@ CODES: Mapping[str, tuple[str, str]] = {
     "no-children": ("No other MV reads this one, so nobody needs to know which rows differ.", "Nothing."),
     "not-cheaper": ("By the sizes of the files it is not clearly cheaper than a full refresh.", "Nothing, or refresh_policy: incremental."),
     "dearer": ("Another strategy is cheaper.", "Nothing."),
+    "session-changed": (
+        "The session of Spark has another time zone, or other settings that change what SQL means, than that of the last refresh.",
+        "Nothing, if that is meant to stay; else give all sessions that refresh the MV the same settings.",
+    ),
     "incremental-failed": ("The incremental refresh failed and the full one did not.", "Report it: see the error in the debug log."),
     "forced": ("A full refresh was asked for.", "Nothing, or drop --full-refresh or refresh_policy: full."),
 }

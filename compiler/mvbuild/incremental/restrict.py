@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from sqlglot import exp
 
@@ -32,6 +33,8 @@ from mvbuild.incremental.algebra import (
 
 UNLIKE = "unlike"
 """Mark of an equality that compares after a cast: '01' = 1 holds though '01' and '1' are two keys."""
+SAME = "same"
+"""Mark of an equality whose sides, where they are equal, are one and the same value, so that every function gives the same of both."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,9 +62,9 @@ def restricted(relation: Relation, keys: Sequence[Key], table: Ref) -> Relation:
         return replace(relation, child=restricted(relation.child, keys, table))
     if isinstance(relation, Distinct):
         return Distinct(restricted(relation.child, keys, table))
-    if isinstance(relation, Union):
+    if isinstance(relation, Union) and relation.alike:
         return replace(relation, parts=tuple(restricted(p, _by_position(keys, relation.columns, p), table) for p in relation.parts))
-    if isinstance(relation, SetOperation):
+    if isinstance(relation, SetOperation) and relation.alike:
         left, right = (restricted(s, _by_position(keys, relation.columns, s), table) for s in (relation.left, relation.right))
         return replace(relation, left=left, right=right)
     if isinstance(relation, Join):
@@ -69,12 +72,12 @@ def restricted(relation: Relation, keys: Sequence[Key], table: Ref) -> Relation:
     return _here(relation, keys, table)
 
 
-def equal_columns(join: Join) -> tuple[tuple[str, str], ...]:
-    """(left, right) columns that are equal in every pair of rows that match."""
+def equal_columns(join: Join, *, same: bool = False) -> tuple[tuple[str, str], ...]:
+    """(left, right) columns that are equal in every pair of rows that match; with `same` also for every function of them."""
     left, right = set(join.left.columns), set(join.right.columns)
     found = []
     for part in conjuncts(join.on):
-        if part.meta.get(UNLIKE):
+        if part.meta.get(UNLIKE) or (same and not part.meta.get(SAME)):
             continue
         if isinstance(part, exp.EQ | exp.NullSafeEQ) and isinstance(part.left, exp.Column) and isinstance(part.right, exp.Column):
             one, other = part.left.name, part.right.name
@@ -85,10 +88,16 @@ def equal_columns(join: Join) -> tuple[tuple[str, str], ...]:
     return tuple(dict.fromkeys(found))
 
 
-def mapped(expressions: Sequence[exp.Expr], pairs: Mapping[str, str], columns: Sequence[str]) -> list[exp.Expr] | None:
-    """The expressions over other columns that are equal to theirs; None if there are none for some."""
-    own = set(columns)
-    made = [substituted(e, {name: column(other) for name, other in pairs.items() if name not in own}) for e in expressions]
+def mapped(expressions: Sequence[exp.Expr], join: Join, side: Literal["left", "right"]) -> list[exp.Expr] | None:
+    """The expressions over the columns of one side of a join, by those that are equal to columns of the other; None if some have none."""
+    own = set(join.left.columns if side == "left" else join.right.columns)
+    made = []
+    for expression in expressions:
+        pairs = equal_columns(join, same=not isinstance(expression, exp.Column))
+        others = {right: left for left, right in pairs} if side == "left" else dict(pairs)
+        if side == "left" and join.kind != "inner":
+            others = {}
+        made.append(substituted(expression, {name: column(other) for name, other in others.items() if name not in own}))
     return made if all(names_in(e) <= own for e in made) else None
 
 
@@ -107,13 +116,10 @@ def _window(expression: exp.Expr) -> exp.Window:
 
 
 def _join(join: Join, keys: Sequence[Key], table: Ref) -> Relation:
-    pairs = equal_columns(join)
-    right_of, left_of = dict(pairs), {right: left for left, right in pairs}
     expressions = [key.expression for key in keys]
     if join.kind == "full":
         return _full(join, keys, table)
-    on_left = mapped(expressions, left_of if join.kind == "inner" else {}, join.left.columns)
-    on_right = mapped(expressions, right_of, join.right.columns)
+    on_left, on_right = mapped(expressions, join, "left"), mapped(expressions, join, "right")
     if on_left is None and (on_right is None or join.kind != "inner"):
         return _here(join, keys, table)
     left = restricted(join.left, _keys(on_left, keys), table) if on_left is not None else join.left

@@ -10,19 +10,19 @@ from mvbuild.ports.catalog import Partition
 TABLES = ("orders", "customers")
 COLUMNS = (
     LeafColumns(
-        kinds={
-            "id": "integer",
-            "customer_id": "integer",
-            "amount": "decimal",
-            "weight": "float",
+        types={
+            "id": "long",
+            "customer_id": "long",
+            "amount": "decimal(10,2)",
+            "weight": "double",
             "status": "string",
-            "order_date": "other",
-            "items": "other",
-            "labels": "uncomparable",
+            "order_date": "date",
+            "items": {"type": "list", "element": "string"},
+            "labels": {"type": "map", "key": "string", "value": "string"},
         },
         required=frozenset({"id"}),
     ),
-    LeafColumns(kinds={"customer_id": "integer", "country": "string"}),
+    LeafColumns(types={"customer_id": "long", "country": "string"}),
 )
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Literal
+from typing import Any, Literal
 
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
@@ -37,13 +37,13 @@ from mvbuild.incremental.algebra import (
     names_in,
     renamed,
     substituted,
-    walk,
 )
+from mvbuild.incremental.alike import marked
 from mvbuild.incremental.functions import GENERATORS, is_scalar
-from mvbuild.incremental.kinds import Kind, of_expression
+from mvbuild.incremental.kinds import Kind, of_expression, of_iceberg
+from mvbuild.incremental.prune import pruned
 from mvbuild.incremental.push_filters import filtered
 from mvbuild.incremental.reasons import Refused
-from mvbuild.incremental.restrict import UNLIKE
 from mvbuild.incremental.scopes import (
     Block,
     Scope,
@@ -67,11 +67,15 @@ MARKER = "mvbuild_leaf_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafColumns:
-    """The columns of a table: its names as they are, each with the kind of its type."""
+    """The columns of a table: its names as they are, each with its type as an Iceberg schema has it."""
 
-    kinds: Mapping[str, Kind]
+    types: Mapping[str, Any]
     required: frozenset[str] = frozenset()
     """Those that cannot be NULL."""
+
+    @property
+    def kinds(self) -> Mapping[str, Kind]:
+        return {name: of_iceberg(type_) for name, type_ in self.types.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +125,7 @@ def shape_of(sql: str, leaves: Sequence[LeafColumns], outputs: Sequence[str] | N
         items.append(Item(again, column(unique)))
     root = block.relation if [i.name for i in items] == list(block.relation.columns) else Project(block.relation, tuple(items))
     named = tuple((item.name, name) for item, name in zip(items, outputs, strict=True))
-    _mark_unlike(root, builder.kinds)
+    root = pruned(marked(root, [leaf.types for leaf in leaves]))
     return Shape(root=root, outputs=named, kinds=builder.kinds, origins=builder.origins, required=frozenset(builder.required))
 
 
@@ -593,29 +597,6 @@ class _Builder:
         for node in expression.walk() if expression is not None else ():
             if not is_scalar(node) and not isinstance(node, exp.Lambda | exp.Star):
                 raise unsupported(node)
-
-
-def _mark_unlike(root: Relation, kinds: Mapping[str, Kind]) -> None:
-    """Equalities of a string and something else hold after a cast, so that keys cannot go from one side to the other."""
-    for node in walk(root):
-        for part in conjuncts(node.on) if isinstance(node, Join) else ():
-            if isinstance(part, exp.EQ | exp.NullSafeEQ) and _are_unlike(*(of_expression(side, kinds) for side in (part.left, part.right))):
-                part.meta[UNLIKE] = True
-        if isinstance(node, Union | SetOperation):
-            for columns in zip(*(child.columns for child in node.children), strict=True):
-                found = [_kind_below(child, name, kinds) for child, name in zip(node.children, columns, strict=True)]
-                if any(_are_unlike(found[0], other) for other in found[1:]):
-                    raise Refused("unsupported-operator", "a set operation of strings and something else")
-
-
-def _kind_below(relation: Relation, name: str, kinds: Mapping[str, Kind]) -> Kind:
-    """Of a column that has the same name in all parts of a set operation."""
-    items = relation.items if isinstance(relation, Project) else ()
-    return next((of_expression(item.expression, kinds) for item in items if item.name == name), "unknown")
-
-
-def _are_unlike(one: Kind, other: Kind) -> bool:
-    return (one == "string") != (other == "string") and "unknown" not in (one, other)
 
 
 def _common(one: Kind, other: Kind) -> Kind:

@@ -426,9 +426,11 @@ class Catalog(Protocol):
     """A catalog of Iceberg tables and views. Every method may raise CatalogError."""
 
     name: str
-    atomic: bool
-    """`commit` moves all its tables in one step, with its views where those are kept as tables are; a REST catalog has its own ways for
-    views, and they go first. If False it goes in the order given, views first."""
+
+    @property
+    def atomic(self) -> bool:
+        """Whether `commit` moves all its tables in one step, with its views where those are kept as tables are; a REST catalog has its own
+        ways for views, and they go first. If False it goes in the order given, views first."""
 
     @property
     def has_views(self) -> bool:

@@ -9,6 +9,9 @@ from typing import Any, Protocol
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import Schema
 
+TIME_ZONE = "spark.sql.session.timeZone"
+"""Key of `Engine.settings`."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
@@ -72,6 +75,10 @@ class Engine(Protocol):
 
     def rows(self, sql: str, limit: int) -> Rows:
         """Up to `limit` rows of a query."""
+
+    def settings(self) -> Mapping[str, str]:
+        """What the session is set to, of all that changes what SQL means: the time zone, ANSI rules, how literals are read. Defaults as
+        well: they differ between versions and machines."""
 
     def explain(self, sql: str) -> str:
         """The text of EXPLAIN EXTENDED of a query. An engine may put the message of an error in the place of a plan."""

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mvbuild.freshness.history import ROWS_REMOVED, live_rows
+from mvbuild.freshness.history import ROWS_REMOVED, rows_in_files
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.algebra import Filter, Project, Ref, Relation, walk
 from mvbuild.incremental.choose import Choice
@@ -114,9 +114,11 @@ class _Writer:
         return int(row[0]), int(row[1])
 
     def _stored_rows(self) -> int | None:
+        """Those that deletes hide among them: how many these are nobody knows once another writer has compacted the table, and left deletes
+        of files that are gone. That many rows are never removed as long as some are hidden."""
         before = self.readings.place.before
         snapshot = before.snapshots.get(before.current_snapshot_id) if before.current_snapshot_id is not None else None
-        return live_rows(snapshot) if snapshot is not None else None
+        return rows_in_files(snapshot) if snapshot is not None else None
 
     # --- writing ------------------------------------------------------------------------------------------------------------------
 

@@ -16,12 +16,12 @@ from mvbuild.freshness.pins import known_as, leaf_table, pin
 from mvbuild.freshness.rules import judge_one
 from mvbuild.graph.model import ModelNode, TestNode
 from mvbuild.incremental.choose import NO_CHANGE, Choice
-from mvbuild.incremental.proof import PROVEN, mark_of
+from mvbuild.incremental.proof import PROVEN, SETTINGS, mark_of, noted_settings, settings_mark, settings_of
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.collisions import OWNER
 from mvbuild.plan.formats import is_embedded
 from mvbuild.plan.layout import changed_properties, docs, same_layout, storage_layout
-from mvbuild.ports.catalog import Catalog, CommitConflict, TableCommit, TableState
+from mvbuild.ports.catalog import Catalog, CommitConflict, TableCommit, TableLayout, TableState
 from mvbuild.ports.engine import PreparedQuery
 from mvbuild.refresh import incremental
 from mvbuild.refresh.advance import advance
@@ -81,10 +81,8 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
     sql = pinned_sql(world.graph, node.query, node.reads, pins, session.schema_pin)
     query = prepare(session.engine, sql, node)
     layout = storage_layout(node, query.schema)
-    storage = world.observed.table(node.storage)
-    if choice.is_incremental and storage is not None and not same_layout(storage, layout):
-        # Another writer may have made it, with columns in another order.
-        choice = fallen_back(node, choice, NotIncremental("layout-changed", "the columns of the storage are not those of the query"))
+    settings = settings_mark(session.engine.settings())
+    choice = _possible(node, choice, world.observed.table(node.storage), layout, settings)
     world = _with_properties(session, node, world)
     view = mv_commit(world, node, layout.schema)
     version = view.version_id if view and view.version_id else world.observed.view(node.identifier).version_id  # type: ignore[union-attr]
@@ -97,13 +95,13 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
         if done is not None and done.is_empty:
             drop_branches(session.catalog, place.before, (place.branch,) if place.branch else ())
             kept = _audit_as_it_is(session, node, world, tests)
-            return advance(session, world, node, pins, started_ms, choice, kept, _mark(choice))
-        mark = _mark(choice) if done else mark_after_full(session, world, node, pins, sql.text, query.schema)
+            return advance(session, world, node, pins, started_ms, choice, kept, _mark(choice, settings))
+        mark = _mark(choice, settings) if done else mark_after_full(session, world, node, pins, sql.text, query.schema, settings)
         written = _written(session.catalog, place)
         results = _audit(session, node, world, written, place.head(written), tests, sql.text)
         if view and view.expect_metadata_location is None:
             session.catalog.ensure_namespace(node.identifier.namespace)
-        publish = _publish(session, node, place, written, record, schemas_read(pins.values()), mark)
+        publish = _publish(session, node, place, written, record, schemas_read(pins.values()), mark, settings)
         session.publish([*([view] if view else []), publish], world, written)
     snapshot = written.snapshots[place.head(written)]
     done = done.counted(snapshot.summary) if done else None
@@ -124,10 +122,29 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
     )
 
 
-def _mark(choice: Choice) -> str:
+def _possible(node: ModelNode, choice: Choice, storage: TableState | None, layout: TableLayout, settings: str) -> Choice:
+    """In full where only what Spark says of the query and of itself tells that it must be."""
+    if not choice.is_incremental or storage is None:
+        return choice
+    if not same_layout(storage, layout):
+        # Another writer may have made it, with columns in another order.
+        return fallen_back(node, choice, NotIncremental("layout-changed", "the columns of the storage are not those of the query"))
+    before = settings_of(storage)
+    if before != settings:
+        # A row that goes would be looked for as these settings make it, and not as it was stored.
+        what = f"the session has other settings than at the last refresh ({_zone(before) or 'unknown'} then, {_zone(settings)} now)"
+        return fallen_back(node, choice, NotIncremental("session-changed", what))
+    return choice
+
+
+def _zone(settings: str) -> str:
+    return settings.partition(" ")[0]
+
+
+def _mark(choice: Choice, settings: str) -> str:
     """Of the proof that an incremental refresh rests on."""
     assert choice.inputs is not None
-    return mark_of(choice.inputs)
+    return mark_of(choice.inputs, settings)
 
 
 def _audit_as_it_is(session: RunSession, node: ModelNode, world: World, tests: Sequence[TestNode]) -> tuple[TestResult, ...]:
@@ -215,19 +232,21 @@ def _publish(
     record: RefreshRecord,
     schemas: Mapping[str, str],
     mark: str,
+    settings: str,
 ) -> TableCommit:
     """`main` moves to the tested snapshot and the record is set, or neither."""
     before, head = place.before, place.head(written)
+    number = next_refresh_id(before)
     # What was staged has the columns' comments; after a rollback the table itself may have those of before.
     layout = storage_layout(node, before.schema) if place.branch else None
-    proven = {PROVEN: mark} if mark else {}
+    noted_of = {properties.REFRESH_SNAPSHOT: str(head), SETTINGS: noted_settings(number, settings), **({PROVEN: mark} if mark else {})}
     leftovers = left_over(before.branches, session.run, session.is_alive)
     return recorded(
         node,
         before,
         record,
-        next_refresh_id(before),
-        set_properties={**changed_properties(node, before).set, **schemas, **proven, properties.REFRESH_SNAPSHOT: str(head)},
+        number,
+        set_properties={**changed_properties(node, before).set, **schemas, **noted_of},
         also_remove=(*stale_schemas(before.properties, schemas), *(() if mark or PROVEN not in before.properties else (PROVEN,))),
         set_snapshot_id=head,
         layout=layout if layout and docs(layout.schema) != docs(before.schema) else None,

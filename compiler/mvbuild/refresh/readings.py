@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from typing import Any
 
 from sqlglot import exp
 
@@ -38,6 +39,7 @@ from mvbuild.incremental.statements import STORAGE, Difference
 from mvbuild.names import TableIdentifier, quote
 from mvbuild.ports.catalog import TableChange
 from mvbuild.refresh.change_sql import change_sql
+from mvbuild.refresh.net_change import is_comparable, net_side, net_sql
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.sql import pinned_table
 from mvbuild.refresh.workplace import Workplace
@@ -164,22 +166,18 @@ class Readings:
 
     def _net(self, leaf: int, plus: str, minus: str) -> tuple[str, str]:
         """Rows that did not change are on both sides where files were written again, or a row was set to what it was: they cancel out."""
-        columns = ", ".join(map(quote, sorted(self._used(leaf))))
-        both = f"SELECT *, 1 AS mvbuild_weight FROM ({plus}) UNION ALL SELECT *, -1 AS mvbuild_weight FROM ({minus})"
-        sql = f"SELECT {columns}, sum(mvbuild_weight) AS mvbuild_weight FROM ({both}) GROUP BY {columns} HAVING sum(mvbuild_weight) <> 0"
-        net = self._cache(f"net_{leaf}", sql)
-
-        def side(weight: str) -> str:
-            copies = f"LATERAL VIEW explode(array_repeat(1, CAST({weight} AS INT))) copies AS mvbuild_copy"
-            return f"SELECT {columns} FROM {net} {copies} WHERE {weight} > 0"
-
-        return side("mvbuild_weight"), side("-mvbuild_weight")
+        types = self._types(leaf)
+        net = self._cache(f"net_{leaf}", net_sql(plus, minus, types))
+        return net_side(net, "plus", types), net_side(net, "minus", types)
 
     def _is_comparable(self, leaf: int) -> bool:
-        shape = self.choice.shape
-        assert shape is not None
-        used = self._used(leaf)
-        return all(shape.kinds[name] != "uncomparable" for name, (of, source) in shape.origins.items() if of == leaf and source in used)
+        return all(map(is_comparable, self._types(leaf).values()))
+
+    def _types(self, leaf: int) -> dict[str, Any]:
+        """The Iceberg types of the columns that are read, by name."""
+        assert self.choice.inputs is not None
+        types = {field["name"]: field["type"] for field in self.choice.inputs.inputs[leaf].schema["fields"]}
+        return {name: types[name] for name in sorted(self._used(leaf))}
 
     def _used(self, leaf: int) -> frozenset[str]:
         shape = self.choice.shape
@@ -221,7 +219,8 @@ class Readings:
         if scan.version != "plus" or not change.is_insert_only or change.bytes >= LITTLE or change.rows <= MAX_VALUES:
             return False
         ranges = self.session.catalog.value_ranges(change, "plus", columns)
-        self.known.update({(scan_name(scan), name): bounds_of_range(found) for name, found in ranges.items()})
+        told = {name: bounds for name, found in ranges.items() if (bounds := bounds_of_range(found))}
+        self.known.update({(scan_name(scan), name): bounds for name, bounds in told.items()})
         return True
 
     def _bounds(self, tables: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[int, dict[str, Bounds]]]:

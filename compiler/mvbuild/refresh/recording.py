@@ -22,7 +22,7 @@ from mvbuild.ports.catalog import OtherRefresh, Refresh, TableCommit, TableState
 def record_of(world: World, below: Inputs, pins: Mapping[Leaf, Pin], version: int, started_ms: int) -> RefreshRecord:
     """What a refresh reads: each distinct state of a table once, and every child view."""
     tables = {
-        (p.table.uuid, p.snapshot_id, p.ref): BaseTable(
+        (p.table.uuid, known_as(p.table), p.snapshot_id, p.ref): BaseTable(
             uuid=p.table.uuid,
             snapshot_id=p.snapshot_id,
             type=p.table.type,

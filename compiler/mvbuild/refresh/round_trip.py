@@ -34,7 +34,9 @@ def round_trip_difference(engine: Engine, written: str, shape: Shape, source: So
     return plan_difference(one, other, physical=False)
 
 
-def mark_after_full(session: RunSession, world: World, node: ModelNode, pins: Mapping[Leaf, Pin], written: str, schema: Schema) -> str:
+def mark_after_full(
+    session: RunSession, world: World, node: ModelNode, pins: Mapping[Leaf, Pin], written: str, schema: Schema, settings: str
+) -> str:
     """The mark of the proof, where later changes could be told to be irrelevant; else empty: an incremental refresh asks by itself."""
     if session.changes is None or node.model.config.refresh_policy == "full":
         return ""
@@ -50,4 +52,4 @@ def mark_after_full(session: RunSession, world: World, node: ModelNode, pins: Ma
         one = given.inputs[read.leaf]
         return pinned_table(one.pin, session.schema_pin, own_version=one.leaf.travel is not None)
 
-    return "" if round_trip_difference(session.engine, written, shape, source) else mark_of(given)
+    return "" if round_trip_difference(session.engine, written, shape, source) else mark_of(given, settings)

@@ -50,7 +50,7 @@ def pinned_table(pin: Pin, schema_pin: SchemaPin, *, own_version: bool = False) 
 
     An Iceberg table that no catalog has is read through a scratch table always: Spark SQL has no name for it.
     """
-    table = pin.table
+    table, own_version = pin.table, own_version and not pin.is_branch
     if table.type == "deltalake-filesystem":
         return f"{table_sql(table.type, table.identifier)} VERSION AS OF {pin.snapshot_id}"
     if not _has_name(table):

@@ -2,50 +2,31 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from mvbuild.freshness.columns import SCHEMA_READ
 from mvbuild.freshness.rules import judge
-from unit.worlds import PROJECT, SCHEMA, Shop, append, shop
-
-Fields = list[dict[str, Any]]
-TWO = {**SCHEMA, "fields": [*SCHEMA["fields"], {"id": 2, "name": "customer", "type": "long", "required": False}]}  # type: ignore[misc]
+from mvbuild.incremental.changes import Changes
+from unit.freshness.other_hands import Fields, added, edit, evolve, swapped, two
+from unit.worlds import PROJECT, Shop, append, shop
 
 
 @pytest.fixture(params=["table-properties", "metadata-file"])
 def built(request: pytest.FixtureRequest, tmp_path: Path) -> Shop:
     files = {**PROJECT, "mvbuild.yml": f"name: shop\nmodels: {{+storage: {{format: {request.param}}}}}\n"}
     made = shop(tmp_path, files)
-    evolve(made, lambda _: list(TWO["fields"]))  # type: ignore[arg-type]
+    evolve(made, two)
     append(made.catalog, "raw.orders")
     made.run()
     assert codes(made) == []
     return made
 
 
-def evolve(of: Shop, change: Callable[[Fields], Fields], table: str = "raw.orders") -> None:
-    """Another schema becomes current, and nothing else happens: as ALTER TABLE in Spark."""
-    state = of.table(table)
-    files = of.catalog._files._contents  # type: ignore[attr-defined]
-    content, changed_ms = files[state.metadata_location]
-    raw = json.loads(content)
-    current = next(s for s in raw["schemas"] if s["schema-id"] == raw["current-schema-id"])
-    number = max(s["schema-id"] for s in raw["schemas"]) + 1
-    raw["schemas"].append({**current, "schema-id": number, "fields": change([dict(f) for f in current["fields"]])})
-    raw |= {"current-schema-id": number, "last-column-id": 9}
-    files[state.metadata_location] = (json.dumps(raw).encode(), changed_ms)
-
-
 def codes(of: Shop, model: str = "daily") -> list[str]:
     return [r.code for r in judge(of.world())[f"model.shop.{model}"].reasons]
-
-
-def swapped(fields: Fields) -> Fields:
-    return [{**fields[0], "name": "customer"}, {**fields[1], "name": "id"}]
 
 
 def retyped(fields: Fields) -> Fields:
@@ -54,10 +35,6 @@ def retyped(fields: Fields) -> Fields:
 
 def dropped(fields: Fields) -> Fields:
     return fields[:1]
-
-
-def added(fields: Fields) -> Fields:
-    return [*fields, {"id": 3, "name": "more", "type": "long", "required": False}]
 
 
 def described(fields: Fields) -> Fields:
@@ -98,3 +75,108 @@ def test_each_base_table_has_one_note(built: Shop) -> None:
     assert storage is not None
     noted = [k for k in storage.properties if k.startswith("mvbuild.base.schema.")]
     assert len(noted) == 1
+
+
+ALIAS = "SELECT id * 2 AS more, more + 1 AS most FROM raw.orders\n"
+"""`more` is the alias before it, until the table has a column of that name."""
+OUTER = "SELECT id FROM raw.orders AS o WHERE EXISTS (SELECT 1 FROM raw.customers AS c WHERE c.id = o.id AND customer = 1)\n"
+"""`customer` is a column of orders, until customers has one."""
+
+
+def renamed_to_more(fields: Fields) -> Fields:
+    return [fields[0], {**fields[1], "name": "more"}]
+
+
+@pytest.mark.parametrize("change", [added, renamed_to_more])
+def test_a_new_column_takes_the_name_of_an_alias(built: Shop, change: Callable[[Fields], Fields]) -> None:
+    built.write({"models/daily.sql": ALIAS})
+    built.run()
+    evolve(built, change)
+    assert codes(built) == ["base-table-schema-changed"]
+    assert built.statuses("daily") == {"daily": "success"}
+    assert codes(built) == []
+
+
+def test_a_new_column_takes_a_name_that_was_a_column_of_the_outer_query(built: Shop) -> None:
+    built.write({"models/daily.sql": OUTER})
+    built.run()
+    evolve(built, lambda fields: [*fields, {"id": 8, "name": "Customer", "type": "long", "required": False}], "raw.customers")
+    assert codes(built) == ["base-table-schema-changed"]
+
+
+def test_the_refresh_after_a_new_column_is_a_full_one_though_rows_came_too(built: Shop) -> None:
+    built.changes = Changes(built.catalog)
+    built.write({"models/daily.sql": ALIAS})
+    built.run()
+    evolve(built, added)
+    append(built.catalog, "raw.orders", 7)
+    (step,) = built.plan("daily").steps
+    assert step.choice is not None
+    assert (step.strategy, step.choice.code) == ("full", "column-changed")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT /*+ COALESCE(1) */ * FROM raw.orders",
+        "SELECT -- all of it\n* FROM raw.orders",
+        "SELECT to_json(struct(*)) AS id FROM raw.orders",
+        "SELECT * FROM (SELECT id, customer FROM raw.orders) PIVOT (count(*) FOR customer IN (1))",
+    ],
+)
+def test_other_ways_to_take_every_column(built: Shop, sql: str) -> None:
+    built.write({"models/daily.sql": f"{sql}\n"})
+    built.run()
+    evolve(built, added)
+    assert codes(built) == ["base-table-schema-changed"]
+
+
+def test_a_count_takes_no_column(built: Shop) -> None:
+    built.write({"models/daily.sql": "SELECT count(*) AS id FROM raw.orders\n"})
+    built.run()
+    evolve(built, added)
+    assert codes(built) == []
+
+
+def test_the_schema_that_was_read_is_not_kept_any_more(built: Shop) -> None:
+    """`expire_snapshots(clean_expired_metadata => true)`: what it had under the names of today is not known."""
+    read = built.table("raw.orders").current_schema_id
+    evolve(built, swapped)
+    edit(built, "raw.orders", lambda raw: {**raw, "schemas": [s for s in raw["schemas"] if s["schema-id"] != read]})
+    assert codes(built) == ["base-table-schema-changed"]
+    assert built.statuses("daily") == {"daily": "success"}
+    assert codes(built) == []
+
+
+ONE_FORMAT = pytest.mark.parametrize("built", ["table-properties"], indirect=True)
+"""The other one has no properties that could be edited here."""
+
+
+def not_noted(built: Shop) -> None:
+    """As another engine records a refresh."""
+    storage = built.world().observed.table(built.world().graph.model("model.shop.daily").storage)
+    assert storage is not None
+    uuid = built.table("raw.orders").uuid
+    kept = {k: v for k, v in storage.properties.items() if k != SCHEMA_READ + uuid}
+    assert kept != storage.properties
+    edit(built, storage.identifier.dotted, lambda raw: {**raw, "properties": kept})
+
+
+@ONE_FORMAT
+@pytest.mark.parametrize(("change", "expected"), [(swapped, ["base-table-schema-changed"]), (added, []), (described, [])])
+def test_nobody_noted_the_schema(built: Shop, change: Callable[[Fields], Fields], expected: list[str]) -> None:
+    """That of the snapshot, or a later one, was read."""
+    not_noted(built)
+    assert codes(built) == []
+    evolve(built, change)
+    assert codes(built) == expected
+
+
+@ONE_FORMAT
+def test_nobody_noted_the_schema_and_the_snapshot_is_gone(built: Shop) -> None:
+    not_noted(built)
+    read = built.table("raw.orders").current_snapshot_id
+    evolve(built, swapped)
+    append(built.catalog, "raw.orders")
+    edit(built, "raw.orders", lambda raw: {**raw, "snapshots": [s for s in raw["snapshots"] if s["snapshot-id"] != read]})
+    assert "base-table-schema-changed" in codes(built)

@@ -1,7 +1,7 @@
 """A seed -> a Generated case: tables with rows that are full of NULLs and duplicates, a query over them, and a change.
 
 Everything that a query can be refreshed for is in the grammar: docs/incremental.md. What two engines would not do alike (overflow, division
-by zero, the order of equal rows) is not.
+by zero, the order of equal rows, a union of strings and numbers) is not. One column may have another type in each table.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal
 
 from unit.incremental.on_duckdb import Row, Table
 
-Type = Literal["int", "decimal", "string", "boolean", "date", "double"]
+Type = Literal["int", "decimal", "string", "boolean", "date", "double", "bigint", "decimal4", "timestamp", "digits"]
+"""decimal4 has four digits behind the point, decimal two; digits are strings that are numbers."""
 Change = Literal["inserts", "deletes", "mixed"]
 """Of a whole case: nothing but rows that came, nothing but rows that went, or anything."""
 
@@ -26,14 +27,22 @@ ICEBERG: Mapping[Type, str] = {
     "boolean": "boolean",
     "date": "date",
     "double": "double",
+    "bigint": "long",
+    "decimal4": "decimal(12, 4)",
+    "timestamp": "timestamp",
+    "digits": "string",
 }
 VALUES: Mapping[Type, tuple[Any, ...]] = {
     "int": (None, 0, 1, 1, 1, 2, 2, 3),
-    "decimal": (None, Decimal("0.00"), Decimal("1.10"), Decimal("2.25"), Decimal("-1.10")),
+    "decimal": (None, Decimal("0.00"), Decimal("1.10"), Decimal("2.25"), Decimal("-1.10"), Decimal("1.00"), Decimal("2.00")),
     "string": (None, "x", "x", "y", "", "xy"),
     "boolean": (None, True, False),
     "date": (None, date(2026, 1, 1), date(2026, 1, 31), date(2025, 12, 31)),
-    "double": (None, 0.5, 1.5, float("nan")),
+    "double": (None, 0.5, 1.5, float("nan"), 1.0),
+    "bigint": (None, 0, 1, 1, 1, 2, 2, 3),
+    "decimal4": (None, Decimal("0.0000"), Decimal("1.0000"), Decimal("1.1000"), Decimal("2.2500"), Decimal("2.0000")),
+    "timestamp": (None, datetime(2026, 1, 1), datetime(2026, 1, 1, 5, 30), datetime(2026, 1, 31), datetime(2025, 12, 31)),
+    "digits": (None, "1", "1", "01", "2", "02", "3"),
 }
 COLUMNS: Mapping[str, Type] = {
     "k": "int",
@@ -45,6 +54,19 @@ COLUMNS: Mapping[str, Type] = {
     "t": "date",
     "r": "double",
 }
+OTHERS: Mapping[str, Sequence[Type]] = {
+    "k": ("int", "bigint", "decimal", "decimal", "decimal4", "double", "digits"),
+    "g": ("int", "bigint", "decimal", "string", "digits"),
+    "v": ("int", "int", "bigint"),
+    "d": ("decimal", "decimal4", "double"),
+    "t": ("date", "timestamp"),
+}
+"""The types that a column has where a table is unlike others."""
+NAMED: Sequence[str] = ("part", "keys_0", "stored", "total")
+"""Names that statements of mvbuild have or had: of columns, and of outputs of inner queries."""
+FAMILIES: Sequence[Sequence[Type]] = (("int", "bigint", "decimal", "decimal4", "double"), ("date", "timestamp"))
+"""Types of which the later is what a union with it has."""
+_NOON = "CAST('2026-01-01 12:00:00' AS TIMESTAMP_NTZ)"
 COMMON = ("k", "v")
 """Columns that every table has."""
 
@@ -61,7 +83,7 @@ class Generated:
 def generated(seed: int) -> Generated:
     random_ = random.Random(seed)
     schemas = {name: _schema(random_) for name in "abc"[: random_.choice((1, 2, 2, 2, 3))]}
-    maker = _Maker(random_, schemas)
+    maker = _Maker(random_, schemas, any_order=random_.random() < 0.2)
     query = maker.top().text
     change: Change = random_.choice(("inserts", "inserts", "deletes", "mixed", "mixed"))
     read = [name for name in schemas if "{" + name + "}" in query]
@@ -90,7 +112,25 @@ class _Schema:
 def _schema(random_: random.Random) -> _Schema:
     names = [name for name in COLUMNS if name in COMMON or random_.random() < 0.55]
     required = frozenset(name for name in names if random_.random() < 0.12)
-    return _Schema({name: COLUMNS[name] for name in names}, required)
+    columns = {name: COLUMNS[name] for name in names}
+    if random_.random() < 0.35:
+        columns = {name: random_.choice(OTHERS.get(name, (type_,))) for name, type_ in columns.items()}
+    columns.update((name, random_.choice(("int", "string", "decimal"))) for name in NAMED if random_.random() < 0.04)
+    return _Schema(columns, required)
+
+
+def comparable(one: Type, other: Type) -> bool:
+    """Whether both engines compare them after the same cast."""
+    if one == other:
+        return one != "boolean"
+    pair = {one, other}
+    return any(pair <= set(family) for family in FAMILIES) or pair in ({"digits", "int"}, {"digits", "bigint"})
+
+
+def widest(one: Type, other: Type) -> Type:
+    """The type of a union."""
+    family = next((f for f in FAMILIES if one in f and other in f), (one,))
+    return max(one, other, key=family.index) if other in family else one
 
 
 def _row(random_: random.Random, schema: _Schema) -> Row:
@@ -114,7 +154,8 @@ def _changed(random_: random.Random, schemas: Mapping[str, _Schema], change: Cha
     for name, schema in schemas.items():
         old = _rows(random_, schema, random_.choice((0, 4, 6, 8, 8, 10, 10, 10)))
         if name not in moving:
-            new, carried = list(old), []
+            # The same rows, as a compaction leaves them.
+            new, carried = random_.sample(old, len(old)) if random_.random() < 0.5 else list(old), []
         else:
             kind = {"inserts": "insert", "deletes": random_.choice(("delete", "delete", "empty"))}.get(change) or random_.choice(
                 ("mixed", "mixed", "mixed", "update", "update", "insert", "delete", "empty", "fill", "net-zero", "unrelated")
@@ -188,18 +229,28 @@ Wanted = Sequence[Type]
 class _Maker:
     """One query. `operators` are the names of what it has got."""
 
-    def __init__(self, random_: random.Random, schemas: Mapping[str, _Schema]) -> None:
+    def __init__(self, random_: random.Random, schemas: Mapping[str, _Schema], *, any_order: bool = False) -> None:
         self.random = random_
         self.schemas = schemas
         self.operators: set[str] = set()
         self.ctes: dict[str, _Query] = {}
         self.is_linear = False
         """Nothing but projections, filters, inner joins and UNION ALL from here on."""
+        self.any_order = any_order
+        """Functions that depend on the order of rows may be in it."""
+        self.types = {type_ for schema in schemas.values() for type_ in schema.columns.values()}
         self._numbers = 0
 
     def name(self, prefix: str) -> str:
         self._numbers += 1
         return f"{prefix}{self._numbers}"
+
+    def names(self, number: int) -> list[str]:
+        """Of the outputs of a query."""
+        made = [self.name("c") for _ in range(number)]
+        if made and self.chance(0.08):
+            made[self.random.randrange(number)] = self.random.choice(NAMED)
+        return made
 
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
@@ -232,7 +283,7 @@ class _Maker:
             items, after = [*keys, *self.aggregates(source.columns)], self.grouping(keys)
             if self.chance(0.5):
                 items = [*keys, _Column("count(*)", "int"), *self.followed(source.columns)]
-        names = [self.name("c") for _ in items]
+        names = self.names(len(items))
         chosen = ", ".join(f"{item.text} AS {name}" for item, name in zip(items, names, strict=True))
         columns = tuple((name, item.type) for name, item in zip(names, items, strict=True))
         return _Query(f"SELECT {chosen} FROM {source.text}{where}{after}", columns)
@@ -253,8 +304,18 @@ class _Maker:
                 else self.random.choice(("UNION ALL", "UNION ALL", "UNION", "EXCEPT", "EXCEPT ALL", "INTERSECT", "INTERSECT ALL"))
             )
             self.operators.add(kind.lower())
-            text = f"({text}) {kind} ({self.select(depth - 1, types).text})"
-        return _Query(text, left.columns)
+            others = [self.other(type_) for type_ in types]
+            if others != list(types):
+                self.operators.add("set operation of unlike types")
+            text = f"({text}) {kind} ({self.select(depth - 1, others).text})"
+            types = [widest(one, other) for one, other in zip(types, others, strict=True)]
+        return _Query(text, tuple((name, type_) for (name, _), type_ in zip(left.columns, types, strict=True)))
+
+    def other(self, type_: Type) -> Type:
+        """A type that a union casts to it, or it to that; more often than not the same."""
+        family = next((f for f in FAMILIES if type_ in f), ())
+        found = [one for one in family if one != type_ and one in self.types]
+        return self.random.choice(found) if found and self.chance(0.35) else type_
 
     def select(self, depth: int, wanted: Wanted | None = None, start: str | None = None) -> _Query:
         source = self.source(depth, start)
@@ -271,7 +332,7 @@ class _Maker:
             kind = "plain"
         made = {"plain": self.plain, "distinct": self.plain, "group": self.group, "global": self.group, "window": self.window}[kind]
         items, after = made(source, wanted, kind, depth)
-        names = [self.name("c") for _ in items]
+        names = self.names(len(items))
         chosen = ", ".join(f"{item.text} AS {name}" for item, name in zip(items, names, strict=True))
         distinct = "DISTINCT " if kind == "distinct" else ""
         if kind == "distinct":
@@ -286,7 +347,7 @@ class _Maker:
             return [self.expression(source.columns, type_) for type_ in wanted], ""
         items = [self.random.choice(source.columns) for _ in range(self.random.randint(1, 4))]
         if self.chance(0.4):
-            items.append(self.expression(source.columns, self.random.choice(("int", "string", "decimal", "boolean"))))
+            items.append(self.expression(source.columns, self.random.choice(("int", "string", "string", "decimal", "boolean", "double"))))
         if kind == "plain" and self.chance(0.15) and not self.is_linear:
             items.append(self.scalar(source.columns, depth))
         return items, ""
@@ -320,7 +381,7 @@ class _Maker:
         chosen = [self.random.choice(columns) for _ in range(self.random.choice((1, 1, 2, 3)))]
         keys = list({key.text: key for key in chosen}.values())
         if self.chance(0.2):
-            keys[0] = self.expression(columns, self.random.choice(("int", "string", "boolean")))
+            keys[0] = self.expression(columns, self.random.choice(("int", "string", "string", "string", "boolean", "double")))
         return keys
 
     def aggregates(self, columns: list[_Column]) -> list[_Column]:
@@ -364,6 +425,9 @@ class _Maker:
             "string": (("min max", lambda: f"{self.random.choice(('min', 'max'))}({over('string')})"),),
             "boolean": (("bool", lambda: f"{self.random.choice(('bool_and', 'bool_or'))}({over('boolean')})"),),
             "date": (("min max", lambda: f"min({over('date')})"),),
+            "bigint": (("sum", lambda: f"sum({over('bigint')})"), ("min max", lambda: f"max({over('bigint')})")),
+            "decimal4": (("sum", lambda: f"sum({over('decimal4')})"), ("min max", lambda: f"min({over('decimal4')})")),
+            "timestamp": (("min max", lambda: f"max({over('timestamp')})"),),
             "double": (
                 ("avg", lambda: f"avg({over(self.random.choice(('int', 'decimal')))})"),
                 ("min max", lambda: f"max({over('double')})"),
@@ -477,10 +541,13 @@ class _Maker:
             left.columns.extend(right.columns)
             return
         keys = [sum(c.text.endswith(".k") for c in side.columns) for side in (left, right)]
-        if is_first and keys == [1, 1] and not kind.endswith(("SEMI JOIN", "ANTI JOIN")) and self.chance(0.08):
+        is_common = keys == [1, 1] and "digits" not in (c.type for c in (*left.columns, *right.columns) if c.text.endswith(".k"))
+        if is_first and is_common and not kind.endswith(("SEMI JOIN", "ANTI JOIN")) and self.chance(0.08):
             self.operators.add("using")
             left.text += f" {kind} {right.text} USING (k)"
-            left.columns = [c for c in (*left.columns, *right.columns) if not c.text.endswith(".k")] + [_Column("k", "int")]
+            types = [next(c.type for c in side.columns if c.text.endswith(".k")) for side in (left, right)]
+            type_ = {"RIGHT JOIN": types[1], "FULL JOIN": widest(*types)}.get(kind, types[0])
+            left.columns = [c for c in (*left.columns, *right.columns) if not c.text.endswith(".k")] + [_Column("k", type_)]
             return
         conditions = self.equalities(right.columns, left.columns, self.random.choice((1, 1, 1, 1, 1, 2)))
         if self.chance(0.12):
@@ -504,6 +571,8 @@ class _Maker:
             if start is None:
                 self.operators.add("cte twice")
             return _From(f"{name} {alias}", [_Column(f"{alias}.{column}", type_) for column, type_ in self.ctes[name].columns])
+        if self.any_order and self.chance(0.15):
+            return self.picked(alias)
         if depth and self.chance(0.25):
             query = self.limited(depth) if self.chance(0.06) and not self.is_linear else self.query(depth - 1)
             self.operators.add("derived table")
@@ -512,6 +581,23 @@ class _Maker:
             return _From(f"({query.text}) {alias}", [_Column(f"{alias}.{column}", type_) for column, type_ in query.columns])
         table, alias = self.table()
         return _From(f"{{{table}}} {alias}", self.columns_of(table, alias), is_plain=True)
+
+    def picked(self, alias: str) -> _From:
+        """One value of many, by the order in which rows come."""
+        self.operators.add("order of rows")
+        table, inner = self.table()
+        columns = self.columns_of(table, inner)
+        key, value, order = (self.random.choice(columns) for _ in range(3))
+        one, other = self.name("c"), self.name("c")
+        if self.chance(0.5):
+            text = f"SELECT {key.text} AS {one}, first({value.text}) AS {other} FROM {{{table}}} {inner} GROUP BY {key.text}"
+            return _From(f"({text}) {alias}", [_Column(f"{alias}.{one}", key.type), _Column(f"{alias}.{other}", value.type)])
+        over = f"PARTITION BY {key.text} ORDER BY {order.text}"
+        number = self.random.choice(
+            (f"row_number() OVER ({over})", f"count(*) OVER ({over} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)")
+        )
+        text = f"SELECT {value.text} AS {one}, {number} AS {other} FROM {{{table}}} {inner}"
+        return _From(f"({text}) {alias}", [_Column(f"{alias}.{one}", value.type), _Column(f"{alias}.{other}", "int")])
 
     def limited(self, depth: int) -> _Query:
         """The first rows in an order that leaves no choice."""
@@ -529,14 +615,16 @@ class _Maker:
     # --- conditions ----------------------------------------------------------------------------------------------------------------
 
     def equalities(self, one: list[_Column], other: list[_Column], number: int) -> list[str]:
-        pairs = [(a, b) for a in one for b in other if a.type == b.type and a.type not in ("boolean", "double")]
-        if not pairs:
+        every = [(a, b) for a in one for b in other if comparable(a.type, b.type) and (a.type, b.type) != ("double", "double")]
+        if not every:
             return [self.condition(one)]
+        keys = [p for p in every if p[0].text.endswith(".k") and p[1].text.endswith((".k", ".v"))]
+        same = [p for p in every if p[0].type == p[1].type]
         found = []
         for _ in range(number):
-            a, b = self.random.choice(
-                [p for p in pairs if p[0].text.endswith(".k") and p[1].text.endswith((".k", ".v"))] or pairs if self.chance(0.75) else pairs
-            )
+            a, b = self.random.choice(keys if keys and self.chance(0.75) else same if same and self.chance(0.8) else every)
+            if a.type != b.type:
+                self.operators.add("equality of unlike types")
             sign = "=" if self.chance(0.85) else "<=>"
             if sign == "<=>":
                 self.operators.add("null-safe equality")
@@ -573,9 +661,13 @@ class _Maker:
             where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
             return f"{kind} (SELECT 1 FROM {inner.text}{where})"
         pairs = [(a, b) for a in inner.columns for b in columns if a.type == b.type and a.type != "double"]
+        if self.chance(0.2):
+            pairs = [(a, b) for a in inner.columns for b in columns if any({a.type, b.type} <= set(f) for f in FAMILIES)] or pairs
         if not pairs:
             return self.condition(columns)
         a, b = self.random.choice(pairs)
+        if a.type != b.type:
+            self.operators.add("equality of unlike types")
         if kind == "IN" and self.chance(0.3):
             conditions.extend(self.equalities(inner.columns, columns, 1))
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
@@ -593,13 +685,17 @@ class _Maker:
             return self.random.choice((column.text, f"NOT {column.text}", f"{column.text} IS NOT NULL"))
         if column.type == "double":
             return f"{column.text} IS NOT NULL"
+        if column.type == "timestamp":
+            return f"{column.text} {self.random.choice(('>=', '<', '='))} {_NOON}"
+        if column.type == "digits":
+            return f"{column.text} {self.random.choice(('<>', '='))} '1'"
         if column.type == "string":
             return self.random.choice(
                 (f"{column.text} <> 'y'", f"{column.text} LIKE 'x%'", f"{column.text} IN ('x', '')", f"length({column.text}) > 0")
             )
         if column.type == "date":
             return f"{column.text} {self.random.choice(('>=', '<', '='))} DATE '2026-01-01'"
-        if column.type == "decimal":
+        if column.type in ("decimal", "decimal4"):
             return f"{column.text} {self.random.choice(('>', '<=', '<>'))} 1.10"
         number = self.random.choice((1, 1, 2))
         return self.random.choice(
@@ -613,6 +709,11 @@ class _Maker:
                 f"{column.text} IS DISTINCT FROM {number}",
             )
         )
+
+    def some(self, columns: list[_Column], *types: Type) -> list[_Column]:
+        """A column of one of the types, if there is one."""
+        found = [column for column in columns if column.type in types]
+        return [self.random.choice(found)] if found else []
 
     # --- expressions ---------------------------------------------------------------------------------------------------------------
 
@@ -631,6 +732,10 @@ class _Maker:
             "boolean": "true",
             "date": "DATE '2026-01-01'",
             "double": "CAST(2 AS DOUBLE)",
+            "bigint": "CAST(4 AS BIGINT)",
+            "decimal4": "CAST(0.25 AS DECIMAL(12, 4))",
+            "timestamp": _NOON,
+            "digits": "'2'",
         }
         one = self.random.choice(own).text if own else literals[type_]
         other = self.random.choice(own).text if own else literals[type_]
@@ -639,6 +744,7 @@ class _Maker:
         yield f"CASE WHEN {condition} THEN {one} END"
         if type_ == "double":
             yield one
+            yield from (f"{c.text} / 3" for c in self.some(columns, "int", "bigint", "decimal", "decimal4"))
             return
         yield f"coalesce({one}, {literals[type_]})"
         if type_ == "int":
@@ -653,10 +759,15 @@ class _Maker:
             )
             yield from (f"length({c.text})" for c in columns if c.type == "string")
             yield from (f"{self.random.choice(('year', 'month', 'day'))}({c.text})" for c in columns if c.type == "date")
+        if type_ == "bigint":
+            yield from (f"{one} + {other}", f"greatest({one}, {other})")
         if type_ == "decimal":
             yield from (f"{one} + {other}", f"{one} - 0.25", f"-{one}")
         if type_ == "string":
             yield from (f"upper({one})", f"concat({one}, 'q')", f"substring({one}, 1, 1)", f"coalesce({one}, {other})", f"{one} || {other}")
+            for column in self.some(columns, "int", "bigint", "decimal", "decimal4", "double", "date", "timestamp", "digits"):
+                yield from (f"CAST({column.text} AS STRING)", f"concat('c', {column.text})")
+            yield from (f"CAST({c.text} / 3 AS STRING)" for c in self.some(columns, "int", "bigint", "decimal", "decimal4"))
         if type_ == "boolean":
             yield condition
             yield f"NOT ({condition})"

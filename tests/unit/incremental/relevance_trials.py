@@ -27,7 +27,6 @@ from pyiceberg.utils.truncate import truncate_upper_bound_text_string
 from mvbuild.adapters.iceberg.change_tables import PartFiles
 from mvbuild.adapters.iceberg.manifests import FileEntry, Header
 from mvbuild.adapters.iceberg.relevance import may_match
-from mvbuild.incremental.kinds import of_iceberg
 from mvbuild.incremental.relevance import relevant
 from mvbuild.incremental.shape import MARKER, LeafColumns, shape_of
 from mvbuild.ports.catalog import Predicate
@@ -331,7 +330,7 @@ def round_of_trials(seed: int, connection: duckdb.DuckDBPyConnection) -> Counts:
 
 
 def conjunctions(text: str) -> tuple[tuple[Predicate, ...], ...]:
-    leaf = LeafColumns(kinds={c: of_iceberg(t) for c, t in COLUMNS.items()})
+    leaf = LeafColumns(types=COLUMNS)
     shape = shape_of(f"SELECT i FROM {MARKER}0 WHERE {text}", [leaf], ["i"])
     return relevant(shape.root, [COLUMNS])[0]
 

@@ -7,7 +7,6 @@ from sqlglot import exp
 
 from mvbuild.incremental.algebra import Filter, Join, Scan, at, walk
 from mvbuild.incremental.bounds import Bounds, bounded, scan_name
-from mvbuild.incremental.kinds import of_iceberg
 from mvbuild.incremental.shape import MARKER, LeafColumns, shape_of
 
 COLUMNS = {"k": "int", "v": "int", "s": "string"}
@@ -15,7 +14,7 @@ COLUMNS = {"k": "int", "v": "int", "s": "string"}
 
 def filters(on: str, column: str, low: str, high: str, type_: str) -> list[str]:
     """The filters on the second table, of whose partner the rows that came are known to lie between two values."""
-    leaf = LeafColumns(kinds={name: of_iceberg(kind) for name, kind in COLUMNS.items()}, required=frozenset())
+    leaf = LeafColumns(types=COLUMNS, required=frozenset())
     root = shape_of(f"SELECT a.v, b.v AS w FROM `{MARKER}0` a JOIN `{MARKER}1` b ON {on}", [leaf, leaf], ["v", "w"]).root
     (join,) = (node for node in walk(root) if isinstance(node, Join))
     changed = Join(at(join.left, "plus", frozenset({0})), join.right, join.kind, join.on)

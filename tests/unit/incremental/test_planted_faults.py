@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
-from mvbuild.incremental import delta, push_filters, restrict, shape, statements
+from mvbuild.incremental import alike, delta, push_filters, restrict, shape, statements
 from mvbuild.incremental.algebra import (
     Aggregate,
     Distinct,
@@ -40,48 +40,48 @@ MOST = 400
 """Cases that are tried for each fault."""
 
 CAUGHT_BY: Mapping[str, int] = {
-    "keys_that_are_null_are_not_looked_up": 2,
-    "groups_whose_key_is_null_are_new_each_time": 77,
-    "rows_with_nulls_are_written_again": 36,
-    "rows_with_nulls_are_not_removed": 2,
-    "the_sum_of_no_values_is_zero": 95,
-    "count_counts_nulls": 3,
-    "not_in_is_an_anti_join": 21,
-    "not_in_is_local_to_keys": 4226,
-    "rows_that_went_are_forgotten": 2,
+    "keys_that_are_null_are_not_looked_up": 1,
+    "groups_whose_key_is_null_are_new_each_time": 24,
+    "rows_with_nulls_are_written_again": 44,
+    "rows_with_nulls_are_not_removed": 20,
+    "the_sum_of_no_values_is_zero": 96,
+    "count_counts_nulls": 83,
+    "not_in_is_an_anti_join": 103,
+    "not_in_is_local_to_keys": 4751,
+    "rows_that_went_are_forgotten": 0,
     "plus_and_minus_are_swapped": 0,
     "the_old_version_is_the_new_one": 0,
-    "both_sides_of_a_join_at_new": 46,
-    "a_term_of_a_join_is_forgotten": 41,
+    "both_sides_of_a_join_at_new": 0,
+    "a_term_of_a_join_is_forgotten": 0,
     "a_branch_of_union_all_is_forgotten": 0,
-    "union_is_union_all": 126,
+    "union_is_union_all": 23,
     "distinct_is_linear": 51,
-    "except_and_intersect_follow_their_left_side_only": 23,
-    "the_value_of_a_subquery_is_constant": 19,
-    "a_left_join_changes_as_an_inner_join": 93,
-    "exists_gives_a_row_for_each_match": 15,
-    "a_filter_goes_below_the_side_that_gives_nulls": 74,
+    "except_and_intersect_follow_their_left_side_only": 161,
+    "the_value_of_a_subquery_is_constant": 116,
+    "a_left_join_changes_as_an_inner_join": 14,
+    "exists_gives_a_row_for_each_match": 68,
+    "a_filter_goes_below_the_side_that_gives_nulls": 31,
     "a_left_join_follows_its_left_side_only": 30,
-    "a_semi_join_follows_its_left_side_only": 60,
-    "an_anti_join_follows_its_left_side_only": 100,
+    "a_semi_join_follows_its_left_side_only": 103,
+    "an_anti_join_follows_its_left_side_only": 166,
     "keys_of_a_join_are_of_one_side_only": 8,
-    "a_full_join_follows_its_left_side_only": 138,
+    "a_full_join_follows_its_left_side_only": 67,
     "an_inequality_carries_keys": 78,
-    "a_window_is_local_to_its_order": 16,
-    "having_is_dropped_where_groups_are_computed_again": 22,
-    "groups_are_made_of_changed_rows_only": 7,
-    "an_emptied_group_is_kept": 147,
-    "groups_that_never_lived_are_inserted": 3838,
-    "new_groups_are_not_inserted": 57,
-    "rows_that_went_are_added": 66,
-    "a_sum_adds_weights": 87,
-    "decimal_sums_lose_their_scale": 3,
-    "a_maximum_is_merged_though_rows_went": 4847,
-    "an_average_divides_by_the_count_of_the_change": 157,
-    "the_count_of_no_rows_is_null": 208,
-    "all_copies_of_a_row_are_removed": 9,
-    "copies_of_a_row_are_one_in_an_exchange": 9,
-    "rows_that_were_carried_over_do_not_cancel": 6,
+    "a_window_is_local_to_its_order": 129,
+    "having_is_dropped_where_groups_are_computed_again": 57,
+    "groups_are_made_of_changed_rows_only": 3,
+    "an_emptied_group_is_kept": 24,
+    "groups_that_never_lived_are_inserted": 2847,
+    "new_groups_are_not_inserted": 29,
+    "rows_that_went_are_added": 6,
+    "a_sum_adds_weights": 21,
+    "decimal_sums_lose_their_scale": 112,
+    "a_maximum_is_merged_though_rows_went": 625,
+    "an_average_divides_by_the_count_of_the_change": 6,
+    "the_count_of_no_rows_is_null": 60,
+    "all_copies_of_a_row_are_removed": 0,
+    "copies_of_a_row_are_one_in_an_exchange": 0,
+    "rows_that_were_carried_over_do_not_cancel": 3,
 }
 """The seed of a case that catches a fault, to begin with it. Where the generator has changed, the others follow."""
 
@@ -527,3 +527,29 @@ def copies_of_a_row_are_one_in_an_exchange(patch: Patch) -> None:
 @planted(by=("bag",))
 def rows_that_were_carried_over_do_not_cancel(patch: Patch) -> None:
     patch.setattr(statements, "_net", lambda name, one, other: Let(name, one.ref))
+
+
+# --- types that differ, and the order of rows ------------------------------------------------------------------------------------------
+
+
+@planted("equality of unlike types")
+def what_is_equal_after_a_cast_is_the_same(patch: Patch) -> None:
+    """An expression over one side of an equality is taken for that over the other."""
+    true = restrict.equal_columns
+    everywhere(patch, "equal_columns", lambda join, **_: true(join))
+
+
+@planted("set operation of unlike types")
+def each_part_of_a_union_has_its_own_type(patch: Patch) -> None:
+    around(patch, alike, "_combined", lambda true, relation, types: (relation, true(relation, types)[1]))
+
+
+@planted("order of rows")
+def a_table_without_changes_keeps_its_order(patch: Patch) -> None:
+    """As if a compaction left the rows where they were."""
+
+    def steady(true: Callable[..., None], self: Deltas, relation: Relation) -> None:
+        if self.changes(relation):
+            true(self, relation)
+
+    around(patch, Deltas, "_require_steady", steady)

@@ -220,6 +220,13 @@ def incremental_failed(root: Path) -> str:
     return ran(made)
 
 
+def session_changed(root: Path) -> str:
+    made = configured(alone(root), "incremental")
+    made.engine.plans = {"": PLAN}
+    made.engine.session = {"spark.sql.session.timeZone": "Asia/Tokyo"}
+    return ran(made)
+
+
 OF_WORLDS: dict[str, Callable[[Path], str]] = {
     "never-refreshed": never_refreshed,
     "definition-changed": definition_changed,
@@ -239,6 +246,7 @@ OF_WORLDS: dict[str, Callable[[Path], str]] = {
     "forced": forced,
     "round-trip-unproven": round_trip_unproven,
     "incremental-failed": incremental_failed,
+    "session-changed": session_changed,
 }
 
 

@@ -16,7 +16,6 @@ from mvbuild.adapters.iceberg.manifests import FileEntry, Header
 from mvbuild.adapters.iceberg.relevance import may_match
 from mvbuild.incremental import relevance
 from mvbuild.incremental.algebra import Join, conjuncts
-from mvbuild.incremental.kinds import of_iceberg
 from mvbuild.incremental.literals import told
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.relevance import relevant
@@ -117,7 +116,7 @@ RULES: dict[str, tuple[str, int, list[str]]] = {
 
 def shape(query: str, columns: int, tables: dict[str, dict[str, str]]) -> Any:
     named = {name: f"`{MARKER}{at}`" for at, name in enumerate(tables)}
-    leaves = [LeafColumns(kinds={c: of_iceberg(t) for c, t in types.items()}) for types in tables.values()]
+    leaves = [LeafColumns(types=types) for types in tables.values()]
     return shape_of(query.format(**named), leaves, [f"c{n}" for n in range(columns)])
 
 

@@ -1,4 +1,8 @@
-"""catalog name and properties -> Catalog: SQL catalogs and file-system warehouses by their metadata files, all others through PyIceberg."""
+"""catalog name and properties -> Catalog: REST catalogs by their server, all others by their metadata files.
+
+SQL catalogs, file-system warehouses, Hive metastores and Glue differ only in where the pointers stand. What is none of them goes through
+PyIceberg.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from mvbuild.ports.catalog import CatalogError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from mvbuild.adapters.iceberg.metastore_catalog import MetastorePointers
     from mvbuild.ports.catalog import Catalog
 
 _SQL_SCHEMES = ("sqlite", "postgresql", "mysql", "mariadb")
@@ -21,8 +26,13 @@ def open_catalog(name: str, properties: Mapping[str, str], *, create: bool) -> C
         settings = _from_configuration(name) | settings
     if settings.get("type", "").lower() == "sql" or ("type" not in settings and settings.get("uri", "").startswith(_SQL_SCHEMES)):
         return _open_sql(name, settings, create=create)
-    if settings.get("type", "").lower() == "hadoop":
+    kind = settings.get("type", "").lower()
+    if kind == "hadoop":
         return _open_warehouse(name, settings)
+    if kind == "hive" or ("type" not in settings and settings.get("uri", "").startswith("thrift:")):
+        return _open_hive(name, settings)
+    if kind == "glue":
+        return _open_glue(name, settings)
     from mvbuild.adapters.iceberg.remote import RemoteCatalog
 
     return RemoteCatalog(name, settings)
@@ -73,6 +83,37 @@ def _open_warehouse(name: str, properties: Mapping[str, str]) -> Catalog:
         warehouse=warehouse,
         translator=Translator(name, properties),
         folder=exact_folder,
+    )
+
+
+def _open_hive(name: str, properties: Mapping[str, str]) -> Catalog:
+    from mvbuild.adapters.iceberg.hive import HivePointers
+
+    if "uri" not in properties:
+        raise CatalogError(f"Catalog '{name}' has type hive but no 'uri': that of the metastore, as thrift://host:9083.")
+    return _open_metastore(name, properties, HivePointers(properties))
+
+
+def _open_glue(name: str, properties: Mapping[str, str]) -> Catalog:
+    from mvbuild.adapters.iceberg.glue import GluePointers
+
+    return _open_metastore(name, properties, GluePointers(name, properties))
+
+
+def _open_metastore(name: str, properties: Mapping[str, str], pointers: MetastorePointers) -> Catalog:
+    from mvbuild.adapters.iceberg.data import IcebergData
+    from mvbuild.adapters.iceberg.failures import Translator
+    from mvbuild.adapters.iceberg.files import FileStore
+    from mvbuild.adapters.iceberg.metastore_catalog import MetastoreCatalog
+
+    files = FileStore(properties)
+    return MetastoreCatalog(
+        name=name,
+        pointers=pointers,
+        files=files,
+        data=IcebergData(files.io),
+        warehouse=properties.get("warehouse", ""),
+        translator=Translator(name, properties),
     )
 
 

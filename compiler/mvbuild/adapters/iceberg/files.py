@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -64,12 +65,17 @@ class FileStore:
     """Files by location, with the properties of the catalog for those that are not local."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        self._properties = dict(properties)
+        self._properties = {**_region(properties), **properties}
+        self._opened: dict[str, FileIO] = {}
 
     def io(self, location: str) -> FileIO:
         from pyiceberg.io import load_file_io
 
-        return load_file_io(self._properties, location)
+        # One for all files of a kind: it keeps its connections, and where the buckets are.
+        scheme = location.partition("://")[0] if "://" in location else ""
+        if scheme not in self._opened:
+            self._opened[scheme] = load_file_io(self._properties, location)
+        return self._opened[scheme]
 
     def read(self, location: str) -> bytes:
         path = local_path(location)
@@ -104,7 +110,10 @@ class FileStore:
             self.io(location).delete(location)
 
     def delete_all(self, locations: list[str]) -> int:
-        return sum(self._delete_one(location) for location in locations)
+        if len(locations) < 2 or all(local_path(location) for location in locations):
+            return sum(self._delete_one(location) for location in locations)
+        with ThreadPoolExecutor(_READERS) as pool:
+            return sum(pool.map(self._delete_one, locations))
 
     def below(self, location: str) -> list[tuple[str, int]]:
         path = local_path(location)
@@ -129,3 +138,10 @@ class FileStore:
             return self.read(location)
         except Exception as error:  # noqa: BLE001  FileIO implementations raise what they like
             return error
+
+
+def _region(properties: Mapping[str, str]) -> dict[str, str]:
+    """PyIceberg asks Amazon where a bucket is, unless it is told; a server with an endpoint of its own is not known there."""
+    if "s3.endpoint" not in properties or properties.keys() & {"s3.region", "client.region"}:
+        return {}
+    return {"s3.region": os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"}

@@ -100,4 +100,6 @@ class ManifestReader:
 def _may_equal(delete: FileEntry, data: FileEntry) -> bool:
     if delete.sequence_number <= data.sequence_number:
         return False
-    return not delete.partition or (delete.spec_id == data.spec_id and delete.partition == data.partition)
+    # A spec without fields, or with nothing but void transforms, is about all files: that a field has no value may mean that.
+    is_global = all(value is None for value in delete.partition)
+    return is_global or (delete.spec_id == data.spec_id and delete.partition == data.partition)

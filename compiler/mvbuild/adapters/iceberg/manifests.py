@@ -6,6 +6,7 @@ it does not know.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile, ManifestEntry, ManifestFile
     from pyiceberg.schema import Schema
 
+NAN = float("nan")
+"""In a partition: equal to itself, since it is one object, as Java has it."""
 _SYNC = 16
 _EXISTING = b"\x00"
 _NULL, _SOME = b"\x00", b"\x02"
@@ -63,7 +66,8 @@ class FileEntry:
 
     @property
     def partition(self) -> tuple[Any, ...]:
-        return tuple(self.entry.data_file.partition._data)
+        """To be compared with that of another file."""
+        return tuple(NAN if isinstance(value, float) and math.isnan(value) else value for value in self.entry.data_file.partition._data)
 
     @property
     def referenced(self) -> str | None:

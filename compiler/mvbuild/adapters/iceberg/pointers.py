@@ -12,6 +12,8 @@ from mvbuild.adapters.iceberg.sql import Database, Statement
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from mvbuild.adapters.iceberg.metadata import Raw
+
 Kind = Literal["TABLE", "VIEW", "MV"]
 """An MV is an entry of its own where there are no views; elsewhere the entry of an MV is its view."""
 Key = tuple[str, str]
@@ -50,6 +52,10 @@ class Swap:
     new: str | None
     written: str | None = None
     """Where the file for `new` is, see `Pointers.draft`."""
+    raw: Raw | None = None
+    """What the file for `new` says: some catalogs show columns and properties beside the pointer."""
+    base: Raw | None = None
+    """What the file for `old` says, where the entry goes on as one of the same kind."""
 
 
 def numbered(folder: str, old: str | None, first: int, suffix: str) -> str:
@@ -68,7 +74,7 @@ class Pointers(Protocol):
     has_views: bool
     """If not, an MV's pointer leads to its metadata file directly."""
     atomic: bool
-    """`swap` takes more than one pointer."""
+    """`swap` moves any number of pointers in one step. If not, it gets those of one edit: one, or the two of a rename or conversion."""
 
     def find(self, keys: Iterable[Key]) -> dict[Key, tuple[str, Kind]]:
         """Metadata location and kind of those that exist."""
@@ -98,7 +104,7 @@ class Pointers(Protocol):
         """Where the file for `location` is written before `swap`; most catalogs do not mind files that no pointer leads to."""
 
     def swap(self, swaps: Sequence[Swap]) -> bool:
-        """All in one transaction; False, and nothing changed, if one is not as expected."""
+        """False, and nothing changed, if one is not as expected."""
 
     def delete(self, key: Key, location: str) -> bool:
         """False if the pointer is elsewhere or gone."""
@@ -110,7 +116,26 @@ class Pointers(Protocol):
         """Nothing happens if it is there."""
 
 
-class SqlPointers:
+class FreelyPlaced:
+    """What is the same for all catalogs that do not mind where the files lie that their pointers lead to."""
+
+    def borrowed(self, location: str) -> list[str]:  # noqa: ARG002
+        return []
+
+    def note_base(self, key: Key, location: str) -> None:
+        """Scratch tables share the location of their base."""
+
+    def hints(self, key: Key) -> list[str]:  # noqa: ARG002
+        return []
+
+    def place(self, key: Key, kind: Kind, folder: str, old: str | None, suffix: str) -> str:  # noqa: ARG002
+        return numbered(folder, old, 0 if kind == "TABLE" else 1, suffix)
+
+    def draft(self, location: str) -> str:
+        return location
+
+
+class SqlPointers(FreelyPlaced):
     """The rows of one catalog in a database that others write as well."""
 
     has_views = True
@@ -145,21 +170,6 @@ class SqlPointers:
         # Engines differ in how they begin the location of a local file.
         path = location.removeprefix("file:").lstrip("/")
         return bool(self._database.query(_IN_USE, {"c": self._catalog, "below": f"%/{_escaped(path)}/metadata/%"}))
-
-    def borrowed(self, location: str) -> list[str]:  # noqa: ARG002
-        return []
-
-    def note_base(self, key: Key, location: str) -> None:
-        """Scratch tables share the location of their base."""
-
-    def hints(self, key: Key) -> list[str]:  # noqa: ARG002
-        return []
-
-    def place(self, key: Key, kind: Kind, folder: str, old: str | None, suffix: str) -> str:  # noqa: ARG002
-        return numbered(folder, old, 0 if kind == "TABLE" else 1, suffix)
-
-    def draft(self, location: str) -> str:
-        return location
 
     def swap(self, swaps: Sequence[Swap]) -> bool:
         # One order for all processes, so that two that want the same rows cannot wait for each other.

@@ -35,8 +35,9 @@ def may_hold_data(manifest: ManifestFile, delete: FileEntry) -> bool:
 def _may_apply(manifest: ManifestFile, data: FileEntry) -> bool:
     if manifest.sequence_number < data.sequence_number:
         return False
-    # Equality deletes of an unpartitioned spec are about all files.
-    return not manifest.partitions or (manifest.partition_spec_id == data.spec_id and _covers(manifest, data))
+    # Equality deletes of an unpartitioned spec are about all files; so is a spec of nothing but void transforms, which have no value.
+    is_global = all(field.lower_bound is None for field in manifest.partitions or ())
+    return is_global or (manifest.partition_spec_id == data.spec_id and _covers(manifest, data))
 
 
 def _covers(manifest: ManifestFile, entry: FileEntry) -> bool:

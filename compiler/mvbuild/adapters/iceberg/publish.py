@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg.entries import POINTER_PROPERTIES, Entry, key, read_entries, state
-from mvbuild.adapters.iceberg.metadata import Raw, serialize
+from mvbuild.adapters.iceberg.failures import is_unreachable
+from mvbuild.adapters.iceberg.metadata import Raw, parse, serialize
 from mvbuild.adapters.iceberg.pointers import Kind, Pointers, Swap, numbered
 from mvbuild.adapters.iceberg.retries import Retries, retries
 from mvbuild.adapters.iceberg.tables import bounded, metadata_folder, now_ms, renewed
@@ -153,7 +154,7 @@ def _prepared(pointers: Pointers, outcome: Put | Gone) -> _Prepared:
     suffix = f".gz{_TABLE_FILE}" if codec == "gzip" else _TABLE_FILE
     location = pointers.place(key(outcome.identifier), outcome.kind, metadata_folder(raw), base.location if base else None, suffix)
     entry = Entry(identifier=outcome.identifier, kind=outcome.kind, location=location, raw=raw)
-    return _Prepared(entry=entry, swaps=_swaps(outcome, location), files=((location, serialize(raw, location)),), dropped=dropped)
+    return _Prepared(entry=entry, swaps=_swaps(outcome, entry), files=((location, serialize(raw, location)),), dropped=dropped)
 
 
 def _prepared_mv(pointers: Pointers, put: Put, storage: Storage) -> _Prepared:
@@ -191,20 +192,23 @@ def _prepared_mv(pointers: Pointers, put: Put, storage: Storage) -> _Prepared:
         entry = Entry(
             identifier=put.identifier, kind="MV", location=mv_file, raw=metadata_file.view_metadata(mv), mv=mv, mv_location=mv_file
         )
-        return _Prepared(entry=entry, swaps=_swaps(put, mv_file), files=tuple(written), dropped=dropped)
+        return _Prepared(entry=entry, swaps=_swaps(put, entry), files=tuple(written), dropped=dropped)
     marks = dict(zip(POINTER_PROPERTIES, (mv_file, mv.uuid), strict=True))
     view = {**view, "properties": {**view["properties"], **marks}}
     location = pointers.place(key(put.identifier), "VIEW", metadata_folder(view), base.location if base else None, _TABLE_FILE)
     entry = Entry(identifier=put.identifier, kind="VIEW", location=location, raw=view, mv=mv, mv_location=mv_file)
-    return _Prepared(entry=entry, swaps=_swaps(put, location), files=(*written, (location, serialize(view, location))), dropped=dropped)
+    return _Prepared(entry=entry, swaps=_swaps(put, entry), files=(*written, (location, serialize(view, location))), dropped=dropped)
 
 
-def _swaps(put: Put, location: str) -> tuple[Swap, ...]:
+def _swaps(put: Put, entry: Entry) -> tuple[Swap, ...]:
     base = put.base
-    if base is None or base.identifier == put.identifier:
-        return (Swap(key=key(put.identifier), kind=put.kind, old=base.location if base else None, new=location),)
-    renamed = Swap(key=key(put.identifier), kind=put.kind, old=None, new=location)
-    return renamed, Swap(key=key(base.identifier), kind=base.kind, old=base.location, new=None)
+    moved = Swap(key=key(put.identifier), kind=put.kind, old=None, new=entry.location, raw=entry.raw)
+    if base is None:
+        return (moved,)
+    moved = replace(moved, base=base.raw if base.kind == put.kind else None)
+    if base.identifier == put.identifier:
+        return (replace(moved, old=base.location),)
+    return moved, Swap(key=key(base.identifier), kind=base.kind, old=base.location, new=None)
 
 
 def _swap(pointers: Pointers, files: Files, prepared: Sequence[_Prepared]) -> bool:
@@ -214,21 +218,37 @@ def _swap(pointers: Pointers, files: Files, prepared: Sequence[_Prepared]) -> bo
     try:
         for location, content in written:
             files.write(location, content)
-        done = pointers.swap(swaps)
     except Exception:
-        if _arrived(pointers, swaps):
-            return True
         _discard(files, written)
+        raise
+    try:
+        done = pointers.swap(swaps)
+    except Exception as error:
+        arrived = _arrived(pointers, files, swaps)
+        if all(arrived):
+            return True
+        # What may still arrive, or has arrived in part, needs its files; who cannot find out has not come so far.
+        if not any(arrived) and not is_unreachable(error):
+            _discard(files, written)
         raise
     if not done:
         _discard(files, written)
     return done
 
 
-def _arrived(pointers: Pointers, swaps: Sequence[Swap]) -> bool:
-    """Whether a commit whose answer was lost was made. Who cannot find out must not delete the files that it may need."""
+def _arrived(pointers: Pointers, files: Files, swaps: Sequence[Swap]) -> list[bool]:
+    """Which swaps of a commit whose answer was lost were made."""
     found = pointers.find(swap.key for swap in swaps)
-    return all(found.get(swap.key, (None, ""))[0] == swap.new for swap in swaps)
+    return [_is_made(swap, found.get(swap.key, (None, swap.kind))[0], files) for swap in swaps]
+
+
+def _is_made(swap: Swap, location: str | None, files: Files) -> bool:
+    if location == swap.new or location is None or swap.kind != "TABLE":
+        return location == swap.new
+    # Another process may have gone on from there already.
+    with suppress(OSError, ValueError):
+        return any(entry["metadata-file"] == swap.new for entry in parse(files.read(location), location).get("metadata-log") or ())
+    return False
 
 
 def _discard(files: Files, written: Sequence[tuple[str, bytes]]) -> None:

@@ -1,11 +1,11 @@
 """PyIceberg catalog -> Catalog: the catalog port for REST, Glue, Hive and any other catalog that PyIceberg knows.
 
-The same edits of metadata JSON as for SQL catalogs; what they changed is sent as table updates, one table after the other.
+The same edits of metadata JSON as for SQL catalogs; what they changed is sent as table updates: of a REST catalog with transactions in one
+request, of others one table after the other.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg import metadata, tables
@@ -14,12 +14,15 @@ from mvbuild.adapters.iceberg.change_tables import require_change, stage
 from mvbuild.adapters.iceberg.data import IcebergData, column_names, scanned
 from mvbuild.adapters.iceberg.ranges import value_ranges
 from mvbuild.adapters.iceberg.relevance import matching, may_match
+from mvbuild.adapters.iceberg.remote_changes import no_file_format, require_possible, with_uuids
+from mvbuild.adapters.iceberg.remote_commits import in_parallel
 from mvbuild.adapters.iceberg.remote_files import data_of, dump, full_name, restating, whole
 from mvbuild.adapters.iceberg.remote_tables import RemoteTables
 from mvbuild.adapters.iceberg.remote_views import NoViews
 from mvbuild.adapters.iceberg.table_commits import committed
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import (
+    AlreadyExists,
     CatalogError,
     DropCommit,
     StagedChange,
@@ -39,17 +42,14 @@ if TYPE_CHECKING:
     from mvbuild.adapters.iceberg.metadata import Raw
     from mvbuild.ports.catalog import Change, FileGroup, Predicate, Side, TableChange, TableLayout, ValueRange
 
-_READERS = 8
-_NO_FILE_FORMAT = (
-    "{} cannot be kept in the metadata-file format: PyIceberg cannot replace views of a remote catalog yet. Use the format"
-    " table-properties, or a SQL catalog."
-)
-
 
 class RemoteCatalog(RemoteTables):
     """A catalog that keeps its own pointers. It is connected on first use."""
 
-    atomic = False
+    @property
+    def atomic(self) -> bool:
+        with self._guard():
+            return self._sender().together
 
     @property
     def has_views(self) -> bool:
@@ -60,11 +60,8 @@ class RemoteCatalog(RemoteTables):
         wanted = [i for i in dict.fromkeys(identifiers) if i.catalog == self.name and i.namespace]
         with self._guard():
             self._catalog()
-            if not wanted:
-                return {}
-            with ThreadPoolExecutor(min(_READERS, len(wanted))) as pool:
-                found = pool.map(self._find_or_reason, wanted)
-                return {identifier: one for identifier, one in zip(wanted, found, strict=True) if one is not None}
+            found = in_parallel(self._find_or_reason, wanted)
+            return {identifier: one for identifier, one in zip(wanted, found, strict=True) if one is not None}
 
     def list_names(self, namespace: tuple[str, ...]) -> tuple[TableIdentifier, ...]:
         from pyiceberg.exceptions import NoSuchNamespaceError
@@ -102,7 +99,8 @@ class RemoteCatalog(RemoteTables):
             return self._edit(table.identifier, make)
 
     def new_storage(self, view: TableIdentifier, layout: TableLayout, properties: Mapping[str, str]) -> TableState:  # noqa: ARG002
-        raise CatalogError(_NO_FILE_FORMAT.format(view))
+        with self._guard():
+            raise no_file_format(view, self._views())
 
     def stage(self, table: TableState, layout: TableLayout, scratch: TableIdentifier) -> TableState:
         with self._guard():
@@ -165,14 +163,20 @@ class RemoteCatalog(RemoteTables):
 
     def commit(self, changes: Sequence[Change]) -> Mapping[TableIdentifier, TableState | ViewState]:
         with self._guard():
-            for change in changes:
-                _check_possible(change)
-            done: dict[TableIdentifier, TableState | ViewState] = {}
-            for view in [c for c in changes if isinstance(c, ViewCommit)]:
-                done[view.identifier] = self._views().put(view)
-            for table in [c for c in changes if isinstance(c, TableCommit)]:
-                done[table.rename_to or table.identifier] = self._commit_table(table)
-            for drop in [c for c in changes if isinstance(c, DropCommit)]:
+            require_possible(changes, self._views())
+            views = [change for change in changes if isinstance(change, ViewCommit)]
+            of_tables = [change for change in changes if isinstance(change, TableCommit)]
+            self._check(views, of_tables)
+            made = [self._views().put(view) for view in views]
+            uuids = {view.uuid: state.uuid for view, state in zip(views, made, strict=True) if view.uuid and view.uuid != state.uuid}
+            done: dict[TableIdentifier, TableState | ViewState] = {state.identifier: state for state in made}
+            try:
+                done |= self._commit_tables([with_uuids(change, uuids) for change in of_tables])
+            except CatalogError as error:
+                if made:
+                    error.args = (f"{error} The views of the same commit are changed already: {', '.join(map(str, done))}.",)
+                raise
+            for drop in [change for change in changes if isinstance(change, DropCommit)]:
                 self._drop(drop)
             return done
 
@@ -219,12 +223,18 @@ class RemoteCatalog(RemoteTables):
         with self._guard():
             return self._files().delete_all(list(files))
 
-
-def _check_possible(change: Change) -> None:
-    """CatalogError for what needs a view to be replaced, which PyIceberg cannot do."""
-    if not isinstance(change, TableCommit | ViewCommit | DropCommit):
-        raise CatalogError(f"{change.view.identifier} cannot be converted: PyIceberg cannot replace views of a remote catalog yet.")
-    if isinstance(change, TableCommit) and change.of_view is not None:
-        raise CatalogError(_NO_FILE_FORMAT.format(change.of_view))
-    if isinstance(change, ViewCommit) and change.rename_to is not None:
-        raise CatalogError(f"View {change.identifier} cannot be renamed: PyIceberg cannot rename views of a remote catalog yet.")
+    def _check(self, views: Sequence[ViewCommit], changes: Sequence[TableCommit]) -> None:
+        """What makes a later step fail is to show before a view is changed: views and tables are not one commit here."""
+        for view in views:
+            self._views().check(view)
+        if views:
+            for change, table in zip(changes, in_parallel(self._table, [change.identifier for change in changes]), strict=True):
+                tables.check(dump(table), change.identifier, change.expect_uuid, change.expect_snapshot_id)
+        renames = [*((view.identifier, view.rename_to) for view in views), *((change.identifier, change.rename_to) for change in changes)]
+        for identifier, to in renames:
+            if to is None or to == identifier:
+                continue
+            if not self._catalog().namespace_exists(to.namespace):
+                raise CatalogError(f"{identifier} cannot be renamed: namespace {'.'.join(to.namespace)} does not exist.")
+            if self._find(to) is not None:
+                raise AlreadyExists(f"{identifier} cannot be renamed: {to} already exists.")

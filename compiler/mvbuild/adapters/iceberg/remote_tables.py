@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg import metadata, tables
@@ -10,10 +9,12 @@ from mvbuild.adapters.iceberg import scratch as scratches
 from mvbuild.adapters.iceberg.failures import Translator
 from mvbuild.adapters.iceberg.files import FileStore
 from mvbuild.adapters.iceberg.layout import with_layout
+from mvbuild.adapters.iceberg.remote_commits import Edit, OneByOne, Sender, commit, in_parallel, rename
 from mvbuild.adapters.iceberg.remote_files import data_of, dump, full_name, read_metadata, restating, state_of, whole
-from mvbuild.adapters.iceberg.remote_views import open_views
+from mvbuild.adapters.iceberg.remote_views import ViewStore, open_views
+from mvbuild.adapters.iceberg.rest_commits import RestCommits
+from mvbuild.adapters.iceberg.rest_requests import Rest, is_rest
 from mvbuild.adapters.iceberg.table_commits import committed
-from mvbuild.adapters.iceberg.updates import as_models, requirements, updates
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import (
     AlreadyExists,
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
 
     from mvbuild.adapters.iceberg.metadata import Raw
     from mvbuild.ports.catalog import TableLayout
-
-_TRIES = 8
-_BACKOFF_SECONDS = 0.1
 
 
 class RemoteTables:
@@ -72,7 +70,8 @@ class RemoteTables:
             self._opened = None
 
     def _namespaces(self, above: tuple[str, ...]) -> list[tuple[str, ...]]:
-        found = [tuple(one) for one in self._catalog().list_namespaces(above)]
+        catalog = self._catalog()
+        found = Rest(catalog).namespaces(above) if is_rest(catalog) else [tuple(one) for one in catalog.list_namespaces(above)]
         # Some catalogs give all levels at once, some those above again.
         below = [one for one in found if len(one) > len(above)]
         return sorted({*below, *(deeper for one in below for deeper in self._namespaces(one))})
@@ -104,7 +103,7 @@ class RemoteTables:
             self._opened = load_catalog(self.name, **self._properties)
         return self._opened
 
-    def _views(self) -> Any:
+    def _views(self) -> ViewStore:
         return open_views(self._catalog())
 
     def _find_or_reason(self, identifier: TableIdentifier) -> State | None:
@@ -126,8 +125,7 @@ class RemoteTables:
         try:
             return state_of(identifier, self._catalog().load_table(full_name(identifier)))
         except NoSuchTableError:
-            found: ViewState | None = self._views().load(identifier)
-            return found
+            return self._views().load(identifier)
 
     def _table(self, identifier: TableIdentifier) -> Table:
         from pyiceberg.exceptions import NoSuchTableError
@@ -198,41 +196,37 @@ class RemoteTables:
             io.delete(location)
             raise AlreadyExists(f"{scratch} already exists.") from None
 
-    def _commit_table(self, change: TableCommit) -> TableState:
-        staged = None
-        if change.staged is not None:
-            staged = dump(self._table(change.staged))
+    def _commit_tables(self, changes: Sequence[TableCommit]) -> dict[TableIdentifier, TableState]:
+        edits, sender = [self._edit_of(change) for change in changes], self._sender()
+        if len({edit.identifier for edit in edits}) < len(edits):
+            raise CatalogError("A commit can change each table only once.")
+        for some in [edits] if sender.together and edits else [[edit] for edit in edits]:
+            commit(some, self._table, sender)
+        return dict(in_parallel(self._after, changes))
+
+    def _after(self, change: TableCommit) -> tuple[TableIdentifier, TableState]:
+        to = change.rename_to
+        if to is None or to == change.identifier:
+            return change.identifier, state_of(change.identifier, self._table(change.identifier))
+        return to, state_of(to, rename(self._catalog(), change.identifier, to, change.expect_uuid))
+
+    def _edit_of(self, change: TableCommit) -> Edit:
+        staged = dump(self._table(change.staged)) if change.staged is not None else None
 
         def make(raw: Raw, table: Table) -> Raw:
             if staged is not None:
                 scratches.check_base(raw, staged, change.identifier)
             return committed(raw, change, staged, restating(table))
 
-        state = self._edit(change.identifier, make)
-        return self._renamed(change.identifier, change.rename_to) if change.rename_to else state
-
-    def _renamed(self, identifier: TableIdentifier, to: TableIdentifier) -> TableState:
-        from pyiceberg.exceptions import TableAlreadyExistsError
-
-        try:
-            return state_of(to, self._catalog().rename_table(full_name(identifier), full_name(to)))
-        except TableAlreadyExistsError:
-            raise AlreadyExists(f"{identifier} cannot be renamed: {to} already exists.") from None
+        return Edit(identifier=change.identifier, make=make)
 
     def _edit(self, identifier: TableIdentifier, make: Callable[[Raw, Table], Raw]) -> TableState:
-        from pyiceberg.exceptions import CommitFailedException
+        commit([Edit(identifier=identifier, make=make)], self._table, self._sender())
+        return state_of(identifier, self._table(identifier))
 
-        for attempt in range(_TRIES):
-            time.sleep(_BACKOFF_SECONDS * attempt)
-            table = self._table(identifier)
-            raw = dump(table)
-            new = make(raw, table)
-            try:
-                self._catalog().commit_table(table, *as_models(requirements(raw), updates(raw, new)))
-            except CommitFailedException:
-                continue
-            return state_of(identifier, self._table(identifier))
-        raise CommitConflict(f"Other processes changed {identifier} {_TRIES} times in a row.")
+    def _sender(self) -> Sender:
+        catalog = self._catalog()
+        return RestCommits(catalog) if is_rest(catalog) else OneByOne(catalog)
 
     def _written(
         self, identifier: TableIdentifier, layout: TableLayout, columns: Mapping[str, Sequence[Any]], properties: Mapping[str, str]

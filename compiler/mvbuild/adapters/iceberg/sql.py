@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from sqlalchemy import Engine
+    from sqlalchemy.exc import DBAPIError
 
 _BUSY_SECONDS = 60
 _TABLES = (
@@ -143,7 +144,15 @@ class ServerDatabase:
         self._opened: Engine | None = None
 
     def query(self, sql: str, params: Mapping[str, str]) -> Sequence[Any]:
-        return self._with_tables(lambda: self._query(sql, params))
+        from sqlalchemy.exc import DBAPIError
+
+        try:
+            return self._with_tables(lambda: self._query(sql, params))
+        except DBAPIError as error:
+            # The server was restarted, or something between closed the connection. Who only reads may ask again.
+            if not error.connection_invalidated:
+                raise
+        return self._query(sql, params)
 
     def transact(self, statements: Sequence[Statement]) -> bool:
         return self._with_tables(lambda: self._transact(statements))
@@ -157,8 +166,12 @@ class ServerDatabase:
         if self._opened is None:
             from sqlalchemy import create_engine
 
-            # A pooled connection may have been closed by the server while Spark computed for an hour.
-            self._opened = create_engine(self._uri, pool_pre_ping=True)
+            try:
+                # A pooled connection may have been closed by the server while Spark computed for an hour.
+                self._opened = create_engine(self._uri, pool_pre_ping=True)
+            except ModuleNotFoundError as error:
+                advice = "'mvbuild[postgres]'" if error.name == "psycopg2" else error.name
+                raise CatalogError(f"The database needs the Python package '{error.name}': pip install {advice}.") from None
         return self._opened
 
     def _query(self, sql: str, params: Mapping[str, str]) -> Sequence[Any]:
@@ -169,12 +182,16 @@ class ServerDatabase:
 
     def _transact(self, statements: Sequence[Statement]) -> bool:
         from sqlalchemy import text
-        from sqlalchemy.exc import IntegrityError
+        from sqlalchemy.exc import DBAPIError, IntegrityError
 
         with self._engine().connect() as db:
             try:
                 done = all(db.execute(text(s.sql), dict(s.params)).rowcount == 1 for s in statements)
             except IntegrityError:
+                done = False
+            except DBAPIError as error:
+                if not _is_lost_race(error):
+                    raise
                 done = False
             if done:
                 db.commit()
@@ -187,20 +204,46 @@ class ServerDatabase:
 
         try:
             return action()
-        except (OperationalError, ProgrammingError):
-            # The same classes tell a missing table and a lost server; making the tables tells them apart.
-            if not self._make_tables():
+        except (OperationalError, ProgrammingError) as error:
+            # Both tell a missing table, and the first a lost server as well; making the tables tells these apart. After the second the
+            # tables may be there by now: another process made them meanwhile.
+            if not self._make_tables() and not isinstance(error, ProgrammingError):
                 raise
         return action()
 
     def _make_tables(self) -> bool:
         """Whether anything was missing."""
-        from sqlalchemy import inspect, text
+        from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
+
+        wanted = self._lacking()
+        try:
+            self._execute(wanted)
+        except (IntegrityError, OperationalError, ProgrammingError):
+            # Also IF NOT EXISTS fails where two processes make the same table at once; then the other one made it.
+            if self._lacking():
+                raise
+        return bool(wanted)
+
+    def _lacking(self) -> tuple[str, ...]:
+        """The statements that make what is missing."""
+        from sqlalchemy import inspect
 
         inspector = inspect(self._engine())
-        missing = not inspector.has_table("iceberg_tables") or not inspector.has_table("iceberg_namespace_properties")
-        untyped = not missing and all(column["name"] != "iceberg_type" for column in inspector.get_columns("iceberg_tables"))
-        with self._engine().begin() as db:
-            for statement in _TABLES if missing else (_ADD_TYPE,) if untyped else ():
-                db.execute(text(statement))
-        return missing or untyped
+        if not inspector.has_table("iceberg_tables") or not inspector.has_table("iceberg_namespace_properties"):
+            return _TABLES
+        untyped = all(column["name"] != "iceberg_type" for column in inspector.get_columns("iceberg_tables"))
+        return (_ADD_TYPE,) if untyped else ()
+
+    def _execute(self, statements: Sequence[str]) -> None:
+        from sqlalchemy import text
+
+        if statements:
+            with self._engine().begin() as db:
+                for statement in statements:
+                    db.execute(text(statement))
+
+
+def _is_lost_race(error: DBAPIError) -> bool:
+    """Whether the server undid the transaction for another's sake: a deadlock, or a serialization failure."""
+    state = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
+    return state in ("40001", "40P01")

@@ -28,7 +28,7 @@ def requirements(raw: Raw) -> list[Raw]:
 
 def updates(old: Raw, new: Raw) -> list[Raw]:
     """In an order that a catalog can apply: what is referred to comes first."""
-    return [*_layout(old, new), *_snapshots(old, new), *_refs(old, new), *_properties(old, new)]
+    return [*_layout(old, new), *_snapshots(old, new), *_refs(old, new), *property_updates(old, new)]
 
 
 def as_models(required: list[Raw], wanted: list[Raw]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -69,7 +69,8 @@ def _refs(old: Raw, new: Raw) -> list[Raw]:
     return [*moved, *gone]
 
 
-def _properties(old: Raw, new: Raw) -> list[Raw]:
+def property_updates(old: Raw, new: Raw) -> list[Raw]:
+    """Of a table or view."""
     before, after = old.get("properties") or {}, new.get("properties") or {}
     changed = {key: value for key, value in after.items() if before.get(key) != value}
     gone = [key for key in before if key not in after]

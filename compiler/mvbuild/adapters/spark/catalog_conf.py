@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
+from mvbuild.adapters.spark.postgresql import jdbc_options
 from mvbuild.ports.engine import EngineError
 
 if TYPE_CHECKING:
@@ -16,7 +17,15 @@ EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 _BUSY_MS = "60000"
 _S3_FILE_IO = "org.apache.iceberg.aws.s3.S3FileIO"
 _S3_SCHEMES = ("s3://", "s3a://", "s3n://")
-_RENAMED = {"s3.region": "client.region", "glue.region": "client.region"}
+_RENAMED = {
+    "client.access-key-id": "s3.access-key-id",
+    "client.secret-access-key": "s3.secret-access-key",
+    "client.session-token": "s3.session-token",
+    "s3.region": "client.region",
+    "glue.region": "client.region",
+}
+_REGIONS = ("client.region", "s3.region", "glue.region")
+_GLUE_KEYS = ("glue.access-key-id", "client.access-key-id", "glue.profile-name", "client.profile-name")
 _PYTHON_ONLY = (
     "type",
     "uri",
@@ -28,6 +37,10 @@ _PYTHON_ONLY = (
     "pool_pre_ping",
     "init_catalog_tables",
     "s3.force-virtual-addressing",
+    "s3.resolve-region",
+    "hive.",
+    "lock-check-",
+    "ugi",
 )
 
 
@@ -73,7 +86,9 @@ def _inferred(uri: str) -> str:
 
 
 def _passed_on(settings: Mapping[str, str]) -> dict[str, str]:
-    return {_RENAMED.get(key, key): value for key, value in settings.items() if not key.startswith(_PYTHON_ONLY)}
+    kept = {key: value for key, value in settings.items() if not key.startswith(_PYTHON_ONLY)}
+    renamed = {_RENAMED[key]: value for key, value in kept.items() if key in _RENAMED}
+    return renamed | {key: value for key, value in kept.items() if key not in _RENAMED}
 
 
 def _files(settings: Mapping[str, str]) -> dict[str, str]:
@@ -83,6 +98,9 @@ def _files(settings: Mapping[str, str]) -> dict[str, str]:
     if "s3.endpoint" in settings and "s3.path-style-access" not in settings:
         # PyIceberg's default where the endpoint is not Amazon's own.
         options["s3.path-style-access"] = str(settings.get("s3.force-virtual-addressing", "false").lower() != "true").lower()
+    if "s3.endpoint" in settings and not settings.keys() & {*_REGIONS}:
+        # Amazon's client insists on one, where no server looks at it.
+        options["client.region"] = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
     return options
 
 
@@ -102,17 +120,6 @@ def _sqlite(uri: str) -> dict[str, str]:
     return {"uri": f"jdbc:sqlite:{Path(path).absolute()}", "jdbc.busy_timeout": _BUSY_MS, "jdbc.journal_mode": "WAL"}
 
 
-def _postgresql(uri: str) -> dict[str, str]:
-    parts = urlsplit(uri)
-    address = f"{parts.hostname or 'localhost'}{f':{parts.port}' if parts.port else ''}"
-    options = {"uri": f"jdbc:postgresql://{address}{parts.path}{f'?{parts.query}' if parts.query else ''}"}
-    if parts.username:
-        options["jdbc.user"] = unquote(parts.username)
-    if parts.password:
-        options["jdbc.password"] = unquote(parts.password)
-    return options
-
-
 def _with_uri(kind: str) -> Callable[[str, Mapping[str, str]], dict[str, str]]:
     def options(name: str, settings: Mapping[str, str]) -> dict[str, str]:
         if "uri" not in settings:
@@ -122,15 +129,30 @@ def _with_uri(kind: str) -> Callable[[str, Mapping[str, str]], dict[str, str]]:
     return options
 
 
+def _glue(name: str, settings: Mapping[str, str]) -> dict[str, str]:
+    given = [key for key in _GLUE_KEYS if key in settings]
+    if given and "client.credentials-provider" not in settings:
+        raise EngineError(
+            "spark-start",
+            f"Catalog '{name}' has '{given[0]}', which Spark's client of Glue does not take.",
+            help="Give the keys by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile by AWS_PROFILE, in the environment.",
+        )
+    return {"type": "glue"}
+
+
 def _plain(kind: str) -> Callable[[str, Mapping[str, str]], dict[str, str]]:
     return lambda name, settings: {"type": kind}  # noqa: ARG005
 
 
-_DATABASES: dict[str, Callable[[str], dict[str, str]]] = {"sqlite": _sqlite, "postgresql": _postgresql, "postgres": _postgresql}
+_DATABASES: dict[str, Callable[[str], dict[str, str]]] = {
+    "sqlite": _sqlite,
+    "postgresql": jdbc_options,
+    "postgres": jdbc_options,
+}
 _TYPES: dict[str, Callable[[str, Mapping[str, str]], dict[str, str]]] = {
     "sql": _sql,
     "rest": _with_uri("rest"),
     "hive": _with_uri("hive"),
-    "glue": _plain("glue"),
+    "glue": _glue,
     "hadoop": _plain("hadoop"),
 }

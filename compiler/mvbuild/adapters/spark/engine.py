@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from mvbuild.adapters.spark.errors import translated
 from mvbuild.adapters.spark.types import iceberg_schema
 from mvbuild.names import quote
-from mvbuild.ports.engine import EngineError, QueryError, Rows
+from mvbuild.ports.engine import TIME_ZONE, EngineError, QueryError, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
+    from pyspark.sql.conf import RuntimeConfig
 
     from mvbuild.names import TableIdentifier
     from mvbuild.ports.catalog import Schema
@@ -39,6 +40,12 @@ class SparkEngine:
             frame = self.session.sql(sql)
             found = frame.limit(max(limit, 0)).collect()
             return Rows(columns=tuple(frame.columns), rows=tuple(tuple(row) for row in found))
+
+    def settings(self) -> Mapping[str, str]:
+        with translated(""):
+            conf = self.session.conf
+            found = {key: value for key, value in conf.getAll.items() if key in _MEANING or key.startswith(_MEANING_OF_ALL)}
+            return {**{key: _default(conf, key) for key in _MEANING if key not in found}, **found}
 
     def explain(self, sql: str) -> str:
         with translated(sql):
@@ -82,6 +89,40 @@ class SparkEngine:
         with suppress(EngineError), translated(""), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.session.stop()
+
+
+_MEANING = (
+    TIME_ZONE,
+    "spark.sql.ansi.enabled",
+    "spark.sql.caseSensitive",
+    "spark.sql.timestampType",
+    "spark.sql.mapKeyDedupPolicy",
+    "spark.sql.storeAssignmentPolicy",
+    "spark.sql.decimalOperations.allowPrecisionLoss",
+    "spark.sql.groupByOrdinal",
+    "spark.sql.groupByAliases",
+    "spark.sql.orderByOrdinal",
+    "spark.sql.variable.substitute",
+    "spark.sql.function.concatBinaryAsString",
+    "spark.sql.function.eltOutputAsString",
+    "spark.sql.readSideCharPadding",
+    "spark.sql.charAsVarchar",
+    "spark.sql.parser.escapedStringLiterals",
+    "spark.sql.parser.quotedRegexColumnNames",
+    "spark.sql.ansi.doubleQuotedIdentifiers",
+)
+_MEANING_OF_ALL = ("spark.sql.ansi.", "spark.sql.parser.", "spark.sql.legacy.", "spark.sql.session.collation")
+"""Settings whose names begin so count where they are set."""
+
+
+def _default(conf: RuntimeConfig, key: str) -> str:
+    """Asked for without a default of the caller's, which would hide Spark's. Another Spark may not know the key."""
+    from pyspark.errors import PySparkException
+
+    try:
+        return str(conf.get(key))
+    except PySparkException:
+        return ""
 
 
 class SparkQuery:

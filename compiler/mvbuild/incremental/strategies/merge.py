@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sqlglot import exp
 
@@ -18,6 +19,8 @@ EXACT_INTEGERS = 2**53
 """Spark averages integers as doubles, which are exact up to here."""
 MAX_PRECISION = 38
 """Of decimals in Spark; adding two of them needs one digit more."""
+COUNT_DIGITS = 20
+"""Of the decimal that Spark makes of a bigint."""
 KEPT_SCALE = 6
 """Where a result would have too many digits Spark gives up those behind the point, but for this many."""
 
@@ -146,7 +149,8 @@ class _Plan:
         assert argument is not None
         kind = of_expression(argument, self.case.shape.kinds)
         type_ = self.case.types[output]
-        if (type_ in ("float", "double") or kind == "float") and self.case.float_tolerance is None:
+        if (type_ in ("float", "double") or kind == "float") and (self.case.float_tolerance is None or self.has_minus):
+            # Nothing can be taken away from NaN or Infinity, and from 1e17 only with all that was added to it.
             raise Refused("float-sum", f"{expression.sql('spark')} adds floating point numbers", expression)
         if isinstance(type_, str) and type_.startswith("decimal") and _loses_digits(type_):
             raise Refused("not-mergeable", f"{expression.sql('spark')} has all digits that a decimal can have", expression)
@@ -168,6 +172,8 @@ class _Plan:
         total = self._sibling(lambda f, a: isinstance(f, exp.Sum) and a == argument)
         if total is None:
             raise Refused("not-mergeable", f"avg({argument.sql('spark')}) needs sum({argument.sql('spark')}) beside it", argument)
+        if _has_fewer_digits(self.case.types[self.stored[total[0]]], self.case.types[output]):
+            raise Refused("not-mergeable", f"avg({argument.sql('spark')}) has more digits than a sum divided by a count", argument)
         sums = self._sum(total[1], argument, self.stored[total[0]], total[0])
         counts = self._count_of(argument, total[1], code="not-mergeable")
         made = [self._ratio(s, c, output, kind) for s, c in zip((sums.update, sums.insert), counts, strict=True)]
@@ -300,8 +306,22 @@ def _either(t: exp.Expr, d: exp.Expr, both: exp.Expr) -> exp.Expr:
 
 def _loses_digits(type_: str) -> bool:
     """Whether Spark rounds the sum of two such decimals."""
-    precision, scale = (int(part) for part in type_.removeprefix("decimal(").rstrip(")").split(","))
+    precision, scale = _decimal(type_)
     return precision >= MAX_PRECISION and scale > KEPT_SCALE
+
+
+def _has_fewer_digits(total: Any, average: Any) -> bool:
+    """Whether Spark gives a sum that is divided by a count fewer digits than the average of the same decimals."""
+    if not (isinstance(total, str) and total.startswith("decimal") and isinstance(average, str) and average.startswith("decimal")):
+        return False
+    precision, scale = _decimal(total)
+    wide = precision + COUNT_DIGITS + 1 > MAX_PRECISION
+    return wide and max(MAX_PRECISION - (precision - scale), KEPT_SCALE) < _decimal(average)[1]
+
+
+def _decimal(type_: str) -> tuple[int, int]:
+    precision, scale = (int(part) for part in type_.removeprefix("decimal(").rstrip(")").split(","))
+    return precision, scale
 
 
 _COMBINED: Mapping[type, Callable[[exp.Expr, exp.Expr], exp.Expr]] = {

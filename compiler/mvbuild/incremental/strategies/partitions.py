@@ -30,7 +30,7 @@ def rewrite(case: Case) -> Rewrite:
         values.append(partition_value(column(by_output[field.column]), field.transform))
         fields.append((field.column, field.transform))
     deltas = case.deltas()
-    found = deltas.changed_keys(case.shape.root, tuple(Item(f"part_{at}", value) for at, value in enumerate(values)))
+    found = deltas.changed_keys(case.shape.root, tuple(Item(f"part_{at}k", value) for at, value in enumerate(values)))
     let = Let("partitions", Distinct(_union(found)))
     keys = [Key(value, name) for value, name in zip(values, let.relation.columns, strict=True)]
     rows = restricted(case.shape.root, keys, let.ref)

@@ -1,0 +1,60 @@
+"""name of a table or namespace -> why a Hive metastore or Glue cannot have it: one level of namespaces, lower case."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mvbuild.ports.catalog import CatalogError
+
+if TYPE_CHECKING:
+    from mvbuild.adapters.iceberg.pointers import Key
+
+_GLUE = re.compile(r"[a-z0-9_]{1,255}")
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The rules of one kind of metastore."""
+
+    metastore: str
+    """Who has these rules, with an article."""
+    pattern: re.Pattern[str] | None = None
+    """What a part of a name must look like, where Spark insists on that."""
+
+    def can_be(self, key: Key) -> bool:
+        """Whether something of that name may exist. An empty name stands for the namespace alone."""
+        return not self._refusal(key)
+
+    def require(self, key: Key) -> None:
+        """CatalogError, telling what to do, for a name that cannot be."""
+        refusal = self._refusal(key)
+        if refusal:
+            raise CatalogError(refusal)
+
+    def _refusal(self, key: Key) -> str:
+        namespace, name = key
+        full = f"{namespace}.{name}" if name else namespace
+        if "." in namespace:
+            return (
+                f"'{full}' cannot be in {self.metastore}, which has one level of namespaces and '{namespace}' has more:"
+                " give `namespace` a name without a dot."
+            )
+        if full != full.lower():
+            return (
+                f"'{full}' cannot be in {self.metastore}, which keeps names in lower case: call it '{full.lower()}',"
+                " by the name of the file, `alias` or `namespace`."
+            )
+        if self.pattern and not all(self.pattern.fullmatch(part) for part in (namespace, name) if part):
+            return (
+                f"'{full}' cannot be in {self.metastore}, where names have only lower-case letters, digits and underscores: choose another,"
+                " by the name of the file, `alias` or `namespace`."
+            )
+        return ""
+
+
+HIVE = Names("a Hive metastore")
+GLUE = Names("Glue", _GLUE)
+GLUE_UNCHECKED = Names("Glue")
+"""With `glue.skip-name-validation`, as Spark has it."""

@@ -1,0 +1,48 @@
+"""changes of one commit -> what of them a remote catalog takes, and as what it takes them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mvbuild.ports.catalog import CatalogError, DropCommit, TableCommit, ViewCommit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mvbuild.adapters.iceberg.remote_views import ViewStore
+    from mvbuild.names import TableIdentifier
+    from mvbuild.ports.catalog import Change
+
+
+def require_possible(changes: Sequence[Change], views: ViewStore) -> None:
+    """CatalogError for what would need a view that is swapped like a table."""
+    for change in changes:
+        if not isinstance(change, TableCommit | ViewCommit | DropCommit):
+            raise CatalogError(f"{change.view.identifier} cannot be converted: {views.no_swap}.")
+        if isinstance(change, TableCommit) and change.of_view is not None:
+            raise no_file_format(change.of_view, views)
+
+
+def no_file_format(view: TableIdentifier, views: ViewStore) -> CatalogError:
+    return CatalogError(
+        f"{view} cannot be kept in the metadata-file format: {views.no_swap}. Use the format table-properties, or a SQL catalog."
+    )
+
+
+def with_uuids(change: TableCommit, uuids: Mapping[str, str]) -> TableCommit:
+    """A server chooses the uuids of new views, and the record that names them was made before. The summary of a snapshot that is written
+    keeps what it has."""
+    if not uuids:
+        return change
+    restate = None if change.restate is None else _replaced(change.restate, uuids)
+    return replace(change, set_properties=_replaced(change.set_properties, uuids), restate=restate)
+
+
+def _replaced(texts: Mapping[str, str], uuids: Mapping[str, str]) -> dict[str, str]:
+    def replaced(text: str) -> str:
+        for chosen, given in uuids.items():
+            text = text.replace(chosen, given)
+        return text
+
+    return {replaced(key): replaced(value) for key, value in texts.items()}

@@ -1,0 +1,52 @@
+"""edits of tables of a REST catalog -> one request: of one table, or the transaction of several."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mvbuild.adapters.iceberg.remote_answers import Outdated
+from mvbuild.adapters.iceberg.rest_requests import Refused, Rest
+from mvbuild.adapters.iceberg.updates import requirements, updates
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyiceberg.catalog import Catalog as PyCatalog
+
+    from mvbuild.adapters.iceberg.metadata import Raw
+    from mvbuild.adapters.iceberg.remote_commits import Step
+
+_TABLE = "namespaces/{namespace}/tables/{name}"
+_TRANSACTION = "transactions/commit"
+_MOVED = (404, 409)
+
+
+class RestCommits:
+    """The JSON of metadata goes as it is: PyIceberg's models do not have every field of newer formats."""
+
+    def __init__(self, catalog: PyCatalog) -> None:
+        self._rest = Rest(catalog)
+
+    @property
+    def together(self) -> bool:
+        return self._rest.offers("POST", _TRANSACTION)
+
+    def send(self, steps: Sequence[Step]) -> None:
+        changes = [_change(step) for step in steps]
+        try:
+            if len(steps) == 1:
+                self._rest.write("POST", self._rest.url(_TABLE, steps[0].identifier), changes[0])
+            else:
+                self._rest.write("POST", self._rest.url(_TRANSACTION), {"table-changes": changes})
+        except Refused as error:
+            if error.status not in _MOVED:
+                raise
+            raise Outdated(str(error)) from error
+
+
+def _change(step: Step) -> Raw:
+    return {
+        "identifier": {"namespace": list(step.identifier.namespace), "name": step.identifier.name},
+        "requirements": requirements(step.old),
+        "updates": updates(step.old, step.new),
+    }

@@ -1,0 +1,132 @@
+"""requests to the server of a REST catalog -> JSON. Authentication, prefix, headers and names in addresses are PyIceberg's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+from mvbuild.adapters.iceberg.remote_answers import LostAnswer, is_lost
+from mvbuild.adapters.iceberg.remote_files import full_name
+from mvbuild.ports.catalog import CatalogError
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog as PyCatalog
+
+    from mvbuild.adapters.iceberg.metadata import Raw
+    from mvbuild.names import TableIdentifier
+
+_SECONDS = (10, 300)
+"""To connect, and to answer: without limits a server that hangs would hang the run."""
+_TOKEN_EXPIRED = (401, 419)
+_TOLD = (400, 404, 409)
+"""The server understood, and did nothing."""
+_UNKNOWN = (500, 502, 503, 504)
+
+
+class Refused(CatalogError):
+    """What the server will not do."""
+
+    def __init__(self, status: int, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.kind = kind
+        """The name of the server's exception, as in the REST specification's examples."""
+
+
+class Rest:
+    """One REST catalog."""
+
+    def __init__(self, catalog: PyCatalog) -> None:
+        self._catalog: Any = catalog
+
+    def offers(self, method: str, endpoint: str) -> bool:
+        """Whether the server tells that it has this endpoint; one that tells of none at all has those that tables need."""
+        path = f"/v1/{{prefix}}/{endpoint}"
+        return any(one.http_method.value == method and one.path == path for one in self._catalog._supported_endpoints)
+
+    def url(self, endpoint: str, identifier: TableIdentifier | None = None) -> str:
+        """`endpoint` with `{namespace}` and `{name}` in it."""
+        names: dict[str, str] = {}
+        if identifier is not None:
+            parts = self._catalog._split_identifier_for_path(full_name(identifier))
+            names = {"namespace": parts["namespace"], "name": parts["table"]}
+        return str(self._catalog.url(endpoint, **names))
+
+    def read(self, url: str) -> Raw | None:
+        """None if there is no such thing."""
+        response = self._answer("GET", url, None)
+        if response.status_code == 404:
+            return None
+        if not response.ok:
+            raise _failure(response)
+        found: Raw = response.json()
+        return found
+
+    def namespaces(self, above: tuple[str, ...]) -> list[tuple[str, ...]]:
+        """PyIceberg's own list encodes the parent twice, and a server does not find one with other than ASCII letters."""
+        parent = {"parent": self._catalog._namespace_separator.join(above)} if above else {}
+        found: list[tuple[str, ...]] = []
+        page: str | None = ""
+        while page is not None:
+            given = parent | ({"pageToken": page} if page else {})
+            answer = self.read(self.url("namespaces") + (f"?{urlencode(given, quote_via=quote)}" if given else "")) or {"namespaces": []}
+            found += [tuple(one) for one in answer["namespaces"]]
+            page = answer.get("next-page-token") or None
+        return found
+
+    def write(self, method: str, url: str, body: Raw | None = None) -> Raw:
+        """Refused, or LostAnswer if it may have happened."""
+        try:
+            response = self._answer(method, url, body)
+            if response.ok:
+                found: Raw = response.json() if response.content else {}
+                return found
+        except Exception as error:
+            # An answer that breaks off is no JSON.
+            if not is_lost(error) and not isinstance(error, ValueError):
+                raise
+            raise LostAnswer(f"{type(error).__name__}: {error}") from error
+        if response.status_code in _UNKNOWN:
+            raise LostAnswer(str(_failure(response)))
+        raise _failure(response)
+
+    def _answer(self, method: str, url: str, body: Raw | None) -> Any:
+        def send() -> Any:
+            return self._catalog._session.request(method, url, json=body, timeout=_SECONDS)
+
+        response = send()
+        if response.status_code in _TOKEN_EXPIRED:
+            self._catalog._refresh_token()
+            response = send()
+        return response
+
+
+def is_rest(catalog: PyCatalog) -> bool:
+    # By name: the class would bring PyIceberg's HTTP client to every catalog.
+    return any(kind.__name__ == "RestCatalog" for kind in type(catalog).__mro__)
+
+
+def _failure(response: Any) -> Exception:
+    from pyiceberg.catalog.rest.response import _handle_non_200_response
+
+    if response.status_code in _TOLD:
+        kind, message = _told(response)
+        return Refused(response.status_code, kind, message)
+    try:
+        try:
+            response.raise_for_status()
+        except Exception as error:  # noqa: BLE001  requests' HTTPError, which mvbuild does not import
+            http: Any = error
+            _handle_non_200_response(http, {})
+    except Exception as error:  # noqa: BLE001  one of PyIceberg's classes for each status
+        return error
+    return CatalogError(f"HTTP {response.status_code} was not expected.")
+
+
+def _told(response: Any) -> tuple[str, str]:
+    try:
+        error = response.json()["error"]
+        return str(error.get("type", "")), f"{error.get('type', 'Refused')}: {error['message']}"
+    except (ValueError, LookupError, TypeError, AttributeError):
+        # What is no JSON comes from something on the way, as a page of HTML.
+        return "", f"HTTP {response.status_code} {response.reason}"

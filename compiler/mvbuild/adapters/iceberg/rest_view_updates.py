@@ -1,0 +1,65 @@
+"""view metadata JSON before and after a ViewCommit -> the updates of the REST protocol for views."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mvbuild.adapters.iceberg.metadata import comparable, current_version
+from mvbuild.adapters.iceberg.updates import property_updates
+
+if TYPE_CHECKING:
+    from mvbuild.adapters.iceberg.metadata import Raw
+
+_MARK = "mvbuild.commit"
+_MAY_DROP = "replace.drop-dialect.allowed"
+_KEEPS = "replace.append-dialect.allowed"
+_LAST_ADDED = -1
+
+
+def view_updates(old: Raw, new: Raw) -> list[Raw]:
+    """Properties come first: they say what else a server may do."""
+    found = property_updates(old, new)
+    if new["current-version-id"] == old["current-version-id"]:
+        return found
+    version = current_version(new)
+    schema = next(s for s in new["schemas"] if s["schema-id"] == version["schema-id"])
+    known = _known_id(old, schema)
+    if known is None:
+        found.append({"action": "add-schema", "schema": schema})
+    # A server does not count a schema that it has as added.
+    added = {**version, "schema-id": _LAST_ADDED if known is None else known}
+    # Not "the last that was added", the protocol's -1: where others were faster that has another number, and theirs is to stay current.
+    current = {"action": "set-current-view-version", "view-version-id": version["version-id"]}
+    return [*found, {"action": "add-view-version", "view-version": added}, current]
+
+
+def marked(raw: Raw, mark: str) -> Raw:
+    """The newest version with a mark to know it by; a server takes one that is like an older one for that."""
+    *older, newest = raw["versions"]
+    return {**raw, "versions": [*older, {**newest, "summary": {**newest["summary"], _MARK: mark}}]}
+
+
+def marked_version(raw: Raw, sent: Raw, mark: str) -> Raw | None:
+    """The version of that mark; of a server that keeps no such thing, one that is the same."""
+    found = next((v for v in raw["versions"] if v["summary"].get(_MARK) == mark), None)
+    return found or next((v for v in raw["versions"] if v["version-id"] == sent["version-id"] and same_text(v, sent)), None)
+
+
+def same_text(one: Raw, other: Raw) -> bool:
+    return _texts(one) == _texts(other) and one.get("default-namespace") == other.get("default-namespace")
+
+
+def permitting(old: Raw, new: Raw) -> Raw:
+    """With the properties that let a server drop a dialect, where that is what the change does."""
+    if not _texts(current_version(old)).keys() - _texts(current_version(new)).keys():
+        return new
+    properties = {key: value for key, value in new["properties"].items() if key != _KEEPS}
+    return {**new, "properties": {**properties, _MAY_DROP: "true"}}
+
+
+def _texts(version: Raw) -> dict[str, str]:
+    return {r["dialect"].lower(): r["sql"] for r in version["representations"] if r.get("type") == "sql"}
+
+
+def _known_id(raw: Raw, schema: Raw) -> int | None:
+    return next((s["schema-id"] for s in raw["schemas"] if comparable(s["fields"]) == comparable(schema["fields"])), None)

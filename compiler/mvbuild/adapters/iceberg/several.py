@@ -1,0 +1,43 @@
+"""steps -> all made, or those that were made undone: for catalogs that change one name at a time."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One change of one name."""
+
+    do: Callable[[], Any]
+    """False if another process was faster."""
+    undo: Callable[[], Any] = lambda: None
+    order: int = 0
+    """What comes is made first and what goes last: whoever looks meanwhile, or after a crash, finds no name missing."""
+
+
+def in_turn(steps: Sequence[Step]) -> bool:
+    """False, and nothing changed, if a step was not as expected."""
+    done: list[Step] = []
+    try:
+        for step in sorted(steps, key=lambda step: step.order):
+            if step.do() is False:
+                _undone(done)
+                return False
+            done.append(step)
+    except Exception:
+        _undone(done)
+        raise
+    return True
+
+
+def _undone(done: Sequence[Step]) -> None:
+    for step in reversed(done):
+        # What failed is told; that what stood before could not be put back as well would only hide it.
+        with suppress(Exception):
+            step.undo()

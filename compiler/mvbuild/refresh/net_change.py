@@ -1,0 +1,62 @@
+"""SQL of the rows that came and of those that went -> SQL of what is left of both when equal rows cancel out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mvbuild.names import quote
+from mvbuild.ports.catalog import Side
+
+Types = Mapping[str, Any]
+"""Column -> its Iceberg type in JSON form."""
+
+_FLOATS = {"float": "FLOAT", "double": "DOUBLE"}
+
+
+def is_comparable(type_: Any) -> bool:
+    """Whether it can be told that two values are the same one. Maps and variants cannot be compared, and to GROUP BY 0.0 is -0.0, which
+    other text comes from: a float by itself is compared as text, one inside of something else is not."""
+    return _float(type_) is not None or _is_exact(type_)
+
+
+def _is_exact(type_: Any) -> bool:
+    if isinstance(type_, str):
+        return type_ != "variant" and type_ not in _FLOATS
+    if type_["type"] == "map":
+        return False
+    inner = [field["type"] for field in type_["fields"]] if type_["type"] == "struct" else [type_["element"]]
+    return all(map(_is_exact, inner))
+
+
+def _float(type_: Any) -> str | None:
+    return _FLOATS.get(type_) if isinstance(type_, str) else None
+
+
+def net_sql(plus: str, minus: str, types: Types) -> str:
+    """Each row, and how many more there are of it in `plus` than in `minus`. The text of a float gives back the same float."""
+    weight, columns = _free("mvbuild_weight", types), ", ".join(map(quote, types))
+    shown = ", ".join(_cast(name, "STRING") if _float(type_) else quote(name) for name, type_ in types.items())
+    both = " UNION ALL ".join(f"SELECT {shown}, {by} AS {weight} FROM ({sql})" for by, sql in ((1, plus), (-1, minus)))
+    return f"SELECT {columns}, sum({weight}) AS {weight} FROM ({both}) GROUP BY {columns} HAVING sum({weight}) <> 0"
+
+
+def net_side(net: str, side: Side, types: Types) -> str:
+    """The rows that are more on one side, in all their copies. `net`: the name of what the other query gave."""
+    weight = _free("mvbuild_weight", types)
+    number = weight if side == "plus" else f"-{weight}"
+    columns = ", ".join(_cast(name, cast) if (cast := _float(type_)) else quote(name) for name, type_ in types.items())
+    copies = f"LATERAL VIEW explode(array_repeat(1, CAST({number} AS INT))) copies AS {_free('mvbuild_copy', types)}"
+    return f"SELECT {columns} FROM {net} {copies} WHERE {number} > 0"
+
+
+def _cast(name: str, type_: str) -> str:
+    return f"CAST({quote(name)} AS {type_}) AS {quote(name)}"
+
+
+def _free(name: str, types: Types) -> str:
+    """A name that no column has."""
+    taken = {column.lower() for column in types}
+    while name in taken:
+        name += "_"
+    return name

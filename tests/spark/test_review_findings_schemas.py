@@ -1,0 +1,110 @@
+"""Findings of a review that only Spark can show: what it reads of a branch, and what compactions and partitions leave in manifests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spark.projects import Project, messages, of
+from spark.shop import MakeProject
+
+CONF = "name: found\nmodels: {+refresh_policy: incremental, +namespace: mart}\n"
+MERGE_ON_READ = (
+    "TBLPROPERTIES ('format-version'='2', 'write.delete.mode'='merge-on-read', 'write.update.mode'='merge-on-read', "
+    "'write.delete.granularity'='partition')"
+)
+
+
+def made(project: MakeProject, columns: str, rows: str, query: str, **more: str) -> Project:
+    """raw.t -> the MV m."""
+    built = project({"mvbuild.yml": CONF, "models/m.sql": f"{query}\n", **more})
+    built.sql("CREATE NAMESPACE lake.raw")
+    built.sql(f"CREATE TABLE lake.raw.t ({columns}) USING iceberg {'PARTITIONED BY (x) ' if ' x ' in columns else ''}{MERGE_ON_READ}")
+    built.sql(f"INSERT INTO lake.raw.t VALUES {rows}")
+    return built
+
+
+def first(built: Project) -> Project:
+    result = built.run()
+    assert result.ok, messages(result)
+    return built
+
+
+def assert_right(built: Project, query: str, **facts: Any) -> None:
+    """After a run, and once more after another one, which has nothing to do."""
+    result = built.run()
+    assert result.ok, messages(result)
+    details = of(result, "m").details
+    assert {name: details.get(name) for name in facts} == facts
+    assert built.bag("SELECT * FROM lake.mart.m__storage") == built.bag(query.replace("raw.t", "lake.raw.t"))
+    assert built.codes("m") == []
+    assert built.only_reused()
+
+
+BRANCH = "SELECT id, a FROM raw.t VERSION AS OF 'prod'"
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_a_branch_of_a_table_whose_columns_change(project: MakeProject, writes: bool) -> None:
+    built = made(project, "id INT, a INT, b INT", "(1, 10, 100)", BRANCH)
+    built.sql("ALTER TABLE lake.raw.t CREATE BRANCH prod")
+    first(built)
+    if writes:
+        built.sql("INSERT INTO lake.raw.t.branch_prod VALUES (2, 20, 200)")
+    built.sql("ALTER TABLE lake.raw.t DROP COLUMN a")
+    built.sql("ALTER TABLE lake.raw.t RENAME COLUMN b TO a")
+    assert "base-table-schema-changed" in built.codes("m")
+    assert_right(built, BRANCH, strategy="full", reason="column-changed")
+    # The next change of rows is told under the schema of today on both sides.
+    built.sql("INSERT INTO lake.raw.t.branch_prod VALUES (3, 300)")
+    assert_right(built, BRANCH, strategy="append")
+
+
+def test_a_tag_keeps_its_columns(project: MakeProject) -> None:
+    built = made(project, "id INT, a INT, b INT", "(1, 10, 100)", BRANCH)
+    built.sql("ALTER TABLE lake.raw.t CREATE TAG prod")
+    first(built)
+    built.sql("INSERT INTO lake.raw.t VALUES (2, 20, 200)")
+    built.sql("ALTER TABLE lake.raw.t REPLACE TAG prod")
+    built.sql("ALTER TABLE lake.raw.t DROP COLUMN a")
+    built.sql("ALTER TABLE lake.raw.t RENAME COLUMN b TO a")
+    assert_right(built, BRANCH, strategy="full", reason="column-changed")
+    assert built.bag("SELECT * FROM lake.mart.m__storage") == built.bag("SELECT * FROM VALUES (1, 10), (2, 20)")
+
+
+def test_a_row_goes_from_one_branch_to_another(project: MakeProject) -> None:
+    query = "SELECT id FROM raw.t UNION ALL SELECT id FROM raw.t VERSION AS OF 'prod'"
+    built = made(project, "id INT", "(1), (2)", query)
+    built.sql("ALTER TABLE lake.raw.t CREATE BRANCH prod")
+    first(built)
+    built.sql("DELETE FROM lake.raw.t WHERE id = 2")
+    built.sql("INSERT INTO lake.raw.t.branch_prod VALUES (2)")
+    assert_right(built, query)
+    built.sql("INSERT INTO lake.raw.t.branch_prod VALUES (3)")
+    assert_right(built, query, strategy="append")
+
+
+def test_a_storage_that_somebody_else_compacts(project: MakeProject) -> None:
+    """Its position deletes are about a file that is gone: not every row is among those that go."""
+    query = "SELECT k, count(*) AS n FROM raw.t GROUP BY k"
+    partitions = "models:\n  - {name: m, config: {partition_by: [k]}}\n"
+    built = first(made(project, "k INT, v INT", "(0, 0), (1, 0), (2, 0), (3, 0)", query, **{"models/all.yml": partitions}))
+    built.sql("INSERT INTO lake.raw.t VALUES (0, 1)")
+    first(built)
+    options = "map('min-input-files', '1', 'rewrite-all', 'true')"
+    built.sql(f"CALL lake.system.rewrite_data_files(table => 'mart.m__storage', where => 'k = 0', options => {options})")
+    summary = built.table("mart.m__storage").metadata.current_snapshot().summary  # type: ignore[union-attr]
+    assert summary is not None
+    assert (summary["total-records"], summary["total-position-deletes"]) == ("4", "1")
+    built.sql("INSERT INTO lake.raw.t VALUES (1, 1), (2, 1), (3, 1)")
+    assert_right(built, query, strategy="merge")
+
+
+def test_deletes_in_a_partition_of_nan(project: MakeProject) -> None:
+    query = "SELECT id, x FROM raw.t"
+    built = made(project, "id INT, x DOUBLE", "(1, double('NaN')), (2, double('NaN'))", query)
+    built.sql("INSERT INTO lake.raw.t VALUES (3, double('NaN')), (4, double('NaN'))")
+    first(built)
+    built.sql("DELETE FROM lake.raw.t WHERE id IN (1, 3)")
+    assert_right(built, query)

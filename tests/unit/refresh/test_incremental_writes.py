@@ -1,0 +1,70 @@
+"""What an incremental refresh takes for the whole storage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mvbuild.ports.catalog import TableState
+from mvbuild.refresh.incremental import _Writer
+from unit.worlds import Shop, base_table
+
+
+@dataclass
+class Wanted:
+    """Readings whose difference removes three rows and adds three."""
+
+    before: TableState
+    written: list[str] = field(default_factory=list)
+    statements: list[str] = field(default_factory=list)
+    relations: Mapping[str, str] = field(default_factory=dict)
+    target: str = "lake.mart.m"
+    difference: Any = field(
+        default_factory=lambda: SimpleNamespace(partitions=None, gone="gone", came="came", relations=[], lets=(), removes=None)
+    )
+
+    @property
+    def place(self) -> Any:
+        return SimpleNamespace(before=self.before, table=self.before.identifier, branch="audit")
+
+    @property
+    def session(self) -> Any:
+        written = self.written
+        prepared = SimpleNamespace(
+            overwrite=lambda *_, where: written.append(f"overwrite {where}"), append=lambda *_: written.append("append")
+        )
+        rows = SimpleNamespace(rows=((3, 3),))
+        engine = SimpleNamespace(rows=lambda *_: rows, prepare=lambda _: prepared, call=lambda _: written.append("delete"))
+        return SimpleNamespace(engine=engine)
+
+    def bound_changes(self) -> bool:
+        return True
+
+    def kept(self, what: str, relation: object) -> str:
+        return what
+
+
+@pytest.mark.parametrize(
+    ("summary", "expected"),
+    [
+        ({"total-records": "3"}, ["overwrite true"]),
+        ({"total-records": "3", "total-position-deletes": "0"}, ["overwrite true"]),
+        # The file that the delete was about is gone: all four rows are there.
+        ({"total-records": "4", "total-position-deletes": "1"}, ["delete", "append"]),
+        ({"total-records": "4", "total-position-deletes": "0"}, ["delete", "append"]),
+        ({}, ["delete", "append"]),
+    ],
+)
+def test_only_a_storage_of_which_every_row_goes_is_overwritten(tmp_path: Path, summary: dict[str, str], expected: list[str]) -> None:
+    table = base_table(Shop(tmp_path).catalog, "mart.m")
+    assert table.current_snapshot is not None
+    snapshot = replace(table.current_snapshot, summary=summary)
+    wanted = Wanted(replace(table, snapshots={snapshot.snapshot_id: snapshot}))
+    writer = _Writer(wanted, {})  # type: ignore[arg-type]
+    writer.write()
+    assert wanted.written == expected

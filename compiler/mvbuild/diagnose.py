@@ -52,7 +52,10 @@ def _catalog(project: LoadedProject) -> Check:
         code = CODES["catalog-unreachable" if exc.unreachable else "catalog-error"]
         return Check(name="catalog", ok=False, found=str(exc), mend=code.help)
     namespace = ".".join(target.namespace)
-    return Check(name="catalog", ok=True, found=f"'{target.catalog_name}' ({where}), {len(names)} tables and views in '{namespace}'")
+    # Of the adapters only that of metastores has something to say here.
+    unseen = "" if getattr(catalog, "spark_reads_views", True) else "; Spark does not find its views by name, only the storage tables"
+    found = f"'{target.catalog_name}' ({where}), {len(names)} tables and views in '{namespace}'{unseen}"
+    return Check(name="catalog", ok=True, found=found)
 
 
 def _java(env: Mapping[str, str]) -> Check:

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 _WORLDS: dict[str, Any] = {"embedded": embedded, "memory": memory, "remote": remote, "warehouse": warehouse}
 _METASTORES = ("hive", "glue")
 _NESTED = ("test_nested_namespaces", "test_threads_create_the_same_names")
-_OF_DATA = ("test_change", "test_copies_of_other_tables", "test_relevance", "test_rows")
+_OF_FILES = ("test_change", "test_copies_of_other_tables", "test_relevance", "test_rows", "test_scratch", "test_table_changes")
 """What is in files is the same wherever the pointers stand, and these servers are slow."""
+_OF_POINTERS = ("test_stage_write_commit", "test_scratch_names", "test_names_of_tables", "test_drop_with_other_changes")
 _ODD = "öß日本 `\";'%?#/"
 
 
@@ -54,7 +55,7 @@ def postgres_server() -> Iterator[Postgres]:
 def moto_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Moto]:
     keys = {"AWS_ACCESS_KEY_ID": "lake", "AWS_SECRET_ACCESS_KEY": moto.SECRET}
     try:
-        with moto.running(tmp_path_factory.mktemp("moto")) as server, patch.dict(os.environ, keys):
+        with moto.running(tmp_path_factory.mktemp("moto")) as server, patch.dict(os.environ, keys), moto.quick_clients():
             yield server
     except moto.NoServer as error:
         pytest.skip(f"no moto: {error}")
@@ -86,8 +87,8 @@ def _hive(server: Hive) -> World:
 
 def _world(request: pytest.FixtureRequest, root: Path) -> World:
     """The servers are started by the first test that needs them."""
-    name = request.param
-    if name in _METASTORES and (request.node.originalname in _NESTED or request.node.path.stem in _OF_DATA):
+    name, test = request.param, request.node.originalname
+    if name in _METASTORES and (test in _NESTED or (request.node.path.stem in _OF_FILES and test not in _OF_POINTERS)):
         pytest.skip("a metastore has one level of namespaces, and no files of its own")
     if name == "rest":
         return rest(request.getfixturevalue("rest_server"))

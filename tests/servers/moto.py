@@ -15,10 +15,12 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from threading import RLock
 from typing import Any
+from unittest.mock import patch
 
 from servers.postgres import free_port
 
@@ -70,6 +72,16 @@ def running(root: Path) -> Iterator[Moto]:
     finally:
         process.kill()
         process.wait()
+
+
+@contextmanager
+def quick_clients() -> Iterator[None]:
+    """Each client of Amazon's services reads their descriptions, 3 MB of JSON, anew: here they are read once."""
+    from botocore.loaders import JSONFileLoader
+
+    load = cache(JSONFileLoader().load_file)
+    with patch.object(JSONFileLoader, "load_file", lambda _, path: load(path)):
+        yield
 
 
 def _wait(server: Moto, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -59,7 +59,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     assert isinstance(catalog, SqlCatalog)
     # One JVM for all tests: it needs the jars of those that read Delta tables.
     delta = SourceLocation(identifier=TableIdentifier("", (), "/delta"), type="deltalake-filesystem")
-    engine = start_engine(target, log_file=root / "spark.log", env=os.environ, sources=[delta])
+    engine = start_engine(target, log_file=root / "spark.log", env=os.environ, sources=[delta, *_of_servers()])
     assert isinstance(engine, SparkEngine)
     yield Lake(
         name="lake",
@@ -73,6 +73,15 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     )
     engine.close()
     catalog.close()
+
+
+def _of_servers() -> list[SourceLocation]:
+    """Sources that need the jars of the catalogs on servers."""
+    properties = {"on_postgres": {"type": "sql", "uri": "postgresql://127.0.0.1:9/x"}, "on_glue": {"type": "glue", "warehouse": "s3://x"}}
+    return [
+        SourceLocation(identifier=TableIdentifier(name, ("x",), "x"), type="iceberg-metastore", options=of)
+        for name, of in properties.items()
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -36,6 +36,7 @@ from mvbuild.incremental.algebra import (
     names_in,
     substituted,
     union,
+    walk,
     with_children,
 )
 from mvbuild.incremental.functions import ORDERED_AGGREGATES, POSITIONS, SUMS
@@ -208,7 +209,7 @@ class Deltas:
     def _comparable(self, names: Sequence[str]) -> tuple[exp.Expr, ...]:
         for name in names:
             if self.kinds.get(name) == "uncomparable":
-                raise Refused("uncomparable-column", "a column of type map or variant cannot be compared")
+                raise Refused("uncomparable-column", "a column with a map, a variant, or floats in an array or struct cannot be compared")
         return tuple(column(name) for name in names)
 
     def _require_steady(self, relation: Relation) -> None:
@@ -304,6 +305,19 @@ class Deltas:
 
 def unsteady(relation: Relation, kinds: Mapping[str, Kind]) -> exp.Expr | None:
     """A function in it whose value depends on the order of the rows."""
+    return next((found for node in walk(relation) if (found := _is_unsteady(node, kinds)) is not None), None)
+
+
+def require_local(rows: Relation, table: Ref, kinds: Mapping[str, Kind]) -> None:
+    """Of rows that are computed again for some keys: what is not restricted to them gives the rows that stay, too, and if it depends on the
+    order of rows it may give these something else now."""
+    for node in walk(rows):
+        found = _is_unsteady(node, kinds)
+        if found is not None and not any(isinstance(below, Ref) and below.name == table.name for below in walk(node)):
+            raise Refused("nondeterministic-order", "the order of the rows matters to a function that all rows share", found)
+
+
+def _is_unsteady(relation: Relation, kinds: Mapping[str, Kind]) -> exp.Expr | None:
     if isinstance(relation, Limit):
         return relation.limit or relation.offset
     items: list[Item] = []
@@ -315,7 +329,7 @@ def unsteady(relation: Relation, kinds: Mapping[str, Kind]) -> exp.Expr | None:
                 return node
             if isinstance(node, SUMS) and of_expression(_argument(node), kinds) not in ("integer", "decimal"):
                 return node
-    return next((found for child in relation.children if (found := unsteady(child, kinds)) is not None), None)
+    return None
 
 
 def _counts_rows(node: exp.Expr) -> bool:

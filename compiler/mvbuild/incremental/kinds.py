@@ -8,7 +8,7 @@ from typing import Any, Literal
 from sqlglot import exp
 
 Kind = Literal["integer", "decimal", "float", "string", "other", "uncomparable", "unknown"]
-"""float: sums depend on the order of rows · uncomparable: has a map or variant in it · unknown may be any of them."""
+"""float: sums depend on the order of rows · uncomparable: has a map, a variant, or floats in an array or struct · unknown may be any."""
 
 _NUMBERS = frozenset({"integer", "decimal", "float"})
 _INTEGERS = (exp.Count, exp.CountIf, exp.Length, exp.Year, exp.Month, exp.Day, exp.Quarter, exp.Extract, exp.DateDiff, exp.IntDiv)
@@ -32,7 +32,8 @@ def of_iceberg(type_: Any) -> Kind:
     if type_["type"] == "map":
         return "uncomparable"
     inner = [field["type"] for field in type_["fields"]] if type_["type"] == "struct" else [type_["element"]]
-    return "uncomparable" if any(of_iceberg(one) == "uncomparable" for one in inner) else "other"
+    # Inside an array 0.0 and -0.0 are equal to one operator and not to the next.
+    return "uncomparable" if any(of_iceberg(one) in ("uncomparable", "float") for one in inner) else "other"
 
 
 def of_expression(node: exp.Expr, columns: Mapping[str, Kind]) -> Kind:

@@ -59,7 +59,7 @@ CODES: Mapping[str, tuple[str, str]] = {
         "See docs/incremental-table.md, and write it with other operators.",
     ),
     "uncomparable-column": (
-        "Rows with a column of type map or variant cannot be compared.",
+        "Rows with a map, a variant, or floats in an array or struct cannot be compared.",
         "Leave the column out, or turn it into a string or an array of structs.",
     ),
     "round-trip-unproven": (

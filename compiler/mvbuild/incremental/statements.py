@@ -57,11 +57,11 @@ class Stored:
 
     @property
     def values(self) -> tuple[str, ...]:
-        return tuple(f"stored_{at}" for at in range(len(self.columns)))
+        return tuple(f"stored_{at}v" for at in range(len(self.columns)))
 
     @property
     def at(self) -> tuple[str, ...]:
-        return tuple(f"stored_at_{at}" for at in range(len(self.position)))
+        return tuple(f"stored_at_{at}v" for at in range(len(self.position)))
 
     @property
     def scan(self) -> Scan:
@@ -117,7 +117,7 @@ def _upsert(rewrite: Rewrite, write: Upsert, stored: Stored) -> Difference:
         else:
             updated = resolved(write.updates[name])
             same.append(exp.NullSafeEQ(this=column(names[name]), expression=exp.paren(updated.copy())))
-        values.append(Item(f"came_{at}", exp.Case(ifs=[exp.If(this=matched.copy(), true=updated)], default=inserted)))
+        values.append(Item(f"came_{at}v", exp.Case(ifs=[exp.If(this=matched.copy(), true=updated)], default=inserted)))
     delete = resolved(write.delete_when) if write.delete_when is not None else exp.false()
     insert = resolved(write.insert_when) if write.insert_when is not None else exp.true()
     lives = exp.Case(ifs=[exp.If(this=matched.copy(), true=exp.Not(this=exp.paren(delete)))], default=insert)

@@ -11,7 +11,7 @@ from mvbuild.ports.catalog import CatalogError, CommitConflict
 from mvbuild.refresh.held import Held
 from mvbuild.refresh.result import NodeResult, RunResult, Said
 
-_HELP = "Nothing was published: every table and view is as it was before the run."
+_HELP = "Nothing was published: every table and every record is as it was before the run."
 
 
 def require_atomic(graph: Graph, is_atomic: bool) -> None:

@@ -124,7 +124,7 @@ class _Writer:
 
     def _overwrite_partitions(self, write: OverwritePartitions, came: Relation) -> _Rows:
         """By a condition that names them, so that one that has no rows any more is emptied too."""
-        keys = ", ".join(f"CAST({quote(name)} AS STRING)" for *_, name in write.partitions)
+        keys = ", ".join(f"hex(CAST({quote(name)} AS STRING))" for *_, name in write.partitions)
         readings = self.readings
         found = readings.session.engine.rows(f"SELECT {keys} FROM {readings.relations[write.keys.name]}", MAX_PARTITIONS + 1).rows
         if len(found) > MAX_PARTITIONS:
@@ -142,7 +142,7 @@ class _Writer:
         readings.session.engine.prepare(sql).overwrite(readings.place.table, readings.place.branch, summary, where=where)
 
     def _delete(self, gone: str) -> None:
-        sql = f"DELETE FROM {self.readings.target} WHERE (_file, _pos) IN (SELECT stored_at_0, stored_at_1 FROM {gone})"
+        sql = f"DELETE FROM {self.readings.target} WHERE (_file, _pos) IN (SELECT stored_at_0v, stored_at_1v FROM {gone})"
         self.readings.statements.append(sql)
         self.readings.session.engine.call(sql)
 
@@ -156,7 +156,7 @@ class _Writer:
         names = self._columns()
         if came is None:
             return f"SELECT {', '.join(map(quote, names))} FROM {self.readings.target} WHERE false"
-        return f"SELECT {', '.join(f'came_{at} AS {quote(name)}' for at, name in enumerate(names))} FROM {came}"
+        return f"SELECT {', '.join(f'came_{at}v AS {quote(name)}' for at, name in enumerate(names))} FROM {came}"
 
     def _columns(self) -> list[str]:
         return [field["name"] for field in self.readings.place.before.schema["fields"]]

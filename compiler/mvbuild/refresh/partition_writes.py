@@ -12,15 +12,17 @@ MAX_PARTITIONS = 1000
 
 
 def partition_condition(partitions: Sequence[tuple[str, str, str]], row: Sequence[str | None], types: Mapping[str, Any]) -> str:
-    """The rows of one partition, by the values of its columns as text: (column, transform, _)."""
+    """The rows of one partition, by the values of its columns, as the bytes of their text in hex: (column, transform, _).
+
+    Nothing of the data stands in the condition as text: Spark would read `${...}` and backslashes in it.
+    """
     parts = []
     for (name, transform, _), text in zip(partitions, row, strict=True):
         column = quote(name)
         if text is None:
             parts.append(f"{column} IS NULL")
             continue
-        escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-        low = f"CAST('{escaped}' AS {_SQL_TYPES[types[name]]})"
+        low = f"CAST(CAST(X'{text}' AS STRING) AS {_SQL_TYPES[types[name]]})"
         end = _ENDS.get(transform)
         parts.append(f"{column} >= {low} AND {column} < {end.format(low)}" if end else f"{column} = {low}")
     return f"({' AND '.join(parts)})"

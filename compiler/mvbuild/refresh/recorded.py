@@ -13,6 +13,7 @@ from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.pending import pending_views, stored_definition
 from mvbuild.freshness.pins import known_as, leaf_table, pin
 from mvbuild.freshness.rules import judge_one
+from mvbuild.freshness.states import recorded_states
 from mvbuild.freshness.stored import stored
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode, NodeId, ViewNode
@@ -133,7 +134,7 @@ def _pin(world: World, record: RefreshRecord, leaf: Leaf) -> Pin:
     if now is None:
         raise _missing(world, leaf)
     table, name = now.table, known_as(now.table)
-    at = _snapshot_id(record.of_table(table.uuid, name.namespace, name.name), now)
+    at = _snapshot_id(recorded_states(record, now), now)
     if at is None:
         raise Unverifiable("base-table-not-recorded", f"the record does not cover {name}", table.identifier)
     if at != NO_SNAPSHOT and at not in table.snapshots:

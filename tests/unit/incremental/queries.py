@@ -83,7 +83,7 @@ class Generated:
 def generated(seed: int) -> Generated:
     random_ = random.Random(seed)
     schemas = {name: _schema(random_) for name in "abc"[: random_.choice((1, 2, 2, 2, 3))]}
-    maker = _Maker(random_, schemas, any_order=random_.random() < 0.2)
+    maker = _Maker(random_, schemas, any_order=random_.random() < 0.15)
     query = maker.top().text
     change: Change = random_.choice(("inserts", "inserts", "deletes", "mixed", "mixed"))
     read = [name for name in schemas if "{" + name + "}" in query]
@@ -236,6 +236,8 @@ class _Maker:
         self.ctes: dict[str, _Query] = {}
         self.is_linear = False
         """Nothing but projections, filters, inner joins and UNION ALL from here on."""
+        self.unlike: set[str] = set()
+        """Columns that are compared with, or united with, columns of another type: their text tells more than their value."""
         self.any_order = any_order
         """Functions that depend on the order of rows may be in it."""
         self.types = {type_ for schema in schemas.values() for type_ in schema.columns.values()}
@@ -346,6 +348,7 @@ class _Maker:
         if wanted is not None:
             return [self.expression(source.columns, type_) for type_ in wanted], ""
         items = [self.random.choice(source.columns) for _ in range(self.random.randint(1, 4))]
+        items.extend(self.texts(source.columns))
         if self.chance(0.4):
             items.append(self.expression(source.columns, self.random.choice(("int", "string", "string", "decimal", "boolean", "double"))))
         if kind == "plain" and self.chance(0.15) and not self.is_linear:
@@ -382,7 +385,15 @@ class _Maker:
         keys = list({key.text: key for key in chosen}.values())
         if self.chance(0.2):
             keys[0] = self.expression(columns, self.random.choice(("int", "string", "string", "string", "boolean", "double")))
-        return keys
+        return [*keys[:-1], *(self.texts(columns) or keys[-1:])]
+
+    def texts(self, columns: list[_Column]) -> list[_Column]:
+        """Of a column that has equals of another type; more often than not none."""
+        found = [column.text for column in columns if column.text in self.unlike]
+        if not found or not self.chance(0.4):
+            return []
+        text = self.random.choice(found)
+        return [_Column(self.random.choice((f"CAST({text} AS STRING)", f"concat('c', {text})")), "string")]
 
     def aggregates(self, columns: list[_Column]) -> list[_Column]:
         found: list[_Column] = []
@@ -571,8 +582,10 @@ class _Maker:
             if start is None:
                 self.operators.add("cte twice")
             return _From(f"{name} {alias}", [_Column(f"{alias}.{column}", type_) for column, type_ in self.ctes[name].columns])
-        if self.any_order and self.chance(0.15):
+        if self.any_order and self.chance(0.35):
             return self.picked(alias)
+        if self.chance(0.06):
+            return self.united(alias)
         if depth and self.chance(0.25):
             query = self.limited(depth) if self.chance(0.06) and not self.is_linear else self.query(depth - 1)
             self.operators.add("derived table")
@@ -581,6 +594,25 @@ class _Maker:
             return _From(f"({query.text}) {alias}", [_Column(f"{alias}.{column}", type_) for column, type_ in query.columns])
         table, alias = self.table()
         return _From(f"{{{table}}} {alias}", self.columns_of(table, alias), is_plain=True)
+
+    def united(self, alias: str) -> _From:
+        """Rows of two tables, or of one twice, with columns of types that may differ."""
+        parts = [self.table(), self.table()]
+        one, other = (self.columns_of(*part) for part in parts)
+        pairs = [(a, b) for a in one for b in other if a.type == b.type or any({a.type, b.type} <= set(f) for f in FAMILIES)]
+        unlike = [pair for pair in pairs if pair[0].type != pair[1].type]
+        chosen = [self.random.choice(unlike if unlike and self.chance(0.7) else pairs), *self.random.choices(pairs, k=2)]
+        if any(a.type != b.type for a, b in chosen):
+            self.operators.add("set operation of unlike types")
+        names = [self.name("c") for _ in chosen]
+        left = ", ".join(f"{a.text} AS {name}" for (a, _), name in zip(chosen, names, strict=True))
+        right = ", ".join(b.text for _, b in chosen)
+        kind = "UNION ALL" if self.is_linear else self.random.choice(("UNION ALL", "UNION ALL", "UNION", "EXCEPT", "INTERSECT"))
+        self.operators.add(kind.lower())
+        text = f"SELECT {left} FROM {{{parts[0][0]}}} {parts[0][1]} {kind} SELECT {right} FROM {{{parts[1][0]}}} {parts[1][1]}"
+        columns = [_Column(f"{alias}.{name}", widest(a.type, b.type)) for (a, b), name in zip(chosen, names, strict=True)]
+        self.unlike.update(column.text for column, (a, b) in zip(columns, chosen, strict=True) if a.type != b.type)
+        return _From(f"({text}) {alias}", columns)
 
     def picked(self, alias: str) -> _From:
         """One value of many, by the order in which rows come."""
@@ -625,6 +657,7 @@ class _Maker:
             a, b = self.random.choice(keys if keys and self.chance(0.75) else same if same and self.chance(0.8) else every)
             if a.type != b.type:
                 self.operators.add("equality of unlike types")
+                self.unlike.update((a.text, b.text))
             sign = "=" if self.chance(0.85) else "<=>"
             if sign == "<=>":
                 self.operators.add("null-safe equality")

@@ -41,46 +41,49 @@ MOST = 400
 
 CAUGHT_BY: Mapping[str, int] = {
     "keys_that_are_null_are_not_looked_up": 1,
-    "groups_whose_key_is_null_are_new_each_time": 24,
-    "rows_with_nulls_are_written_again": 44,
-    "rows_with_nulls_are_not_removed": 20,
-    "the_sum_of_no_values_is_zero": 96,
+    "groups_whose_key_is_null_are_new_each_time": 41,
+    "rows_with_nulls_are_written_again": 7,
+    "rows_with_nulls_are_not_removed": 27,
+    "the_sum_of_no_values_is_zero": 99,
     "count_counts_nulls": 83,
-    "not_in_is_an_anti_join": 103,
-    "not_in_is_local_to_keys": 4751,
+    "not_in_is_an_anti_join": 107,
+    "not_in_is_local_to_keys": 6166,
     "rows_that_went_are_forgotten": 0,
-    "plus_and_minus_are_swapped": 0,
-    "the_old_version_is_the_new_one": 0,
-    "both_sides_of_a_join_at_new": 0,
-    "a_term_of_a_join_is_forgotten": 0,
-    "a_branch_of_union_all_is_forgotten": 0,
-    "union_is_union_all": 23,
+    "plus_and_minus_are_swapped": 1,
+    "the_old_version_is_the_new_one": 1,
+    "both_sides_of_a_join_at_new": 7,
+    "a_term_of_a_join_is_forgotten": 1,
+    "a_branch_of_union_all_is_forgotten": 49,
+    "union_is_union_all": 5,
     "distinct_is_linear": 51,
-    "except_and_intersect_follow_their_left_side_only": 161,
-    "the_value_of_a_subquery_is_constant": 116,
-    "a_left_join_changes_as_an_inner_join": 14,
-    "exists_gives_a_row_for_each_match": 68,
-    "a_filter_goes_below_the_side_that_gives_nulls": 31,
-    "a_left_join_follows_its_left_side_only": 30,
-    "a_semi_join_follows_its_left_side_only": 103,
-    "an_anti_join_follows_its_left_side_only": 166,
+    "except_and_intersect_follow_their_left_side_only": 267,
+    "the_value_of_a_subquery_is_constant": 5,
+    "a_left_join_changes_as_an_inner_join": 112,
+    "exists_gives_a_row_for_each_match": 60,
+    "a_filter_goes_below_the_side_that_gives_nulls": 0,
+    "a_left_join_follows_its_left_side_only": 0,
+    "a_semi_join_follows_its_left_side_only": 114,
+    "an_anti_join_follows_its_left_side_only": 30,
     "keys_of_a_join_are_of_one_side_only": 8,
-    "a_full_join_follows_its_left_side_only": 67,
+    "a_full_join_follows_its_left_side_only": 54,
     "an_inequality_carries_keys": 78,
-    "a_window_is_local_to_its_order": 129,
-    "having_is_dropped_where_groups_are_computed_again": 57,
-    "groups_are_made_of_changed_rows_only": 3,
-    "an_emptied_group_is_kept": 24,
-    "groups_that_never_lived_are_inserted": 2847,
-    "new_groups_are_not_inserted": 29,
-    "rows_that_went_are_added": 6,
-    "a_sum_adds_weights": 21,
-    "decimal_sums_lose_their_scale": 112,
-    "a_maximum_is_merged_though_rows_went": 625,
-    "an_average_divides_by_the_count_of_the_change": 6,
-    "the_count_of_no_rows_is_null": 60,
-    "all_copies_of_a_row_are_removed": 0,
-    "copies_of_a_row_are_one_in_an_exchange": 0,
+    "a_window_is_local_to_its_order": 117,
+    "having_is_dropped_where_groups_are_computed_again": 105,
+    "groups_are_made_of_changed_rows_only": 18,
+    "an_emptied_group_is_kept": 42,
+    "groups_that_never_lived_are_inserted": 484,
+    "new_groups_are_not_inserted": 18,
+    "rows_that_went_are_added": 2,
+    "a_sum_adds_weights": 42,
+    "decimal_sums_lose_their_scale": 49,
+    "a_maximum_is_merged_though_rows_went": 895,
+    "an_average_divides_by_the_count_of_the_change": 82,
+    "the_count_of_no_rows_is_null": 155,
+    "all_copies_of_a_row_are_removed": 21,
+    "copies_of_a_row_are_one_in_an_exchange": 7,
+    "what_is_equal_after_a_cast_is_the_same": 97,
+    "each_part_of_a_union_has_its_own_type": 113,
+    "a_table_without_changes_keeps_its_order": 7887,
     "rows_that_were_carried_over_do_not_cancel": 3,
 }
 """The seed of a case that catches a fault, to begin with it. Where the generator has changed, the others follow."""
@@ -535,8 +538,7 @@ def rows_that_were_carried_over_do_not_cancel(patch: Patch) -> None:
 @planted("equality of unlike types")
 def what_is_equal_after_a_cast_is_the_same(patch: Patch) -> None:
     """An expression over one side of an equality is taken for that over the other."""
-    true = restrict.equal_columns
-    everywhere(patch, "equal_columns", lambda join, **_: true(join))
+    patch.setattr(alike, "_mark", lambda part, types: part.meta.update({restrict.SAME: True}))
 
 
 @planted("set operation of unlike types")
@@ -549,7 +551,11 @@ def a_table_without_changes_keeps_its_order(patch: Patch) -> None:
     """As if a compaction left the rows where they were."""
 
     def steady(true: Callable[..., None], self: Deltas, relation: Relation) -> None:
-        if self.changes(relation):
-            true(self, relation)
+        if isinstance(relation, Aggregate | Window):
+            if self.changes(relation):
+                true(self, relation)
+        else:
+            for child in relation.children:
+                steady(true, self, child)
 
     around(patch, Deltas, "_require_steady", steady)

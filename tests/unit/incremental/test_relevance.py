@@ -167,7 +167,7 @@ def test_rows_that_do_not_matter_change_no_result(connection: duckdb.DuckDBPyCon
 
 def test_random_queries(connection: duckdb.DuckDBPyConnection) -> None:
     found = Pushed()
-    for seed in range(80):
+    for seed in range(140):
         try:
             found = found + pushed(seed, connection)
         except Refused:

@@ -19,7 +19,7 @@ def jdbc_options(uri: str) -> dict[str, str]:
     given = parse_qsl(parts.query, keep_blank_values=True)
     address = _address(parts, [value for key, value in given if key == "host"], dict(given).get("port", ""))
     settings = dict(_setting(key, value) for key, value in given if key not in _HOST_AND_USER and _RENAMED.get(key, key))
-    query = urlencode(settings, quote_via=quote)
+    query = urlencode(settings, safe="/", quote_via=quote)
     user = unquote(parts.username or "") or dict(given).get("user", "")
     password = unquote(parts.password or "") or dict(given).get("password", "")
     return {

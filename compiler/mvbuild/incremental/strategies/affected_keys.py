@@ -27,7 +27,7 @@ from mvbuild.incremental.algebra import (
     names_in,
     walk,
 )
-from mvbuild.incremental.delta import Deltas, Let
+from mvbuild.incremental.delta import Deltas, Let, require_local
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.restrict import Key, equal_columns, partition_columns, restricted
 from mvbuild.incremental.rewrite import NOTHING, Case, Exchange, Rewrite
@@ -43,6 +43,7 @@ def rewrite(case: Case) -> Rewrite:
     table = lets[-1].ref
     pairs = [Key(column(name), found) for name, found in zip(keys, table.columns, strict=True)]
     rows = restricted(case.shape.root, pairs, table)
+    require_local(rows, table, case.shape.kinds)
     outputs = dict(case.shape.outputs)
     columns = tuple((outputs[name], found) for name, found in zip(keys, table.columns, strict=True))
     return Rewrite(NAME, Exchange(rows, lets[-1], columns), lets, case.shape.outputs)

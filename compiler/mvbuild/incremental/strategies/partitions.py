@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from mvbuild.incremental.algebra import Distinct, Item, Relation, column, union
-from mvbuild.incremental.delta import Let
+from mvbuild.incremental.delta import Let, require_local
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.restrict import Key, restricted
 from mvbuild.incremental.rewrite import Case, OverwritePartitions, Rewrite
@@ -34,6 +34,7 @@ def rewrite(case: Case) -> Rewrite:
     let = Let("partitions", Distinct(_union(found)))
     keys = [Key(value, name) for value, name in zip(values, let.relation.columns, strict=True)]
     rows = restricted(case.shape.root, keys, let.ref)
+    require_local(rows, let.ref, case.shape.kinds)
     named = tuple((own, transform, name) for (own, transform), name in zip(fields, let.relation.columns, strict=True))
     return Rewrite(NAME, OverwritePartitions(rows, let, named), (*deltas.lets, let), case.shape.outputs)
 

@@ -169,6 +169,25 @@ def test_without_locks_the_metastore_compares(hive_world: World, hive_server: Hi
     assert [found.properties[f"w{n}"] for n in range(4)] == [str(commits)] * 4
 
 
+def test_a_connection_that_breaks_while_a_lock_is_held(hive_world: World, hive_server: Hive, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hive_metastore.ThriftHiveMetastore import Client
+    from thrift.transport.TTransport import TTransportException
+
+    table = hive_world.catalog.create_table(name("mart.t"), layout(id="long"), {})
+    original = Client.alter_table_with_environment_context
+
+    def cut(self: Any, *given: Any, **named: Any) -> None:
+        monkeypatch.setattr(Client, "alter_table_with_environment_context", original)
+        original(self, *given, **named)
+        self._iprot.trans.close()
+        raise TTransportException(message="the connection was cut")
+
+    monkeypatch.setattr(Client, "alter_table_with_environment_context", cut)
+    done = hive_world.catalog.commit([table_commit(table, set_properties={"a": "1"})])
+    assert hive_world.catalog.load([table.identifier]) == done
+    assert _locks(hive_server) == []
+
+
 @pytest.mark.parametrize("to", ["table-properties", "metadata-file"])
 def test_a_conversion_that_fails_half_way_is_undone(hive_world: World, hive_server: Hive, monkeypatch: pytest.MonkeyPatch, to: Any) -> None:
     from hive_metastore.ThriftHiveMetastore import Client

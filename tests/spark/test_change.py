@@ -156,3 +156,19 @@ def test_a_file_that_was_removed_and_came_back_with_a_branch(lake: Lake, catalog
     # A row came back: what `main` deleted, `aside` has.
     assert (part.only_deletes, part.had_deletes, part.altered.files) == (False, True, 1)
     assert Counter(checker.kinds)["altered, had deletes, not only more"] > 0
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_deletes_that_took_the_place_of_others_add_to_them(lake: Lake, catalog: Any, version: int) -> None:
+    """Iceberg writes the deletes of a data file into one new file, or vector: metadata alone does not tell that it has the old ones too."""
+    name = _created(lake, f"replaced_{version}", version, "merge-on-read")
+    lake.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.delete.granularity' = 'file')")
+    lake.sql(f"DELETE FROM {name} WHERE id = 1")
+    lake.sql(f"DELETE FROM {name} WHERE id = 2")
+    checker = _checker(lake, catalog, f"replaced_{version}")
+    assert checker.wrong(checker.pairs()) == {}
+    before, after = list(checker.table.snapshots)[-2:]
+    (forward,) = catalog.change(checker.table, before, after).parts
+    (back,) = catalog.change(checker.table, after, before).parts
+    assert (forward.only_deletes, forward.had_deletes) == (True, True)
+    assert not back.only_deletes

@@ -1,4 +1,4 @@
-"""PyIceberg catalog -> Catalog: the catalog port for REST, Glue, Hive and any other catalog that PyIceberg knows.
+"""PyIceberg catalog -> Catalog: the catalog port for REST, and any catalog that has no adapter of its own.
 
 The same edits of metadata JSON as for SQL catalogs; what they changed is sent as table updates: of a REST catalog with transactions in one
 request, of others one table after the other.

@@ -84,7 +84,7 @@ def difference(rewrite: Rewrite, stored: Stored) -> Difference:
 
 def _values(rows: Relation, outputs: Sequence[tuple[str, str]], prefix: str) -> Relation:
     """The columns of the storage, in order, under names of their own."""
-    return Project(rows, tuple(Item(f"{prefix}_{at}", column(name)) for at, (name, _) in enumerate(outputs)))
+    return Project(rows, tuple(Item(f"{prefix}_{at}v", column(name)) for at, (name, _) in enumerate(outputs)))
 
 
 def _upsert(rewrite: Rewrite, write: Upsert, stored: Stored) -> Difference:

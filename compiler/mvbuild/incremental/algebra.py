@@ -136,6 +136,8 @@ class Aggregate(_Unary):
     keys: tuple[Item, ...]
     values: tuple[Item, ...]
     """Each one aggregate function."""
+    loose: bool = False
+    """A key may be a float: 0.0 and -0.0 are one group, and not every function gives the same of both."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -183,6 +185,9 @@ class Union:
 @dataclass(frozen=True, slots=True, eq=False)
 class Distinct(_Unary):
     """SELECT DISTINCT."""
+
+    loose: bool = False
+    """As of an aggregate."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

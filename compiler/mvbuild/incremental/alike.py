@@ -6,7 +6,7 @@ key, nor an expression over it, nor bounds. A type that is not known differs fro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from mvbuild.incremental.algebra import (
     Aggregate,
+    Distinct,
     Explode,
     Join,
     Project,
@@ -71,10 +72,17 @@ def _marked(relation: Relation, leaves: Sequence[Mapping[str, Any]]) -> tuple[Re
     if isinstance(relation, Project):
         return relation, {item.name: type_of(item.expression, types[0]) for item in relation.items}
     if isinstance(relation, Aggregate):
-        return relation, {item.name: type_of(item.expression, types[0]) for item in (*relation.keys, *relation.values)}
+        made = {item.name: type_of(item.expression, types[0]) for item in (*relation.keys, *relation.values)}
+        return replace(relation, loose=_may_be_float(made[item.name] for item in relation.keys)), made
+    if isinstance(relation, Distinct):
+        return replace(relation, loose=_may_be_float(types[0].values())), types[0]
     if isinstance(relation, Window):
         return relation, {**types[0], **{item.name: type_of(item.expression.this, types[0]) for item in relation.values}}
     return relation, types[0] if types else {}
+
+
+def _may_be_float(types: Iterable[str | None]) -> bool:
+    return any(type_ is None or type_ in _FLOATS for type_ in types)
 
 
 def _combined(relation: Union | SetOperation, types: Sequence[Types]) -> tuple[Relation, Types]:

@@ -239,6 +239,8 @@ class Deltas:
             return self.changed_keys(relation.child, _through(items, relation.items))
         if isinstance(relation, Filter) and not self.is_linear(relation):
             return self.changed_keys(relation.child, items)
+        if isinstance(relation, Aggregate | Distinct) and relation.loose and not all(isinstance(i.expression, exp.Column) for i in items):
+            return tuple(Project(part, items) for part in self.of(relation).all)
         if isinstance(relation, Aggregate) and names <= {i.name for i in relation.keys}:
             return self.changed_keys(relation.child, _through(items, relation.keys))
         if isinstance(relation, Window) and names <= set(partition_columns(relation)):

@@ -46,7 +46,7 @@ def pruned(relation: Relation, wanted: Iterable[str] | None = None) -> Relation:
     if isinstance(relation, Aggregate):
         values = tuple(i for i in relation.values if i.name in needed)
         child = pruned(relation.child, _names(i.expression for i in (*relation.keys, *values)))
-        return Aggregate(child, relation.keys, values)
+        return replace(relation, child=child, values=values)
     if isinstance(relation, Window):
         values = tuple(i for i in relation.values if i.name in needed)
         inner = (needed & set(relation.child.columns)) | _names(i.expression for i in values)
@@ -80,7 +80,7 @@ def _union(relation: Union, needed: frozenset[str]) -> Relation:
 def _whole(relation: Distinct | SetOperation) -> Relation:
     """Whether rows are equal depends on every column."""
     if isinstance(relation, Distinct):
-        return Distinct(projected(pruned(relation.child), relation.child.columns))
+        return replace(relation, child=projected(pruned(relation.child), relation.child.columns))
     sides = (projected(pruned(side), side.columns) for side in (relation.left, relation.right))
     left, right = sides
     return replace(relation, left=left, right=right)

@@ -54,6 +54,8 @@ def restricted(relation: Relation, keys: Sequence[Key], table: Ref) -> Relation:
         return Project(restricted(relation.child, _through(keys, relation.items), table), relation.items)
     if isinstance(relation, Filter):
         return Filter(restricted(relation.child, keys, table), relation.predicate)
+    if isinstance(relation, Aggregate | Distinct) and relation.loose and not all(isinstance(k.expression, exp.Column) for k in keys):
+        return _here(relation, keys, table)
     if isinstance(relation, Aggregate) and relation.keys and _within(keys, [i.name for i in relation.keys]):
         return replace(relation, child=restricted(relation.child, _through(keys, relation.keys), table))
     if isinstance(relation, Window) and _within(keys, partition_columns(relation)):
@@ -61,7 +63,7 @@ def restricted(relation: Relation, keys: Sequence[Key], table: Ref) -> Relation:
     if isinstance(relation, Explode | Scalar) and _within(keys, relation.child.columns):
         return replace(relation, child=restricted(relation.child, keys, table))
     if isinstance(relation, Distinct):
-        return Distinct(restricted(relation.child, keys, table))
+        return replace(relation, child=restricted(relation.child, keys, table))
     if isinstance(relation, Union) and relation.alike:
         return replace(relation, parts=tuple(restricted(p, _by_position(keys, relation.columns, p), table) for p in relation.parts))
     if isinstance(relation, SetOperation) and relation.alike:

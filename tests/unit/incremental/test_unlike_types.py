@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sqlglot import exp, parse_one
 
+from mvbuild.incremental.algebra import Aggregate, Distinct, walk
 from mvbuild.incremental.alike import type_of
 from mvbuild.incremental.reasons import Refused
 from unit.incremental.on_duckdb import OnDuckDB, Table, connected
@@ -149,3 +150,12 @@ def test_a_type_is_told_only_where_it_is_certain(sql: str, type_: str | None) ->
     found = parse_one(f"SELECT {sql}", read="spark").expressions[0]
     assert isinstance(found, exp.Expr)
     assert type_of(found, {"k": "int", "d": "decimal(10,2)", "s": "string"}) == type_
+
+
+@pytest.mark.parametrize("inner", ["SELECT x, count(*) AS n FROM {a} GROUP BY x", "SELECT DISTINCT x, 1 AS n FROM {a}"])
+@pytest.mark.parametrize(("type_", "loose"), [("double", True), ("int", False)])
+def test_zero_and_minus_zero_are_one_group_and_two_texts(inner: str, type_: str, loose: bool) -> None:
+    case = OnDuckDB(f"SELECT CAST(q.x AS STRING) AS t, q.n FROM ({inner}) q", [Table("a", {"x": type_}, [(0,)], [(0,), (1,)])])
+    (found,) = [node.loose for node in walk(case.shape().root) if isinstance(node, Aggregate | Distinct)]
+    assert found == loose
+    assert case.refreshed("affected-keys") == case.full()

@@ -9,8 +9,10 @@ from mvbuild.diagnostics import Diagnostic, ProjectError, error, warning
 from mvbuild.graph.model import Graph
 from mvbuild.ports.catalog import CatalogError, CommitConflict
 from mvbuild.refresh.held import Held
-from mvbuild.refresh.result import NodeResult, RunResult, Said
+from mvbuild.refresh.result import RunResult, Said
 
+_NOT = "built and tested, but not published"
+_EITHER = "Either everything of the run is published or nothing: `mvbuild status` tells. Then run again."
 _HELP = "Nothing was published: every table and every record is as it was before the run."
 
 
@@ -28,7 +30,7 @@ def publish_together(result: RunResult, held: Held, on_event: Callable[[Said], N
     if not result.ok:
         held.discard()
         failed = next((r.node for r in result.results if r.status == "error"), "a data test")
-        found = _unpublished(result, f"{failed} failed")
+        found = _unpublished(result, f"{_NOT}: {failed} failed")
         built = sum(r.status == "success" for r in result.results)
         told = f"{built} node{'s' * (built != 1)} that were built are not published, because {failed} failed"
         return replace(found, diagnostics=(*found.diagnostics, warning("not-published", told, help=_HELP))) if built else found
@@ -39,19 +41,13 @@ def publish_together(result: RunResult, held: Held, on_event: Callable[[Said], N
     try:
         held.commit()
     except CommitConflict as exc:
-        return _unpublished(result, "the commit was refused", error("commit-conflict", str(exc), help=_HELP))
+        return _unpublished(result, f"{_NOT}: the commit was refused", error("commit-conflict", str(exc), help=_HELP))
     except CatalogError as exc:
         code = "catalog-unreachable" if exc.unreachable else "catalog-error"
-        return _unpublished(result, "the commit failed", error(code, str(exc), help=_HELP))
+        return _unpublished(result, "built and tested; the commit failed, and may have been made", error(code, str(exc), help=_EITHER))
     return result
 
 
-def _unpublished(result: RunResult, why: str, *diagnostics: Diagnostic) -> RunResult:
-    results = tuple(_without_effect(r, why) for r in result.results)
+def _unpublished(result: RunResult, message: str, *diagnostics: Diagnostic) -> RunResult:
+    results = tuple(replace(r, status="skipped", message=message) if r.status == "success" else r for r in result.results)
     return replace(result, results=results, diagnostics=(*result.diagnostics, *diagnostics))
-
-
-def _without_effect(result: NodeResult, why: str) -> NodeResult:
-    if result.status != "success":
-        return result
-    return replace(result, status="skipped", message=f"built and tested, but not published: {why}")

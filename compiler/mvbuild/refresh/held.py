@@ -7,13 +7,13 @@ until the end of the run, however it ends.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from threading import Lock
 
 from mvbuild.freshness.observed import World
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import Catalog, Change, State, TableCommit, TableState, ViewCommit, ViewState
+from mvbuild.ports.catalog import Catalog, CatalogError, Change, State, TableCommit, TableState, ViewCommit, ViewState
 from mvbuild.ports.clock import Clock
 
 
@@ -55,7 +55,7 @@ class Held:
         return not self._changes
 
     def commit(self) -> None:
-        """Everything, or CommitConflict and nothing."""
+        """Everything, or CommitConflict and nothing. After any other CatalogError it may be either."""
         try:
             self.catalog.commit(self._changes)
         except BaseException:
@@ -77,12 +77,10 @@ class Held:
 
 
 def _closed(workplace: ExitStack, failure: _NotPublished | None) -> None:
-    try:
-        with workplace:
-            if failure is not None:
-                raise failure
-    except _NotPublished:
-        return
+    # What cannot be removed goes with the next run, as after a crash: it says nothing about what was published.
+    with suppress(_NotPublished, CatalogError), workplace:
+        if failure is not None:
+            raise failure
 
 
 @dataclass(frozen=True, kw_only=True)

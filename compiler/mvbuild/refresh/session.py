@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Lock
@@ -16,7 +16,7 @@ from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.pins import pin
 from mvbuild.incremental.changes import Changes
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import Catalog, State, TableCommit, TableState, ViewCommit
+from mvbuild.ports.catalog import Catalog, CatalogError, State, TableCommit, TableState, ViewCommit
 from mvbuild.ports.clock import Clock
 from mvbuild.ports.engine import Engine
 from mvbuild.ports.sources import Sources
@@ -129,8 +129,9 @@ class RunSession:
             self._engine.close()
 
     def close(self) -> None:
-        """Remove the scratch tables and stop the engine."""
+        """Remove the scratch tables and stop the engine. What cannot be removed goes with the next run, as after a crash."""
         for scratch in self._scratch.values():
-            self.catalog.drop_scratch(scratch)
+            with suppress(CatalogError):
+                self.catalog.drop_scratch(scratch)
         self._scratch.clear()
         self.stop_engine()

@@ -10,7 +10,7 @@ import pytest
 
 from mvbuild.diagnostics import ProjectError
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import Change, State, TableCommit
+from mvbuild.ports.catalog import CatalogError, Change, State, TableCommit
 from mvbuild.refresh.atomic import require_atomic
 from mvbuild.refresh.result import RunResult
 from unit.worlds import PROJECT, Shop, append, compiled, name, shop
@@ -155,6 +155,33 @@ def test_nothing_to_do_commits_nothing(made: Shop, commits: list[Sequence[Change
     commits.clear()
     assert set(made.statuses(atomic=True).values()) == {"reused"}
     assert commits == []
+
+
+def test_what_cannot_be_cleaned_up_says_nothing_about_the_commit(made: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise CatalogError("the connection was lost")
+
+    monkeypatch.setattr(made.catalog, "drop_scratch", fail)
+    result = made.run(atomic=True)
+    assert result.ok, [(r.node, r.message) for r in result.results]
+    assert set(made.statuses().values()) == {"reused"}
+
+
+def test_a_lost_answer_is_not_told_as_nothing(made: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = made.catalog.commit
+
+    def commit(changes: Sequence[Change]) -> Mapping[TableIdentifier, State]:
+        done = real(changes)
+        if len(changes) > 2:
+            raise CatalogError("the answer was lost", unreachable=True)
+        return done
+
+    monkeypatch.setattr(made.catalog, "commit", commit)
+    result = made.run(atomic=True)
+    assert codes(result) == ["catalog-unreachable"]
+    assert "either everything" in result.diagnostics[0].help.lower()
+    assert all("may have been made" in r.message for r in result.results if r.status == "skipped")
+    assert set(made.statuses().values()) == {"reused"}
 
 
 def test_a_catalog_that_cannot_is_refused_before_anything_is_done(tmp_path: Path) -> None:

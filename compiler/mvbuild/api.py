@@ -23,7 +23,7 @@ from mvbuild import __version__
 from mvbuild.artifacts.files import write_compiled, write_executed, write_json
 from mvbuild.artifacts.manifest import manifest
 from mvbuild.artifacts.run_results import run_results, timestamp
-from mvbuild.diagnostics import Diagnostic, ProjectError, error
+from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error, warning
 from mvbuild.freshness.former import former_states
 from mvbuild.freshness.history import PastRefresh
 from mvbuild.freshness.history import history as past_refreshes
@@ -31,10 +31,15 @@ from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.readable import require_readable
 from mvbuild.freshness.rules import judge
-from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
+from mvbuild.graph.model import Graph, ModelNode, NodeId, Reading, SeedNode
 from mvbuild.graph.resolve import build
 from mvbuild.graph.select import select as select_nodes
+from mvbuild.graph.select import select_all
+from mvbuild.graph.version import version_of
+from mvbuild.graph.versions import opened
 from mvbuild.incremental.changes import Changes
+from mvbuild.lifecycle.branches import OnBranch, branches, checked_name, on_branch, publish_branch, require_branchable
+from mvbuild.lifecycle.branches import drop_branch as forget_branch
 from mvbuild.lifecycle.drop import Dropped, drop_all
 from mvbuild.lifecycle.drop import drop as drop_one
 from mvbuild.lifecycle.maintain import Maintained
@@ -42,6 +47,12 @@ from mvbuild.lifecycle.maintain import maintain as keep_up
 from mvbuild.lifecycle.prune import find_named, find_removed
 from mvbuild.lifecycle.rename import rename
 from mvbuild.lifecycle.rollback import rollback as roll_back
+from mvbuild.lineage.bind import bind
+from mvbuild.lineage.lock import Locked, differences, lock_path, locked, missing_tables, of_lock, read_lock, to_text
+from mvbuild.lineage.model import Bound
+from mvbuild.lineage.schemas import NO_SCHEMAS, TableColumns, of_states
+from mvbuild.lint.check import lint
+from mvbuild.lint.facts import Facts
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.project import parse_project
 from mvbuild.plan.build import build_plan
@@ -50,29 +61,34 @@ from mvbuild.plan.explain import Explanation
 from mvbuild.plan.explain import explain as explain_mv
 from mvbuild.plan.model import Plan
 from mvbuild.plan.removed import Removed, refusal
-from mvbuild.plan.renames import find_renames, renamed_world
-from mvbuild.ports.catalog import Catalog, CatalogError, CommitConflict
+from mvbuild.plan.renames import Found, find_renames, renamed_world
+from mvbuild.ports.catalog import Catalog, CatalogError, CommitConflict, TableState
 from mvbuild.project.load import load_project
 from mvbuild.project.seeds import SeedRows
 from mvbuild.project.seeds import read as read_seed
 from mvbuild.project.settings import StorageFormat
 from mvbuild.refresh.atomic import require_atomic
+from mvbuild.refresh.comparison import Comparison, compare
 from mvbuild.refresh.held import Held
 from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.recording import described
 from mvbuild.refresh.result import RunResult
+from mvbuild.refresh.row_keys import row_key
 from mvbuild.refresh.run import run_plan
 from mvbuild.refresh.session import RunSession, ScratchKey
 from mvbuild.refresh.testing import run_tests
 from mvbuild.refresh.verified import Verification
 from mvbuild.refresh.verify import Check, doubts
 from mvbuild.refresh.verify import verify as verify_all
+from mvbuild.review.build import build_review, new_findings
+from mvbuild.review.model import Review
+from mvbuild.review.refreshes import concerned, of_plan, without_plan
 from mvbuild.serve import frames
 from mvbuild.serve.as_of import AsOf
 from mvbuild.serve.frames import served
 from mvbuild.serve.lookup import find
 from mvbuild.serve.rows import Shown, choose_rows
-from mvbuild.sessions import OnEvent, SystemClock, catalog_of, explained, new_session, observed, open_session, unheard
+from mvbuild.sessions import OnEvent, SystemClock, catalog_of, explained, main_catalog_of, new_session, observed, open_session, unheard
 
 Project = str | Path | Graph
 """A project directory; or what `compile` gave, where a target, vars or an environment are to be chosen."""
@@ -86,11 +102,20 @@ def compile(
     env: Mapping[str, str] | None = None,
     target_path: Path | None = None,
     threads: int | None = None,
+    branch: str | None = None,
+    state: str | None = None,
 ) -> Graph:
-    """Load, render, parse and resolve a project. No catalog, no Spark. ProjectError with every error of the stage that failed."""
+    """Load, render, parse and resolve a project. No catalog, no Spark. ProjectError with every error of the stage that failed.
+
+    `branch`: whatever is done with the graph is done on that Iceberg branch of the project's tables, see docs/branches.md.
+    `state`: what `state:` selectors compare with, a directory with the artifacts of another version, or a git ref.
+    """
     environment = os.environ if env is None else env
     project = load_project(Path(project_dir), target=target, vars=vars or {}, env=environment, target_path=target_path, threads=threads)
-    return build(project, parse_project(project, env=environment))
+    if branch is not None:
+        project = replace(project, branch=checked_name(branch))
+    graph = build(project, parse_project(project, env=environment))
+    return replace(graph, reading=Reading(target=target, vars=vars or {}, env=environment, state=state))
 
 
 def _graph(project: Project) -> Graph:
@@ -111,12 +136,13 @@ def plan(
     graph = _graph(project)
     catalog = catalog or catalog_of(graph)
     world = observed(graph, catalog)
-    chosen, warnings = select_nodes(world.graph, select, exclude)
+    chosen, warnings = select_nodes(world.graph, select, exclude, _states(world))
     with explained(graph):
         former = former_states(world, catalog)
-        found = find_renames(world, former, chosen)
+        found = find_renames(world, former, chosen) if graph.project.branch is None else Found()
         if found.diagnostics:
             raise ProjectError(found.diagnostics)
+        removed = removed and graph.project.branch is None
         renamed = [r.view.identifier for r in find_renames(world, former, frozenset(world.graph.nodes)).renames]
         gone = find_removed(world, catalog, renamed) if removed and not (tuple(select) or tuple(exclude)) else ()
     new = renamed_world(world, found.renames)
@@ -166,11 +192,16 @@ def run(
     if prune and (select or exclude):
         raise ProjectError([error("command-line", "What is to be pruned depends on the whole project: nothing can be selected with it")])
     graph = _graph(project)
+    if prune and graph.project.branch is not None:
+        raise ProjectError([error("command-line", "A run on a branch drops nothing: --prune goes with runs on main")])
     catalog = catalog_of(graph)
     together = graph.project.publish == "atomic" if atomic is None else atomic
     if together:
         require_atomic(graph, catalog.atomic)
     planned = plan(graph, select=select, exclude=exclude, full_refresh=full_refresh, removed=False, catalog=catalog)
+    if graph.project.branch is not None:
+        require_branchable(planned)
+    _require_contracts(planned)
     rows = seed_rows(planned)
     with open_session(planned.world, catalog, spark, on_event) as session:
         session.held = Held(catalog=catalog, clock=session.clock) if together else None
@@ -193,9 +224,8 @@ def test(
     graph = _graph(project)
     catalog = catalog_of(graph)
     world = observed(graph, catalog)
-    chosen, warnings = select_nodes(world.graph, select, exclude)
-    everything = not (tuple(select) or tuple(exclude))
-    tests = [t for t in world.graph.tests if everything or any(r in chosen for r in t.reads)]
+    chosen, warnings = select_all(world.graph, select, exclude, _states(world))
+    tests = [t for t in world.graph.tests if t.id in chosen]
     with open_session(world, catalog, spark, on_event) as session:
         result = run_tests(session, tests, warnings=warnings, on_event=on_event)
     write_artifacts(world.graph, result, arguments={"which": "test"})
@@ -231,7 +261,7 @@ def verify(
     catalog = catalog_of(graph)
     world = observed(graph, catalog)
     named = {_mv(world.graph, name).id for name in names}
-    chosen, warnings = (named, ()) if named else select_nodes(world.graph, select, exclude)
+    chosen, warnings = (named, ()) if named else select_nodes(world.graph, select, exclude, _states(world))
     nodes = [n for n in world.graph.views if n.id in chosen]
     seed = secrets.randbelow(1_000_000) if seed is None else seed
     check = Check(sample=sample, seed=seed, limit=limit, float_tolerance=float_tolerance)
@@ -310,6 +340,82 @@ def _drop(catalog: Catalog, scratch: Iterable[TableIdentifier]) -> None:
             catalog.drop_scratch(identifier)
 
 
+def bound(project: Project = ".") -> Bound:
+    """The columns of every node and their lineage, by schemas.lock and what the project declares. No catalog, no Spark. Nothing is raised
+    for what is wrong in a query: that is in `diagnostics`."""
+    graph = _graph(project)
+    tables = read_lock(graph)
+    return bind(graph, of_lock(tables, graph) if tables is not None else NO_SCHEMAS, keep=True)
+
+
+def check_columns(project: Project = ".") -> tuple[Diagnostic, ...]:
+    """ProjectError with everything that is certainly wrong with names, types and contracts; the warnings, if nothing is. Queries are looked
+    at only where schemas.lock tells what they read, or where a contract is enforced."""
+    graph = _graph(project)
+    tables = read_lock(graph)
+    contracts = [n.id for n in graph.models if n.model.config.contract]
+    if tables is None and not contracts:
+        return ()
+    found = bind(graph, of_lock(tables, graph), keep=True) if tables is not None else bind(graph, only=contracts)
+    if any(d.severity == "error" for d in found.diagnostics):
+        raise ProjectError(found.diagnostics)
+    return found.diagnostics
+
+
+def _require_contracts(planned: Plan) -> None:
+    """Nothing is touched where a model of the plan does not have the columns of its contract, by what the catalog has now."""
+    graph = planned.world.graph
+    enforced = [s.node for s in planned.steps if isinstance(n := graph.nodes[s.node], ModelNode) and n.model.config.contract]
+    if enforced:
+        found = bind(graph, of_states(planned.world.observed.states), only=enforced)
+        broken = [d for d in found.diagnostics if d.code == "broken-contract"]
+        if broken:
+            raise ProjectError(broken)
+
+
+def lineage(project: Project = ".") -> tuple[Bound, tuple[Diagnostic, ...]]:
+    """The columns of every node and their lineage, by schemas.lock, else by the catalog; a warning where neither is there."""
+    graph = _graph(project)
+    tables = read_lock(graph)
+    if tables is not None:
+        return bind(graph, of_lock(tables, graph), keep=True), ()
+    try:
+        world = observed(graph, catalog_of(graph))
+    except ProjectError as exc:
+        unreachable = [d for d in exc.diagnostics if d.code == "catalog-unreachable"]
+        if not unreachable:
+            raise
+        help = "The columns of the tables in it are not known; a schemas.lock would tell."
+        return bind(graph), tuple(replace(d, severity="warning", help=help) for d in unreachable)
+    return bind(world.graph, of_states(world.observed.states)), ()
+
+
+def lock(project: Project = ".", *, write: bool = True) -> Locked:
+    """Compare schemas.lock with the catalog, and write it anew unless `write` is False. One read of the catalog, no Spark."""
+    graph = _graph(project)
+    world = observed(graph, catalog_of(graph))
+    now, missing = locked(world.graph, of_states(world.observed.states))
+    before = _lock_before(graph, needed=not write)
+    if write and before != now:
+        try:
+            lock_path(graph).write_text(to_text(now), encoding="utf-8", newline="\n")
+        except OSError as exc:
+            raise ProjectError([error("unwritable-target", f"Cannot write {lock_path(graph)}: {exc.strerror or exc}")]) from exc
+    warnings = tuple(replace(d, severity="warning") for d in missing_tables(missing, world.graph))
+    changes = tuple(differences(before, now)) if before is not None else ()
+    return Locked(tables=len(now), differences=changes, is_new=before is None, warnings=warnings)
+
+
+def _lock_before(graph: Graph, *, needed: bool) -> dict[str, TableColumns] | None:
+    """A lock that cannot be read is as good as none where it is written anew."""
+    try:
+        return read_lock(graph)
+    except ProjectError:
+        if needed:
+            raise
+        return None
+
+
 def history(project: Project, name: str) -> tuple[ModelNode, tuple[PastRefresh, ...]]:
     """The refreshes of an MV that can still be read, oldest first. No Spark."""
     graph = _graph(project)
@@ -369,7 +475,7 @@ def maintain(
     graph = _graph(project)
     catalog = catalog_of(graph)
     world = observed(graph, catalog)
-    chosen, warnings = select_nodes(world.graph, select, exclude)
+    chosen, warnings = select_nodes(world.graph, select, exclude, _states(world))
     nodes = [n for n in world.graph.views if n.id in chosen]
     with open_session(world, catalog, spark, on_event) as session, explained(graph):
         return world.graph, keep_up(session, nodes, dry_run=dry_run, on_done=on_done), warnings
@@ -387,11 +493,136 @@ def migrate(
     graph = _graph(project)
     catalog = catalog_of(graph)
     world = observed(graph, catalog)
-    chosen, warnings = select_nodes(world.graph, select, exclude)
+    chosen, warnings = select_nodes(world.graph, select, exclude, _states(world))
     planned = conversions(world, chosen, to)
     with open_session(planned.world, catalog, None, on_event) as session:
         result = run_plan(planned, session, {}, threads=1, fail_fast=False, on_event=on_event)
     return replace(result, diagnostics=(*warnings, *planned.warnings))
+
+
+def branch_contents(project: Project, branch: str) -> tuple[OnBranch, ...]:
+    """What a branch has of the project's tables and views. ProjectError if it has nothing. No Spark."""
+    graph = _graph(project)
+    with explained(graph):
+        found = on_branch(graph, main_catalog_of(graph), checked_name(branch))
+    if not found:
+        known = branch_names(graph)
+        help = did_you_mean(branch, known) if known else "`mvbuild run --branch` makes one."
+        raise ProjectError([error("unknown-branch", f"The project has no branch '{branch}'", help=help)])
+    return found
+
+
+def branch_names(project: Project = ".") -> tuple[str, ...]:
+    """The branches that have something of the project. No Spark."""
+    graph = _graph(project)
+    with explained(graph):
+        return branches(graph, main_catalog_of(graph))
+
+
+def publish(project: Project, branch: str) -> tuple[OnBranch, ...]:
+    """What a branch has becomes current, in one commit where the catalog can. No Spark."""
+    graph = _graph(project)
+    found = branch_contents(graph, branch)
+    with explained(graph):
+        publish_branch(main_catalog_of(graph), branch, found)
+    return found
+
+
+def drop_branch(project: Project, branch: str) -> tuple[tuple[OnBranch, ...], int]:
+    """Forget a branch; how many files went with tables that only it had. No Spark."""
+    graph = _graph(project)
+    found = branch_contents(graph, branch)
+    with explained(graph):
+        return found, forget_branch(main_catalog_of(graph), branch, found)
+
+
+def diff(
+    project: Project,
+    branch: str,
+    *,
+    select: Iterable[str] = (),
+    exclude: Iterable[str] = (),
+    key: Sequence[str] = (),
+    limit: int = 10,
+    spark: Any = None,
+    on_event: OnEvent = unheard,
+) -> tuple[Comparison, ...]:
+    """How the rows of a branch differ from those of `main`, for each MV and seed that it has. `key`: instead of what the models tell."""
+    graph = _graph(project)
+    found = branch_contents(graph, branch)
+    chosen, _ = select_nodes(graph, select, exclude)
+    old = [one for one in found if one.standing == "outdated" and one.node in chosen]
+    if old:
+        help = f"Run with --branch {branch} again."
+        raise ProjectError(
+            [error("branch-outdated", f"{o.identifier} was changed since branch '{branch}' was built", help=help) for o in old]
+        )
+    catalog = catalog_of(replace(graph, project=replace(graph.project, branch=branch)))
+    done = []
+    with open_session(observed(graph, catalog), catalog, spark, on_event) as session, explained(graph):
+        for one in found:
+            after = one.branch
+            if one.node not in chosen or not isinstance(after, TableState) or after.current_snapshot_id is None:
+                continue
+            before = one.main if isinstance(one.main, TableState) else None
+            keys = tuple(key) or row_key(graph, one.node)
+            done.append(compare(session, before, after, keys, limit=limit))
+    return tuple(done)
+
+
+def review(project: Project, against: str, *, select: Iterable[str] = (), exclude: Iterable[str] = ()) -> Review:
+    """What differs from another version of the project, of which kind and for whom, and what that refreshes. `against` is a git ref, which
+    is compiled without a checkout, or a manifest that mvbuild has written. The catalog is read if it can be; no Spark."""
+    graph = _graph(project)
+    select, exclude = tuple(select), tuple(exclude)
+    chosen, warnings = select_all(graph, select, exclude, _states_now(graph)) if select or exclude else (None, ())
+    now, new = bound(graph), version_of(graph, "the working copy")
+    with opened(graph, against) as (old, former):
+        before = bound(former) if former is not None else None
+        found = build_review(graph, old, new, before, now, selected=chosen)
+        found = replace(found, lint=_new_lint(found, former, before, now))
+    if old.is_missing:
+        message = f"There was no project at '{against}': everything is told as new"
+        warnings = (*warnings, warning("bad-state", message, help="Name a version that has it, if there is one."))
+    ids = concerned(graph, found.changes)
+    planned, unknown = _plan_if_known(graph) if ids else (None, "")
+    refreshes = of_plan(planned, ids) if planned else without_plan(graph, found.changes, ids)
+    return replace(found, refreshes=refreshes, unknown=unknown, warnings=warnings)
+
+
+def _new_lint(found: Review, former: Graph | None, before: Bound | None, now: Bound) -> tuple[Diagnostic, ...] | None:
+    """Of the models that were changed, and those around them: who reads a model decides on what is said of it."""
+    if former is None or before is None:
+        return None
+    sides = []
+    for graph, columns in ((former, before.columns), (now.graph, now.columns)):
+        own = {c.id for c in found.changes} & graph.nodes.keys()
+        around = own | graph.ancestors(own, 1) | graph.descendants(own, 1)
+        selected = frozenset(id for id in around if isinstance(graph.nodes[id], ModelNode))
+        sides.append(lint(Facts(graph=graph, selected=selected, columns=columns)).findings)
+    return new_findings(sides[0], sides[1], {c.former_id: c.id for c in found.changes if c.former})
+
+
+def _plan_if_known(graph: Graph) -> tuple[Plan | None, str]:
+    """The plan of everything, or why there is none."""
+    target = graph.project.target
+    database = Path(target.catalog.get("uri", "").removeprefix("sqlite:///"))
+    if target.embedded and not database.exists():
+        return None, "the project's own catalog has not been made yet"
+    try:
+        return plan(graph, select=["*"], removed=False), ""
+    except ProjectError as exc:
+        return None, exc.diagnostics[0].message.rstrip(".")
+
+
+def _states(world: World) -> Callable[[], Mapping[NodeId, str]]:
+    """What `fresh:` and `stale:` select by."""
+    return lambda: {id: found.state for id, found in judge(world).items()}
+
+
+def _states_now(graph: Graph) -> Callable[[], Mapping[NodeId, str]]:
+    """The same for what has not read the catalog yet: it does so when it is asked."""
+    return lambda: _states(observed(graph, catalog_of(graph)))()
 
 
 def _mv(graph: Graph, name: str) -> ModelNode:
@@ -433,15 +664,20 @@ def write_artifacts(graph: Graph, result: RunResult | None = None, *, arguments:
 
 
 __all__: Sequence[str] = (
+    "bound",
     "catalog_of",
+    "check_columns",
     "compile",
     "drop",
     "explain",
     "history",
+    "lineage",
+    "lock",
     "maintain",
     "migrate",
     "plan",
     "read",
+    "review",
     "rollback",
     "run",
     "served",

@@ -43,7 +43,20 @@ class SystemClock:
 
 
 def catalog_of(graph: Graph) -> Catalog:
-    """The catalog of the project's target; the embedded one is made on first use."""
+    """The catalog of the project's target, as the project's branch sees it; the embedded one is made on first use."""
+    catalog, branch = main_catalog_of(graph), graph.project.branch
+    if branch is None:
+        return catalog
+    with explained(graph):
+        if not catalog.has_branches:
+            target = graph.project.target
+            message = f"catalog '{target.catalog_name}' has no branches that mvbuild can build on: it keeps no views"
+            raise ProjectError([error("no-branches", message, target.span)])
+        return catalog.on_branch(branch)
+
+
+def main_catalog_of(graph: Graph) -> Catalog:
+    """The same without a branch."""
     target = graph.project.target
     return open_catalog(target.catalog_name, target.catalog, embedded=target.embedded)
 

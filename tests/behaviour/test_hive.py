@@ -36,6 +36,21 @@ def _locks(server: Hive) -> list[Any]:
         return list(client.show_locks(ShowLocksRequest()).locks)
 
 
+def test_a_namespace_that_several_make_at_once(hive_world: World, hive_server: Hive) -> None:
+    """A metastore deletes the directory of the one who comes second, with what the first has put there."""
+
+    def made(number: int) -> TableIdentifier:
+        catalog = open_catalog("lake", hive_server.properties, embedded=False)
+        catalog.ensure_namespace(("many",))
+        return catalog.create_table(name(f"many.t{number}"), layout(id="long"), {}).identifier
+
+    with ThreadPoolExecutor(8) as pool:
+        tables = list(pool.map(made, range(8)))
+    found = hive_world.catalog.load(tables)
+    assert [found[table] for table in tables if not isinstance(found[table], TableState)] == []
+    assert _locks(hive_server) == []
+
+
 def test_a_table_is_shown_as_iceberg_shows_it(hive_world: World, hive_server: Hive) -> None:
     partitioned = TableLayout(schema=schema(id="long", at="timestamptz"), partition_by=(Partition(column="id", transform="identity"),))
     first = hive_world.catalog.create_table(name("mart.t"), partitioned, {"gc.enabled": "false", "old": "1"})

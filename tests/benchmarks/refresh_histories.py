@@ -1,6 +1,6 @@
 """Random tables, histories and MVs: after every few commits a run, and every MV is compared with its full query.
 
-    python tests/benchmarks/refresh_histories.py --histories 500 --seed 1 [--minutes 30] [--report docs/proofs/end-to-end.md]
+    python tests/benchmarks/refresh_histories.py --histories 500 --seed 1 [--jobs 2] [--minutes 30] [--report docs/proofs/end-to-end.md]
 
 History n is that of seed `--seed` + n, so that any of them can be run again alone: `--histories 1 --seed <its seed>`. Exit code 1 if any is wrong.
 """
@@ -11,11 +11,13 @@ import argparse
 import sys
 import time
 from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
 
+from in_parts import in_parts  # noqa: E402
 from warm_spark import warm_spark  # noqa: E402
 
 from spark.refresh_histories import MODES, Case, Seen, made, played, shrunk  # noqa: E402
@@ -36,35 +38,14 @@ def main() -> int:
     parser.add_argument("--shrink", type=float, default=0, help="seconds to make a failing case smaller")
     parser.add_argument("--log", action="store_true", help="print the statements of a failing case")
     parser.add_argument("--directory", type=Path, default=Path(f"/tmp/mvbuild-histories-{time.time_ns()}"))
+    parser.add_argument("--jobs", type=int, default=1, help="processes, each with a Spark of its own")
     parser.add_argument("--report", type=Path)
     parser.add_argument("--date", default=date.today().isoformat())
     chosen = parser.parse_args()
-    total, began = Seen(), time.monotonic()
-    with warm_spark(chosen.directory, memory="3g") as spark:
-        numbers = iter(range(10**9))
-
-        def play(case: Case) -> Seen:
-            return played(case, chosen.directory / f"case-{next(numbers)}", spark)
-
-        for seed in range(chosen.seed, chosen.seed + chosen.histories):
-            if time.monotonic() - began > chosen.minutes * 60:
-                break
-            case = case_of(seed, chosen.rounds, chosen.mvs)
-            seen = play(case)
-            total.add(seen)
-            if seen.failures:
-                again = (
-                    f"python tests/benchmarks/refresh_histories.py --histories 1 --seed {seed} --rounds {chosen.rounds} --mvs {chosen.mvs}"
-                )
-                print(f"FAILED: {seen.failures[0]}\n  {again}", flush=True)
-                if chosen.log:
-                    print("\n".join(seen.log))
-                if chosen.shrink:
-                    small = shrunk(case, lambda c: bool(play(c).failures), seconds=chosen.shrink)
-                    last = play(small)
-                    print(f"SMALLER: {last.failures[0] if last.failures else small}\n" + "\n".join(last.log), flush=True)
-            if total.histories % 5 == 0:
-                print(line(total, time.monotonic() - began), flush=True)
+    began = time.monotonic()
+    total = Seen()
+    for one in in_parts(_play, range(chosen.seed, chosen.seed + chosen.histories), chosen, jobs=chosen.jobs):
+        total.add(one)
     elapsed = time.monotonic() - began
     print(line(total, elapsed))
     print("refreshes:", {" ".join(filter(None, key)): n for key, n in total.refreshes.most_common()})
@@ -74,6 +55,40 @@ def main() -> int:
     if chosen.report:
         chosen.report.write_text(report(total, chosen, elapsed), encoding="utf-8")
     return 1 if total.failures else 0
+
+
+def _play(seeds: Sequence[int], chosen: argparse.Namespace) -> Seen:
+    """Of one process, with a Spark of its own."""
+    total, began = Seen(), time.monotonic()
+    directory = chosen.directory / f"seeds-{seeds[0]}"
+    numbers = iter(range(10**9))
+    with warm_spark(directory, memory="2g", small=True) as spark:
+
+        def play(case: Case) -> Seen:
+            return played(case, directory / f"case-{next(numbers)}", spark)
+
+        for seed in seeds:
+            if time.monotonic() - began > chosen.minutes * 60:
+                break
+            case = case_of(seed, chosen.rounds, chosen.mvs)
+            seen = play(case)
+            total.add(seen)
+            if seen.failures:
+                _tell(case, seen, chosen, play)
+            if total.histories % 5 == 0:
+                print(line(total, time.monotonic() - began), flush=True)
+    return total
+
+
+def _tell(case: Case, seen: Seen, chosen: argparse.Namespace, play: Callable[[Case], Seen]) -> None:
+    again = f"--histories 1 --seed {case.seed} --rounds {chosen.rounds} --mvs {chosen.mvs}"
+    print(f"FAILED: {seen.failures[0]}\n  python tests/benchmarks/refresh_histories.py {again}", flush=True)
+    if chosen.log:
+        print("\n".join(seen.log))
+    if chosen.shrink:
+        small = shrunk(case, lambda c: bool(play(c).failures), seconds=chosen.shrink)
+        last = play(small)
+        print(f"SMALLER: {last.failures[0] if last.failures else small}\n" + "\n".join(last.log), flush=True)
 
 
 def line(seen: Seen, elapsed: float) -> str:

@@ -14,19 +14,20 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent / "compiler")]
 
 from mvbuild.adapters.spark import start_engine  # noqa: E402
 from mvbuild.project.loaded import SparkSettings, Target  # noqa: E402
+from spark import quick  # noqa: E402
 from spark.projects import properties  # noqa: E402
 
 
 @contextmanager
-def warm_spark(directory: Path, *, memory: str = "4g", cores: int = 2) -> Iterator[Any]:
-    """A session with mvbuild's settings, whose own catalog nobody uses: projects come with theirs (`session_on`)."""
+def warm_spark(directory: Path, *, memory: str = "4g", cores: int = 2, small: bool = False) -> Iterator[Any]:
+    """A session with mvbuild's settings, whose own catalog nobody uses: projects come with theirs (`session_on`). `small`: of small tables."""
     directory.mkdir(parents=True, exist_ok=True)
     target = Target(
         name="bench",
         catalog_name="other",
         catalog=properties(directory / "other"),
         namespace=("main",),
-        spark=SparkSettings(master=f"local[{cores}]", config={"spark.driver.memory": memory}),
+        spark=SparkSettings(master=f"local[{cores}]", config={"spark.driver.memory": memory, **(quick.JVM if small else {})}),
         threads=1,
         embedded=True,
     )

@@ -1,7 +1,7 @@
 """moto -> a process on a free port that answers as S3 and Glue do. Run as a program it is that process.
 
-Glue takes an update only over the version that it was made from, hands tables out by the hundred, and keeps names in lower case; moto does
-none of it, so the program adds it.
+Glue takes an update only over the version that it was made from, hands tables out by the hundred, and keeps names in lower case, and neither
+service answers who has no keys; moto does none of it, so the program adds it.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from servers.postgres import free_port
 
 BUCKET = "lake"
 SECRET = "s3cr3t-of-the-lake"
+KEYS = {"AWS_ACCESS_KEY_ID": "lake", "AWS_SECRET_ACCESS_KEY": SECRET}
+"""Of an environment."""
 _START_SECONDS = 60
 _PAGE = 100
 
@@ -102,7 +104,28 @@ def main(port: int) -> None:
 
     _as_glue()
     MotoRequestHandler.protocol_version = "HTTP/1.1"
-    run_simple("127.0.0.1", port, DomainDispatcherApplication(create_backend_app), threaded=True, request_handler=MotoRequestHandler)
+    run_simple(
+        "127.0.0.1", port, _signed_only(DomainDispatcherApplication(create_backend_app)), threaded=True, request_handler=MotoRequestHandler
+    )
+
+
+def _signed_only(app: Any) -> Any:
+    """As Amazon, and unlike moto, do nothing for somebody who has no keys; but for what `clear` asks."""
+
+    def answer(environ: dict[str, Any], start_response: Any) -> Any:
+        signed = "HTTP_AUTHORIZATION" in environ or "X-Amz-Signature" in environ["QUERY_STRING"]
+        if (
+            signed
+            or environ["PATH_INFO"].startswith("/moto-api/")
+            or (environ["REQUEST_METHOD"], environ["PATH_INFO"]) == ("PUT", f"/{BUCKET}")
+        ):
+            return app(environ, start_response)
+        environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        content = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
+        start_response("403 Forbidden", [("Content-Type", "application/xml"), ("Content-Length", str(len(content)))])
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [content]
+
+    return answer
 
 
 def _as_glue() -> None:

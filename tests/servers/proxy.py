@@ -29,6 +29,8 @@ class Accident:
     lost: bool = False
     """Whether the connection is cut instead of an answer, or `status` told."""
     status: int | None = None
+    skip: int = 0
+    """How many such requests go well before."""
     times: int = 1
 
 
@@ -47,6 +49,9 @@ class Proxy:
 
     def next_accident(self, request: str) -> Accident:
         found = next((one for one in self.accidents if request.startswith(one.request)), Accident(request="", times=2))
+        if found.skip:
+            found.skip -= 1
+            return Accident(request="")
         found.times -= 1
         if not found.times:
             self.accidents.remove(found)

@@ -1,4 +1,4 @@
-"""Iceberg's reference REST server -> a process on a free port of this machine, over a SQLite catalog and a local warehouse."""
+"""Iceberg's reference REST server -> a process on a free port of this machine, over a SQLite catalog and a warehouse on disk or in S3."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from mvbuild.adapters.iceberg.rest_requests import Rest
+from mvbuild.adapters.spark.jars import AWS, cache_dir
 from servers.jars import NoJars, jars
+from servers.moto import BUCKET, SECRET, Moto
 
 _LISTED = Path(__file__).with_name("rest_jars.txt")
+_LISTED_S3 = Path(__file__).with_name("rest_s3_jars.txt")
 _MAIN = "org.apache.iceberg.rest.RESTCatalogServer"
 _JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 _START_SECONDS = 60
@@ -59,19 +62,19 @@ class RestServer:
 
 
 @contextmanager
-def running(root: Path) -> Iterator[RestServer]:
-    """NoServer if this machine cannot run it."""
+def running(root: Path, s3: Moto | None = None) -> Iterator[RestServer]:
+    """With the files in `s3` the server hands out the keys for them. NoServer if this machine cannot run it."""
     java = shutil.which("java")
     if java is None:
         raise NoServer("there is no Java")
     try:
-        path = os.pathsep.join(map(str, [*jars(_LISTED), *_hadoop()]))
+        path = os.pathsep.join(map(str, [*jars(_LISTED), *_hadoop(), *(_aws() if s3 else ())]))
     except NoJars as error:
         raise NoServer(str(error)) from error
     port = _free_port()
     server = RestServer(uri=f"http://127.0.0.1:{port}", warehouse=root / "warehouse", log=root / "server.log")
     with server.log.open("wb") as log:
-        process = subprocess.Popen([java, *_JVM, "-cp", path, _MAIN], env=_environment(root, port), stdout=log, stderr=log)
+        process = subprocess.Popen([java, *_JVM, "-cp", path, _MAIN], env=_environment(root, port, s3), stdout=log, stderr=log)
     try:
         _wait(server, process)
         yield server
@@ -88,7 +91,15 @@ def _hadoop() -> list[Path]:
     return sorted(Path(found.origin).parent.glob("jars/hadoop-client-*.jar"))
 
 
-def _environment(root: Path, port: int) -> dict[str, str]:
+def _aws() -> list[Path]:
+    """Amazon's client is what the tests of Spark on S3 have in the cache."""
+    bundle = cache_dir(os.environ) / "jars" / AWS.file_name
+    if not bundle.is_file():
+        raise NoJars(f"{bundle} is not there")
+    return [*jars(_LISTED_S3), bundle]
+
+
+def _environment(root: Path, port: int, s3: Moto | None) -> dict[str, str]:
     """`CATALOG_A_B__C` is the catalog's property `a.b-c`."""
     settings = {
         "CATALOG_WAREHOUSE": f"file://{root}/warehouse",
@@ -98,8 +109,23 @@ def _environment(root: Path, port: int) -> dict[str, str]:
         # As other servers do: nothing can be made in a namespace that is not there.
         "CATALOG_JDBC_STRICT__MODE": "true",
         "CATALOG_REST_PORT": str(port),
+        **(_on_s3(s3) if s3 else {}),
     }
     return {key: value for key, value in os.environ.items() if not key.startswith("CATALOG_")} | settings
+
+
+def _on_s3(s3: Moto) -> Mapping[str, str]:
+    return {
+        "CATALOG_WAREHOUSE": f"s3://{BUCKET}/rest",
+        "CATALOG_IO__IMPL": "org.apache.iceberg.aws.s3.S3FileIO",
+        "CATALOG_S3_ENDPOINT": s3.uri,
+        "CATALOG_S3_PATH__STYLE__ACCESS": "true",
+        "CATALOG_CLIENT_REGION": "us-east-1",
+        "CATALOG_S3_ACCESS__KEY__ID": "lake",
+        "CATALOG_S3_SECRET__ACCESS__KEY": SECRET,
+        "CATALOG_S3_SESSION__TOKEN": f"session-{SECRET}",
+        "CATALOG_INCLUDE__CREDENTIALS": "true",
+    }
 
 
 def _wait(server: RestServer, process: subprocess.Popen[bytes]) -> None:

@@ -19,6 +19,7 @@ from mvbuild.adapters.spark.engine import SparkEngine
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.sources import SourceLocation
 from mvbuild.project.loaded import SparkSettings, Target
+from spark import quick
 from spark.projects import Project, new_project
 
 
@@ -53,7 +54,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     root = tmp_path_factory.mktemp("lake")
     file, warehouse = root / "catalog.db", root / "warehouse"
     properties = {"type": "sql", "uri": f"sqlite:///{file}", "warehouse": warehouse.as_uri()}
-    spark = SparkSettings(master="local[2]", config={"spark.driver.memory": "1g"})
+    spark = SparkSettings(master="local[2]", config={"spark.driver.memory": "1g", **quick.JVM, **quick.QUERIES})
     target = Target(name="test", catalog_name="lake", catalog=properties, namespace=("main",), spark=spark, threads=4, embedded=True)
     catalog = load_catalog("lake", **properties)
     assert isinstance(catalog, SqlCatalog)

@@ -28,6 +28,7 @@ from mvbuild.incremental import choose, sizes
 from mvbuild.refresh import readings
 from spark.histories import despite_two_specs
 from spark.projects import Project, messages, new_project
+from spark.quick import QUERIES as QUICK
 from unit.incremental.queries import VALUES, Type, query_over
 
 MODES = ((2, "copy-on-write"), (2, "merge-on-read"), (3, "merge-on-read"))
@@ -57,13 +58,6 @@ MOST_RESULT = 400
 """An MV with more rows at the start is left out."""
 EXACT = ("merge", "affected-keys", "bag", "full-diff", "append")
 """Strategies that write the rows that differ and no other."""
-QUICK = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "2",
-}
-"""Tables of a few rows are read before their code would be compiled."""
 
 Kind = Literal["mv", "view", "ephemeral"]
 
@@ -127,7 +121,7 @@ class Seen:
     log: list[str] = field(default_factory=list)
 
     def add(self, other: Seen) -> None:
-        self.histories += 1
+        self.histories += other.histories
         self.runs += other.runs
         self.refreshes.update(other.refreshes)
         self.steps.update(other.steps)
@@ -496,6 +490,7 @@ def _literal(value: Any) -> str:
 def played(case: Case, root: Path, spark: Any, *, quick: bool = True, verify_every: int = 3) -> Seen:
     """Everything goes into `root`, which must not exist. A failure ends the case."""
     player = _Player(case=case, project=new_project(root, {}, spark), verify_every=verify_every)
+    player.seen.histories = 1
     if quick:
         for key, value in QUICK.items():
             player.project.spark.conf.set(key, value)

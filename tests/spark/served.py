@@ -9,9 +9,10 @@ from typing import Any
 
 from pyiceberg.catalog import load_catalog
 
+from mvbuild import api
 from mvbuild.adapters.spark.catalog_conf import catalog_conf
 from spark.conftest import Lake
-from spark.projects import Project, arrow_bag, messages, order
+from spark.projects import NoSpark, Project, arrow_bag, messages, named, order
 from spark.shop import DAILY, FILES, MORE, shop
 
 SECRETS = {"s3.secret-access-key": "LAKE_SECRET"}
@@ -69,3 +70,29 @@ def live(project: Project, *, views: bool = True) -> None:
     assert project.arrow("mart.countries__storage").num_rows == 3
     assert project.only_reused()
     project.assert_tidy()
+
+
+def live_on_branch(project: Project) -> None:
+    """New rows, another schema, a new view and a new MV are on the branch alone, until it is published."""
+    project.append("raw.orders", order(21, 2, "2026-03-05", "3.00"))
+    daily = (project.root / "models/marts/revenue_daily.sql").read_text(encoding="utf-8")
+    project.write(
+        {
+            "models/marts/revenue_daily.sql": daily.replace("count(*) AS orders", "count(*) AS orders, min(o.amount) AS least"),
+            "models/french.sql": "{{ config(materialized='view') }}\nSELECT customer_id FROM {{ ref('active_customers') }} WHERE country = 'FR'\n",
+            "models/marts/french_orders.sql": "SELECT count(*) AS n FROM raw.orders JOIN {{ ref('french') }} USING (customer_id)\n",
+        }
+    )
+    storage = project.table("mart.revenue_daily__storage")
+    graph = api.compile(project.root, branch="pr-42")
+    result = api.run(graph, spark=project.spark)
+    assert result.ok, messages(result)
+    assert {"french", "french_orders", "revenue_daily"} <= {name for name, status in named(result).items() if status == "success"}
+    assert set(named(api.run(graph, spark=NoSpark())).values()) == {"reused"}
+    now = project.table("mart.revenue_daily__storage")
+    assert (now.current_snapshot(), now.schema()) == (storage.current_snapshot(), storage.schema())
+    assert project.table("mart.french_orders__storage").current_snapshot() is None
+    api.publish(project.root, "pr-42")
+    assert "least" in project.table("mart.revenue_daily__storage").schema().column_names
+    assert project.arrow("mart.french_orders__storage").num_rows == 1
+    assert project.only_reused()

@@ -8,7 +8,7 @@ import pytest
 
 from servers.moto import SECRET, NoServer, running
 from spark.conftest import Lake
-from spark.served import built, live
+from spark.served import built, live, live_on_branch
 
 
 def test_a_project(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,6 +22,7 @@ def test_a_project(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     try:
         with running(tmp_path / "moto") as server, built(lake, tmp_path / "project", server.glue) as project:
             live(project, views=False)
+            live_on_branch(project)
             assert project.sql("SHOW VIEWS IN lake.mart") == []
     except NoServer as error:
         pytest.skip(f"no moto: {error}")

@@ -8,7 +8,7 @@ import pytest
 
 from servers.hive import NoServer, running
 from spark.conftest import Lake
-from spark.served import built, live
+from spark.served import built, live, live_on_branch
 
 
 def test_a_project(lake: Lake, tmp_path: Path) -> None:
@@ -16,7 +16,13 @@ def test_a_project(lake: Lake, tmp_path: Path) -> None:
     try:
         with running(tmp_path / "hive") as server, built(lake, tmp_path / "project", server.properties) as project:
             live(project)
-            assert [row.viewName for row in project.sql("SHOW VIEWS IN lake.mart")] == ["countries", "revenue_daily", "revenue_total"]
+            live_on_branch(project)
+            assert sorted(r.viewName for r in project.sql("SHOW VIEWS IN lake.mart")) == [
+                "countries",
+                "french_orders",
+                "revenue_daily",
+                "revenue_total",
+            ]
             # What Spark itself makes is found, too.
             project.sql("CREATE VIEW lake.main.by_spark AS SELECT max(revenue) AS best FROM lake.mart.revenue_daily")
             project.write({"models/best.sql": "SELECT best FROM main.by_spark\n"})

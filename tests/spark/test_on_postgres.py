@@ -8,7 +8,7 @@ import pytest
 
 from servers.postgres import PASSWORD, NoServer, running
 from spark.conftest import Lake
-from spark.served import built, live
+from spark.served import built, live, live_on_branch
 
 
 def test_a_project(lake: Lake, tmp_path: Path) -> None:
@@ -17,7 +17,13 @@ def test_a_project(lake: Lake, tmp_path: Path) -> None:
             properties = {"type": "sql", "uri": server.fresh(), "warehouse": f"file://{tmp_path}/warehouse"}
             with built(lake, tmp_path / "project", properties) as project:
                 live(project)
-                assert [row.viewName for row in project.sql("SHOW VIEWS IN lake.mart")] == ["countries", "revenue_daily", "revenue_total"]
+                live_on_branch(project)
+                assert [row.viewName for row in project.sql("SHOW VIEWS IN lake.mart")] == [
+                    "countries",
+                    "french_orders",
+                    "revenue_daily",
+                    "revenue_total",
+                ]
     except NoServer as error:
         pytest.skip(f"no PostgreSQL: {error}")
     written = [path for path in (tmp_path / "project" / "target").rglob("*") if path.is_file()]

@@ -14,6 +14,7 @@ from servers.proxy import Proxy, between
 from servers.rest import NoServer, running
 from spark.conftest import Lake
 from spark.projects import Project, arrow_bag, messages, order
+from spark.served import live_on_branch
 from spark.shop import DAILY, FILES, MORE, shop
 
 MONTHLY = "SELECT month(order_date) AS month, sum(revenue) AS revenue FROM {{ ref('revenue_daily') }} GROUP BY 1\n"
@@ -111,3 +112,7 @@ def test_a_whole_run_in_one_request(built: Project, proxy: Proxy) -> None:
     assert built.table("mart.large__storage").properties[f"iceberg.child.view.version.{uuid}"] == "1"
     assert built.only_reused()
     built.assert_tidy()
+
+
+def test_a_branch(built: Project) -> None:
+    live_on_branch(built)

@@ -20,6 +20,7 @@ COLUMNS: Mapping[str, str] = {
     "nested": "id INT, s STRUCT<x: DOUBLE>",
     "named": "s STRING, v INT",
     "partners": "s STRING, n INT",
+    "amounts": "id INT, d DECIMAL(38, 0)",
     "taken": "mvbuild_weight INT, MVBUILD_COPY INT, stored_0 INT, came_0 INT, stored_copy INT, x DOUBLE",
 }
 QUERIES: Mapping[str, str] = {
@@ -27,6 +28,7 @@ QUERIES: Mapping[str, str] = {
     "texts": "SELECT id, CAST(x AS STRING) AS s FROM raw.weights",
     "nested_texts": "SELECT id, CAST(s AS STRING) AS s FROM raw.nested",
     "joined": "SELECT a.v, b.n, a.s FROM raw.named a JOIN raw.partners b ON a.s = b.s",
+    "totals": "SELECT id, sum(d) AS total, count(d) AS n, count(*) AS m FROM raw.amounts GROUP BY id",
     "of_taken": "SELECT mvbuild_weight, mvbuild_copy, stored_0, came_0, stored_copy, x FROM raw.taken",
     "by_taken": "SELECT stored_0, came_0, max(mvbuild_weight) AS mvbuild_weight, max(x) AS stored_copy FROM raw.taken GROUP BY stored_0, came_0",
 }
@@ -112,6 +114,18 @@ def test_settings_are_those_that_change_what_sql_means(house: Project) -> None:
         assert engine.settings() == {**before, key: value}
         conf.unset(key)
     conf.set("spark.sql.shuffle.partitions", "2")
+
+
+def test_without_ansi_a_sum_that_is_too_large_does_not_become_zero(house: Project) -> None:
+    house.spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        refreshed(house, "totals", f"INSERT INTO lake.raw.amounts VALUES (1, {'9' * 38}), (1, 5)")
+        assert house.bag("SELECT total FROM lake.mart.totals__storage") == {"(None,)": 1}
+        done = refreshed(house, "totals", "INSERT INTO lake.raw.amounts VALUES (1, -7)")
+        assert (done.details["strategy"], done.details["reason"]) == ("full", "not-mergeable")
+        assert "with ANSI off" in done.details["reason_message"]
+    finally:
+        house.spark.conf.set("spark.sql.ansi.enabled", "true")
 
 
 # --- bounds made of data ---------------------------------------------------------------------------------------------------------------

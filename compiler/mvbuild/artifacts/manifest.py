@@ -8,6 +8,7 @@ from typing import Any
 
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, ViewNode
+from mvbuild.graph.version import MacroCalls, macro_texts, settings_of, source_settings, test_body, var_hashes
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.project.loaded import DataTest, Properties, SourceTable
@@ -22,9 +23,11 @@ def manifest(graph: Graph, *, version: str, generated_at: str, invocation_id: st
     """The manifest as a JSON object. What dbt has no word for stands under `config.meta.mvbuild`."""
     nodes: dict[str, Any] = {}
     sources: dict[str, Any] = {}
+    macros = macro_texts(graph)
+    calls = MacroCalls(macros)
     for node in graph.nodes.values():
         if isinstance(node, ModelNode):
-            nodes[node.id] = _model(graph, node)
+            nodes[node.id] = _model(graph, node, calls)
         elif isinstance(node, SeedNode):
             nodes[node.id] = _seed(graph, node)
         elif node.source is not None:
@@ -47,10 +50,11 @@ def manifest(graph: Graph, *, version: str, generated_at: str, invocation_id: st
             "project_id": sha256(graph.project.name.encode()).hexdigest()[:32],
             "adapter_type": ADAPTER,
             "mvbuild_version": version,
+            "mvbuild_vars": var_hashes(graph.project.file, graph),
         },
         "nodes": nodes,
         "sources": sources,
-        "macros": {},
+        "macros": {id: _macro(graph, id, text, calls) for id, text in macros.items()},
         "docs": {"doc.dbt.__overview__": _overview(graph)},
         "exposures": {},
         "metrics": {},
@@ -98,7 +102,7 @@ def _base(graph: Graph, id_: NodeId, name: str, path: str, properties: Propertie
     }
 
 
-def _model(graph: Graph, node: ModelNode) -> dict[str, Any]:
+def _model(graph: Graph, node: ModelNode, calls: MacroCalls) -> dict[str, Any]:
     model, config = node.model, node.model.config
     sql = definition(graph, node).text
     mine = {
@@ -109,6 +113,9 @@ def _model(graph: Graph, node: ModelNode) -> dict[str, Any]:
         ],
         "max_staleness_seconds": config.max_staleness.total_seconds() if config.max_staleness else None,
         "fingerprint": fingerprint(sql),
+        "settings": settings_of(config),
+        "columns": list(node.query.columns) if node.query.columns is not None else None,
+        "previous_name": config.previous_name,
     }
     return _base(graph, node.id, model.name, model.file.path, model.properties, node.identifier) | {
         "fqn": [graph.project.name, *model.folders, model.name],
@@ -130,7 +137,7 @@ def _model(graph: Graph, node: ModelNode) -> dict[str, Any]:
         },
         "tags": list(config.tags),
         "meta": dict(config.meta),
-        "depends_on": {"macros": [], "nodes": list(dict.fromkeys(node.reads))},
+        "depends_on": {"macros": list(calls.of(model.file.text)), "nodes": list(dict.fromkeys(node.reads))},
         "refs": [
             {"name": _short(graph.nodes[r]), "package": None, "version": None}
             for r in dict.fromkeys(node.reads)
@@ -154,7 +161,12 @@ def _seed(graph: Graph, node: SeedNode) -> dict[str, Any]:
         "fqn": [graph.project.name, seed.name],
         "raw_code": "",
         "checksum": {"name": "sha256", "checksum": seed.checksum},
-        "config": {"enabled": True, "materialized": "seed", "tags": list(seed.config.tags), "meta": dict(seed.config.meta)},
+        "config": {
+            "enabled": True,
+            "materialized": "seed",
+            "tags": list(seed.config.tags),
+            "meta": {**seed.config.meta, "mvbuild": {"fingerprint": seed.checksum, "settings": settings_of(seed.config)}},
+        },
         "tags": list(seed.config.tags),
         "meta": dict(seed.config.meta),
         "depends_on": {"macros": [], "nodes": []},
@@ -170,7 +182,11 @@ def _source(graph: Graph, id_: NodeId, identifier: TableIdentifier, source: Sour
         "source_description": "",
         "identifier": identifier.name,
         "loader": "",
-        "config": {"enabled": True, "tags": list(source.tags), "meta": dict(source.meta)},
+        "config": {
+            "enabled": True,
+            "tags": list(source.tags),
+            "meta": {**source.meta, "mvbuild": {"fingerprint": "", "settings": source_settings(source)}},
+        },
         "tags": list(source.tags),
         "meta": dict(source.meta),
         "depends_on": {"macros": [], "nodes": []},
@@ -205,13 +221,39 @@ def _test(graph: Graph, test: TestNode) -> dict[str, Any]:
         "attached_node": test.reads[0] if generic else None,
         "test_metadata": {"name": name, "kwargs": arguments, "namespace": None} if generic else None,
         "checksum": {"name": "none", "checksum": ""},
-        "config": {"enabled": True, "materialized": "test", "severity": test.severity, "tags": [], "meta": {}},
+        "config": {
+            "enabled": True,
+            "materialized": "test",
+            "severity": test.severity,
+            "tags": [],
+            "meta": {"mvbuild": {"fingerprint": test_body(test), "settings": {"severity": test.severity}}},
+        },
         "tags": [],
         "meta": {},
         "depends_on": {"macros": [], "nodes": list(dict.fromkeys(test.reads))},
         "refs": [],
         "sources": [],
         "created_at": 0,
+    }
+
+
+def _macro(graph: Graph, id_: str, text: str, calls: MacroCalls) -> dict[str, Any]:
+    return {
+        "unique_id": id_,
+        "name": id_.rpartition(".")[2],
+        "resource_type": "macro",
+        "package_name": graph.project.name,
+        "path": "",
+        "original_file_path": "",
+        "macro_sql": text,
+        "depends_on": {"macros": [one for one in calls.of(text) if one != id_]},
+        "description": "",
+        "meta": {},
+        "docs": {"show": True, "node_color": None},
+        "patch_path": None,
+        "arguments": [],
+        "created_at": 0,
+        "supported_languages": None,
     }
 
 

@@ -21,6 +21,7 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...])
 
     graph = options.graph()
     check(node.seed for node in graph.nodes.values() if isinstance(node, SeedNode))
+    report(api.check_columns(graph))
     api.write_artifacts(graph)
     models = list(graph.models)
     if select or exclude:

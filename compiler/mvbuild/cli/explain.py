@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mvbuild.cli.options import Options, project_options
+from mvbuild.cli.options import Options, branch_option, project_options
 from mvbuild.serve.words import size
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ _SUPPOSED = {
 @click.command("explain")
 @click.argument("mv")
 @project_options
+@branch_option
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(options: Options, mv: str, output: str) -> int:
     """Show how MV is refreshed: its query as a tree, what changed in each table since the last refresh, and what every strategy says to

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mvbuild.cli.options import Options, project_options
+from mvbuild.cli.options import Options, branch_option, project_options
 from mvbuild.refresh.result import count_rows
 from mvbuild.serve.words import duration, size, utc
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 @click.command("history")
 @click.argument("mv")
 @project_options
+@branch_option
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(options: Options, mv: str, output: str) -> int:
     """List the refreshes of MV that can still be read: id, time, strategy and why it was full, rows, bytes

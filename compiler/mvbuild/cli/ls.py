@@ -26,18 +26,14 @@ def command(
     from mvbuild import __version__
     from mvbuild.artifacts.manifest import manifest
     from mvbuild.cli.output import report
-    from mvbuild.graph.select import select as select_nodes
+    from mvbuild.graph.select import select_all
 
     graph = options.graph()
-    chosen, warnings = select_nodes(graph, select, exclude)
+    chosen, warnings = select_all(graph, select, exclude)
     report(warnings)
     content = manifest(graph, version=__version__, generated_at="", invocation_id="")
-    everything = not (select or exclude)
-    nodes: list[dict[str, Any]] = []
-    for node in [*content["nodes"].values(), *content["sources"].values()]:
-        of_test = node["resource_type"] == "test" and any(n in chosen for n in node["depends_on"]["nodes"])
-        if (everything or node["unique_id"] in chosen or of_test) and (not types or node["resource_type"] in types):
-            nodes.append(node)
+    listed = [*content["nodes"].values(), *content["sources"].values()]
+    nodes = [node for node in listed if node["unique_id"] in chosen and (not types or node["resource_type"] in types)]
     keys = [k for word in output_keys for k in word.replace(",", " ").split()] or list(_KEYS)
     for node in nodes:
         click.echo(_line(node, output, keys))

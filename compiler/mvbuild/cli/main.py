@@ -7,6 +7,7 @@ import signal
 import sys
 import traceback
 from importlib import import_module
+from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,17 +20,24 @@ if TYPE_CHECKING:
     from mvbuild.diagnostics import Diagnostic
 
 COMMANDS = {
+    "branch": "List branches, or drop one.",
     "clean": "Delete what mvbuild generated below target/. Never the catalog.",
     "compile": "Render, parse and resolve the project; write target/compiled and the manifest.",
     "debug": "Check Java, Spark, the jars and the catalog, and say what to mend.",
+    "diff": "Compare the rows of a branch with those of main.",
     "drop": "Drop an MV or view with its storage and files, unless something reads it.",
     "explain": "Show how an MV is refreshed: what changed, and what each strategy says to it.",
     "history": "List the refreshes of an MV that are kept.",
+    "import": "Make an mvbuild project of a dbt-spark project, with a scorecard.",
     "init": "Make a project that runs at once.",
+    "lint": "Say what is dubious in models, their YAML and their SQL, and mend some of it.",
+    "lineage": "Show where the columns of a model come from, or what is made of them.",
+    "lock": "Write schemas.lock: the columns of the tables that the project reads.",
     "ls": "List the project's models, seeds, sources and tests.",
     "maintain": "Compact storage, expire old snapshots and remove orphan files.",
     "migrate": "Convert MVs to another storage format without recomputing a row.",
     "plan": "Show what a run would refresh, and exactly why.",
+    "publish": "Make what a branch has current on main.",
     "rollback": "Put an MV back to an earlier refresh, data and record together.",
     "run": "Refresh the materialized views that are stale.",
     "show": "Show rows of a model.",
@@ -61,7 +69,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"mvbuild.cli.{cmd_name}").command
+        command: click.Command = import_module(f"mvbuild.cli.{_module(cmd_name)}").command
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
@@ -72,6 +80,11 @@ class Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             formatter.write_dl(sorted(COMMANDS.items()))
+
+
+def _module(command: str) -> str:
+    """The module of a command; `import` is a word of Python's own."""
+    return f"{command}_" if iskeyword(command) else command
 
 
 class NoSuchCommand(click.UsageError):
@@ -117,6 +130,7 @@ def _explain(exc: Exception) -> int:
     """Known failures as diagnostics; what was not foreseen goes into a file, and a message names it."""
     from mvbuild.cli.output import report
     from mvbuild.diagnostics import ProjectError, error
+    from mvbuild.diagnostics.secrets import masked
     from mvbuild.ports.catalog import CatalogError
     from mvbuild.ports.engine import EngineError, QueryError
 
@@ -130,9 +144,10 @@ def _explain(exc: Exception) -> int:
         return report([error(exc.code, str(exc), help=exc.help)])
     if isinstance(exc, QueryError):
         return report([error("query-failed", str(exc))])
+    details = masked("".join(traceback.format_exception(exc)), os.environ)
     if is_debug():
-        click.echo("".join(traceback.format_exception(exc)), err=True)
-    return report([error("internal", f"{type(exc).__name__}; the details are in {_write_down(exc)}")])
+        click.echo(details, err=True)
+    return report([error("internal", f"{type(exc).__name__}; the details are in {_write_down(details)}")])
 
 
 def _misuse(exc: click.ClickException) -> Diagnostic:
@@ -152,11 +167,11 @@ def _misuse(exc: click.ClickException) -> Diagnostic:
     return error("command-line", message.rstrip("."), help=help)
 
 
-def _write_down(exc: Exception) -> Path:
+def _write_down(details: str) -> Path:
     import tempfile
 
     with tempfile.NamedTemporaryFile("w", prefix="mvbuild-", suffix=".log", delete=False, encoding="utf-8") as file:
-        file.write("".join(traceback.format_exception(exc)))
+        file.write(details)
     return Path(file.name)
 
 

@@ -24,12 +24,22 @@ class Options:
     target: str | None
     vars: Mapping[str, Any]
     target_path: Path | None
+    branch: str | None = None
+    state: str | None = None
 
     def graph(self, threads: int | None = None) -> Graph:
         from mvbuild import api
         from mvbuild.cli.output import report
 
-        graph = api.compile(self.project_dir, target=self.target, vars=self.vars, target_path=self.target_path, threads=threads)
+        graph = api.compile(
+            self.project_dir,
+            target=self.target,
+            vars=self.vars,
+            target_path=self.target_path,
+            threads=threads,
+            branch=self.branch,
+            state=self.state,
+        )
         report(graph.warnings)
         return graph
 
@@ -37,9 +47,16 @@ class Options:
 def project_options(command: F) -> F:
     """--project-dir, --target, --vars, --target-path: passed to the command as one `options`. And the output options."""
 
-    def wrapped(project_dir: str, target: str | None, vars: str | None, target_path: str | None, **kwargs: Any) -> Any:
+    def wrapped(
+        project_dir: str, target: str | None, vars: str | None, target_path: str | None, branch: str | None = None, **kwargs: Any
+    ) -> Any:
         options = Options(
-            project_dir=Path(project_dir), target=target, vars=_vars(vars), target_path=Path(target_path) if target_path else None
+            project_dir=Path(project_dir),
+            target=target,
+            vars=vars_of(vars),
+            target_path=Path(target_path) if target_path else None,
+            branch=branch,
+            state=_meta().get(_STATE),
         )
         return command(options=options, **kwargs)
 
@@ -50,11 +67,26 @@ def project_options(command: F) -> F:
     return wrapped  # type: ignore[return-value]
 
 
+def branch_option(command: F) -> F:
+    """--branch, which becomes part of `options`: for commands that can do on a branch what they do on main."""
+    return click.option(
+        "--branch", envvar=env("BRANCH"), help="Do it on this Iceberg branch of the project's tables; main stays as it is."
+    )(command)
+
+
 def selection_options(command: F) -> F:
-    """--select and --exclude."""
+    """--select and --exclude; --selector, which becomes a part of `select`, and --state, which becomes one of `options`."""
+
+    def wrapped(select: tuple[str, ...], exclude: tuple[str, ...], selector: str | None, **kwargs: Any) -> Any:
+        if selector and (select or exclude):
+            raise click.UsageError("--selector is a whole selection: use `--select selector:NAME` beside other words, or --exclude")
+        return command(select=(f"selector:{selector}",) if selector else select, exclude=exclude, **kwargs)
+
+    wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__
+    wrapped.__click_params__ = list(getattr(command, "__click_params__", ()))  # type: ignore[attr-defined]
     for option in reversed(_SELECTION):
-        option(command)
-    return command
+        option(wrapped)
+    return wrapped  # type: ignore[return-value]
 
 
 def output_options(command: F) -> F:
@@ -96,7 +128,7 @@ def is_debug() -> bool:
     return bool(_meta().get(_DEBUG))
 
 
-_QUIET, _DEBUG = "mvbuild.quiet", "mvbuild.debug"
+_QUIET, _DEBUG, _STATE = "mvbuild.quiet", "mvbuild.debug", "mvbuild.state"
 
 
 def _meta() -> Mapping[str, Any]:
@@ -104,9 +136,9 @@ def _meta() -> Mapping[str, Any]:
     return context.meta if context else {}
 
 
-def _remember(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+def _remember(ctx: click.Context, param: click.Parameter, value: object) -> None:
     if value:
-        ctx.meta[f"mvbuild.{param.name}"] = True
+        ctx.meta[f"mvbuild.{param.name}"] = value
 
 
 def _color(ctx: click.Context, param: click.Parameter, value: bool | None) -> None:  # noqa: ARG001
@@ -117,7 +149,13 @@ def _color(ctx: click.Context, param: click.Parameter, value: bool | None) -> No
         ctx.color = ctx.find_root().color = value
 
 
-def _vars(text: str | None) -> Mapping[str, Any]:
+def _stay_offline(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: ARG001
+    """Kept in the environment, which is where programs that call mvbuild say it: it is about the machine, not about the project."""
+    if value:
+        os.environ["MVBUILD_OFFLINE"] = "1"
+
+
+def vars_of(text: str | None) -> Mapping[str, Any]:
     """`{a: 1}` or `a: 1`, as YAML."""
     if text is None:
         return {}
@@ -147,15 +185,20 @@ _PROJECT = (
     click.option("-t", "--target", envvar=env("TARGET"), help="The target to use; see `targets:` in mvbuild.yml."),
     click.option("--vars", envvar=env("VARS"), help="Values for var(), as YAML: '{key: value}'. They win over mvbuild.yml."),
     click.option("--target-path", envvar=env("TARGET_PATH"), help="Where generated files go, instead of target/."),
+    click.option(
+        "--offline", is_flag=True, **_said("OFFLINE", _stay_offline), help="Download nothing: use the jars that an earlier run has kept."
+    ),
 )
 _SELECTION = (
     click.option(
         *("-s", "--select", "-m", "--models", "select"),
         multiple=True,
         envvar=env("SELECT"),
-        help="Which nodes: names, +name, name+, tag:x, path:x.",
+        help="Which nodes: names, +name, name+, tag:x, path:x, state:modified+ and more, see docs/selection.md.",
     ),
     click.option("--exclude", multiple=True, envvar=env("EXCLUDE"), help="Which nodes not; the same grammar."),
+    click.option("--selector", envvar=env("SELECTOR"), help="A selection of selectors.yml, by its name."),
+    click.option("--state", **_said("STATE", _remember), help="What state: compares with: a directory with other artifacts, or a git ref."),
 )
 _OUTPUT = (
     click.option("-q", "--quiet", is_flag=True, **_said("QUIET", _remember), help="Print errors and what was asked for only."),
@@ -172,7 +215,6 @@ INSTEAD = {
     **dict.fromkeys(("--profiles-dir", "--profile"), "Targets stand in mvbuild.yml: choose one of them with --target."),
     **dict.fromkeys(("--state", "--defer", "--defer-state", "--favor-state"), "Leave it out: mvbuild compares with the catalog itself."),
     **dict.fromkeys(("--event-time-start", "--event-time-end"), "Leave it out: mvbuild finds out by itself what has changed."),
-    "--selector": "Give the selection itself to --select.",
 }
 """Options of dbt -> what to do in mvbuild."""
 

@@ -15,7 +15,7 @@ def report(diagnostics: Iterable[Diagnostic]) -> int:
     """Print diagnostics to stderr; the exit code for them: 2 if one is an error."""
     diagnostics = tuple(d for d in diagnostics if d.severity == "error" or not is_quiet())
     if diagnostics:
-        click.echo(_colored(to_text(diagnostics)), err=True)
+        click.echo(colored(to_text(diagnostics)), err=True)
     return 2 if any(d.severity == "error" for d in diagnostics) else 0
 
 
@@ -37,7 +37,7 @@ def _cell(value: object) -> str:
     return "" if value is None else str(value).replace("\n", "\\n")
 
 
-def _colored(text: str) -> str:
+def colored(text: str) -> str:
     """Colour for the first words of a diagnostic; click drops it where the output is no terminal."""
     lines = []
     for line in text.split("\n"):
@@ -45,5 +45,7 @@ def _colored(text: str) -> str:
             line = click.style(line.split(":")[0], fg="red", bold=True) + line[len(line.split(":")[0]) :]
         elif line.startswith("warning["):
             line = click.style(line.split(":")[0], fg="yellow", bold=True) + line[len(line.split(":")[0]) :]
+        elif line.startswith("info["):
+            line = click.style(line.split(":")[0], fg="blue", bold=True) + line[len(line.split(":")[0]) :]
         lines.append(line)
     return "\n".join(lines)

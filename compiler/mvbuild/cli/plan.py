@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mvbuild.cli.leavings import removed_object, removed_text, rename_object, rename_text
-from mvbuild.cli.options import ListCommand, Options, env, project_options, selection_options
+from mvbuild.cli.options import ListCommand, Options, branch_option, env, project_options, selection_options
 from mvbuild.serve.words import duration, size
 
 if TYPE_CHECKING:
     from mvbuild.freshness.model import Reason
+    from mvbuild.graph.model import Graph
     from mvbuild.incremental.choose import Choice
     from mvbuild.incremental.cost import Work
     from mvbuild.plan.model import Plan, Step
@@ -33,9 +34,11 @@ _VERBS = {
 
 @click.command("plan", cls=ListCommand)
 @project_options
+@branch_option
 @selection_options
 @click.option("-f", "--full-refresh", is_flag=True, envvar=env("FULL_REFRESH"), help="Plan as for `run --full-refresh`.")
-@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--against", metavar="REF_OR_MANIFEST", help="Compare with another version of the project, and say what that changes.")
+@click.option("--output", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
 @click.option("-v", "--verbose", is_flag=True, help="List the nodes that need nothing as well.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit with 3 if there is something to do.")
 def command(
@@ -43,21 +46,46 @@ def command(
     select: tuple[str, ...],
     exclude: tuple[str, ...],
     full_refresh: bool,
+    against: str | None,
     output: str,
     verbose: bool,
     detailed_exitcode: bool,
 ) -> int:
-    """Show what a run would do to each node, and exactly why."""
+    """Show what a run would do to each node, and exactly why. With --against: what differs from another version of the project, a git ref
+    or a manifest.json, and for whom."""
     from mvbuild import api
     from mvbuild.cli.output import report
 
+    if against is None and output == "markdown":
+        raise click.UsageError("--output markdown is for a review: it goes with --against")
+    if against is not None and full_refresh:
+        raise click.UsageError("--against compares two versions: it cannot go with --full-refresh")
     graph = options.graph()
+    if against is not None:
+        return _review(graph, against, select, exclude, output, detailed_exitcode=detailed_exitcode)
+    report(api.check_columns(graph))
     planned = api.plan(graph, select=select, exclude=exclude, full_refresh=full_refresh)
     report(planned.warnings)
     click.echo(json.dumps(plan_object(planned), indent=2) if output == "json" else plan_text(planned, verbose=verbose))
     if any(s.action == "blocked" for s in planned.steps):
         return 1
     return 3 if detailed_exitcode and (planned.changes or planned.renames) else 0
+
+
+def _review(graph: Graph, against: str, select: tuple[str, ...], exclude: tuple[str, ...], output: str, *, detailed_exitcode: bool) -> int:
+    from mvbuild import api
+    from mvbuild.cli.output import report
+    from mvbuild.review.as_json import review_object
+    from mvbuild.review.markdown import review_markdown
+    from mvbuild.review.text import review_text
+
+    found = api.review(graph, against, select=select, exclude=exclude)
+    report(found.warnings)
+    if output == "json":
+        click.echo(json.dumps(review_object(found), indent=2))
+    else:
+        click.echo(review_markdown(found, size).rstrip() if output == "markdown" else review_text(found, size))
+    return 3 if detailed_exitcode and found.has_changes else 0
 
 
 def plan_text(planned: Plan, *, verbose: bool, prune: bool = False) -> str:

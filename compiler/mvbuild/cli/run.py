@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
-from mvbuild.cli.options import ListCommand, Options, env, is_quiet, project_options, selection_options
+from mvbuild.cli.options import ListCommand, Options, branch_option, env, is_quiet, project_options, selection_options
 
 
 @click.command("run", cls=ListCommand)
 @project_options
+@branch_option
 @selection_options
 @click.option(
     "-f", "--full-refresh", is_flag=True, envvar=env("FULL_REFRESH"), help="Refresh the selected MVs whether they are stale or not."

@@ -8,12 +8,13 @@ import json
 
 import click
 
-from mvbuild.cli.options import Options, is_quiet, project_options
+from mvbuild.cli.options import Options, branch_option, is_quiet, project_options
 
 
 @click.command("show")
 @click.argument("model")
 @project_options
+@branch_option
 @click.option("--limit", type=click.IntRange(0), default=10, show_default=True, help="How many rows.")
 @click.option("--as-of", help="Rows as they were at a time (ISO, UTC), or after a refresh that `mvbuild history` lists.")
 @click.option("--output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)

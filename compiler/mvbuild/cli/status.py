@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mvbuild.cli.options import ListCommand, Options, project_options, selection_options
+from mvbuild.cli.options import ListCommand, Options, branch_option, project_options, selection_options
 from mvbuild.serve.words import duration, utc
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 @click.command("status", cls=ListCommand)
 @project_options
+@branch_option
 @selection_options
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...], output: str) -> int:
@@ -31,7 +32,7 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
 
     graph = options.graph()
     world, answers = api.status(graph)
-    chosen, warnings = select_nodes(world.graph, select, exclude)
+    chosen, warnings = select_nodes(world.graph, select, exclude, lambda: {id: found.state for id, found in answers.items()})
     report(warnings)
     shown = [(world.graph.model(id), answer) for id, answer in answers.items() if id in chosen]
     if output == "json":

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
-from mvbuild.cli.options import ListCommand, Options, is_quiet, project_options, selection_options
+from mvbuild.cli.options import ListCommand, Options, branch_option, is_quiet, project_options, selection_options
 
 
 @click.command("test", cls=ListCommand)
 @project_options
+@branch_option
 @selection_options
 def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...]) -> int:
     """Run the data tests of models, seeds and sources on what the catalog has now. A run tests its MVs by itself, before they are seen."""

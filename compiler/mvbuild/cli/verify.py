@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mvbuild.cli.options import ListCommand, Options, is_quiet, project_options, selection_options
+from mvbuild.cli.options import ListCommand, Options, branch_option, is_quiet, project_options, selection_options
 
 if TYPE_CHECKING:
     from mvbuild.freshness.model import Reason
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 @click.command("verify", cls=ListCommand)
 @click.argument("mv", nargs=-1)
 @project_options
+@branch_option
 @selection_options
 @click.option("--sample", type=float, help="Compare a share of the keys only: 0.01 is one in a hundred.")
 @click.option("--seed", type=int, help="Which keys; by default others each time.")

@@ -61,11 +61,29 @@ CODES: dict[str, Code] = {
     # graph
     "cycle": Code("Models depend on each other in a circle.", "Break the circle: one of the models must not read the other."),
     "unknown-selector": Code("A selector matches nothing or cannot be read.", "List the models with `mvbuild ls`."),
+    "unusable-selector": Code(
+        "A selector needs what this command does not have.", "Use a command that has it, or select by something else."
+    ),
+    "bad-selectors": Code("A definition in selectors.yml cannot be followed.", "See docs/selection.md for the forms of a definition."),
+    "no-state": Code(
+        "There is nothing to compare the project with.",
+        "Give --state: a directory with the manifest.json of another version, or a git ref.",
+    ),
+    "bad-state": Code("The other version of the project cannot be read.", "Write it anew with `mvbuild compile`, or name another one."),
+    "no-git": Code("git is needed, and cannot answer.", "Install git, and run mvbuild within a working copy."),
+    "bad-ref": Code("A git ref names no commit that is here.", "Fetch it first, or name a branch, a tag or a commit."),
     # catalog
     "catalog-unreachable": Code(
         "The catalog cannot be reached.", "Check the catalog's address and credentials; `mvbuild debug` tests them."
     ),
     "catalog-error": Code("The catalog refused or failed an operation.", "Read the message; `mvbuild debug` tests the connection."),
+    "no-branches": Code(
+        "The catalog has no branches that mvbuild can build on.", "Use a catalog that keeps views, or run without --branch."
+    ),
+    "unknown-branch": Code("The project has no branch of that name.", "List the branches with `mvbuild branch list`."),
+    "branch-outdated": Code(
+        "What a branch was built on has changed on main since.", "Run with --branch again: it builds on what main is now. Then go on."
+    ),
     "not-atomic": Code(
         "The catalog cannot move several tables in one commit.",
         "Run without --atomic (and without `publish: atomic`), or use a REST or a SQL catalog.",
@@ -78,6 +96,23 @@ CODES: dict[str, Code] = {
         "The name of an MV, view or storage table is taken by something that mvbuild did not write.",
         "Rename the model with `alias:` or `namespace:`, or move the other table.",
     ),
+    "unknown-column": Code("A query names a column that does not exist where it stands.", "Mend the name, or add the column."),
+    "ambiguous-column": Code("A name in a query is that of several columns.", "Write the table's name or alias before it, and a dot."),
+    "duplicate-column": Code("A model has two columns of one name.", "Give one of them another name with AS."),
+    "column-count": Code(
+        "Two lists of columns that must be of one length are not.", "Give both the same number of columns, in the same order."
+    ),
+    "type-mismatch": Code("Values of types that Spark never puts together are compared or computed.", "Cast one of the two."),
+    "broken-contract": Code(
+        "A model does not have the columns that its enforced contract declares.",
+        "Change the query or the contract: names, order and types must be the same. See docs/columns.md.",
+    ),
+    "unchecked-contract": Code(
+        "A column of a model with an enforced contract cannot be compared before Spark runs.",
+        "Run `mvbuild lock`, or make the column certain with CAST( ... AS ...).",
+    ),
+    "bad-lock": Code("schemas.lock cannot be read.", "Write it anew with `mvbuild lock`."),
+    "lock-out-of-date": Code("schemas.lock is not what the catalog has.", "Run `mvbuild lock`, and check in what it wrote."),
     "unsupported-view": Code("A child view cannot be expanded.", "Recreate the view with Spark, or read its base tables directly."),
     "unreadable-metadata": Code(
         "The metadata of a table, view or MV cannot be read, or breaks a rule of its format.",
@@ -118,6 +153,7 @@ CODES: dict[str, Code] = {
         "Refresh it with `mvbuild run`, and verify it again.",
     ),
     "commit-conflict": Code("Another process changed the same MV at the same time.", "Run again: what is fresh by then is not rebuilt."),
+    "file-exists": Code("Files that would be written are there already.", "Choose another directory, or overwrite them with --force."),
     "unwritable-target": Code("The target directory cannot be written.", "Check its permissions, or choose another with --target-path."),
     "command-line": Code("The command line is wrong.", "See `mvbuild --help`."),
     "internal": Code("mvbuild failed in a way that it did not foresee.", "Please report it with the file that is named."),

@@ -10,7 +10,7 @@ from typing import Literal
 from mvbuild.diagnostics.codes import CODES
 from mvbuild.source import Span
 
-Severity = Literal["error", "warning"]
+Severity = Literal["error", "warning", "info"]
 _MOST_KNOWN = 15
 
 

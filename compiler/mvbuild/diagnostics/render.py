@@ -56,7 +56,7 @@ def excerpt(span: Span) -> list[str]:
 
 def _excerpt(span: Span) -> list[str]:
     number, column = span.position
-    text = _without_secrets(span.file.line(number))
+    text = without_secrets(span.file.line(number))
     if not text.strip():
         return [f"  --> {span}"]
     width = max(1, min(span.end - span.start, len(text) - column + 1))
@@ -66,9 +66,9 @@ def _excerpt(span: Span) -> list[str]:
     return [f"  --> {span}", f"  {number} | {text}", f"  {gutter} | {pad}{'^' * width}"]
 
 
-def _without_secrets(line: str) -> str:
+def without_secrets(text: str) -> str:
     """Stars in the place of passwords and tokens that stand in a file of configuration; as many, so that carets keep their place."""
-    return _SECRET.sub(lambda match: match[0][: match.start("secret") - match.start()] + "*" * len(match["secret"]), line)
+    return _SECRET.sub(lambda match: match[0][: match.start("secret") - match.start()] + "*" * len(match["secret"]), text)
 
 
 def _window(text: str, before: int, width: int) -> tuple[str, int, int]:

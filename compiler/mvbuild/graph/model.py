@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.names import TableIdentifier
@@ -102,6 +102,17 @@ class TestNode:
         return self.test.severity
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How a project was read, so that another version of it can be read alike."""
+
+    target: str | None = None
+    vars: Mapping[str, Any] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    state: str | None = None
+    """What `state:` selectors compare with: a directory with a manifest, or a git ref."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Graph:
     """Nodes in topological order: every node stands after those that it reads."""
@@ -111,6 +122,7 @@ class Graph:
     tests: tuple[TestNode, ...]
     warnings: tuple[Diagnostic, ...] = ()
     """What stopped no stage: the templates' own warnings."""
+    reading: Reading = Reading()
 
     @cached_property
     def children(self) -> Mapping[NodeId, tuple[NodeId, ...]]:

@@ -1,154 +1,117 @@
 """Graph + the text of --select and --exclude -> the ids of the nodes that are meant.
 
-The grammar is dbt's: spaces make a union, commas an intersection; `+x`, `x+`, `2+x` and `@x` reach along the graph.
+The grammar is dbt's: spaces make a union, commas an intersection; `+x`, `x+`, `2+x` and `@x` reach along the graph. As in dbt a test is
+selected with any node that it reads.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
-from fnmatch import fnmatchcase
-from pathlib import PurePosixPath
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error, warning
-from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, ViewNode
+from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
+from mvbuild.graph.select_known import Judge, Known
+from mvbuild.graph.select_methods import find, items, name_of
+from mvbuild.graph.select_words import Criterion, Difference, Expression, Intersection, Union, union_of
+from mvbuild.graph.select_yaml import Selector, read_selectors
 
-_TERM = re.compile(r"(?P<childrens_parents>@)?(?:(?P<up>\d*)\+)?(?P<body>[^+@]+)(?:\+(?P<down>\d*))?\Z")
-
-
-def select(graph: Graph, include: Iterable[str], exclude: Iterable[str]) -> tuple[frozenset[NodeId], tuple[Diagnostic, ...]]:
-    """Node ids of models and seeds, and warnings for terms that match nothing. No `include` means everything."""
-    buildable = {id for id, node in graph.nodes.items() if isinstance(node, ModelNode | SeedNode)}
-    warnings: list[Diagnostic] = []
-    words, without = _words(include), _words(exclude)
-    chosen = set().union(*(_intersection(graph, w, warnings) for w in words)) if words else set(buildable)
-    for word in without:
-        chosen -= _intersection(graph, word, warnings)
-    return frozenset(chosen & buildable), tuple(warnings)
+Selected = tuple[frozenset[NodeId], tuple[Diagnostic, ...]]
 
 
-def _words(texts: Iterable[str]) -> list[str]:
-    return [word for text in texts for word in text.split()]
+def select(graph: Graph, include: Iterable[str], exclude: Iterable[str], judge: Judge | None = None) -> Selected:
+    """Node ids of models and seeds, and warnings for terms that match nothing. No `include` means everything, or the default selector.
+
+    `judge` tells the freshness of MVs, where the catalog was read.
+    """
+    chosen, warnings = select_all(graph, include, exclude, judge)
+    return frozenset(id for id in chosen if isinstance(graph.nodes.get(id), ModelNode | SeedNode)), warnings
 
 
-def _intersection(graph: Graph, word: str, warnings: list[Diagnostic]) -> set[NodeId]:
-    sets = [_term(graph, term) for term in word.split(",") if term]
-    found = set.intersection(*sets) if sets else set()
-    if not found:
-        names = [_name(n) for n in graph.nodes.values()]
-        near = did_you_mean(word.strip("+@"), names)
-        warnings.append(warning("unknown-selector", f"'{word}' selects nothing", help=near if near.startswith("Did") else ""))
-    return found
+def select_all(graph: Graph, include: Iterable[str], exclude: Iterable[str], judge: Judge | None = None) -> Selected:
+    """Like `select`, with sources and data tests."""
+    words, without = union_of(include), union_of(exclude)
+    selection = _Selection(graph=graph, known=Known(judge))
+    default = None if words.parts or without.parts else next((s for s in selection.selectors.values() if s.default), None)
+    everything = not words.parts and default is None
+    chosen = {i.id for i in items(graph)} if everything else selection.of(default.definition if default else words)
+    if without.parts:
+        chosen -= selection.of(without)
+    return frozenset(chosen), tuple(selection.warnings)
 
 
-def _term(graph: Graph, term: str) -> set[NodeId]:
-    match = _TERM.match(term)
-    if match is None:
-        raise ProjectError(
-            [
-                error(
-                    "unknown-selector",
-                    f"The selector '{term}' cannot be read",
-                    help="Examples: orders, +orders, orders+, 2+orders, tag:daily, path:models/marts.",
-                )
-            ]
-        )
-    method, _, value = match["body"].rpartition(":")
-    method = method or _implied(value)
-    test = _METHODS.get(method)
-    if test is None:
-        raise ProjectError([error("unknown-selector", f"There is no selector method '{method}'", help=did_you_mean(method, _METHODS))])
-    found = {id for id, node in graph.nodes.items() if test(node, value)}
-    reached = set(found)
-    if match["up"] is not None:
-        reached |= graph.ancestors(found, _depth(match["up"]))
-    if match["down"] is not None:
-        reached |= graph.descendants(found, _depth(match["down"]))
-    if match["childrens_parents"]:
-        reached |= graph.descendants(found)
-        reached |= graph.ancestors(reached)
-    return reached
+@dataclass(kw_only=True)
+class _Selection:
+    """Evaluates expressions over one graph."""
 
+    graph: Graph
+    known: Known
+    warnings: list[Diagnostic] = field(default_factory=list)
+    _selectors: Mapping[str, Selector] | None = None
+    _open: list[str] = field(default_factory=list)
+    """The selectors whose definitions are being followed."""
 
-def _implied(value: str) -> str:
-    """As in dbt, a value with a slash is a path, and one that ends as a file does is a file."""
-    return "path" if "/" in value else "file" if PurePosixPath(value).suffix in (".sql", ".csv") else "fqn"
+    @property
+    def selectors(self) -> Mapping[str, Selector]:
+        if self._selectors is None:
+            self._selectors = read_selectors(self.graph)
+        return self._selectors
 
+    def of(self, expression: Expression) -> set[NodeId]:
+        if isinstance(expression, Union):
+            return set().union(*map(self.of, expression.parts))
+        if isinstance(expression, Difference):
+            return self.of(expression.left) - self.of(expression.right)
+        if isinstance(expression, Intersection):
+            parts = [self._criterion(p) if isinstance(p, Criterion) else self.of(p) for p in expression.parts]
+            found = set.intersection(*parts) if parts else set()
+            return self._told(found, expression.raw) if expression.raw else found
+        return self._told(self._criterion(expression), expression.raw)
 
-def _depth(text: str) -> int | None:
-    return int(text) if text else None
+    def _criterion(self, criterion: Criterion) -> set[NodeId]:
+        found = self._named(criterion) if criterion.method == "selector" else find(self.graph, self.known, criterion)
+        reached = set(found)
+        tests = {test.id: test.reads for test in self.graph.tests if test.id in found}
+        # A test has no children; its parents are one step away.
+        nodes = {id for id in found if id in self.graph.nodes}
+        if criterion.parents:
+            depth = criterion.parents_depth
+            if tests and depth != 0:
+                read = {id for reads in tests.values() for id in reads}
+                reached |= read | self.graph.ancestors(read, None if depth is None else depth - 1)
+            reached |= self.graph.ancestors(nodes, depth)
+        if criterion.children:
+            reached |= self.graph.descendants(nodes, criterion.children_depth)
+        if criterion.childrens_parents:
+            reached |= self.graph.descendants(nodes)
+            reached |= self.graph.ancestors(reached & self.graph.nodes.keys())
+        return self._with_tests(reached)
 
+    def _with_tests(self, chosen: set[NodeId]) -> set[NodeId]:
+        return chosen | {test.id for test in self.graph.tests if not chosen.isdisjoint(test.reads)}
 
-def _name(node: Node) -> str:
-    if isinstance(node, ModelNode):
-        return node.model.name
-    return node.seed.name if isinstance(node, SeedNode) else node.identifier.name
+    def _named(self, criterion: Criterion) -> set[NodeId]:
+        """What a selector of selectors.yml selects."""
+        selector = self.selectors.get(criterion.value)
+        if selector is None:
+            message = f"There is no selector '{criterion.value}'"
+            help = did_you_mean(criterion.value, self.selectors) or "Selectors are defined in selectors.yml beside mvbuild.yml."
+            raise ProjectError([error("unknown-selector", message, criterion.span, help=help)])
+        if selector.name in self._open:
+            circle = " -> ".join([*self._open[self._open.index(selector.name) :], selector.name])
+            raise ProjectError([error("bad-selectors", f"Selectors use each other in a circle: {circle}", criterion.span or selector.span)])
+        self._open.append(selector.name)
+        found = self.of(selector.definition)
+        self._open.pop()
+        return found
 
+    def _told(self, found: set[NodeId], raw: str) -> set[NodeId]:
+        if not found and not self._is_question(raw):
+            near = did_you_mean(raw.strip("+@"), map(name_of, items(self.graph)))
+            self.warnings.append(warning("unknown-selector", f"'{raw}' selects nothing", help=near if near.startswith("Did") else ""))
+        return found
 
-def _by_name(node: Node, value: str) -> bool:
-    """The name, with or without folders and the project before it, a folder, or the name in the catalog."""
-    if not isinstance(node, ModelNode | SeedNode):
-        return False
-    folders = node.model.folders if isinstance(node, ModelNode) else ()
-    name = _name(node)
-    below_project = ".".join((*folders, name))
-    full = f"{_package(node)}.{below_project}"
-    return any(fnmatchcase(n, value) for n in (name, below_project, full)) or value in (*folders, _package(node), node.identifier.dotted)
-
-
-def _package(node: Node) -> str:
-    return node.id.split(".")[1]
-
-
-def _path(node: Node) -> str:
-    return node.model.file.path if isinstance(node, ModelNode) else node.seed.path if isinstance(node, SeedNode) else ""
-
-
-def _by_path(node: Node, value: str) -> bool:
-    path, value = _path(node), value.removeprefix("./").rstrip("/")
-    return path == value or path.startswith(value + "/") or fnmatchcase(path, value)
-
-
-def _by_file(node: Node, value: str) -> bool:
-    path = PurePosixPath(_path(node))
-    return fnmatchcase(path.name, value) or fnmatchcase(path.stem, value)
-
-
-def _by_package(node: Node, value: str) -> bool:
-    return _package(node) == value or (value == "this" and isinstance(node, ModelNode | SeedNode))
-
-
-def _by_tag(node: Node, value: str) -> bool:
-    if isinstance(node, ModelNode):
-        return any(fnmatchcase(t, value) for t in node.model.config.tags)
-    if isinstance(node, SeedNode):
-        return any(fnmatchcase(t, value) for t in node.seed.config.tags)
-    return bool(node.source and any(fnmatchcase(t, value) for t in node.source.tags))
-
-
-def _by_source(node: Node, value: str) -> bool:
-    source = node.source if isinstance(node, TableNode | ViewNode) else None
-    if source is None:
-        return False
-    name = f"{source.source}.{source.name}"
-    return any(fnmatchcase(n, value) for n in (source.source, name, f"{_package(node)}.{name}"))
-
-
-def _by_type(node: Node, value: str) -> bool:
-    return node.id.partition(".")[0] == value
-
-
-def _by_materialized(node: Node, value: str) -> bool:
-    return isinstance(node, ModelNode) and node.materialized == value
-
-
-_METHODS: Mapping[str, Callable[[Node, str], bool]] = {
-    "fqn": _by_name,
-    "path": _by_path,
-    "file": _by_file,
-    "package": _by_package,
-    "tag": _by_tag,
-    "source": _by_source,
-    "resource_type": _by_type,
-    "config.materialized": _by_materialized,
-}
+    def _is_question(self, raw: str) -> bool:
+        """Nothing stale, nothing modified: that is an answer, and no mistake."""
+        methods = [term.lstrip("+@0123456789").partition(":")[0] for term in raw.split(",")]
+        return any(method in ("state", "result", "fresh", "stale", "git") for method in methods)

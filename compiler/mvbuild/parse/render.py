@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from jinja2 import Template, TemplateSyntaxError, UndefinedError, nodes
@@ -48,11 +49,12 @@ class _Compiled:
 class Renderer:
     """One Jinja environment for all the templates of a run."""
 
-    def __init__(self, project: LoadedProject, env: Mapping[str, str]) -> None:
+    def __init__(self, project: LoadedProject, env: Mapping[str, str], names: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """`names` are known to the templates besides those of mvbuild, or in their place."""
         self._env = Sandbox()
         self._places = Places()
         self._names = TemplateNames(project, env, self._places)
-        self._table: dict[str, Any] = {**self._env.globals, **self._names.table()}
+        self._table: dict[str, Any] = {**self._env.globals, **self._names.table(), **names}
         self._builtin = frozenset(self._table)
         self._broken_macros: set[str] = set()
         self._keeping: list[tuple[_Compiled, tuple[str, ...]]] = []

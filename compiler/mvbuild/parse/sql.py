@@ -31,6 +31,10 @@ _NESTING = "Break the query up with WITH clauses."
 _OPENING = re.compile(r"--(?:\\\n|[^\n])*|/\*|'|\"|`|[rR]'|[rR]\"")
 
 
+_SLIPS = (IndexError, KeyError, ValueError, TypeError, AttributeError, AssertionError)
+"""What sqlglot raises besides its own errors, on calls without the arguments that it expects."""
+
+
 def parse_query(sql: MappedText) -> tuple[Query | None, tuple[Diagnostic, ...]]:
     """The query, or None and what is wrong with it. With diagnostics beside a query its reads are not complete."""
     try:
@@ -56,6 +60,8 @@ def _query(text: MappedText, tokens: Sequence[Token]) -> tuple[Query | None, tup
         return None, (_syntax(exc, tokens, text),)
     except RecursionError:
         return None, (_too_deep(text, tokens),)
+    except _SLIPS:
+        return None, (_ill_formed(text, tokens),)
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, (exp.Query, exp.Values)):
         return None, (_not_a_query(text, tokens),)
@@ -63,6 +69,13 @@ def _query(text: MappedText, tokens: Sequence[Token]) -> tuple[Query | None, tup
     covered = {offset for read in reads for offset in (read.start, *(start for start, _ in read.qualifiers))}
     problems = (*problems, *_misplaced(tokens, covered, text))
     return Query(sql=text, reads=reads, columns=output_columns(tree)), problems
+
+
+def tree_of(query: Query) -> exp.Expr:
+    """The tree of a query again, names and literals with their offsets in its text."""
+    (tree,) = parse(_for_sqlglot(tokenize(query.sql.text)), query.sql.text)
+    assert tree is not None, "it was parsed before"
+    return tree
 
 
 # Before parsing
@@ -284,6 +297,29 @@ def _not_a_query(text: MappedText, tokens: Sequence[Token]) -> Diagnostic:
     first = tokens[0].text.upper()
     name = next((token.text.upper() for token in tokens if first not in _STATEMENTS and token.token_type in kinds), first)
     return error("not-a-query", f"{name} begins a statement, not a query", _span(text, tokens[0]))
+
+
+def _ill_formed(text: MappedText, tokens: Sequence[Token]) -> Diagnostic:
+    """sqlglot takes the arguments of some functions for granted, and slips where one is missing."""
+    calls = [at for at in range(1, len(tokens)) if tokens[at].token_type == TokenType.L_PAREN]
+    ends = {at: _parenthesized(tokens, at) for at in calls}
+    guilty = [at for at in calls if _slips(text.text[tokens[at - 1].start : tokens[min(ends[at], len(tokens)) - 1].end + 1])]
+    if not guilty:
+        return error("sql-syntax", "The SQL cannot be parsed", _span(text, tokens[0]))
+    name = tokens[min(guilty, key=lambda at: ends[at] - at) - 1]
+    return error(
+        "sql-syntax", f"The arguments of '{_shown(name)}' cannot be parsed", _span(text, name), help="Look for one that is missing."
+    )
+
+
+def _slips(call: str) -> bool:
+    try:
+        parse(tokenize(f"SELECT {call}"), call)
+    except _SLIPS:
+        return True
+    except (ParseError, TokenError, RecursionError):
+        return False
+    return False
 
 
 def _too_deep(text: MappedText, tokens: Sequence[Token]) -> Diagnostic:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from sqlglot import Token, TokenType
 from sqlglot.errors import TokenError
@@ -30,13 +30,18 @@ _MAYBE = re.compile(rf"\b(?:{'|'.join(sorted(_UNSTEADY | _OF_NOW))})\b", re.IGNO
 
 def unsteady(sql: str, *, strictly: bool = False) -> str:
     """Empty if there is none. `strictly`: words that are hardly more than suspicious count too, where a doubt costs little."""
+    return next((token.text for token in unsteady_tokens(sql, strictly=strictly)), "")
+
+
+def unsteady_tokens(sql: str, *, strictly: bool = False) -> Iterator[Token]:
+    """All such words, with their offsets."""
     if not _MAYBE.search(sql):
-        return ""
+        return
     try:
         tokens = tokenize(sql)
     except TokenError:
-        return ""
-    return next((token.text for index, token in enumerate(tokens) if _is_unsteady(tokens, index, strictly)), "")
+        return
+    yield from (token for index, token in enumerate(tokens) if _is_unsteady(tokens, index, strictly))
 
 
 def _is_unsteady(tokens: Sequence[Token], index: int, strictly: bool) -> bool:

@@ -236,7 +236,20 @@ class ConvertCommit:
     remove_properties: tuple[str, ...] = ()
 
 
-Change = TableCommit | ViewCommit | DropCommit | ConvertCommit
+BRANCH_PROPERTY = "mvbuild.branch."
+"""Before a branch's name: the property of a table or view with what the branch has and Iceberg keeps once for all branches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchCommit:
+    """Make what a branch has of a table or view current, or forget the branch. A view that only the branch has comes, or goes."""
+
+    identifier: TableIdentifier
+    branch: str
+    to: Literal["publish", "drop"]
+
+
+Change = TableCommit | ViewCommit | DropCommit | ConvertCommit | BranchCommit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -435,6 +448,14 @@ class Catalog(Protocol):
     @property
     def has_views(self) -> bool:
         """Whether it keeps views. One that does not (a file-system warehouse) holds MVs in the metadata-file format only."""
+
+    @property
+    def has_branches(self) -> bool:
+        """Whether `on_branch` and BranchCommit can be had."""
+
+    def on_branch(self, branch: str) -> Catalog:
+        """The same catalog as an Iceberg branch sees it: where a table has the branch, what is current is the branch's; and whatever is
+        committed changes the branch alone. The branch of a table whose `main` moved on since it was built counts as none."""
 
     def load(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, State]:
         """The tables and views of that name (exact case); names that do not exist are left out."""

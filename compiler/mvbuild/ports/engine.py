@@ -10,7 +10,8 @@ from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import Schema
 
 TIME_ZONE = "spark.sql.session.timeZone"
-"""Key of `Engine.settings`."""
+ANSI = "spark.sql.ansi.enabled"
+"""Keys of `Engine.settings`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,12 +22,12 @@ _METHODS = frozenset("split strip lstrip rstrip lower upper startswith endswith 
 class Interpolation:
     """Renders the scalars of a project. Messages name variables, and never a value: it may be a secret."""
 
-    def __init__(self, env: Mapping[str, str], vars: Mapping[str, Any]) -> None:
+    def __init__(self, env: Mapping[str, str], vars: Mapping[str, Any], names: Mapping[str, Any] | None = None) -> None:
         self.diagnostics: list[Diagnostic] = []
         self._env = env
         self._vars = vars
         self._sandbox = _Sandbox(undefined=StrictUndefined, optimized=False, cache_size=0, keep_trailing_newline=True)
-        self._sandbox.globals = {"env_var": self._env_var, "var": self._var}
+        self._sandbox.globals = {"env_var": self._env_var, "var": self._var, **(names or {})}
         self._sandbox.filters = {name: self._sandbox.filters[name] for name in _FILTERS}
         self._sandbox.filters |= {"as_text": str, "as_bool": _as_bool, "as_number": _as_number, "as_native": lambda value: value}
         self._sandbox.allowed = {self._env_var, self._var}

@@ -214,6 +214,7 @@ PROJECT = Block(
         "target": Key("text", "The target that is used when none is asked for."),
         "targets": Key("named blocks", "Where the project can be built.", block=TARGET),
         "publish": Key("text", "each (the default): every MV when it is built; atomic: all that a run made in one commit at its end."),
+        "lint": Key("mapping", "Levels of [lint rules](lint.md): rule -> off, info, warning or error, or `{level: ..., <option>: ...}`."),
         "models": Key("folders", "Settings of models, by folder."),
         "seeds": Key("folders", "Settings of seeds, by folder."),
     },
@@ -357,5 +358,5 @@ def _is_text(node: Node) -> bool:
 
 def key_of(setting: SettingKey) -> Key:
     """A setting as a key of the table."""
-    kinds: Mapping[str, Kind] = {"flag": "flag", "namespace": "namespace", "mapping": "mapping", "texts": "texts"}
+    kinds: Mapping[str, Kind] = {"flag": "flag", "namespace": "namespace", "mapping": "mapping", "texts": "texts", "any": "any"}
     return Key(kinds.get(setting.kind, "text"), setting.doc)

@@ -56,6 +56,8 @@ def load_project(
         sources=tuple(described.sources[key] for key in sorted(described.sources)),
         macros=_sql(root, lists["macro"], report),
         tests=_sql(root, lists["test"], report),
+        lint=project.lint,
+        documents=tuple(described.files),
     )
     if report:
         raise ProjectError(_each_once(report))
@@ -66,6 +68,7 @@ def _described(root: Path, lists: Iterable[Listing], project_file: SourceFile, t
     described = Described()
     found = {f.path: f for listing in lists for f in listing.files if f.suffix in _YAML and f.path != project_file.path}
     for _, file in read_all(root, found.values(), report):
+        described.files.append(file)
         tree, wrong = read_yaml(file)
         report += wrong
         if tree is not None:

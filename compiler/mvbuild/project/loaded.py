@@ -97,7 +97,7 @@ class SourceTable:
     type: TableType = "iceberg-metastore"
     path: str | None = None
     """Where the table lies, as it was written; only for the two file-system types."""
-    options: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    options: Mapping[str, str] = field(default_factory=lambda: EMPTY, repr=False)
     """`properties:` of the YAML: PyIceberg's catalog properties of another metastore, or options of the storage for a path."""
     properties: Properties
     tags: tuple[str, ...]
@@ -112,8 +112,8 @@ class SparkSettings:
     """Spark of a target: `master` for a session of its own, or `remote` for Spark Connect; `config` is passed on as it is."""
 
     master: str = "local[*]"
-    remote: str | None = None
-    config: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    remote: str | None = field(default=None, repr=False)
+    config: Mapping[str, str] = field(default_factory=lambda: EMPTY, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +122,8 @@ class Target:
 
     name: str
     catalog_name: str
-    catalog: Mapping[str, str]
+    catalog: Mapping[str, str] = field(repr=False)
+    """With its secrets, which a notebook must not show with a Graph."""
     namespace: tuple[str, ...]
     spark: SparkSettings
     threads: int
@@ -146,6 +147,8 @@ class LoadedProject:
     target_path: Path
     publish: Publish = "each"
     """What a run does with what it built, unless it is told on the command line."""
+    branch: str | None = None
+    """The Iceberg branch that stands for the project's tables; None for `main`."""
     vars: Mapping[str, Any]
     models: tuple[ModelFile, ...]
     seeds: tuple[Seed, ...]
@@ -153,3 +156,7 @@ class LoadedProject:
     macros: tuple[SourceFile, ...]
     tests: tuple[SourceFile, ...]
     """SQL tests: a query each that returns the rows that are wrong."""
+    lint: Layer = field(default_factory=lambda: EMPTY)
+    """Levels of lint rules, as mvbuild.yml has them."""
+    documents: tuple[SourceFile, ...] = ()
+    """The YAML files below the model and seed paths."""

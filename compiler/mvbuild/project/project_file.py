@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.project import targets
 from mvbuild.project.files import read_text
+from mvbuild.project.folders import layer_of
 from mvbuild.project.keys import IGNORED_OF_DBT, PROJECT, check
 from mvbuild.project.loaded import Publish, Target
+from mvbuild.project.settings import Layer
 from mvbuild.project.yaml_spans import Entry, MapNode, Node, ScalarNode, has_templates, is_empty, plain, read_yaml
 from mvbuild.source import SourceFile
 
@@ -36,6 +38,7 @@ class ProjectFile:
     vars: Mapping[str, Any]
     target: Target
     target_names: tuple[str, ...]
+    lint: Layer
     models: Node | None
     """Folder configuration of models; `seeds` that of seeds."""
     seeds: Node | None
@@ -94,6 +97,7 @@ def read_project_file(
         vars=MappingProxyType(given),
         target=targets.target_of(root, entry, threads, report),
         target_names=targets.names(tree) or (targets.DEFAULT_NAME,),
+        lint=layer_of(_node(tree, "lint")),
         models=_node(tree, "models"),
         seeds=_node(tree, "seeds"),
     ), templates

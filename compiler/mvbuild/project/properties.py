@@ -38,6 +38,7 @@ class Described:
     models: dict[str, Entry] = field(default_factory=dict)
     seeds: dict[str, Entry] = field(default_factory=dict)
     sources: dict[tuple[str, str], SourceTable] = field(default_factory=dict)
+    files: list[SourceFile] = field(default_factory=list)
 
 
 def read_properties(file: SourceFile, tree: Node, into: Described, report: list[Diagnostic]) -> None:

@@ -119,6 +119,15 @@ def only_key(key: str, setting: Setting, name: str, reader: Callable[[str, Setti
     return reader(name, setting.at(name)) if mapping(key, setting).get(name) is not None else None
 
 
+def contract(key: str, setting: Setting) -> bool:
+    """`enforced`, or dbt's `{enforced: true}`."""
+    if setting.value == "enforced":
+        return True
+    if isinstance(setting.value, Mapping):
+        return bool(only_key(key, setting, "enforced", flag))
+    raise Unfit(f"'{key}' is enforced, or {{enforced: true}}", setting.span)
+
+
 def history(key: str, setting: Setting) -> int | str:
     """A number above 0, or `all`."""
     value = setting.value

@@ -101,8 +101,12 @@ class ModelConfig:
     float_tolerance: float | None = None
     """None: floating point results must be exactly those of a full recomputation."""
     dialects: tuple[str, ...] = ()
+    contract: bool = False
+    """Whether the columns that YAML declares must be those of the query."""
     previous_name: str | None = None
     maintain: MaintainPolicy = MaintainPolicy()
+    lint: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+    """Rule -> level, or a mapping of level and options; the rules are known to `lint` only."""
     tags: tuple[str, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
     spans: Mapping[str, Span] = field(default_factory=lambda: EMPTY)
@@ -236,11 +240,24 @@ MODEL_SETTINGS: Mapping[str, SettingKey] = {
     "previous_name": SettingKey(
         read=read.text, field="previous_name", kind="text", doc="The name that the model had: what it has in the catalog is renamed."
     ),
+    "contract": SettingKey(
+        read=read.contract,
+        field="contract",
+        kind="any",
+        doc="enforced, or {enforced: true}: names, order and types of the [columns](columns.md) must be those that are declared.",
+    ),
     "maintain": SettingKey(
         read=_maintain,
         field="maintain",
         kind="mapping",
         doc="{compact: true, expire_after: 5d, orphans_after: 3d}: what `mvbuild maintain` does. The last two are durations.",
+    ),
+    "lint": SettingKey(
+        read=read.mapping,
+        field="lint",
+        kind="mapping",
+        doc="Levels of [lint rules](lint.md) here: `{select-star: error, missing-tests: off}`.",
+        merge="update",
     ),
 }
 

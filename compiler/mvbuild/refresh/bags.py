@@ -82,7 +82,7 @@ def _numbered(schema: Schema) -> list[str]:
 
 
 def _side(sql: str, schema: Schema, side: int) -> str:
-    columns = ", ".join(f"{_canonical(quote(f['name']), f['type'])} AS c{n}" for n, f in enumerate(schema["fields"]))
+    columns = ", ".join(f"{canonical(quote(f['name']), f['type'])} AS c{n}" for n, f in enumerate(schema["fields"]))
     return f"SELECT {side} AS side, {columns} FROM (\n{sql}\n) AS side"
 
 
@@ -132,7 +132,7 @@ def _near(x: str, y: str, tolerance: float) -> str:
 # Values
 
 
-def _canonical(value: str, type_: Type, depth: int = 0) -> str:
+def canonical(value: str, type_: Type, depth: int = 0) -> str:
     """The value in a form that can be grouped and ordered: a map as its entries in the order of their keys."""
     if type_ == "variant":
         return f"to_json({value})"
@@ -140,10 +140,10 @@ def _canonical(value: str, type_: Type, depth: int = 0) -> str:
         return value
     each = f"e{depth}"
     if type_["type"] == "struct":
-        return _struct(value, type_, lambda inner, of: _canonical(inner, of, depth))
+        return _struct(value, type_, lambda inner, of: canonical(inner, of, depth))
     if type_["type"] == "list":
-        return f"transform({value}, {each} -> {_canonical(each, type_['element'], depth + 1)})"
-    key, inner = (_canonical(f"{each}.{part}", type_[part], depth + 1) for part in ("key", "value"))
+        return f"transform({value}, {each} -> {canonical(each, type_['element'], depth + 1)})"
+    key, inner = (canonical(f"{each}.{part}", type_[part], depth + 1) for part in ("key", "value"))
     return f"array_sort(transform(map_entries({value}), {each} -> named_struct('key', {key}, 'value', {inner})))"
 
 

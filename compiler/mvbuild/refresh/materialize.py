@@ -17,12 +17,13 @@ from mvbuild.freshness.rules import judge_one
 from mvbuild.graph.model import ModelNode, TestNode
 from mvbuild.incremental.choose import NO_CHANGE, Choice
 from mvbuild.incremental.proof import PROVEN, SETTINGS, mark_of, noted_settings, settings_mark, settings_of
+from mvbuild.incremental.strategies import merge
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.collisions import OWNER
 from mvbuild.plan.formats import is_embedded
 from mvbuild.plan.layout import changed_properties, docs, same_layout, storage_layout
 from mvbuild.ports.catalog import Catalog, CommitConflict, TableCommit, TableLayout, TableState
-from mvbuild.ports.engine import PreparedQuery
+from mvbuild.ports.engine import ANSI, PreparedQuery
 from mvbuild.refresh import incremental
 from mvbuild.refresh.advance import advance
 from mvbuild.refresh.audits import audit_sql, failures, run_audits, test_inputs
@@ -81,8 +82,9 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
     sql = pinned_sql(world.graph, node.query, node.reads, pins, session.schema_pin)
     query = prepare(session.engine, sql, node)
     layout = storage_layout(node, query.schema)
-    settings = settings_mark(session.engine.settings())
-    choice = _possible(node, choice, world.observed.table(node.storage), layout, settings)
+    conf = session.engine.settings()
+    settings = settings_mark(conf)
+    choice = _possible(node, choice, world.observed.table(node.storage), layout, conf)
     world = _with_properties(session, node, world)
     view = mv_commit(world, node, layout.schema)
     version = view.version_id if view and view.version_id else world.observed.view(node.identifier).version_id  # type: ignore[union-attr]
@@ -122,19 +124,26 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
     )
 
 
-def _possible(node: ModelNode, choice: Choice, storage: TableState | None, layout: TableLayout, settings: str) -> Choice:
+def _possible(node: ModelNode, choice: Choice, storage: TableState | None, layout: TableLayout, conf: Mapping[str, str]) -> Choice:
     """In full where only what Spark says of the query and of itself tells that it must be."""
     if not choice.is_incremental or storage is None:
         return choice
     if not same_layout(storage, layout):
         # Another writer may have made it, with columns in another order.
         return fallen_back(node, choice, NotIncremental("layout-changed", "the columns of the storage are not those of the query"))
-    before = settings_of(storage)
+    before, settings = settings_of(storage), settings_mark(conf)
     if before != settings:
         # A row that goes would be looked for as these settings make it, and not as it was stored.
         what = f"the session has other settings than at the last refresh ({_zone(before) or 'unknown'} then, {_zone(settings)} now)"
         return fallen_back(node, choice, NotIncremental("session-changed", what))
+    if choice.strategy == merge.NAME and conf.get(ANSI) == "false" and _has_decimals(layout):
+        what = "with ANSI off a sum of decimals that is too large is NULL, which nothing tells from a sum of no values"
+        return fallen_back(node, choice, NotIncremental("not-mergeable", what))
     return choice
+
+
+def _has_decimals(layout: TableLayout) -> bool:
+    return any(str(field["type"]).startswith("decimal") for field in layout.schema["fields"])
 
 
 def _zone(settings: str) -> str:

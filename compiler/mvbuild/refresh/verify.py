@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from mvbuild.diagnostics import Diagnostic, error, warning
 from mvbuild.freshness.model import Reason
 from mvbuild.freshness.observed import Pin
-from mvbuild.graph.model import Graph, ModelNode, TestNode
+from mvbuild.graph.model import Graph, ModelNode
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import CommitConflict, Schema
 from mvbuild.ports.engine import QueryError, SnapshotGone
-from mvbuild.project.loaded import DataTest
 from mvbuild.refresh.bags import Sample, counts_sql, differences_sql, has_floats, ordered_sql
 from mvbuild.refresh.recorded import Recorded, Unverifiable, recorded_state
 from mvbuild.refresh.result import Started
+from mvbuild.refresh.row_keys import unique_columns
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.sql import SchemaPin, pinned_sql, pinned_table
 from mvbuild.refresh.verified import Checked, Difference, Verification, Verified
@@ -131,13 +131,8 @@ def _differing_columns(stored: Schema, computed: Schema) -> str:
 def sample_columns(graph: Graph, node: ModelNode, schema: Schema) -> tuple[str, ...]:
     """What tells rows apart for a sample: the column of a `unique` test, else all without floating point numbers; none if all have some."""
     fit = [f["name"] for f in schema["fields"] if not has_floats(f["type"])]
-    unique = {column.lower() for test in graph.tests if (column := _unique_column(test, node))}
+    unique = unique_columns(graph, node.id)
     return tuple([name for name in fit if name.lower() in unique][:1] or fit)
-
-
-def _unique_column(test: TestNode, node: ModelNode) -> str:
-    is_of_node = isinstance(test.test, DataTest) and test.test.kind == "unique" and test.reads[:1] == (node.id,)
-    return test.test.column if isinstance(test.test, DataTest) and is_of_node and not test.test.where else ""
 
 
 def _rows(session: RunSession, sql: str, limit: int) -> tuple[Difference, ...]:

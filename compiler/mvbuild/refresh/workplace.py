@@ -17,7 +17,8 @@ from mvbuild.refresh.session import RunSession
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workplace:
-    """A branch of the storage table; or a scratch copy, where the storage must get another layout or has no entry of its own."""
+    """A branch of the storage table; or a scratch copy, where the storage must get another layout (or has one that no entry shows yet), or
+    has no entry of its own."""
 
     before: TableState
     """The storage table before the refresh."""
@@ -36,7 +37,7 @@ def workplace(session: RunSession, node: ModelNode, world: World, layout: TableL
     """A private place to write to. A branch that was written and published goes with the commit; else it is removed here."""
     assert node.storage is not None
     storage = world.observed.table(node.storage) or _create(session.catalog, node, layout)
-    if storage.of_view is None and same_layout(storage, layout):
+    if storage.of_view is None and not storage.is_held and same_layout(storage, layout):
         session.catalog.create_branch(storage, session.run.branch)
         try:
             yield Workplace(before=storage, table=storage.identifier, branch=session.run.branch)

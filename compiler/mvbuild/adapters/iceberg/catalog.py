@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from mvbuild.adapters.iceberg import scratch as scratches
 from mvbuild.adapters.iceberg import tables
+from mvbuild.adapters.iceberg.branch_files import NAMESPACE as BRANCHES
+from mvbuild.adapters.iceberg.branch_files import BranchFiles, BranchPointers
 from mvbuild.adapters.iceberg.change_tables import require_change, stage
 from mvbuild.adapters.iceberg.edits import Editor, table_of
 from mvbuild.adapters.iceberg.entries import Entry, key, read_entries, read_table, state, state_or_reason, storage_metadata
@@ -89,7 +92,21 @@ class MetadataCatalog:
         self._warehouse = warehouse.rstrip("/")
         self._folder = folder
         self._guard = (translator or Translator(name, {})).guard
-        self._editor = Editor(pointers, files, restate=self._restating_snapshot, location=self._location, catalog=name)
+        self._editor = self._new_editor(pointers, files)
+
+    @property
+    def has_branches(self) -> bool:
+        # Without views every MV is in one file, which holds one state of it.
+        return self.has_views
+
+    def on_branch(self, branch: str) -> MetadataCatalog:
+        if not self.has_branches:
+            raise CatalogError(f"Catalog '{self.name}' has no views, and so no branches of MVs: '{branch}' cannot be used on it.")
+        found = copy(self)
+        found._pointers = cast("Pointers", BranchPointers(self._pointers, branch))
+        found._files = cast("Files", BranchFiles(self._files, branch))
+        found._editor = self._new_editor(found._pointers, found._files)
+        return found
 
     def load(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, State]:
         wanted = [identifier for identifier in identifiers if identifier.catalog == self.name and identifier.namespace]
@@ -111,7 +128,7 @@ class MetadataCatalog:
         with self._guard():
             found = self._pointers.views()
         views = (TableIdentifier(self.name, tuple(namespace.split(".")), name) for namespace, name in found)
-        return tuple(sorted(view for view in views if view.namespace[0] != scratches.FOLDER))
+        return tuple(sorted(view for view in views if view.namespace[0] not in (scratches.FOLDER, BRANCHES)))
 
     def ensure_namespace(self, namespace: tuple[str, ...]) -> None:
         with self._guard():
@@ -322,6 +339,9 @@ class MetadataCatalog:
         snapshot_id = tables.new_snapshot_id()
         location = self._data.repeated_manifest_list(tables.manifest_list_location(raw, snapshot_id), raw, snapshot_id)
         return tables.restating_snapshot(raw, location, snapshot_id, summary)
+
+    def _new_editor(self, pointers: Pointers, files: Files) -> Editor:
+        return Editor(pointers, files, restate=self._restating_snapshot, location=self._location, catalog=self.name)
 
     def _root(self) -> str:
         if not self._warehouse:

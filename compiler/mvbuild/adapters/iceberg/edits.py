@@ -6,10 +6,21 @@ from typing import TYPE_CHECKING
 
 from mvbuild.adapters.iceberg import mvs
 from mvbuild.adapters.iceberg import scratch as scratches
+from mvbuild.adapters.iceberg.branch_files import own_identifier
+from mvbuild.adapters.iceberg.branches import dropped, published
 from mvbuild.adapters.iceberg.entries import Entry, key, read_table
 from mvbuild.adapters.iceberg.publish import Edit, Gone, Put
 from mvbuild.adapters.iceberg.table_commits import committed
-from mvbuild.ports.catalog import AlreadyExists, CatalogError, CommitConflict, ConvertCommit, DropCommit, TableCommit, ViewCommit
+from mvbuild.ports.catalog import (
+    AlreadyExists,
+    BranchCommit,
+    CatalogError,
+    CommitConflict,
+    ConvertCommit,
+    DropCommit,
+    TableCommit,
+    ViewCommit,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -47,6 +58,8 @@ class Editor:
             yield _drop(change)
         elif isinstance(change, ConvertCommit):
             yield self._conversion(change)
+        elif isinstance(change, BranchCommit):
+            yield _branch(change)
         elif isinstance(change, ViewCommit):
             if change.identifier not in storages:
                 yield self._view(change)
@@ -169,6 +182,26 @@ def _drop(change: DropCommit) -> Edit:
     # Nothing is read: what cannot be read can still be dropped.
     gone = Gone(identifier=change.identifier, location=change.expect_metadata_location)
     return Edit(reads=(), make=lambda found: [gone])  # noqa: ARG005
+
+
+def _branch(change: BranchCommit) -> Edit:
+    own = own_identifier(change.identifier, change.branch)
+
+    def make(found: Mapping[TableIdentifier, Entry]) -> list[Put | Gone]:
+        entry, only_here = found.get(change.identifier), found.get(own)
+        if entry is not None and only_here is not None and change.to == "publish":
+            raise CommitConflict(f"{change.identifier} was made since branch '{change.branch}' was built.")
+        if entry is not None:
+            new = published(entry.raw, change.branch, change.identifier) if change.to == "publish" else dropped(entry.raw, change.branch)
+            gone = [Gone(identifier=own, location=only_here.location)] if only_here is not None else []
+            return [Put(identifier=change.identifier, kind=entry.kind, raw=new, base=entry), *gone]
+        if only_here is None:
+            raise CommitConflict(f"{change.identifier} has no branch '{change.branch}' any more.")
+        if change.to == "drop":
+            return [Gone(identifier=own, location=only_here.location)]
+        return [Put(identifier=change.identifier, kind=only_here.kind, raw=only_here.raw, base=only_here)]
+
+    return Edit(reads=(change.identifier, own), make=make)
 
 
 def _require_free(found: Mapping[TableIdentifier, Entry], identifier: TableIdentifier, rename_to: TableIdentifier | None) -> None:

@@ -12,10 +12,14 @@ from mvbuild.ports.catalog import CatalogError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-_SECRET_KEY = re.compile(r"password|passwd|pwd|secret|token|credential|access-key|account-key|api-key|sas|session", re.IGNORECASE)
+_SECRET_KEY = re.compile(
+    r"password|passwd|pwd|secret|token|credential|access-key|account-key|api-key|sas|session|authorization|cookie|connection-string|\bheader\.",
+    re.IGNORECASE,
+)
 _USERINFO = re.compile(r"(?<=://)[^/\s@]+@")
 _ASSIGNMENT = re.compile(r"(?i)\b([\w.-]*(?:password|passwd|pwd|secret|token|credential)[\w.-]*\s*[=:]\s*)[^\s&;,'\"]+")
 _MASK = "***"
+_LONG = 8
 _REFUSED = re.compile(r"host='([^']+)', port=(\d+)\).*?\[Errno -?\d+\] ([^\")]+)")
 """How urllib3 tells where a connection failed, in the middle of four lines of class names."""
 
@@ -44,6 +48,12 @@ class Translator:
             text = text.replace(secret, _MASK)
         text = _USERINFO.sub(f"{_MASK}@", text)
         return _ASSIGNMENT.sub(rf"\1{_MASK}", text)
+
+    def masked_in_sql(self, text: str) -> str:
+        """Of a text about a query, where columns may be called like settings, and the words of which are short."""
+        for secret in self._secrets:
+            text = text.replace(secret, _MASK) if len(secret) >= _LONG else text
+        return _USERINFO.sub(f"{_MASK}@", text)
 
     @contextmanager
     def guard(self) -> Iterator[None]:
@@ -88,8 +98,8 @@ def _secrets(properties: Mapping[str, str]) -> set[str]:
     for value in properties.values():
         if "://" in value and "@" in value:
             found |= _userinfo_secrets(value)
-    # A credential property of OAuth is "id:secret"; either half may turn up alone in a message.
-    found |= {part for value in tuple(found) for part in value.split(":")}
+    # A credential property of OAuth is "id:secret", a header "Bearer <token>"; either half may turn up alone in a message.
+    found |= {part for value in tuple(found) for part in re.split(r"[:\s;]", value)}
     return {secret for secret in found if len(secret) > 3}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from os.path import commonpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from pyiceberg.io import FileIO
 
+_OF_STORES = ("s3.", "gcs.", "adls.")
 _READERS = 8
 """Object stores answer in tens of milliseconds: the metadata of a whole project is read side by side."""
 
@@ -64,18 +66,30 @@ def local_path(location: str) -> Path | None:
 class FileStore:
     """Files by location, with the properties of the catalog for those that are not local."""
 
-    def __init__(self, properties: Mapping[str, str]) -> None:
+    def __init__(self, properties: Mapping[str, str], known: Mapping[str, FileIO] | None = None) -> None:
+        """`known`: directory -> what reads and writes there, with credentials that the catalog has handed out for it."""
         self._properties = {**_region(properties), **properties}
+        self._known = known or {}
         self._opened: dict[str, FileIO] = {}
 
     def io(self, location: str) -> FileIO:
         from pyiceberg.io import load_file_io
 
+        handed_out = self._handed_out(location)
+        if handed_out is not None:
+            return handed_out
         # One for all files of a kind: it keeps its connections, and where the buckets are.
         scheme = location.partition("://")[0] if "://" in location else ""
         if scheme not in self._opened:
             self._opened[scheme] = load_file_io(self._properties, location)
         return self._opened[scheme]
+
+    def _handed_out(self, location: str) -> FileIO | None:
+        """What the catalog gave for the nearest directory of the same store, where it gave more than everybody has: a view gets nothing."""
+        store = "/".join(location.split("/", 3)[:3]) + "/"
+        near = [(len(commonpath([folder, location])), folder) for folder in tuple(self._known) if folder.startswith(store)]
+        io = self._known[max(near)[1]] if near else None
+        return io if io is not None and any(key.startswith(_OF_STORES) for key in io.properties.keys() - self._properties.keys()) else None
 
     def read(self, location: str) -> bytes:
         path = local_path(location)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from itertools import groupby
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg.hive_connection import Connections
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from mvbuild.adapters.iceberg.pointers import Key, Kind
 
 _CHUNK = 300
+_WHOLE = "mvbuild_namespace"
+"""The name under which a namespace is locked, in the place of a table's."""
 _AS_IT_IS = {"DO_NOT_UPDATE_STATS": "true"}
 _PASSED = "The parameter value for key 'metadata_location' is"
 """How a metastore says that it compared, and that the location was another."""
@@ -43,6 +46,7 @@ class HivePointers(FreelyPlaced):
         self._connections = Connections(properties)
         self._warehouse = properties.get("warehouse", "").rstrip("/")
         self._zoned = ZONED if properties.get("hive.hive2-compatible", "true").lower() == "false" else "timestamp"
+        self._making = Lock()
         self._locks = properties.get(f"hadoop.iceberg.{LOCK}", "true").lower() == "true"
 
     def find(self, keys: Iterable[Key]) -> dict[Key, tuple[str, Kind]]:
@@ -102,8 +106,12 @@ class HivePointers(FreelyPlaced):
         if self.has_namespace(namespace):
             return
         location = f"{self._warehouse}/{namespace}.db" if self._warehouse else None
-        with self._connections.open() as client, suppress(AlreadyExistsException):
-            client.create_database(Database(name=namespace, locationUri=location, parameters={}))
+        # One at a time: who comes second has the metastore delete its directory, together with what the first has put there.
+        keys = [(namespace, _WHOLE)] if self._locks else []
+        with self._making, self._connections.open() as client, Locks(client, keys, another=self._connections.open):
+            if not self.has_namespace(namespace):
+                with suppress(AlreadyExistsException):
+                    client.create_database(Database(name=namespace, locationUri=location, parameters={}))
 
     def base(self, namespace: str) -> str:
         """Where new tables of a namespace go."""

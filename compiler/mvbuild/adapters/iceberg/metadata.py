@@ -20,6 +20,9 @@ Raw = dict[str, Any]
 
 
 TABLE_VERSIONS = (1, 2, 3)
+CURRENT_LAYOUT = ("current-schema-id", "default-spec-id", "default-sort-order-id")
+MAIN = "mvbuild.main"
+"""Key of metadata as a branch sees it: what `main` has in its place. Never written to a file."""
 
 
 class Snapshots(Mapping[int, Snapshot]):
@@ -108,7 +111,14 @@ def table_state(identifier: TableIdentifier, location: str, raw: Raw) -> TableSt
         refs=snapshot_ids,
         branches=frozenset(name for name in snapshot_ids if refs.get(name, {}).get("type", "branch") == "branch"),
         properties=raw.get("properties") or {},
+        is_held=has_other_layout(raw),
     )
+
+
+def has_other_layout(raw: Raw) -> bool:
+    """Whether metadata as a branch sees it has another current schema, partition spec or sort order than an engine finds in the table."""
+    main = raw.get(MAIN)
+    return main is not None and any(raw.get(key) != main.get(key) for key in CURRENT_LAYOUT)
 
 
 def _partition_by(raw: Raw) -> tuple[Partition, ...]:

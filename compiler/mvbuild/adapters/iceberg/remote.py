@@ -6,15 +6,17 @@ request, of others one table after the other.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg import metadata, tables
 from mvbuild.adapters.iceberg import scratch as scratches
+from mvbuild.adapters.iceberg.branch_files import NAMESPACE as BRANCHES
 from mvbuild.adapters.iceberg.change_tables import require_change, stage
 from mvbuild.adapters.iceberg.data import IcebergData, column_names, scanned
 from mvbuild.adapters.iceberg.ranges import value_ranges
 from mvbuild.adapters.iceberg.relevance import matching, may_match
-from mvbuild.adapters.iceberg.remote_changes import no_file_format, require_possible, with_uuids
+from mvbuild.adapters.iceberg.remote_changes import no_file_format, require_on_branch, require_possible, with_uuids
 from mvbuild.adapters.iceberg.remote_commits import in_parallel
 from mvbuild.adapters.iceberg.remote_files import data_of, dump, full_name, restating, whole
 from mvbuild.adapters.iceberg.remote_tables import RemoteTables
@@ -23,6 +25,7 @@ from mvbuild.adapters.iceberg.table_commits import committed
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import (
     AlreadyExists,
+    BranchCommit,
     CatalogError,
     DropCommit,
     StagedChange,
@@ -56,6 +59,17 @@ class RemoteCatalog(RemoteTables):
         with self._guard():
             return not isinstance(self._views(), NoViews)
 
+    @property
+    def has_branches(self) -> bool:
+        return self.has_views
+
+    def on_branch(self, branch: str) -> RemoteCatalog:
+        if not self.has_branches:
+            raise CatalogError(f"Catalog '{self.name}' has no views, and so no branches of MVs: '{branch}' cannot be used on it.")
+        found = copy(self)
+        found._branch = branch
+        return found
+
     def load(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, State]:
         wanted = [i for i in dict.fromkeys(identifiers) if i.catalog == self.name and i.namespace]
         with self._guard():
@@ -79,7 +93,9 @@ class RemoteCatalog(RemoteTables):
             if isinstance(views, NoViews):
                 return ()
             found = [name for namespace in self._namespaces(()) for name in views.names(namespace)]
-        return tuple(sorted(TableIdentifier(self.name, tuple(name[:-1]), name[-1]) for name in found if name[0] != scratches.FOLDER))
+        return tuple(
+            sorted(TableIdentifier(self.name, tuple(name[:-1]), name[-1]) for name in found if name[0] not in (scratches.FOLDER, BRANCHES))
+        )
 
     def create_table(self, identifier: TableIdentifier, layout: TableLayout, properties: Mapping[str, str]) -> TableState:
         with self._guard():
@@ -105,7 +121,7 @@ class RemoteCatalog(RemoteTables):
     def stage(self, table: TableState, layout: TableLayout, scratch: TableIdentifier) -> TableState:
         with self._guard():
             current = self._table(table.identifier)
-            return self._register(scratch, scratches.staged(whole(current), table, layout), current.io)
+            return self._register(scratch, scratches.staged(self._seen(whole(current)), table, layout), current.io)
 
     def pin_schema(self, table: TableState, snapshot_id: int, scratch: TableIdentifier, *, own_schema: bool = False) -> TableState:
         with self._guard():
@@ -164,14 +180,22 @@ class RemoteCatalog(RemoteTables):
     def commit(self, changes: Sequence[Change]) -> Mapping[TableIdentifier, TableState | ViewState]:
         with self._guard():
             require_possible(changes, self._views())
+            if self._branch is not None:
+                require_on_branch(changes, self._branch)
             views = [change for change in changes if isinstance(change, ViewCommit)]
             of_tables = [change for change in changes if isinstance(change, TableCommit)]
             self._check(views, of_tables)
+            moves = [change for change in changes if isinstance(change, BranchCommit)]
+            are_tables = dict(
+                zip(moves, in_parallel(lambda move: self._catalog().table_exists(full_name(move.identifier)), moves), strict=True)
+            )
             made = [self._views().put(view) for view in views]
-            uuids = {view.uuid: state.uuid for view, state in zip(views, made, strict=True) if view.uuid and view.uuid != state.uuid}
+            made += [found for move, is_table in are_tables.items() if not is_table and (found := self._views().move(move))]
+            uuids = {view.uuid: state.uuid for view, state in zip(views, made, strict=False) if view.uuid and view.uuid != state.uuid}
             done: dict[TableIdentifier, TableState | ViewState] = {state.identifier: state for state in made}
             try:
-                done |= self._commit_tables([with_uuids(change, uuids) for change in of_tables])
+                moved = [move for move, is_table in are_tables.items() if is_table]
+                done |= self._commit_tables([*(with_uuids(change, uuids) for change in of_tables), *moved])
             except CatalogError as error:
                 if made:
                     error.args = (f"{error} The views of the same commit are changed already: {', '.join(map(str, done))}.",)
@@ -198,7 +222,9 @@ class RemoteCatalog(RemoteTables):
     def rows(self, table: TableState, limit: int, snapshot_id: int | None = None) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
         with self._guard():
             current = self._table(table.identifier)
-            raw = dump(current)
+            raw = self._seen(dump(current))
+            if snapshot_id is None and self._branch is not None:
+                snapshot_id = table.current_snapshot_id
             if snapshot_id is not None:
                 tables.require_snapshot(raw, snapshot_id, table.identifier)
             names = column_names(raw, snapshot_id)

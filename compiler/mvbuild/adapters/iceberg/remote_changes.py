@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mvbuild.ports.catalog import CatalogError, DropCommit, TableCommit, ViewCommit
+from mvbuild.ports.catalog import CatalogError, ConvertCommit, DropCommit, TableCommit, ViewCommit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,10 +18,17 @@ if TYPE_CHECKING:
 def require_possible(changes: Sequence[Change], views: ViewStore) -> None:
     """CatalogError for what would need a view that is swapped like a table."""
     for change in changes:
-        if not isinstance(change, TableCommit | ViewCommit | DropCommit):
+        if isinstance(change, ConvertCommit):
             raise CatalogError(f"{change.view.identifier} cannot be converted: {views.no_swap}.")
         if isinstance(change, TableCommit) and change.of_view is not None:
             raise no_file_format(change.of_view, views)
+
+
+def require_on_branch(changes: Sequence[Change], branch: str) -> None:
+    """CatalogError for what a branch cannot have alone."""
+    for change in changes:
+        if isinstance(change, DropCommit) or (isinstance(change, TableCommit | ViewCommit) and change.rename_to is not None):
+            raise CatalogError(f"{change.identifier} cannot be dropped or renamed on branch '{branch}': `main` has it too.")
 
 
 def no_file_format(view: TableIdentifier, views: ViewStore) -> CatalogError:

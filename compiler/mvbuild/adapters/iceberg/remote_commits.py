@@ -68,7 +68,7 @@ class OneByOne:
 
         (step,) = steps
         try:
-            self._catalog.commit_table(step.table, *as_models(requirements(step.old), updates(step.old, step.new)))
+            self._catalog.commit_table(step.table, *as_models(requirements(step.old, step.new), updates(step.old, step.new)))
         except (CommitFailedException, NoSuchTableError) as error:
             raise Outdated(str(error)) from error
         except Exception as error:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg import metadata, tables
 from mvbuild.adapters.iceberg import scratch as scratches
+from mvbuild.adapters.iceberg.branches import dropped, published, put_back, seen
 from mvbuild.adapters.iceberg.failures import Translator
 from mvbuild.adapters.iceberg.files import FileStore
 from mvbuild.adapters.iceberg.layout import with_layout
@@ -18,6 +19,7 @@ from mvbuild.adapters.iceberg.table_commits import committed
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import (
     AlreadyExists,
+    BranchCommit,
     CatalogError,
     CommitConflict,
     DropCommit,
@@ -48,6 +50,10 @@ class RemoteTables:
         self._translator = Translator(name, properties)
         self._guard = self._translator.guard
         self._opened: PyCatalog | None = None
+        self._ios: dict[str, FileIO] = {}
+        """Location of a table -> its own FileIO, as it was last loaded: the catalog may have handed out credentials with it."""
+        self._branch: str | None = None
+        """The Iceberg branch whose eyes this catalog has."""
 
     def ensure_namespace(self, namespace: tuple[str, ...]) -> None:
         with self._guard():
@@ -77,7 +83,12 @@ class RemoteTables:
         return sorted({*below, *(deeper for one in below for deeper in self._namespaces(one))})
 
     def _files(self) -> FileStore:
-        return FileStore(self._properties)
+        return FileStore(self._properties, self._ios)
+
+    def _loaded(self, identifier: TableIdentifier) -> Table:
+        table = self._catalog().load_table(full_name(identifier))
+        self._ios[table.location().rstrip("/")] = table.io
+        return table
 
     def _drop(self, change: DropCommit) -> None:
         if not change.expect_metadata_location:
@@ -104,7 +115,7 @@ class RemoteTables:
         return self._opened
 
     def _views(self) -> ViewStore:
-        return open_views(self._catalog())
+        return open_views(self._catalog(), self._branch)
 
     def _find_or_reason(self, identifier: TableIdentifier) -> State | None:
         from pyiceberg.exceptions import ValidationError
@@ -123,7 +134,7 @@ class RemoteTables:
         from pyiceberg.exceptions import NoSuchTableError
 
         try:
-            return state_of(identifier, self._catalog().load_table(full_name(identifier)))
+            return self._state(identifier, self._loaded(identifier))
         except NoSuchTableError:
             return self._views().load(identifier)
 
@@ -131,7 +142,7 @@ class RemoteTables:
         from pyiceberg.exceptions import NoSuchTableError
 
         try:
-            return self._catalog().load_table(full_name(identifier))
+            return self._loaded(identifier)
         except NoSuchTableError:
             raise CommitConflict(f"Table {identifier} does not exist any more.") from None
 
@@ -163,7 +174,8 @@ class RemoteTables:
 
         if table.identifier.catalog == self.name:
             current = self._table(table.identifier)
-            return read_metadata(current.io, table.metadata_location) if table.is_held else whole(current), current.io
+            is_other = table.is_held and self._branch is None
+            return self._seen(read_metadata(current.io, table.metadata_location) if is_other else whole(current)), current.io
         io = load_file_io(self._properties, table.metadata_location)
         return read_metadata(io, table.metadata_location), io
 
@@ -196,18 +208,19 @@ class RemoteTables:
             io.delete(location)
             raise AlreadyExists(f"{scratch} already exists.") from None
 
-    def _commit_tables(self, changes: Sequence[TableCommit]) -> dict[TableIdentifier, TableState]:
-        edits, sender = [self._edit_of(change) for change in changes], self._sender()
+    def _commit_tables(self, changes: Sequence[TableCommit | BranchCommit]) -> dict[TableIdentifier, TableState]:
+        edits, sender = [_moved(c) if isinstance(c, BranchCommit) else self._edit_of(c) for c in changes], self._sender()
         if len({edit.identifier for edit in edits}) < len(edits):
             raise CatalogError("A commit can change each table only once.")
         for some in [edits] if sender.together and edits else [[edit] for edit in edits]:
             commit(some, self._table, sender)
         return dict(in_parallel(self._after, changes))
 
-    def _after(self, change: TableCommit) -> tuple[TableIdentifier, TableState]:
-        to = change.rename_to
+    def _after(self, change: TableCommit | BranchCommit) -> tuple[TableIdentifier, TableState]:
+        to = change.rename_to if isinstance(change, TableCommit) else None
         if to is None or to == change.identifier:
-            return change.identifier, state_of(change.identifier, self._table(change.identifier))
+            return change.identifier, self._state(change.identifier, self._table(change.identifier))
+        assert isinstance(change, TableCommit)
         return to, state_of(to, rename(self._catalog(), change.identifier, to, change.expect_uuid))
 
     def _edit_of(self, change: TableCommit) -> Edit:
@@ -218,11 +231,23 @@ class RemoteTables:
                 scratches.check_base(raw, staged, change.identifier)
             return committed(raw, change, staged, restating(table))
 
-        return Edit(identifier=change.identifier, make=make)
+        return Edit(identifier=change.identifier, make=self._on_branch(make))
 
     def _edit(self, identifier: TableIdentifier, make: Callable[[Raw, Table], Raw]) -> TableState:
-        commit([Edit(identifier=identifier, make=make)], self._table, self._sender())
-        return state_of(identifier, self._table(identifier))
+        commit([Edit(identifier=identifier, make=self._on_branch(make))], self._table, self._sender())
+        return self._state(identifier, self._table(identifier))
+
+    def _on_branch(self, make: Callable[[Raw, Table], Raw]) -> Callable[[Raw, Table], Raw]:
+        branch = self._branch
+        return make if branch is None else lambda raw, table: put_back(make(seen(raw, branch), table), branch)
+
+    def _seen(self, raw: Raw) -> Raw:
+        return raw if self._branch is None else seen(raw, self._branch)
+
+    def _state(self, identifier: TableIdentifier, table: Table) -> TableState:
+        found = metadata.state(identifier, table.metadata_location, self._seen(dump(table)), is_view=False)
+        assert isinstance(found, TableState)
+        return found
 
     def _sender(self) -> Sender:
         catalog = self._catalog()
@@ -242,3 +267,10 @@ class RemoteTables:
         base = dump(table)
         laid = with_layout(base, layout)
         return base, laid, data_of(table).overwrite(laid, columns)
+
+
+def _moved(change: BranchCommit) -> Edit:
+    def make(raw: Raw, _: Table) -> Raw:
+        return published(raw, change.branch, change.identifier) if change.to == "publish" else dropped(raw, change.branch)
+
+    return Edit(identifier=change.identifier, make=make)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from mvbuild.adapters.iceberg.rest_requests import is_rest
-from mvbuild.ports.catalog import CatalogError
+from mvbuild.ports.catalog import CatalogError, CommitConflict
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog as PyCatalog
 
     from mvbuild.names import TableIdentifier
-    from mvbuild.ports.catalog import ViewCommit, ViewState
+    from mvbuild.ports.catalog import BranchCommit, ViewCommit, ViewState
 
 
 _NOT_OFFERED = "the server of this REST catalog tells of no views (if it has them, set view-endpoints-supported: true)"
@@ -34,6 +34,9 @@ class ViewStore(Protocol):
 
     def put(self, change: ViewCommit) -> ViewState:
         """CommitConflict if the expectation does not hold."""
+
+    def move(self, change: BranchCommit) -> ViewState | None:
+        """The new state, None of a view that is gone with its branch. CommitConflict if the branch is outdated."""
 
     def drop(self, identifier: TableIdentifier) -> None:
         """Nothing happens if there is none."""
@@ -58,14 +61,17 @@ class NoViews:
         self.check(change)
         raise AssertionError
 
+    def move(self, change: BranchCommit) -> ViewState | None:
+        raise CommitConflict(f"{change.identifier} has no branch '{change.branch}' any more.")
+
     def drop(self, _: TableIdentifier) -> None:
         return None
 
 
-def open_views(catalog: PyCatalog) -> ViewStore:
+def open_views(catalog: PyCatalog, branch: str | None = None) -> ViewStore:
     if not is_rest(catalog):
         return NoViews(f"PyIceberg's {type(catalog).__name__} has no views")
     from mvbuild.adapters.iceberg.rest_views import RestViews
 
-    found = RestViews(catalog)
+    found = RestViews(catalog, branch)
     return found if found.offered else NoViews(_NOT_OFFERED)

@@ -47,6 +47,6 @@ class RestCommits:
 def _change(step: Step) -> Raw:
     return {
         "identifier": {"namespace": list(step.identifier.namespace), "name": step.identifier.name},
-        "requirements": requirements(step.old),
+        "requirements": requirements(step.old, step.new),
         "updates": updates(step.old, step.new),
     }

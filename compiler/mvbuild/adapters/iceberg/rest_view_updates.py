@@ -19,18 +19,21 @@ _LAST_ADDED = -1
 def view_updates(old: Raw, new: Raw) -> list[Raw]:
     """Properties come first: they say what else a server may do."""
     found = property_updates(old, new)
-    if new["current-version-id"] == old["current-version-id"]:
-        return found
-    version = current_version(new)
+    known_versions = {v["version-id"] for v in old["versions"]}
+    made = [v for v in new["versions"] if v["version-id"] not in known_versions]
+    # Not "the last that was added", the protocol's -1: where others were faster that has another number, and theirs is to stay current.
+    turned = new["current-version-id"] != old["current-version-id"]
+    current = [{"action": "set-current-view-version", "view-version-id": new["current-version-id"]}] if turned else []
+    return [*found, *(update for version in made for update in _added(old, new, version)), *current]
+
+
+def _added(old: Raw, new: Raw, version: Raw) -> list[Raw]:
     schema = next(s for s in new["schemas"] if s["schema-id"] == version["schema-id"])
     known = _known_id(old, schema)
-    if known is None:
-        found.append({"action": "add-schema", "schema": schema})
     # A server does not count a schema that it has as added.
     added = {**version, "schema-id": _LAST_ADDED if known is None else known}
-    # Not "the last that was added", the protocol's -1: where others were faster that has another number, and theirs is to stay current.
-    current = {"action": "set-current-view-version", "view-version-id": version["version-id"]}
-    return [*found, {"action": "add-view-version", "view-version": added}, current]
+    schemas = [{"action": "add-schema", "schema": schema}] if known is None else []
+    return [*schemas, {"action": "add-view-version", "view-version": added}]
 
 
 def marked(raw: Raw, mark: str) -> Raw:

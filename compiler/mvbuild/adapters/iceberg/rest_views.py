@@ -7,10 +7,13 @@ the new version is made current under the number that it must have then: if othe
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from mvbuild.adapters.iceberg import views
+from mvbuild.adapters.iceberg.branch_files import own_identifier
+from mvbuild.adapters.iceberg.branches import dropped, published, put_back, seen
 from mvbuild.adapters.iceberg.metadata import current_version, state
 from mvbuild.adapters.iceberg.remote_answers import LostAnswer, Outdated, settled
 from mvbuild.adapters.iceberg.remote_files import full_name
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
     from mvbuild.adapters.iceberg.metadata import Raw
     from mvbuild.names import TableIdentifier
-    from mvbuild.ports.catalog import ViewCommit
+    from mvbuild.ports.catalog import BranchCommit, ViewCommit
 
 _LIST = "namespaces/{namespace}/views"
 _VIEW = "namespaces/{namespace}/views/{name}"
@@ -36,9 +39,11 @@ class RestViews:
 
     no_swap = "a REST catalog replaces a view without comparing it with the one that the change was made from"
 
-    def __init__(self, catalog: PyCatalog) -> None:
+    def __init__(self, catalog: PyCatalog, branch: str | None = None) -> None:
+        """`branch`: as an Iceberg branch sees them, see `branches`."""
         self._catalog = catalog
         self._rest = Rest(catalog)
+        self._branch = branch
 
     @property
     def offered(self) -> bool:
@@ -46,8 +51,8 @@ class RestViews:
         return self._rest.offers("GET", "namespaces/{namespace}/views/{view}")
 
     def load(self, identifier: TableIdentifier) -> ViewState | None:
-        found = self._read(identifier)
-        return None if found is None else _state(identifier, found)
+        found = self._read(identifier) or (self._read(own_identifier(identifier, self._branch)) if self._branch else None)
+        return None if found is None else self._state(identifier, found)
 
     def names(self, namespace: tuple[str, ...]) -> list[tuple[str, ...]]:
         return self._catalog.list_views(namespace)
@@ -55,10 +60,44 @@ class RestViews:
     def check(self, change: ViewCommit) -> None:
         self._expected(change)
 
+    def move(self, change: BranchCommit) -> ViewState | None:
+        """What the branch has of a view becomes current, or is forgotten."""
+        identifier, own = change.identifier, own_identifier(change.identifier, change.branch)
+        base, only_there = self._read(identifier), self._read(own)
+        if base is None and only_there is None:
+            raise CommitConflict(f"{identifier} has no branch '{change.branch}' any more.")
+        if change.to == "drop" and only_there is not None:
+            self.drop(own)
+        if only_there is not None and change.to == "publish":
+            if base is not None:
+                raise CommitConflict(f"{identifier} was made since branch '{change.branch}' was built.")
+            return self._renamed(own, identifier, only_there["metadata"]["view-uuid"])
+        if base is None:
+            return None
+        old = base["metadata"]
+        new = published(old, change.branch, identifier) if change.to == "publish" else dropped(old, change.branch)
+        wanted = view_updates(old, {**new, "versions": old["versions"]})
+        if wanted:
+            body = {"requirements": [{"type": "assert-view-uuid", "uuid": old["view-uuid"]}], "updates": wanted}
+            settled(
+                f"the change of view {identifier}",
+                lambda: self._rest.write("POST", self._rest.url(_VIEW, identifier), body),
+                lambda: found if (found := self._read(identifier)) and not property_updates(found["metadata"], new) else None,
+            )
+        return self.load(identifier)
+
     def put(self, change: ViewCommit) -> ViewState:
+        if self._branch is not None and self._read(change.identifier) is None:
+            # A new view is kept under a name that nobody reads.
+            own = own_identifier(change.identifier, self._branch)
+            self._catalog.create_namespace_if_not_exists(own.namespace)
+            return replace(self._put(replace(change, identifier=own)), identifier=change.identifier)
+        return self._put(change)
+
+    def _put(self, change: ViewCommit) -> ViewState:
         made = self._created(change) if change.expect_metadata_location is None else self._changed(change)
         if change.rename_to is None or change.rename_to == change.identifier:
-            return _state(change.identifier, made)
+            return self._state(change.identifier, made)
         return self._renamed(change.identifier, change.rename_to, made["metadata"]["view-uuid"])
 
     def drop(self, identifier: TableIdentifier) -> None:
@@ -109,9 +148,8 @@ class RestViews:
         base, mark = self._expected(change), uuid4().hex
         assert base is not None
         old = base["metadata"]
-        new = views.changed(old, change)
-        if change.version_id is not None:
-            new = marked(new, mark)
+        new = self._after(old, change, mark)
+        version = current_version(self._seen(new))
         sent = permitting(old, new)
         wanted = view_updates(old, sent)
         if not wanted:
@@ -124,15 +162,30 @@ class RestViews:
         def made() -> Raw | None:
             found = self._read(change.identifier)
             if found is None or change.version_id is None:
-                return found if found and not property_updates(found["metadata"], views.changed(found["metadata"], change)) else None
-            return found if marked_version(found["metadata"], current_version(new), mark) else None
+                return found if found and not property_updates(found["metadata"], self._after(found["metadata"], change, mark)) else None
+            return found if marked_version(found["metadata"], version, mark) else None
 
         answer = settled(f"the change of view {change.identifier}", ask, made)
         if change.version_id is not None:
-            ours = marked_version(answer["metadata"], current_version(new), mark)
+            ours = marked_version(answer["metadata"], version, mark)
             if ours is None or ours["version-id"] != change.version_id:
                 raise CommitConflict(f"View {change.identifier} was changed by another process at the same moment.")
         return self._set_back(change, answer, property_updates(sent, new))
+
+    def _after(self, old: Raw, change: ViewCommit, mark: str) -> Raw:
+        """The metadata that the change makes, with a mark at its version."""
+        new = views.changed(self._seen(old), change)
+        if change.version_id is not None:
+            new = marked(new, mark)
+        return new if self._branch is None else put_back(new, self._branch)
+
+    def _seen(self, raw: Raw) -> Raw:
+        return raw if self._branch is None else seen(raw, self._branch)
+
+    def _state(self, identifier: TableIdentifier, answer: Raw) -> ViewState:
+        found = state(identifier, answer["metadata-location"], self._seen(answer["metadata"]), is_view=True)
+        assert isinstance(found, ViewState)
+        return found
 
     def _updated(self, change: ViewCommit, uuid: str, wanted: list[Raw]) -> Raw:
         body = {"requirements": [{"type": "assert-view-uuid", "uuid": uuid}], "updates": wanted}
@@ -176,9 +229,3 @@ class RestViews:
         if found is None:
             raise CommitConflict(f"View {to} was dropped by another process.")
         return found
-
-
-def _state(identifier: TableIdentifier, answer: Raw) -> ViewState:
-    found = state(identifier, answer["metadata-location"], answer["metadata"], is_view=True)
-    assert isinstance(found, ViewState)
-    return found

@@ -18,11 +18,14 @@ _LAYOUT = (
 )
 
 
-def requirements(raw: Raw) -> list[Raw]:
-    """The table is still this one, and `main` still where the edit found it."""
+def requirements(old: Raw, new: Raw) -> list[Raw]:
+    """The table is still this one, and `main`, and each branch that moves, still where the edit found it."""
+    refs = old.get("refs") or {}
+    moved = [update["ref-name"] for update in _refs(old, new) if update["ref-name"] != "main"]
     return [
-        {"type": "assert-table-uuid", "uuid": raw["table-uuid"]},
-        {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": current_snapshot_id(raw)},
+        {"type": "assert-table-uuid", "uuid": old["table-uuid"]},
+        {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": current_snapshot_id(old)},
+        *({"type": "assert-ref-snapshot-id", "ref": name, "snapshot-id": refs.get(name, {}).get("snapshot-id")} for name in moved),
     ]
 
 
@@ -44,11 +47,11 @@ def as_models(required: list[Raw], wanted: list[Raw]) -> tuple[tuple[Any, ...], 
 def _layout(old: Raw, new: Raw) -> list[Raw]:
     result: list[Raw] = []
     for listed, name, current, add, added, make_current, of in _LAYOUT:
-        if new[current] == old[current]:
-            continue
         known = {entry[name] for entry in old[listed]}
         fresh = [entry for entry in new[listed] if entry[name] not in known]
         result += [{"action": add, added: entry} for entry in fresh]
+        if new[current] == old[current]:
+            continue
         # The catalog may number what is added in its own way.
         result.append({"action": make_current, of: _LAST_ADDED if fresh else new[current]})
     return result

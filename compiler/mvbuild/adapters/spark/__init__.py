@@ -23,16 +23,26 @@ def start_engine(
     sources: Collection[SourceLocation] = (),
 ) -> Engine:
     """An engine with a Spark of its own, or on the session `spark` that the caller has and keeps. It can read `sources` besides."""
+    from mvbuild.adapters.iceberg.failures import Translator
     from mvbuild.adapters.spark.engine import SparkEngine
     from mvbuild.adapters.spark.sources import introduce, introduce_catalog
+    from mvbuild.ports.engine import EngineError
 
+    settings = (target.catalog, target.spark.config, *(source.options for source in sources))
+    # Numbered, because two sources may have a setting of one name; options of storages have underscores.
+    secrets = {f"{number}.{key.replace('_', '-')}": value for number, of in enumerate(settings) for key, value in of.items()}
+    masked = Translator(target.catalog_name, secrets).masked_in_sql
     if spark is not None:
         introduce_catalog(spark, target.catalog_name, target.catalog)
         introduce(spark, sources)
-        return SparkEngine(spark, own=False)
+        return SparkEngine(spark, own=False, masked=masked)
     from mvbuild.adapters.spark.session import start
 
-    session = start(target, log_file=log_file, env=env, progress=progress, sources=sources)
+    try:
+        session = start(target, log_file=log_file, env=env, progress=progress, sources=sources)
+    except EngineError as exc:
+        exc.args = tuple(masked(str(one)) for one in exc.args)
+        raise
     introduce_catalog(session, target.catalog_name, target.catalog)
     introduce(session, sources)
-    return SparkEngine(session, own=True)
+    return SparkEngine(session, own=True, masked=masked)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
+from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING
 
+from mvbuild.adapters.spark.connect import is_remote
 from mvbuild.adapters.spark.errors import translated
 from mvbuild.adapters.spark.types import iceberg_schema
 from mvbuild.names import quote
-from mvbuild.ports.engine import TIME_ZONE, EngineError, QueryError, Rows
+from mvbuild.ports.engine import ANSI, TIME_ZONE, EngineError, QueryError, Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
+    from types import ModuleType
 
     from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
     from pyspark.sql.conf import RuntimeConfig
@@ -23,55 +28,57 @@ if TYPE_CHECKING:
 
 
 class SparkEngine:
-    """The engine port. `own`: `close` stops the session; else it belongs to the caller and is left alone."""
+    """The engine port. `own`: `close` stops the session; else it belongs to the caller and is left alone. `masked` hides secrets in what
+    Spark says."""
 
-    def __init__(self, session: SparkSession, *, own: bool) -> None:
+    def __init__(self, session: SparkSession, *, own: bool, masked: Callable[[str], str] = str) -> None:
         self.session = session
         self._own = own
+        self._translated = partial(translated, masked=masked)
 
     def prepare(self, sql: str) -> PreparedQuery:
-        with translated(sql):
+        with self._translated(sql):
             frame = self.session.sql(sql)
             schema = iceberg_schema(frame.schema)
-        return SparkQuery(sql, frame, schema)
+        return SparkQuery(sql, frame, schema, self._translated)
 
     def rows(self, sql: str, limit: int) -> Rows:
-        with translated(sql):
+        with self._translated(sql):
             frame = self.session.sql(sql)
             found = frame.limit(max(limit, 0)).collect()
             return Rows(columns=tuple(frame.columns), rows=tuple(tuple(row) for row in found))
 
     def settings(self) -> Mapping[str, str]:
-        with translated(""):
+        with self._translated(""):
             conf = self.session.conf
             found = {key: value for key, value in conf.getAll.items() if key in _MEANING or key.startswith(_MEANING_OF_ALL)}
             return {**{key: _default(conf, key) for key in _MEANING if key not in found}, **found}
 
     def explain(self, sql: str) -> str:
-        with translated(sql):
+        with self._translated(sql):
             # As SQL, because over Spark Connect a frame prints its plan and does not give it.
             return str(self.session.sql(f"EXPLAIN EXTENDED {sql}").collect()[0][0])
 
     def frame(self, sql: str) -> DataFrame:
-        with translated(sql):
+        with self._translated(sql):
             frame = self.session.sql(sql)
             # A Connect session analyzes on demand only: without this its errors would come when the rows are fetched.
             _ = frame.schema
             return frame
 
     def call(self, statement: str) -> Rows:
-        with translated(statement):
+        with self._translated(statement):
             frame = self.session.sql(statement)
             return Rows(columns=tuple(frame.columns), rows=tuple(tuple(row) for row in frame.collect()))
 
     def define(self, name: str, sql: str) -> None:
-        with translated(sql):
+        with self._translated(sql):
             self.session.sql(sql).createOrReplaceTempView(name)
 
     def keep(self, name: str, sql: str, *, at_once: bool = True) -> None:
         from pyspark import StorageLevel
 
-        with translated(sql):
+        with self._translated(sql):
             frame = self.session.sql(sql).persist(StorageLevel.MEMORY_AND_DISK)
             # Not by CACHE TABLE, whose view is text: each query that reads the name would analyze it again.
             frame.createOrReplaceTempView(name)
@@ -79,21 +86,21 @@ class SparkEngine:
                 frame.count()
 
     def forget(self, name: str) -> None:
-        with suppress(EngineError, QueryError), translated(""):
+        with suppress(EngineError, QueryError), self._translated(""):
             self.session.catalog.dropTempView(name)  # with the rows that were kept of it
 
     def close(self) -> None:
         if not self._own:
             return
         # Where the JVM is gone already, the error that told it is the one to show.
-        with suppress(EngineError), translated(""), warnings.catch_warnings():
+        with suppress(EngineError), self._translated(""), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.session.stop()
 
 
 _MEANING = (
     TIME_ZONE,
-    "spark.sql.ansi.enabled",
+    ANSI,
     "spark.sql.caseSensitive",
     "spark.sql.timestampType",
     "spark.sql.mapKeyDedupPolicy",
@@ -128,20 +135,23 @@ def _default(conf: RuntimeConfig, key: str) -> str:
 class SparkQuery:
     """A query that Spark has analyzed."""
 
-    def __init__(self, sql: str, frame: DataFrame, schema: Schema) -> None:
+    def __init__(self, sql: str, frame: DataFrame, schema: Schema, translated: Callable[[str], AbstractContextManager[None]]) -> None:
         self._sql = sql
+        self._translated = translated
         self._frame = frame
         self.schema = schema
 
     def overwrite(self, table: TableIdentifier, branch: str | None, summary: Mapping[str, str], *, where: str = "true") -> None:
-        from pyspark.sql import functions
-
-        with translated(self._sql):
-            self._writer(table, branch, summary).overwrite(functions.expr(where))
+        with self._translated(self._sql):
+            self._writer(table, branch, summary).overwrite(self._functions().expr(where))
 
     def append(self, table: TableIdentifier, branch: str | None, summary: Mapping[str, str]) -> None:
-        with translated(self._sql):
+        with self._translated(self._sql):
             self._writer(table, branch, summary).append()
+
+    def _functions(self) -> ModuleType:
+        """Of the frame's kind: PySpark's own choice goes by the environment, and one process may have sessions of both kinds."""
+        return import_module("pyspark.sql.connect.functions" if is_remote(self._frame) else "pyspark.sql.functions")
 
     def _writer(self, table: TableIdentifier, branch: str | None, summary: Mapping[str, str]) -> DataFrameWriterV2:
         # Options of the write, and not of the session, which other threads use at the same time.

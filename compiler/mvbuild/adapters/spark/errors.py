@@ -11,7 +11,7 @@ from mvbuild.ports.catalog import CommitConflict
 from mvbuild.ports.engine import EngineError, QueryError, SnapshotGone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 Place = tuple[int, int]
 
@@ -25,6 +25,7 @@ _LOST = (
     "SparkContext was shut down",
 )
 _PLACE = re.compile(r"\bline (\d+),? pos(?:ition)? (\d+)")
+_OF_GRPC = re.compile(r'RPC that terminated with:.*?\bdetails = "(?P<said>.*?)"\n', re.DOTALL)
 _TOKEN = re.compile(r"`[^`]*`|[\w.]+|\S")
 _NOISE = (
     re.compile(r"^\s*(?:[a-z]\w*(?:\.\w+)+(?:Exception|Error): )?\[[A-Z][A-Z0-9_.]*\] ", re.MULTILINE),
@@ -47,15 +48,17 @@ class _Failure:
 
 
 @contextmanager
-def translated(sql: str) -> Iterator[None]:
-    """No exception of PySpark or Py4J leaves this block."""
+def translated(sql: str, masked: Callable[[str], str] = str) -> Iterator[None]:
+    """No exception of PySpark or Py4J leaves this block, nor a message with what `masked` hides."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
     try:
         yield
     except (PySparkException, Py4JError, ConnectionError, EOFError) as exc:
-        raise _translate(exc, sql) from exc
+        told = _translate(exc, sql)
+        told.args = tuple(masked(str(one)) for one in told.args)
+        raise told from exc
 
 
 def message_of(text: str) -> str:
@@ -160,4 +163,10 @@ def _context_place(context: Any, sql: str) -> Place | None:
 
 def _text(exc: Exception) -> str:
     described = getattr(exc, "_desc", None)
-    return described if isinstance(described, str) else str(exc)
+    return said_by_server(described if isinstance(described, str) else str(exc))
+
+
+def said_by_server(text: str) -> str:
+    """gRPC tells what a Spark Connect server says in the middle of a text about itself."""
+    found = _OF_GRPC.search(text)
+    return found["said"] if found else text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import subprocess
@@ -29,6 +30,7 @@ _NETWORK = (
     "SSLHandshake",
     "NoRouteToHost",
 )
+_USER = re.compile(r"(?<=://)[^/\s@]+@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +105,19 @@ def resolve(
 ) -> tuple[Path, ...]:
     """Their paths: from the cache, else by the resolver that `spark.jars.packages` uses. EngineError jars-unavailable."""
     missing = _missing(artifacts, cache)
+    if missing and is_offline(env):
+        names = ", ".join(artifact.coordinate for artifact in missing)
+        raise EngineError("jars-unavailable", f"{names}: not in {cache / 'jars'}, and nothing is downloaded offline.", help=_OFFLINE_HELP)
     if missing:
         if progress:
             progress("resolving jars (first run only)")
         _fill(missing, cache, java, config, env)
     return tuple(_path(cache, artifact) for artifact in artifacts)
+
+
+def is_offline(env: Mapping[str, str]) -> bool:
+    """MVBUILD_OFFLINE, which `--offline` sets."""
+    return env.get("MVBUILD_OFFLINE", "").strip().lower() in ("1", "true", "t", "yes", "y", "on")
 
 
 def explain(output: str, missing: Iterable[Artifact]) -> tuple[str, str]:
@@ -122,9 +132,14 @@ def explain(output: str, missing: Iterable[Artifact]) -> tuple[str, str]:
     if any(sign in output for sign in _NETWORK):
         return f"{names} could not be downloaded: Maven Central cannot be reached.", _HELP
     said = next((line.strip() for line in reversed(output.splitlines()) if "not found" in line or "Exception" in line), "")
+    said = _USER.sub("***@", said)  # of a mirror
     return f"{names} could not be resolved{f': {said}' if said else '.'}", _HELP
 
 
+_OFFLINE_HELP = (
+    "Run `mvbuild debug` once with a network and without --offline, copy the jars of another machine there, or name jar files by"
+    " spark.jars in the target."
+)
 _HELP = "Check the network, set spark.jars.repositories to a mirror, or name jar files by spark.jars in the target."
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mvbuild.adapters.spark import cds, jars
 from mvbuild.adapters.spark import sources as outside
 from mvbuild.adapters.spark.catalog_conf import EXTENSIONS, catalog_conf, resolved
+from mvbuild.adapters.spark.connect import connect, not_installed, reason_of
 from mvbuild.adapters.spark.errors import message_of
 from mvbuild.adapters.spark.java import find_java
 from mvbuild.ports.engine import EngineError
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
     from mvbuild.project.loaded import Target
 
 _LOCAL = re.compile(r"local(?:\[\s*(\d+|\*)\s*(?:,.*)?\])?\Z")
-_PRIVATE = ("spark.sql.", "spark.hadoop.")
+_PRIVATE = re.compile(r"spark\.(?:sql|hadoop)\.|d?fs\.|.*(?:secret|password|token|credential|access.?key|api.?key)", re.IGNORECASE)
 """Settings that may hold passwords. What goes to spark-submit stands in its command line, for all users of the machine to see."""
+_REDACTED = "(?i)secret|password|token|credential|authorization|access.?key|account.?key|api.?key|sas|\\.header\\."
+"""Spark's own pattern knows the first three and some keys; it is for what Spark writes of its settings into event logs and plans."""
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _LEAD = re.compile(r'(?:Exception in thread "\S+" |Caused by: |Error: )(?:[\w.$]+(?:Exception|Error): )?')
 _DULL = re.compile(
@@ -64,12 +67,14 @@ def start(
     remote = target.spark.remote
     if remote and not remote.startswith("local"):
         say("connecting to Spark")
-        return _connect(remote, {"spark.sql.session.timeZone": "UTC", "spark.sql.debug.maxToStringFields": "10000", **target.spark.config})
+        return connect(
+            remote, {"spark.sql.session.timeZone": "UTC", "spark.sql.debug.maxToStringFields": "10000", **target.spark.config}, say
+        )
     launch = _prepare(target, env, say, sources)
     say("starting Spark")
     with _lock:
         if remote:
-            return _connect(remote, {**launch.conf, **_class_path_conf(launch)})
+            return _start_local_server(remote, {**launch.conf, **_class_path_conf(launch)})
         return _start_classic(launch, log_file)
 
 
@@ -86,10 +91,11 @@ def session_conf(target: Target, sources: Collection[SourceLocation] = ()) -> di
         "spark.sql.catalogImplementation": "in-memory",
         # Plans are compared; one of a table with more columns than 25 would be cut short.
         "spark.sql.debug.maxToStringFields": "10000",
+        "spark.redaction.regex": _REDACTED,
         "spark.sql.extensions": ",".join(extensions),
         **_local_conf(master),
         **catalog_conf(target.catalog_name, target.catalog),
-        **outside.start_conf(sources),
+        **outside.start_conf(sources, target.spark.config),
         **_user_conf(target.spark.config, extensions),
     }
 
@@ -185,14 +191,15 @@ def _gateway(launch: _Launch, log_file: Path) -> Any:
                 "spark-start", f"The Spark of this process was started without {', '.join(lacking)}.", help="Start Python anew."
             )
         return SparkContext._gateway
-    command_line = {key: value for key, value in {**launch.conf, **_class_path_conf(launch)}.items() if not key.startswith(_PRIVATE)}
+    command_line = {key: value for key, value in {**launch.conf, **_class_path_conf(launch)}.items() if not _PRIVATE.match(key)}
     with log_file.open("ab") as log:
         gateway = launch_gateway(SparkConf(loadDefaults=False).setAll(list(command_line.items())), {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
     _on_class_path.update(launch.class_path)
     return gateway
 
 
-def _connect(remote: str, conf: Mapping[str, str]) -> SparkSession:
+def _start_local_server(remote: str, conf: Mapping[str, str]) -> SparkSession:
+    """`remote: local[2]`: a Spark Connect server of this process."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.remote(remote)
@@ -202,17 +209,9 @@ def _connect(remote: str, conf: Mapping[str, str]) -> SparkSession:
     try:
         return builder.getOrCreate()
     except ImportError as exc:
-        raise EngineError(
-            "spark-start", f"Spark Connect cannot be used: {exc}", help="Install it: pip install 'pyspark[connect]'."
-        ) from exc
-    except Exception as exc:  # noqa: BLE001  what it says may hold the token
-        reason = message_of(str(exc)).replace(remote, address(remote)) or type(exc).__name__
-        raise EngineError("spark-start", f"Spark at {address(remote)} cannot be reached: {reason}") from None
-
-
-def address(remote: str) -> str:
-    """Of a Spark Connect server, without the parameters: one of them may be a token."""
-    return remote.partition("/;")[0]
+        raise not_installed(exc) from exc
+    except Exception as exc:  # noqa: BLE001  PySpark and gRPC raise what they like
+        raise EngineError("spark-start", f"Spark could not be started: {reason_of(exc)}") from None
 
 
 def _silence() -> None:

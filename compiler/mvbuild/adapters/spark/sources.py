@@ -21,9 +21,16 @@ _SESSION_CATALOG = "spark.sql.catalog.spark_catalog"
 _OF_HADOOP = ("fs.", "dfs.")
 
 
-def start_conf(sources: Collection[SourceLocation]) -> dict[str, str]:
-    """Settings that a session must be started with, but for `spark.sql.extensions`, which others share."""
-    return {_SESSION_CATALOG: DELTA_CATALOG} if _delta(sources) else {}
+def start_conf(sources: Collection[SourceLocation], config: Mapping[str, str]) -> dict[str, str]:
+    """Settings that a session is started with, but for `spark.sql.extensions`, which others share; `config` is the user's.
+
+    What holds secrets is among them, although a running session can be told: Spark's event log masks only what Spark was started with.
+    """
+    conf = {_SESSION_CATALOG: DELTA_CATALOG} if _delta(sources) else {}
+    for name, options in _metastores(sources).items():
+        if f"spark.sql.catalog.{name}" not in config:
+            conf |= catalog_conf(name, options)
+    return conf | _of_storages(sources)
 
 
 def extensions(sources: Collection[SourceLocation]) -> tuple[str, ...]:
@@ -48,10 +55,8 @@ def introduce(session: SparkSession, sources: Collection[SourceLocation]) -> Non
     """
     for name, options in _metastores(sources).items():
         introduce_catalog(session, name, options)
-    for location in _delta(sources):
-        for key, value in location.options.items():
-            if key.startswith(_OF_HADOOP):
-                session.conf.set(key, value)
+    for key, value in _of_storages(sources).items():
+        session.conf.set(key, value)
     if _delta(sources) and DELTA_EXTENSIONS not in (session.conf.get("spark.sql.extensions", None) or ""):
         path = _delta(sources)[0].identifier.name
         packages = ",".join(artifact.coordinate for artifact in jars.DELTA[:1])
@@ -68,6 +73,10 @@ def introduce_catalog(session: SparkSession, name: str, properties: Mapping[str,
     if session.conf.get(f"spark.sql.catalog.{name}", None) is None:
         for key, value in catalog_conf(name, properties).items():
             session.conf.set(key, value)
+
+
+def _of_storages(sources: Collection[SourceLocation]) -> dict[str, str]:
+    return {key: value for location in _delta(sources) for key, value in location.options.items() if key.startswith(_OF_HADOOP)}
 
 
 def _metastores(sources: Collection[SourceLocation]) -> dict[str, Mapping[str, str]]:

@@ -1,0 +1,88 @@
+"""address of a Spark Connect server -> a session of mvbuild's own there, or why there is none."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from mvbuild.adapters.spark.errors import message_of, said_by_server
+from mvbuild.ports.engine import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import SparkSession
+
+_RETRIES = 3
+"""Until the server has answered once: PySpark alone would ask for ten minutes."""
+_FOR_GOOD = ("CANNOT_MODIFY_STATIC_CONFIG", "CANNOT_MODIFY_CONFIG")
+_USER = re.compile(r"(?<=://)[^/\s@]+@")
+
+
+def connect(remote: str, conf: Mapping[str, str], say: Callable[[str], None]) -> SparkSession:
+    """Settings that the server has for good are left as they are. A session that the caller has in this process is not touched."""
+    try:
+        from pyspark.sql.connect.client.retries import DefaultPolicy
+        from pyspark.sql.connect.session import SparkSession
+    except ImportError as exc:
+        raise not_installed(exc) from exc
+    session: Any = None
+    try:
+        session = SparkSession(remote)
+        session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the retries: what came of them is told below
+            _ = session.version
+        session.client.set_retry_policies([DefaultPolicy()])
+        _set(session, conf, say)
+    except Exception as exc:  # noqa: BLE001  what it says may hold the token
+        if session is not None:
+            session.client.close()
+        raise EngineError("spark-start", f"Spark at {address(remote)} cannot be reached: {_masked(reason_of(exc), remote)}") from None
+    return session  # type: ignore[no-any-return]
+
+
+def _set(session: Any, conf: Mapping[str, str], say: Callable[[str], None]) -> None:
+    from pyspark.errors import PySparkException
+
+    for key, value in conf.items():
+        try:
+            session.conf.set(key, value)
+        except PySparkException as exc:
+            if not (exc.getCondition() or "").startswith(_FOR_GOOD):
+                raise
+            if session.conf.get(key, None) != value:
+                say(f"{key} is not set: it must be given where the Spark Connect server is started")
+
+
+def address(remote: str) -> str:
+    """Of a Spark Connect server, without the parameters: one of them may be a token."""
+    return _USER.sub("", remote.partition(";")[0]).rstrip("/")
+
+
+def _masked(text: str, remote: str) -> str:
+    parameters = remote.partition(";")[2].split(";")
+    for secret in sorted({part for one in parameters for part in (one, one.partition("=")[2]) if part}, key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return text
+
+
+def not_installed(exc: ImportError) -> EngineError:
+    return EngineError("spark-start", f"Spark Connect cannot be used: {exc}", help="Install it: pip install 'pyspark[connect]'.")
+
+
+def reason_of(exc: Exception) -> str:
+    """What gRPC says, which stands in the middle of its text, else the first line."""
+    cause: BaseException | None = exc
+    while cause is not None:
+        said = said_by_server(str(cause))
+        if said != str(cause):
+            return said
+        cause = cause.__cause__ or cause.__context__
+    return message_of(str(exc)) or type(exc).__name__
+
+
+def is_remote(of: object) -> bool:
+    """Whether a session or a frame of PySpark belongs to a Spark Connect server."""
+    return type(of).__module__.startswith("pyspark.sql.connect.")

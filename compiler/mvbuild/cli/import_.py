@@ -1,0 +1,62 @@
+"""`mvbuild import dbt DIR`: a dbt-spark project becomes an mvbuild project, with a scorecard."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import click
+
+from mvbuild.cli.options import env, output_options
+
+
+@click.group("import")
+@output_options
+def command() -> None:
+    """Make an mvbuild project of another tool's."""
+
+
+@command.command("dbt")
+@click.argument("directory")
+@click.option("--into", help="Where the mvbuild project goes; by default beside DIRECTORY, with '-mvbuild' behind its name.")
+@click.option("--check", is_flag=True, help="Write nothing; print the scorecard only.")
+@click.option("--force", is_flag=True, help="Overwrite files that are there.")
+@click.option("-t", "--target", envvar=env("TARGET"), help="The target of the profile; the profile's own by default.")
+@click.option("--profiles-dir", envvar=env("PROFILES_DIR"), help="Where profiles.yml is; DIRECTORY by default.")
+@click.option("--schema", help="The schema of the target, where there is no profiles.yml; main by default.")
+@click.option("--vars", envvar=env("VARS"), help="Values for var(), as YAML: '{key: value}'.")
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@output_options
+def dbt(
+    directory: str,
+    into: str | None,
+    check: bool,
+    force: bool,
+    target: str | None,
+    profiles_dir: str | None,
+    schema: str | None,
+    vars: str | None,
+    output: str,
+) -> int:
+    """Take over the dbt-spark project in DIRECTORY. Its files stay as they are. Exit code 1: something was refused."""
+    from mvbuild.cli.options import vars_of
+    from mvbuild.cli.output import say
+    from mvbuild.dbt.scorecard import to_text
+    from mvbuild.dbt.takeover import take_over
+    from mvbuild.dbt.write import write
+
+    root = Path(directory)
+    profiles = (Path(profiles_dir),) if profiles_dir else ()
+    found = take_over(root, target=target, schema=schema, profiles=profiles, vars=vars_of(vars), env=os.environ)
+    place = Path(into) if into else root.resolve().parent / f"{root.resolve().name}-mvbuild"
+    if not check and found.files:
+        write(found.files, place, root=root, force=force)
+    files = [] if check else sorted(found.files)
+    if output == "json":
+        click.echo(json.dumps({**found.card.as_json(), "into": None if check else str(place), "files": files}, indent=2))
+    else:
+        click.echo(to_text(found.card))
+    if files:
+        say(f"\nWrote {len(files)} files to {place}. Set the catalog under `targets:` in its mvbuild.yml.")
+    return 1 if found.card.refuses else 0

@@ -1,0 +1,137 @@
+"""`mvbuild lint`: what is dubious in models and their YAML, without a catalog and without Spark."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mvbuild.cli.options import ListCommand, Options, project_options, selection_options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mvbuild.diagnostics import Diagnostic
+    from mvbuild.graph.model import Graph
+    from mvbuild.lint.check import Report
+    from mvbuild.lint.model import Finding
+
+
+@click.command("lint", cls=ListCommand)
+@project_options
+@selection_options
+@click.option("--rule", "rules", multiple=True, metavar="RULE", help="Only these rules, those that are off by default too.")
+@click.option("--fix", is_flag=True, help="Mend what can be mended safely, in the files themselves.")
+@click.option("--catalog", is_flag=True, help="Ask the catalog too: schemas of base tables, sizes of storages.")
+@click.option("--output", type=click.Choice(["text", "json", "github", "sarif"]), default="text", show_default=True)
+@click.option("--fail-on", type=click.Choice(["error", "warning"]), default="error", show_default=True, help="What makes the exit code 1.")
+def command(
+    options: Options,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
+    rules: tuple[str, ...],
+    fix: bool,
+    catalog: bool,
+    output: str,
+    fail_on: str,
+) -> int:
+    """Say what is dubious in models, their YAML and their SQL. Needs no catalog and no Spark. Findings go to stdout."""
+    from mvbuild.cli.output import report, say
+    from mvbuild.diagnostics import ProjectError
+    from mvbuild.lint.fixing import fix_all
+    from mvbuild.lint.model import LEVELS
+
+    asked = _Asked(options, select, exclude, tuple(r for text in rules for r in text.replace(",", " ").split()), catalog)
+    try:
+        graph = options.graph()
+        report(asked.warnings(graph))
+        if fix:
+            fixed = fix_all(graph, lambda g: asked.report(g).findings, asked.recompile, os.environ)
+            graph = fixed.graph
+            for path, count in sorted(fixed.counts.items()):
+                say(f"fixed {count} finding{'s' * (count != 1)} in {path}")
+        found = asked.report(graph)
+    except ProjectError as exc:
+        if output != "text":
+            _print(output, (), options.project_dir, exc.diagnostics)
+        raise
+    _print(output, found.findings, options.project_dir)
+    say(_total(found))
+    return 1 if found.fails(next(level for level in LEVELS if level == fail_on)) else 0
+
+
+class _Asked:
+    """What the command line asks of each version of the project."""
+
+    def __init__(self, options: Options, select: Sequence[str], exclude: Sequence[str], rules: Sequence[str], catalog: bool) -> None:
+        self._options = options
+        self._select, self._exclude = tuple(select), tuple(exclude)
+        self._rules, self._catalog = rules, catalog
+
+    def recompile(self) -> Graph:
+        from mvbuild import api
+
+        options = self._options
+        return api.compile(options.project_dir, target=options.target, vars=options.vars, target_path=options.target_path)
+
+    def warnings(self, graph: Graph) -> Sequence[Diagnostic]:
+        from mvbuild.graph.select import select
+
+        return select(graph, self._select, self._exclude)[1]
+
+    def report(self, graph: Graph) -> Report:
+        from mvbuild.graph.select import select
+        from mvbuild.lint.check import lint
+        from mvbuild.lint.columns import known_columns
+        from mvbuild.lint.facts import Facts
+
+        world = None
+        if self._catalog:
+            from mvbuild.sessions import catalog_of, observed
+
+            world = observed(graph, catalog_of(graph))
+            graph = world.graph
+        chosen, _ = select(graph, self._select, self._exclude)
+        facts = Facts(graph=graph, selected=chosen, columns=known_columns(graph, chosen, world), world=world)
+        return lint(facts, rules=self._rules, whole=not (self._select or self._exclude))
+
+
+def _print(output: str, findings: Sequence[Finding], project: Path, failures: Sequence[Diagnostic] = ()) -> None:
+    from mvbuild import __version__
+    from mvbuild.cli.output import colored
+    from mvbuild.diagnostics.render import to_text
+    from mvbuild.lint import output as written
+
+    folder, root = _within_repository(project)
+    if output == "json":
+        text = written.to_json(findings, failures)
+    elif output == "github":
+        text = written.to_github(findings, failures, folder=folder)
+    elif output == "sarif":
+        text = written.to_sarif(findings, failures, version=__version__, folder=folder, root=root.as_uri() + "/")
+    else:
+        text = colored(to_text(f.diagnostic for f in findings))
+    if text:
+        click.echo(text)
+
+
+def _within_repository(project: Path) -> tuple[str, Path]:
+    """The way from the repository to the project, as `shop/`, and the repository: who annotates lines counts from there."""
+    here = project.resolve()
+    root = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
+    relative = here.relative_to(root).as_posix()
+    return ("" if relative == "." else f"{relative}/"), root
+
+
+def _total(found: Report) -> str:
+    """The last line, for people."""
+    numbers = [(found.count("error"), "error"), (found.count("warning"), "warning"), (found.count("info"), "remark")]
+    parts = [f"{n} {word}{'s' * (n != 1)}" for n, word in numbers if n]
+    fixable = sum(finding.found.fix is not None for finding in found.findings)
+    models = f"{found.models} model{'s' * (found.models != 1)}"
+    if not parts:
+        return f"Nothing was found in {models}."
+    more = f" {fixable} can be mended with --fix." if fixable else ""
+    return f"Found {', '.join(parts)} in {models}.{more}"

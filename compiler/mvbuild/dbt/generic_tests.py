@@ -1,0 +1,173 @@
+"""`data_tests:` in dbt's YAML -> tests that mvbuild has, SQL tests that call a macro, or reasons to refuse them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from mvbuild.dbt.read import entries_of, get
+from mvbuild.dbt.scorecard import Item
+from mvbuild.dbt.work import TestWork, Work
+from mvbuild.project.keys import TEST_ARGUMENTS
+from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNode, is_empty, plain
+from mvbuild.source import Span
+
+_OPTIONS = ("enabled", "severity", "where", "tags", "meta")
+_THRESHOLDS = ("error_if", "warn_if", "fail_calc")
+_DROPPED = ("limit", "store_failures", "store_failures_as", "schema", "database", "alias", "group", "docs")
+_OWN = ("name", "description", "config", "arguments", "column_name", *_OPTIONS, *_THRESHOLDS, *_DROPPED)
+_CALL = re.compile(r"\s*(?:ref|source|var|env_var)\s*\(.*\)\s*\Z", re.DOTALL)
+_TEMPLATE = re.compile(r"\s*\{\{(.*)\}\}\s*\Z", re.DOTALL)
+_REF = re.compile(r"ref\(\s*['\"]([^'\"]+)['\"]\s*\)")
+_IDENTIFIER = re.compile(r"\w+\Z")
+_INSTEAD: Mapping[str, str] = {
+    "dbt_utils.relationships_where": "Use `relationships` with `config: {where: ...}`.",
+    "dbt_utils.unique_where": "Use `unique` with `config: {where: ...}`.",
+    "dbt_utils.not_null_where": "Use `not_null` with `config: {where: ...}`.",
+}
+
+
+def read_tests(work: Work, path: str, node: Node, of: str, table: str, column: str | None) -> None:
+    """The tests of a model, seed, source table or column."""
+    for key in ("data_tests", "tests"):
+        tests = get(node, key)
+        for item in tests.items if isinstance(tests, ListNode) else ():
+            _test(work, path, item, of, table, column)
+
+
+def _test(work: Work, path: str, node: Node, of: str, table: str, column: str | None) -> None:
+    kind, place, arguments = _kind(node)
+    if kind is None:
+        work.item("test", "?", node.span).add("unknown-test", "This is no test", node.span)
+        work.remove(path, node)
+        return
+    values, config = _values(arguments)
+    column = column or (str(values["column_name"]) if values.get("column_name") is not None else None)
+    name = "_".join(filter(None, (kind, of.partition(".")[2].replace(".", "_"), re.sub(r"\W+", "_", column or ""))))
+    test = TestWork(item=work.item("test", name, place), node=id(node), of=of)
+    work.generic_tests.append(test)
+    _options(work, path, arguments, test.item, config)
+    _judge(work, test, kind, values, config, table, column)
+    if test.item.verdict == "refused" or test.sql:
+        work.remove(path, node)
+
+
+def _judge(
+    work: Work,
+    test: TestWork,
+    kind: str,
+    values: dict[str, Any],
+    config: dict[str, Any],
+    table: str,
+    column: str | None,
+) -> None:
+    macro = f"test_{kind}"
+    if macro in work.macros:
+        if work.macro_items[macro].verdict == "refused":
+            test.item.add("macro-refused", f"The test '{kind}' of the project is refused")
+        else:
+            _as_sql(test, macro, values, config, table, column)
+    elif kind not in TEST_ARGUMENTS:
+        code = "package-macro" if "." in kind else "unknown-test"
+        said = f"'{kind}' is a test of a package" if "." in kind else f"There is no test '{kind}'"
+        test.item.add(code, said, help=_INSTEAD.get(kind, "Write a SQL test in tests/ that returns the rows that are wrong."))
+    elif column is not None and not _IDENTIFIER.fullmatch(column.strip("`")):
+        _expression(test, kind, config, table, column)
+    elif kind == "relationships":
+        for name in _REF.findall(str(values.get("to") or "")):
+            test.reads[name.lower()] = test.item.span
+
+
+def _options(work: Work, path: str, arguments: MapNode | None, item: Item, config: dict[str, Any]) -> None:
+    for block in (arguments, get(arguments, "config")):
+        for entry in entries_of(block):
+            if entry.key in _THRESHOLDS and not is_empty(entry.node):
+                item.add("test-threshold", f"'{entry.key}' decides when the test fails", entry.span)
+            elif entry.key in _DROPPED or (entry.key in _THRESHOLDS and is_empty(entry.node)):
+                item.add("test-option-removed", f"'{entry.key}' is removed", entry.span)
+                work.remove(path, entry)
+    if "{{" in str(config.get("where") or "") or "{{" in str(config.get("severity") or ""):
+        item.add("yaml-template", "A condition of the test has a template")
+
+
+def _as_sql(test: TestWork, macro: str, values: dict[str, Any], config: dict[str, Any], table: str, column: str | None) -> None:
+    try:
+        given = {k: _literal(v) for k, v in values.items() if k != "column_name"}
+    except ValueError:
+        test.item.add("yaml-template", "An argument of the test has a template")
+        return
+    where = config.get("where")
+    model = f'"(select * from " ~ {table} ~ " where " ~ {json.dumps(str(where))} ~ ") dbt_subquery"' if where else table
+    arguments = {"model": model, **({"column_name": json.dumps(column)} if column else {}), **given}
+    call = f"{macro}({', '.join(f'{k}={v}' for k, v in arguments.items())})"
+    _sql(test, config, f"{{{{ {call} }}}}\n")
+
+
+def _expression(test: TestWork, kind: str, config: dict[str, Any], table: str, column: str) -> None:
+    """A built-in test of an expression: the query that dbt runs for it."""
+    if kind not in ("unique", "not_null") or "{{" in column:
+        test.item.add("unknown-test", f"'{kind}' of an expression is no test of mvbuild")
+        return
+    read = f"{{{{ {table} }}}}"
+    condition = f" and ({config['where']})" if config.get("where") else ""
+    if kind == "not_null":
+        query = f"select *\nfrom {read}\nwhere ({column}) is null{condition}\n"
+    else:
+        query = f"select {column} as unique_field, count(*) as n_records\nfrom {read}\nwhere ({column}) is not null{condition}\n"
+        query += f"group by {column}\nhaving count(*) > 1\n"
+    _sql(test, config, query)
+
+
+def _sql(test: TestWork, config: dict[str, Any], query: str) -> None:
+    head = "{{ config(severity='warn') }}\n" if str(config.get("severity") or "").lower() == "warn" else ""
+    head = "{{ config(enabled=false) }}\n" if config.get("enabled") is False else head
+    test.sql = (f"{test.item.name}.sql", head + query)
+    test.item.add("test-as-sql", "The test becomes a SQL test")
+    for name in _REF.findall(query):
+        test.reads[name.lower()] = test.item.span
+
+
+def _kind(node: Node) -> tuple[str | None, Span, MapNode | None]:
+    if isinstance(node, ScalarNode) and isinstance(node.value, str):
+        return node.value, node.span, None
+    if isinstance(node, MapNode):
+        named = node.get("test_name")
+        if named and isinstance(named.node, ScalarNode):
+            return str(named.node.value), named.node.span, node
+        tests: list[Entry] = [e for e in node.entries if e.key not in ("name", "config", "description")]
+        if len(tests) == 1:
+            entry = tests[0]
+            return entry.key, entry.span, entry.node if isinstance(entry.node, MapNode) else None
+    return None, node.span, None
+
+
+def _values(arguments: MapNode | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The arguments of a test, and its options."""
+    given = plain(arguments) if arguments else {}
+    inner = given.get("arguments")
+    nested: dict[str, Any] = inner if isinstance(inner, dict) else {}
+    config = {k: v for k, v in given.items() if k in _OPTIONS}
+    config |= given["config"] if isinstance(given.get("config"), dict) else {}
+    values = {**{k: v for k, v in given.items() if k not in _OWN or k == "column_name"}, **nested}
+    values.pop("test_name", None)
+    return values, config
+
+
+def _literal(value: Any) -> str:
+    """A value as a literal of Jinja. Raises ValueError for templates that are only a part of a text."""
+    if isinstance(value, str):
+        template = _TEMPLATE.match(value)
+        if template and value.count("{{") == 1:
+            return template[1].strip()
+        if "{{" in value or "{%" in value:
+            raise ValueError(value)
+        return value.strip() if _CALL.match(value) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(str(k), ensure_ascii=False)}: {_literal(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_literal(v) for v in value) + "]"
+    if value is None or isinstance(value, bool):
+        return {None: "none", True: "true", False: "false"}[value]
+    return str(value) if isinstance(value, (int, float)) else json.dumps(str(value))

@@ -1,0 +1,245 @@
+"""Work -> the reasons of every model: what it uses, how it is configured, how dbt writes it and what it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from mvbuild.dbt.blocks import lexed
+from mvbuild.dbt.bounds import NotProven
+from mvbuild.dbt.config_calls import Argument, ConfigCall, config_calls, remove_arguments
+from mvbuild.dbt.incremental import Shown, shown_equal
+from mvbuild.dbt.rendering import Renderings
+from mvbuild.dbt.scorecard import Item
+from mvbuild.dbt.settings import MATERIALIZATIONS, MATERIALIZED, fate
+from mvbuild.dbt.templates import judge_uses
+from mvbuild.dbt.work import ModelWork, Template, Work
+from mvbuild.parse.dialect import tokenize
+from mvbuild.parse.sql import parse_query
+from mvbuild.project.settings import ALIASES, Layer, Setting
+from mvbuild.source import MappedText, Span
+
+_MERGED = ("meta", "tblproperties", "table_properties", "column_types")
+
+
+def judge_models(work: Work, renderings: Renderings) -> None:
+    """The layers of the project file and of YAML are in Work already; those of config() calls are added here."""
+    for model in work.models.values():
+        if not _is_enabled(model.layers):
+            model.enabled = False
+            continue
+        judge_uses(work, model.item, model.template)
+        _configure(work, model, renderings)
+        if model.enabled:
+            _judge(work, model, renderings)
+
+
+def merged(layers: Sequence[Layer]) -> dict[str, Any]:
+    """What the layers come to: the nearest wins, tags add up and mappings are laid over each other."""
+    values: dict[str, Any] = {}
+    for layer in layers:
+        for key, setting in layer.items():
+            name = ALIASES.get(key, key)
+            if key in _MERGED and isinstance(setting.value, Mapping):
+                values[name] = {**values.get(name, {}), **setting.value}
+            else:
+                values[name] = setting.value
+    return values
+
+
+def setting_of(layers: Sequence[Layer], *keys: str) -> Setting | None:
+    """The one that wins."""
+    return next((layer[key] for layer in reversed(layers) for key in keys if key in layer), None)
+
+
+def judge_settings(item: Item, layers: Sequence[Layer], work: Work, own: set[str], *, seed: bool = False) -> None:
+    """Reasons for settings. What the project file sets is told there unless it refuses: `own` are the files of the thing itself."""
+    for layer in layers:
+        for key, setting in layer.items():
+            verdict, code = fate(key, setting.value, seed=seed)
+            span = work.origin(setting.key or setting.span)
+            if verdict == "refuse":
+                item.add(code, _message(code, key), span)
+            elif verdict == "remove" and span.file.path in own:
+                item.add(code, f"'{key}' is removed", span)
+            elif isinstance(setting.value, str) and "{{" in setting.value and key in ("materialized", "partition_by", "alias", "enabled"):
+                item.add("yaml-template", f"'{key}' has a template that mvbuild cannot render in YAML", span)
+
+
+def _message(code: str, key: str) -> str:
+    if code == "unknown-config":
+        return f"'{key}' is a setting of neither dbt nor mvbuild"
+    if code == "hook":
+        return f"'{key}' runs statements"
+    if code == "merge-partial":
+        return f"'{key}' makes the table more than its query"
+    return f"'{key}' cannot be taken over"
+
+
+def _is_enabled(layers: Sequence[Layer]) -> bool:
+    setting = setting_of(layers, "enabled")
+    return setting is None or setting.value is not False
+
+
+def _configure(work: Work, model: ModelWork, renderings: Renderings) -> None:
+    rendered = renderings.full(model.template)
+    model.layers += rendered.layers
+    model.config = merged(model.layers)
+    if not _is_enabled(model.layers):
+        model.enabled = False
+        return
+    for diagnostic in rendered.diagnostics:
+        if diagnostic.severity == "error" and model.item.verdict != "refused":
+            span = work.origin(diagnostic.span) if diagnostic.span else None
+            model.item.add("does-not-compile", f"{diagnostic.message} ({diagnostic.code})", span, help=diagnostic.help)
+    model.full = rendered.text
+
+
+def _judge(work: Work, model: ModelWork, renderings: Renderings) -> None:
+    item = model.item
+    judge_settings(item, model.layers, work, {model.template.path, *_yaml_paths(work, model)})
+    materialized = str(model.config.get("materialized") or "view")
+    place = setting_of(model.layers, "materialized")
+    span = work.origin(place.span) if place else None
+    if materialized not in MATERIALIZATIONS:
+        item.add("materialization", f"mvbuild has no materialization '{materialized}'", span)
+    partition = model.config.get("partition_by")
+    if partition and not _are_texts(partition):
+        found = setting_of(model.layers, "partition_by")
+        item.add("partition-by", "'partition_by' is no list of columns", work.origin(found.span) if found else None)
+    if model.full is None:
+        return
+    query, problems = parse_query(model.full)
+    for diagnostic in problems:
+        place_of = work.origin(diagnostic.span) if diagnostic.span else None
+        item.add("does-not-compile", f"{diagnostic.message} ({diagnostic.code})", place_of, help=diagnostic.help)
+    if query:
+        reads = {read.parts[0].lower(): work.origin(read.span) for read in reversed(query.reads) if read.kind == "ref"}
+        if model.name.lower() in reads:
+            item.add("reads-itself", "The model reads its own table outside of a guard", reads[model.name.lower()])
+        model.reads = reads
+    if materialized == "incremental" and not _does_not_render(item):
+        _incremental(work, model, renderings)
+    elif _guards_of(model.template):
+        item.add("not-incremental", "The branch of is_incremental() is removed", _guards_of(model.template)[0])
+    if item.verdict != "refused":
+        _check_cut(model, renderings)
+
+
+def _does_not_render(item: Item) -> bool:
+    """Then its two queries cannot be compared."""
+    return any(r.code == "does-not-compile" for r in item.reasons)
+
+
+def _incremental(work: Work, model: ModelWork, renderings: Renderings) -> None:
+    """A plain MV if dbt's table is its full query, else the reason why it is not."""
+    rendered = renderings.incremental(model.template)
+    problems = [d for d in rendered.diagnostics if d.severity == "error"]
+    guard = next(iter(_guards_of(model.template)), None) or next(iter(_guards_of_macros(work, model)), None)
+    place = setting_of(model.layers, "incremental_strategy") or setting_of(model.layers, "materialized")
+    strategy_span = work.origin(place.key or place.span) if place else model.item.span
+    try:
+        if rendered.text is None or problems or model.full is None:
+            raise NotProven(
+                "guard-changes-query", f"The query with its guard cannot be rendered: {problems[0].message}" if problems else ""
+            )
+        shown = shown_equal(model.config, model.full.text, rendered.text.text, model.name, work.project.target.adapter)
+    except NotProven as exc:
+        is_guard = exc.code.startswith("guard")
+        model.item.add(exc.code, str(exc), guard if is_guard and guard else strategy_span)
+        return
+    _tell(model, shown, guard)
+
+
+def _tell(model: ModelWork, shown: Shown, guard: Span | None) -> None:
+    if guard:
+        columns = ", ".join(f"'{g.column}'" for g in shown.guards)
+        message = f"The guard on {columns} is removed; it only leaves out rows" if columns else "The branch of is_incremental() is removed"
+        model.item.add("guard-removed", message, guard)
+    model.tested_keys = shown.keys
+
+
+def _check_cut(model: ModelWork, renderings: Renderings) -> None:
+    """The text without the guards must give what dbt gives while is_incremental() is false."""
+    if not _guards_of(model.template) or model.full is None:
+        return
+    written = renderings.as_written(model.template)
+    if written.text is None or _words(written.text) != _words(model.full):
+        model.item.add("guard-condition", "The guard cannot be taken out of the template", _guards_of(model.template)[0])
+
+
+def _words(text: MappedText) -> list[str]:
+    return [token.text for token in tokenize(text.text)]
+
+
+def _guards_of(template: Template) -> tuple[Span, ...]:
+    return template.is_incremental
+
+
+def _guards_of_macros(work: Work, model: ModelWork) -> Iterator[Span]:
+    called = {use.root for use in model.template.uses}
+    for template in work.macro_files:
+        for name, block in template.macros.items():
+            if name in called:
+                yield from (s for s in template.is_incremental if block.start <= s.start < block.end)
+
+
+def _yaml_paths(work: Work, model: ModelWork) -> set[str]:
+    return {s.span.file.path for layer in model.layers for s in layer.values() if s.span.file is not work.project.file}
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, str) or (isinstance(value, list) and all(isinstance(v, str) for v in value))
+
+
+# config() calls
+
+
+def edit_config_calls(work: Work) -> None:
+    """Remove and replace arguments in every file; what cannot be edited refuses the models that the call configures."""
+    for template in (*work.macro_files, *(m.template for m in work.models.values())):
+        text = lexed(template.file.file)
+        for call in config_calls(text) if text else ():
+            _edit_call(work, template, call)
+
+
+def _edit_call(work: Work, template: Template, call: ConfigCall) -> None:
+    users = [m for m in work.models.values() if m.template is template or _configured_in(m, call.span)]
+    stored = any(m.config.get("materialized") not in (None, "view", "ephemeral") for m in users)
+    removed = [a for a in call.arguments if a.key and fate(a.key, _literal(a))[0] == "remove"]
+    layout = [a for a in call.arguments if a.key == "partition_by" and not stored]
+    for argument in layout:
+        for model in users:
+            model.item.add("setting-removed", "'partition_by' is removed: a view stores no rows", argument.key_span)
+    remove_arguments(template.final, call, [*removed, *layout])
+    for argument in call.arguments:
+        if argument.key == "materialized":
+            _materialized(template, argument, users)
+        elif argument.key in ("schema", "namespace") and "generate_schema_name" not in work.macros:
+            value = argument.value.text
+            if argument.literal is not None or value != "none":
+                literal = f"'_{argument.literal}'" if argument.literal is not None else f"'_' ~ ({value})"
+                template.final.replace(argument.value.start, argument.value.end, f"target.schema ~ {literal}")
+                for model in users:
+                    model.item.add("schema-spelled-out", f"The schema is target.schema, '_' and {value}, as dbt has it", argument.value)
+
+
+def _materialized(template: Template, argument: Argument, users: list[ModelWork]) -> None:
+    if argument.literal is not None and argument.literal in MATERIALIZED:
+        template.final.replace(argument.value.start, argument.value.end, f"'{MATERIALIZED[argument.literal]}'")
+        for model in users:
+            model.item.add("table-to-mv", f"`{argument.literal}` becomes `materialized_view`", argument.value)
+    elif argument.literal is None:
+        for model in users:
+            if model.config.get("materialized") in MATERIALIZED:
+                model.item.add("computed-setting", "'materialized' is computed", argument.value)
+
+
+def _configured_in(model: ModelWork, call: Span) -> bool:
+    return any(s.span.file.path == call.file.path for layer in model.layers for s in layer.values())
+
+
+def _literal(argument: Argument) -> Any:
+    words: Mapping[str, Any] = {"true": True, "false": False, "none": None, "[]": [], "{}": {}}
+    text = argument.value.text.strip()
+    return argument.literal if argument.literal is not None else words.get(text.lower(), text)

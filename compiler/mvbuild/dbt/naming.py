@@ -1,0 +1,66 @@
+"""Work -> the names of tables: what dbt calls them, written down where mvbuild would call them otherwise."""
+
+from __future__ import annotations
+
+from mvbuild.dbt.models import setting_of
+from mvbuild.dbt.read import entries_of, get, items_of, text_of
+from mvbuild.dbt.rendering import Renderings
+from mvbuild.dbt.work import ModelWork, SeedWork, Work
+from mvbuild.project.yaml_spans import Entry, MapNode, Node, ScalarNode
+
+_SCHEMA = ("schema", "+schema", "namespace", "+namespace")
+_CUSTOM = ("generate_schema_name", "generate_alias_name")
+
+
+def name_tables(work: Work, renderings: Renderings) -> None:
+    if any(macro in work.macros for macro in _CUSTOM):
+        _by_macro(work, renderings)
+    if "generate_schema_name" not in work.macros:
+        for file in work.project.yamls:
+            for section, things in (("models", work.models), ("seeds", work.seeds)):
+                for node in items_of(file.tree, section):
+                    thing = things.get((text_of(node, "name") or "").lower())
+                    for entry in entries_of(get(node, "config")):
+                        if thing and entry.key in _SCHEMA and (new := prefixed(work, entry.node)):
+                            work.replace(file.file.path, entry.node, new)
+                            thing.item.add("schema-spelled-out", f"The schema is '{new}', as dbt has it", entry.node.span)
+
+
+def prefixed(work: Work, node: Node) -> str | None:
+    """dbt's name for a custom schema: the target's, an underscore and the custom one."""
+    if isinstance(node, ScalarNode) and isinstance(node.value, str):
+        return f"{work.project.target.schema}_{node.value}"
+    return None
+
+
+def schema_entries(node: MapNode | None, *, depth: int = 0) -> list[Entry]:
+    """Every schema that the folder configuration of the project file sets."""
+    found: list[Entry] = []
+    for entry in entries_of(node):
+        if entry.key in _SCHEMA and isinstance(entry.node, ScalarNode):
+            found.append(entry)
+        elif isinstance(entry.node, MapNode) and depth < 50:
+            found += schema_entries(entry.node, depth=depth + 1)
+    return found
+
+
+def _by_macro(work: Work, renderings: Renderings) -> None:
+    things: list[tuple[str, ModelWork | SeedWork, str]] = []
+    things += [("model", m, m.template.path) for m in work.models.values() if m.enabled]
+    things += [("seed", s, s.file.path) for s in work.seeds.values() if s.enabled]
+    for kind, thing, path in things:
+        schema, alias = (thing.config.get(key) for key in ("namespace", "alias"))
+        schema, alias = (str(v) if v is not None else None for v in (schema, alias))
+        named = renderings.names.named(renderings.renderer, kind, thing.name, path, schema, alias)
+        place = setting_of(thing.layers, "schema", "namespace") or setting_of(thing.layers, "alias")
+        span = work.origin(place.span) if place else thing.item.span
+        if named.schema is None or named.alias is None:
+            thing.item.add("schema-macro", "The project's macros that name tables cannot be applied to it", span)
+            continue
+        if named.schema != (schema if schema is not None else work.project.target.schema):
+            thing.override["schema"] = named.schema
+        if named.alias != (alias if alias is not None else thing.name):
+            thing.override["alias"] = named.alias
+        if thing.override:
+            said = " and ".join(f"{key} '{value}'" for key, value in thing.override.items())
+            thing.item.add("name-spelled-out", f"The project's macros give it the {said}, which is written down", span)

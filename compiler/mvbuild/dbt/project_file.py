@@ -1,0 +1,138 @@
+"""dbt_project.yml + what is taken over -> mvbuild.yml: the same file without what has no meaning, and with what dbt takes for granted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mvbuild.dbt.naming import prefixed, schema_entries
+from mvbuild.dbt.read import PATHS, entries_of, get
+from mvbuild.dbt.scorecard import Item
+from mvbuild.dbt.settings import MATERIALIZED, fate
+from mvbuild.dbt.work import Work
+from mvbuild.dbt.yaml_draft import YamlDraft
+from mvbuild.project.folders import setting_of as setting_of_node
+from mvbuild.project.keys import PROJECT
+from mvbuild.project.yaml_spans import Entry, MapNode, Node, is_empty, plain
+from mvbuild.source import MappedText
+
+_RENAMED = {"source-paths": "model-paths", "data-paths": "seed-paths"}
+_HOOKS = ("on-run-start", "on-run-end")
+_HARMLESS_OF_TESTS = ("store_failures", "store_failures_as", "schema", "database", "tags", "meta", "limit")
+_HARMLESS_OF_SOURCES = ("tags", "meta", "freshness", "loaded_at_field")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What the files of the new project are. `folders` has those of models and of seeds, with the files as if they were folders."""
+
+    folders: Mapping[str, frozenset[tuple[str, ...]]]
+    implicit_views: bool
+    """Whether a model says nothing of its materialization."""
+    seeds: Mapping[tuple[str, ...], Mapping[str, Any]] = field(default_factory=dict)
+    """Path of folders and name -> settings of a seed."""
+
+
+def judge_project(work: Work, item: Item, unknown: Iterable[int], implicit_views: bool) -> None:
+    """The reasons of the project as a whole. `unknown` are the offsets of folder configuration of what is not there."""
+    absent = set(unknown)
+    for entry in entries_of(work.project.tree):
+        if entry.key in _HOOKS and not is_empty(entry.node) and plain(entry.node) != []:
+            item.add("run-hook", f"'{entry.key}' runs statements", entry.span)
+        elif entry.key in ("tests", "data_tests"):
+            _folder(item, entry, _HARMLESS_OF_TESTS)
+        elif entry.key in ("sources",):
+            _folder(item, entry, _HARMLESS_OF_SOURCES)
+        elif entry.key not in PROJECT.keys and entry.key not in _HOOKS:
+            item.add("key-removed", f"'{entry.key}' has no meaning in mvbuild", entry.span)
+    for kind in ("models", "seeds"):
+        for entry in _all_entries(get(work.project.tree, kind)):
+            key = entry.key.removeprefix("+")
+            value = setting_of_node(entry.node).value
+            if entry.span.start in absent:
+                item.add("unused-path", f"There is nothing that '{entry.key}' configures", entry.span)
+            elif fate(key, value, seed=kind == "seeds")[0] == "remove":
+                item.add("setting-removed", f"'{entry.key}' is removed", entry.span)
+            elif key == "materialized" and value in MATERIALIZED:
+                item.add("table-to-mv", f"`{value}` becomes `materialized_view`", entry.node.span)
+    if implicit_views:
+        item.add("view-written", "`+materialized: view` is written for the models that say nothing")
+
+
+def project_file(work: Work, taken: Taken) -> MappedText:
+    project = work.project
+    draft = YamlDraft(project.file, project.tree)
+    for entry in entries_of(project.tree):
+        if entry.key in _RENAMED:
+            draft.remove(entry)
+            draft.insert((_RENAMED[entry.key],), plain(entry.node))
+        elif entry.key not in PROJECT.keys or entry.key in ("targets", "target"):
+            draft.remove(entry)
+    for kind, section in (("model", "models"), ("seed", "seeds")):
+        _folders(draft, get(project.tree, section), (), taken.folders[kind], project.name, kind == "seed", at_top=True)
+        if "generate_schema_name" not in work.macros:
+            node = get(project.tree, section)
+            for entry in schema_entries(node if isinstance(node, MapNode) else None):
+                if (new := prefixed(work, entry.node)) and not draft.is_removed(entry):
+                    draft.replace(entry.node, new)
+    if taken.implicit_views:
+        _write_views(draft, get(project.tree, "models"))
+    for path, settings in taken.seeds.items():
+        top = (project.name,) if isinstance(get(get(project.tree, "seeds"), project.name), MapNode) else ()
+        for key, value in settings.items():
+            draft.insert(("seeds", *top, *path, f"+{key}"), value)
+    for kind in ("model", "seed", "macro", "test"):
+        if project.paths[kind] != (PATHS[kind][0],) and not any(get(project.tree, key) for key in PATHS[kind][1]):
+            draft.insert((f"{kind}-paths",), list(project.paths[kind]))
+    draft.insert(("targets",), {project.target.name: {"namespace": project.target.schema}})
+    return draft.result() or MappedText.of(project.file)
+
+
+def _write_views(draft: YamlDraft, models: Node | None) -> None:
+    own = models.get("+materialized") or models.get("materialized") if isinstance(models, MapNode) else None
+    if own is None:
+        draft.insert(("models", "+materialized"), "view")
+
+
+def _folders(
+    draft: YamlDraft,
+    node: Node | None,
+    here: tuple[str, ...],
+    known: frozenset[tuple[str, ...]],
+    project: str,
+    seed: bool,
+    *,
+    at_top: bool = False,
+) -> None:
+    """Remove the settings that mvbuild has not, and the folders that are not there."""
+    for entry in entries_of(node):
+        key = entry.key.removeprefix("+")
+        value = setting_of_node(entry.node).value
+        if at_top and entry.key == project:
+            _folders(draft, entry.node, here, known, project, seed)
+        elif not entry.key.startswith("+") and (*here, entry.key) in known and isinstance(entry.node, MapNode):
+            _folders(draft, entry.node, (*here, entry.key), known, project, seed)
+        elif key == "materialized" and value in MATERIALIZED:
+            draft.replace(entry.node, MATERIALIZED[str(value)])
+        elif fate(key, value, seed=seed)[0] != "keep":
+            draft.remove(entry)
+
+
+def _folder(item: Item, entry: Entry, harmless: tuple[str, ...]) -> None:
+    for inner in _all_entries(entry.node):
+        key = inner.key.removeprefix("+")
+        if isinstance(inner.node, MapNode) and key not in harmless:
+            continue
+        if key not in harmless:
+            item.add("folder-config", f"'{inner.key}' below '{entry.key}'", inner.span)
+    item.add("key-removed", f"'{entry.key}' has no meaning in mvbuild", entry.span)
+
+
+def _all_entries(node: Node | None, depth: int = 0) -> list[Entry]:
+    found: list[Entry] = []
+    for entry in entries_of(node):
+        found.append(entry)
+        if isinstance(entry.node, MapNode) and depth < 50 and not entry.key.startswith("+"):
+            found += _all_entries(entry.node, depth + 1)
+    return found

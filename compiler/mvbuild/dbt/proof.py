@@ -1,0 +1,130 @@
+"""Files of the new project -> nothing, or what mvbuild's own compiler says of them, at the places of the dbt project."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mvbuild import api
+from mvbuild.dbt.assemble import Files, assemble
+from mvbuild.dbt.scorecard import Item
+from mvbuild.dbt.work import Work
+from mvbuild.diagnostics import Diagnostic, ProjectError
+from mvbuild.graph.model import SeedNode
+from mvbuild.project.seeds import check
+from mvbuild.source import Span
+
+_MOST_ROUNDS = 100
+
+
+def prove(work: Work, project: Item, env: Mapping[str, str]) -> Files:
+    """Compile, refuse what does not, and again, until everything does. The files that are left."""
+    for _ in range(_MOST_ROUNDS):
+        cascade(work)
+        files = assemble(work)
+        problems = tuple(_compile(files, work.project.given_vars, env))
+        if not problems:
+            return files
+        before = _refused(work)
+        for diagnostic in problems:
+            _blame(work, files, diagnostic, project)
+        if _refused(work) == before:
+            break
+    project.add("does-not-compile", f"The project does not compile: {problems[0].message}")
+    return {}
+
+
+def cascade(work: Work) -> None:
+    """What reads something that is refused is refused."""
+    readers = [(m.item, m.reads) for m in work.models.values() if m.enabled]
+    readers += [(item, reads) for _, item, reads in work.sql_tests.values()]
+    readers += [(t.item, {**t.reads, **_tested(t.of, t.item.span)}) for t in work.generic_tests]
+    is_new = True
+    while is_new:
+        is_new = False
+        for item, reads in readers:
+            if item.verdict == "refused":
+                continue
+            for name, span in reads.items():
+                kind = work.refused(name)
+                if kind:
+                    item.add("reads-refused", f"It reads the {kind} '{name}', which is refused", span)
+                    is_new = True
+
+
+def _tested(of: str, span: Span) -> dict[str, Span]:
+    kind, _, name = of.partition(".")
+    return {name.lower(): span} if kind in ("model", "seed") else {}
+
+
+def _refused(work: Work) -> int:
+    return sum(item.verdict == "refused" for item in work.items)
+
+
+def _compile(files: Files, vars: Mapping[str, Any], env: Mapping[str, str]) -> Iterator[Diagnostic]:
+    with tempfile.TemporaryDirectory(prefix="mvbuild-import-") as directory:
+        root = Path(directory)
+        for path, text in files.items():
+            file = root / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text.text, encoding="utf-8")
+        try:
+            graph = api.compile(root, vars=vars, env=env)
+            check(node.seed for node in graph.nodes.values() if isinstance(node, SeedNode))
+        except ProjectError as exc:
+            yield from (d for d in exc.diagnostics if d.severity == "error")
+
+
+def _blame(work: Work, files: Files, diagnostic: Diagnostic, project: Item) -> None:
+    """Refuse what a diagnostic is about."""
+    span = diagnostic.span
+    text = files.get(span.file.path) if span else None
+    origin = text.span(span.start, max(span.end, span.start + 1)) if text and span else None
+    item = _item_at(work, span.file.path if span else "", origin) or project
+    item.add("does-not-compile", f"{diagnostic.message} ({diagnostic.code})", origin, help=diagnostic.help)
+
+
+def _item_at(work: Work, path: str, origin: Span | None) -> Item | None:
+    place = origin.file.path if origin else path
+    tests = [t.item for t in work.generic_tests if origin and t.item.span.file.path == place and t.item.verdict != "refused"]
+    inside = [item for item in tests if origin and item.span.start <= origin.start < max(item.span.end, item.span.start + 1)]
+    if inside:
+        return inside[0]
+    for model in work.models.values():
+        if model.template.path == place or (path.endswith(f"/{model.name}_unique_key.sql") and origin == model.item.span):
+            return model.item
+    for seed in work.seeds.values():
+        if seed.file.path in (place, path):
+            return seed.item
+    if place in work.sql_tests:
+        return work.sql_tests[place][1]
+    for template in work.macro_files:
+        if template.path == place:
+            return _macro_at(work, template.macros, origin)
+    return _described_at(work, place, origin)
+
+
+def _macro_at(work: Work, blocks: Mapping[str, Span], origin: Span | None) -> Item | None:
+    names = [n for n, block in blocks.items() if origin and block.start <= origin.start < block.end] or list(blocks)
+    return next((work.macro_items[n] for n in names if work.macro_items[n].verdict != "refused"), None)
+
+
+def _described_at(work: Work, path: str, origin: Span | None) -> Item | None:
+    """The model, seed or source whose YAML a place is in."""
+    from mvbuild.dbt.read import items_of, text_of
+
+    for file in work.project.yamls:
+        if file.file.path != path or origin is None:
+            continue
+        things: tuple[tuple[str, Mapping[str, Item]], ...] = (
+            ("models", {k: m.item for k, m in work.models.items()}),
+            ("seeds", {k: s.item for k, s in work.seeds.items()}),
+            ("sources", work.sources),
+        )
+        for section, items in things:
+            for node in items_of(file.tree, section):
+                if node.span.start <= origin.start <= node.span.end:
+                    return items.get((text_of(node, "name") or "").lower())
+    return None

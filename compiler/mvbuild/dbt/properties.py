@@ -1,0 +1,202 @@
+"""YAML of models, seeds and sources -> layers of settings, and what of the YAML is changed, in Work."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from mvbuild.dbt.generic_tests import read_tests
+from mvbuild.dbt.read import YamlFile, entries_of, get, items_of, text_of
+from mvbuild.dbt.scorecard import Item, Kind
+from mvbuild.dbt.settings import KNOWN, fate
+from mvbuild.dbt.settings import MATERIALIZED as _BECOMES
+from mvbuild.dbt.work import ModelWork, SeedWork, Work
+from mvbuild.diagnostics import Diagnostic
+from mvbuild.project.folders import layer_of, read_folders
+from mvbuild.project.folders import setting_of as setting_of_node
+from mvbuild.project.keys import COLUMN, COLUMN_CONFIG, MODEL, SEED, SOURCE, SOURCE_CONFIG, SOURCE_TABLE, Block
+from mvbuild.project.yaml_spans import Entry, MapNode, Node, ScalarNode
+
+_OTHER: Mapping[str, tuple[Kind, str]] = {
+    "exposures": ("exposure", "exposure"),
+    "metrics": ("metric", "metric"),
+    "semantic_models": ("metric", "metric"),
+    "saved_queries": ("metric", "metric"),
+    "unit_tests": ("unit test", "unit-test"),
+    "groups": ("resource", "resource"),
+    "functions": ("resource", "resource"),
+    "snapshots": ("snapshot", "snapshot"),
+    "selectors": ("resource", "selector"),
+}
+_SILENT = ("macros", "analyses", "anchors", "data_tests", "tests", "config-version")
+_TOP = ("models", "seeds", "sources", "version")
+_DOC = re.compile(r"\{\{-?\s*doc\(\s*(?:['\"](\w+)['\"]\s*,\s*)?['\"](\w+)['\"]\s*\)\s*-?\}\}")
+_DOCS = re.compile(r"\{%-?\s*docs\s+(\w+)\s*-?%\}(.*?)\{%-?\s*enddocs\s*-?%\}", re.DOTALL)
+_REFUSES = {"versions": "versions", "latest_version": "versions"}
+
+
+def read_layers(work: Work) -> list[Diagnostic]:
+    """Give models and seeds the settings of the project file and of YAML. Returns what the project file configures that is not there."""
+    project, report = work.project, list[Diagnostic]()
+    for kind, found in (("model", work.models), ("seed", work.seeds)):
+        known = {(*f.found.folders, f.stem) for f in project.files[kind]} | set(project.folders[kind])
+        node = get(project.tree, f"{kind}s")
+        rendered = project.rendered(node) if node else None
+        folders = read_folders(rendered, project=project.name, known=known, settings=KNOWN, report=report)
+        for thing in found.values():
+            file = thing.template.file if isinstance(thing, ModelWork) else thing.file
+            thing.layers += folders.of(file.found.folders, file.stem)
+    for yaml in project.yamls:
+        for section, things in (("models", work.models), ("seeds", work.seeds)):
+            for node in items_of(yaml.tree, section):
+                described = things.get((text_of(node, "name") or "").lower())
+                if described is not None:
+                    rendered = project.rendered(node)
+                    top = {e.key: setting_of_node(e.node, e) for e in entries_of(rendered) if e.key in ("tags", "meta", "enabled")}
+                    described.layers += [layer for layer in (top, layer_of(get(rendered, "config"))) if layer]
+    return report
+
+
+def judge_properties(work: Work) -> None:
+    """Everything in YAML that mvbuild has not, or has otherwise."""
+    docs = {name: text.strip() for file in work.project.docs for name, text in _DOCS.findall(file.text)}
+    for file in work.project.yamls:
+        _Judge(work, file, docs).judge()
+    for file in work.project.other_yamls:
+        for entry in entries_of(file.tree):
+            if entry.key in _OTHER and entry.key != "snapshots":
+                _others(work, entry)
+
+
+def _others(work: Work, entry: Entry) -> None:
+    kind, code = _OTHER[entry.key]
+    for node in items_of(MapNode((entry,), entry.span), entry.key):
+        name = text_of(node, "name") or "?"
+        if kind == "snapshot" and name.lower() in work.snapshots:
+            continue
+        item = work.item(kind, name, node.span)
+        item.add(code, f"mvbuild has no {entry.key.replace('_', ' ')}", node.span)
+        if kind == "snapshot":
+            work.snapshots[name.lower()] = item
+
+
+class _Judge:
+    """One file."""
+
+    def __init__(self, work: Work, file: YamlFile, docs: Mapping[str, str]) -> None:
+        self.work = work
+        self.file = file
+        self.path = file.file.path
+        self.docs = docs
+
+    def judge(self) -> None:
+        for entry in entries_of(self.file.tree):
+            if entry.key in _OTHER:
+                _others(self.work, entry)
+                self.work.remove(self.path, entry)
+            elif entry.key not in _TOP:
+                self.work.remove(self.path, entry)
+        for node in items_of(self.file.tree, "models"):
+            self._described(node, self.work.models, MODEL, "model")
+        for node in items_of(self.file.tree, "seeds"):
+            self._described(node, self.work.seeds, SEED, "seed")
+        for node in items_of(self.file.tree, "sources"):
+            self._source(node)
+
+    def _described(self, node: Node, things: Mapping[str, ModelWork] | Mapping[str, SeedWork], block: Block, kind: str) -> None:
+        name = text_of(node, "name")
+        thing = things.get((name or "").lower())
+        if thing is None:
+            if name and name.lower() not in self.work.python:
+                self.work.item("resource", f"{kind} {name}", node.span).add("unknown-name", f"There is no {kind} '{name}'", node.span)
+            self.work.remove(self.path, node)
+            return
+        item = thing.item
+        for entry in entries_of(node):
+            if entry.key in _REFUSES:
+                item.add(_REFUSES[entry.key], "mvbuild has no versions of models", entry.span)
+            elif entry.key == "config":
+                self._config(entry, item, kind)
+        self._keys(node, block, item, keep=("config", *_REFUSES))
+        self._content(node, item, f"{kind}.{thing.name}", f"ref('{thing.name}')")
+
+    def _content(self, node: Node, item: Item, of: str, table: str) -> None:
+        """Descriptions, columns and tests."""
+        self._description(node, item)
+        read_tests(self.work, self.path, node, of, table, None)
+        for column in items_of(node, "columns"):
+            self._keys(column, COLUMN, item)
+            self._keys(get(column, "config"), COLUMN_CONFIG, item)
+            self._description(column, item)
+            read_tests(self.work, self.path, column, of, table, text_of(column, "name"))
+
+    def _source(self, node: Node) -> None:
+        name = text_of(node, "name") or "?"
+        item = self.work.item("source", name, node.span)
+        self.work.sources[name.lower()] = item
+        self._keys(node, SOURCE, item)
+        self._keys(get(node, "config"), SOURCE_CONFIG, item)
+        self._description(node, item)
+        self._schema(node, item)
+        for table in items_of(node, "tables"):
+            inner = text_of(table, "name") or "?"
+            self._keys(table, SOURCE_TABLE, item)
+            self._keys(get(table, "config"), SOURCE_CONFIG, item)
+            self._content(table, item, f"source.{name}.{inner}", f"source('{name}', '{inner}')")
+
+    def _schema(self, node: Node, item: Item) -> None:
+        """`{{ target.schema }}` in the names of a source."""
+        for key in ("schema", "database", "catalog", "namespace"):
+            value = get(node, key)
+            rendered = self.work.project.rendered(value) if value else None
+            if isinstance(value, ScalarNode) and isinstance(rendered, ScalarNode) and "{{" in str(rendered.value):
+                if re.fullmatch(r"\{\{\s*target\.schema\s*\}\}", str(value.value).strip()):
+                    schema = self.work.project.target.schema
+                    self.work.replace(self.path, value, schema)
+                    item.add("schema-spelled-out", f"target.schema is '{schema}'", value.span)
+                else:
+                    item.add("yaml-template", f"'{key}' has a template that mvbuild cannot render in YAML", value.span)
+
+    def _keys(self, node: Node | None, block: Block, item: Item, keep: tuple[str, ...] = ()) -> None:
+        for entry in entries_of(node):
+            if entry.key not in block.keys and entry.key not in block.aliases and entry.key not in keep:
+                item.add("property-removed", f"'{entry.key}' is removed from {block.what}", entry.span)
+                self.work.remove(self.path, entry)
+
+    def _config(self, config: Entry, item: Item, kind: str) -> None:
+        for entry in entries_of(config.node):
+            key = entry.key.removeprefix("+")
+            value = setting_of_node(entry.node).value
+            verdict, _ = fate(key, value, seed=kind == "seed")
+            if verdict == "remove":
+                self.work.remove(self.path, entry)
+            elif key == "materialized" and value in _BECOMES:
+                item.add("table-to-mv", f"`{value}` becomes `materialized_view`", entry.node.span)
+                self.work.replace(self.path, entry.node, _BECOMES[str(value)])
+
+    def _description(self, node: Node, item: Item) -> None:
+        value = get(node, "description")
+        if not isinstance(value, ScalarNode) or not isinstance(value.value, str) or "doc(" not in value.value:
+            return
+        text = _DOC.sub(self._doc(item, value), value.value)
+        if text != value.value:
+            self.work.replace(self.path, value, text)
+
+    def _doc(self, item: Item, value: ScalarNode) -> Callable[[re.Match[str]], str]:
+        def text(match: re.Match[str]) -> str:
+            if match[2] not in self.docs:
+                return match[0]
+            item.add("docs-inlined", f"The description takes the text of '{match[2]}'", value.span)
+            return self.docs[match[2]]
+
+        return text
+
+
+def seeds_of(work: Work) -> None:
+    """Fill in the seeds."""
+    for file in work.project.files["seed"]:
+        item = work.item("seed", file.stem, file.start)
+        if file.stem.lower() in work.seeds:
+            item.add("does-not-compile", f"There is another seed '{file.stem}'")
+            continue
+        work.seeds[file.stem.lower()] = SeedWork(name=file.stem, file=file, item=item)

@@ -1,0 +1,199 @@
+"""Directory of a dbt project -> DbtProject: its files, its project file and the target of its profile. Nothing is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mvbuild.dbt.dbt_target import DbtTarget, read_target
+from mvbuild.diagnostics import Diagnostic, ProjectError, error
+from mvbuild.project.files import Found, Listing, list_files, read_text
+from mvbuild.project.interpolate import Interpolation
+from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNode, plain, read_yaml
+from mvbuild.source import SourceFile, Span
+
+PATHS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
+    "model": ("models", ("model-paths", "source-paths"), (".sql", ".py")),
+    "seed": ("seeds", ("seed-paths", "data-paths"), (".csv",)),
+    "macro": ("macros", ("macro-paths",), (".sql",)),
+    "test": ("tests", ("test-paths",), (".sql",)),
+    "snapshot": ("snapshots", ("snapshot-paths",), (".sql",)),
+    "analysis": ("analyses", ("analysis-paths",), (".sql",)),
+}
+"""Kind -> the default folder, its keys in dbt_project.yml (the second is that of old projects), and the suffixes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DbtFile:
+    """A file of one kind. `folders` are those between the configured path and the file."""
+
+    found: Found
+    file: SourceFile
+
+    @property
+    def path(self) -> str:
+        return self.found.path
+
+    @property
+    def stem(self) -> str:
+        return self.found.stem
+
+    @property
+    def start(self) -> Span:
+        return self.file.line_span(1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class YamlFile:
+    file: SourceFile
+    tree: MapNode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DbtProject:
+    root: Path
+    file: SourceFile
+    """dbt_project.yml."""
+    tree: MapNode
+    name: str
+    target: DbtTarget
+    paths: Mapping[str, tuple[str, ...]]
+    vars: Mapping[str, Any]
+    given_vars: Mapping[str, Any]
+    """Those of the command line, which stay there."""
+    env: Mapping[str, str]
+    files: Mapping[str, tuple[DbtFile, ...]]
+    """By kind."""
+    folders: Mapping[str, frozenset[tuple[str, ...]]]
+    yamls: tuple[YamlFile, ...]
+    """Properties of models and seeds: those that mvbuild reads."""
+    other_yamls: tuple[YamlFile, ...]
+    docs: tuple[SourceFile, ...]
+    unreadable: tuple[Diagnostic, ...]
+
+    def rendered(self, node: Node) -> Node:
+        """env_var() and var() in YAML replaced by their values; what needs more stays as it was written."""
+        return _rendered(node, Interpolation(self.env, self.vars))
+
+
+def read_project(
+    root: Path, *, profiles: tuple[Path, ...], target: str | None, vars: Mapping[str, Any], env: Mapping[str, str], schema: str | None
+) -> DbtProject:
+    """Raises ProjectError where there is no dbt project that can be read."""
+    file, tree = _project_file(root)
+    name = text_of(tree, "name")
+    if not name:
+        raise ProjectError([error("missing-key", "'name' is missing in dbt_project.yml", file.line_span(1))])
+    chosen = read_target((*profiles, root), text_of(tree, "profile"), target, env)
+    if schema:
+        chosen = DbtTarget(name=chosen.name, schema=schema, adapter=chosen.adapter, known=chosen.known)
+    report: list[Diagnostic] = []
+    output = root / (text_of(tree, "target-path") or "target")
+    paths = {kind: _paths(tree, default, keys) for kind, (default, keys, _) in PATHS.items()}
+    lists = {kind: list_files(root, paths[kind], without=output) for kind in PATHS}
+    files = {kind: tuple(_texts(root, lists[kind], suffixes, report)) for kind, (_, _, suffixes) in PATHS.items()}
+    main = [f for kind in ("model", "seed") for f in lists[kind].files]
+    other = [f for kind in PATHS if kind not in ("model", "seed") for f in lists[kind].files if f.path not in {m.path for m in main}]
+    return DbtProject(
+        root=root,
+        file=file,
+        tree=tree,
+        name=name,
+        target=chosen,
+        paths=paths,
+        vars=_vars(tree, name, vars, env),
+        given_vars=vars,
+        env=env,
+        files=files,
+        folders={kind: listing.folders for kind, listing in lists.items()},
+        yamls=tuple(_yamls(root, main, report)),
+        other_yamls=tuple(_yamls(root, other, report)),
+        docs=tuple(f.file for f in _texts(root, Listing((*main, *other), frozenset()), (".md",), report)),
+        unreadable=tuple(report),
+    )
+
+
+def get(node: Node | None, key: str) -> Node | None:
+    entry = node.get(key) if isinstance(node, MapNode) else None
+    return entry.node if entry else None
+
+
+def text_of(node: Node | None, key: str) -> str | None:
+    value = get(node, key)
+    return value.value if isinstance(value, ScalarNode) and isinstance(value.value, str) else None
+
+
+def items_of(node: Node | None, key: str) -> tuple[Node, ...]:
+    value = get(node, key)
+    return value.items if isinstance(value, ListNode) else ()
+
+
+def entries_of(node: Node | None) -> tuple[Entry, ...]:
+    return node.entries if isinstance(node, MapNode) else ()
+
+
+def _project_file(root: Path) -> tuple[SourceFile, MapNode]:
+    if not (root / "dbt_project.yml").is_file():
+        raise ProjectError(
+            [error("not-a-project", f"There is no dbt_project.yml in {root}", help="Name the directory of the dbt project.")]
+        )
+    file = read_text(root, "dbt_project.yml")
+    tree, wrong = read_yaml(file)
+    if wrong:
+        raise ProjectError(wrong)
+    if not isinstance(tree, MapNode):
+        raise ProjectError([error("wrong-type", "dbt_project.yml is a mapping", file.line_span(1))])
+    return file, tree
+
+
+def _paths(tree: MapNode, default: str, keys: tuple[str, ...]) -> tuple[str, ...]:
+    node = next((n for key in keys if (n := get(tree, key)) is not None), None)
+    value = plain(node) if node else None
+    found = tuple(v for v in (value if isinstance(value, list) else [value]) if isinstance(v, str))
+    return found or (default,)
+
+
+def _vars(tree: MapNode, name: str, given: Mapping[str, Any], env: Mapping[str, str]) -> Mapping[str, Any]:
+    node = get(tree, "vars")
+    values = plain(_rendered(node, Interpolation(env, given))) if isinstance(node, MapNode) else {}
+    own = values.get(name)
+    if isinstance(own, dict):
+        values = {**{k: v for k, v in values.items() if k != name}, **own}
+    return {**values, **given}
+
+
+def _texts(root: Path, listing: Listing, suffixes: tuple[str, ...], report: list[Diagnostic]) -> Iterator[DbtFile]:
+    for found in listing.files:
+        if found.suffix in suffixes:
+            try:
+                yield DbtFile(found=found, file=read_text(root, found.path))
+            except ProjectError as exc:
+                report.extend(exc.diagnostics)
+
+
+def _yamls(root: Path, found: list[Found], report: list[Diagnostic]) -> Iterator[YamlFile]:
+    for path in dict.fromkeys(f.path for f in found if f.suffix in (".yml", ".yaml")):
+        try:
+            file = read_text(root, path)
+        except ProjectError as exc:
+            report.extend(exc.diagnostics)
+            continue
+        tree, wrong = read_yaml(file)
+        report.extend(wrong)
+        if isinstance(tree, MapNode) and not wrong:
+            yield YamlFile(file=file, tree=tree)
+
+
+def _rendered(node: Node, interpolation: Interpolation) -> Node:
+    if isinstance(node, MapNode):
+        return MapNode(tuple(Entry(e.key, e.span, _rendered(e.node, interpolation)) for e in node.entries), node.span)
+    if isinstance(node, ListNode):
+        return ListNode(tuple(_rendered(item, interpolation) for item in node.items), node.span)
+    if not isinstance(node.value, str) or "{{" not in node.value:
+        return node
+    found = interpolation.render(node)
+    failed = bool(interpolation.diagnostics)
+    interpolation.diagnostics.clear()
+    return node if failed else found

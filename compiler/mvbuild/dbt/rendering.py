@@ -1,0 +1,126 @@
+"""Work -> Renderings: every model of the dbt project rendered with and without is_incremental(), and its tables named."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from mvbuild.dbt.read import items_of, text_of
+from mvbuild.dbt.table_names import NameMacros
+from mvbuild.dbt.work import Template, Work
+from mvbuild.parse.render import Rendered, Renderer
+from mvbuild.project.load import load_project
+from mvbuild.project.loaded import LoadedProject
+from mvbuild.source import SourceFile
+
+ANY_VALUE = "20000101"
+"""What a variable that is not set gives in a guard: it fits a number, a string and a date."""
+
+
+@dataclass(slots=True)
+class Mode:
+    """How templates are rendered at the moment."""
+
+    incremental: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Renderings:
+    renderer: Renderer
+    names: NameMacros
+    mode: Mode
+    guarded: Renderer
+    """For queries with their guards: a variable that is not set has a value."""
+
+    def full(self, template: Template) -> Rendered:
+        self.mode.incremental = False
+        return self.renderer.render(SourceFile(template.path, template.prepared.text), template.file.stem)
+
+    def incremental(self, template: Template) -> Rendered:
+        self.mode.incremental = True
+        try:
+            return self.guarded.render(SourceFile(template.path, template.prepared.text), template.file.stem)
+        finally:
+            self.mode.incremental = False
+
+    def as_written(self, template: Template) -> Rendered:
+        """The text that the taken-over project gets."""
+        self.mode.incremental = False
+        return self.renderer.render(SourceFile(template.path, template.final.result.text), template.file.stem)
+
+
+def start(work: Work, env: Mapping[str, str]) -> Renderings:
+    """Raises ProjectError only where not even a skeleton of the project can be loaded."""
+    loaded = _skeleton(work, env)
+    mode = Mode()
+    names = NameMacros(target=work.project.target, project=work.project.name, defined=frozenset(work.macros))
+
+    variables = loaded.vars
+
+    def var(name: Any, default: Any = None) -> Any:
+        return variables.get(name, default if default is not None else ANY_VALUE)
+
+    extra = {**names.template_names(), "is_incremental": lambda *_: mode.incremental}
+    return Renderings(
+        names=names,
+        mode=mode,
+        renderer=Renderer(loaded, env, extra),
+        guarded=Renderer(loaded, env, {**extra, "var": var}),
+    )
+
+
+def _skeleton(work: Work, env: Mapping[str, str]) -> LoadedProject:
+    """The project with nothing but names: no settings and no properties, which are judged apart."""
+    project = work.project
+    with tempfile.TemporaryDirectory(prefix="mvbuild-import-") as directory:
+        root = Path(directory)
+        tree = {
+            "name": "imported",
+            "vars": dict(project.vars),
+            "target": project.target.name,
+            "targets": {project.target.name: {"namespace": project.target.schema}},
+            **{f"{kind}-paths": list(project.paths[kind]) for kind in ("model", "seed", "macro", "test")},
+        }
+        tree["model-paths"] = [*tree["model-paths"], "mvbuild_import_sources"]
+        write(root, "mvbuild.yml", yaml.safe_dump(tree))
+        write(root, "mvbuild_import_sources/sources.yml", yaml.safe_dump({"sources": list(_sources(work))}))
+        for model in work.models.values():
+            write(root, model.template.path, model.template.prepared.text)
+        for template in work.macro_files:
+            write(root, _macro_path(work, template), template.prepared.text)
+        for seed in work.seeds.values():
+            write(root, seed.file.path, "a\n")
+        for item in work.snapshots.values():
+            write(root, f"{project.paths['model'][0]}/mvbuild_import_snapshots/{item.name}.sql", "select 1")
+        for item in work.python.values():
+            write(root, f"{project.paths['model'][0]}/mvbuild_import_python/{item.name}.sql", "select 1")
+        return load_project(root, target=None, vars={}, env=env)
+
+
+def _macro_path(work: Work, template: Template) -> str:
+    """Generic tests stand below the test path, and are macros."""
+    top = work.project.paths["macro"][0]
+    return template.path if any(template.path.startswith(f"{p}/") for p in work.project.paths["macro"]) else f"{top}/{template.path}"
+
+
+def _sources(work: Work) -> list[dict[str, Any]]:
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    for file in work.project.yamls:
+        for source in items_of(file.tree, "sources"):
+            name = text_of(source, "name")
+            for table in items_of(source, "tables"):
+                inner = text_of(table, "name")
+                if name and inner:
+                    found.setdefault(name, {}).setdefault(inner.lower(), {"name": inner})
+    return [{"name": name, "tables": list(tables.values())} for name, tables in found.items()]
+
+
+def write(root: Path, path: str, text: str) -> None:
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")

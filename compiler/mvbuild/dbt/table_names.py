@@ -1,0 +1,91 @@
+"""A node of the dbt project -> the schema and alias that dbt gives it, by dbt's rule or the project's own macros."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from jinja2 import Undefined
+
+from mvbuild.dbt.dbt_target import DbtTarget
+from mvbuild.parse.render import Renderer
+from mvbuild.source import SourceFile
+
+MACROS = ("generate_schema_name", "generate_alias_name", "generate_database_name")
+
+
+class _Settings(dict[str, Any]):
+    """In dbt's templates what is not set is empty and no error."""
+
+    def __missing__(self, key: str) -> Undefined:
+        return Undefined(name=key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """`schema` and `alias` are None where the macro could not be applied."""
+
+    schema: str | None
+    alias: str | None
+
+
+@dataclass(slots=True)
+class NameMacros:
+    """The macros of a project that name tables. `asked` is what they are applied to."""
+
+    target: DbtTarget
+    project: str
+    defined: frozenset[str]
+    asked: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(custom=None, node=None))
+
+    def template_names(self) -> dict[str, Callable[..., Any]]:
+        """Names for the templates, for a Renderer."""
+        own: dict[str, Callable[..., Any]] = {
+            "import_custom": lambda: self.asked.custom,
+            "import_node": lambda: self.asked.node,
+            "generate_schema_name_for_env": lambda custom=None, *_: self._for_env(custom),
+            "default__generate_schema_name": lambda custom=None, *_: self.default_schema(custom),
+            "default__generate_alias_name": lambda custom=None, node=None: str(custom).strip() if custom else node.name,
+        }
+        return {name: function for name, function in own.items() if name not in self.defined}
+
+    def _for_env(self, custom: str | None) -> str:
+        return str(custom).strip() if self.target.name == "prod" and custom is not None else self.target.schema
+
+    def default_schema(self, custom: str | None) -> str:
+        return self.target.schema if custom is None else f"{self.target.schema}_{str(custom).strip()}"
+
+    def named(self, renderer: Renderer, kind: str, name: str, path: str, schema: str | None, alias: str | None) -> Named:
+        unrendered = _Settings({key: value for key, value in (("schema", schema), ("alias", alias)) if value is not None})
+        config = SimpleNamespace(schema=schema, alias=alias, get=unrendered.get)
+        node = SimpleNamespace(
+            name=name,
+            resource_type=kind,
+            package_name=self.project,
+            unique_id=f"{kind}.{self.project}.{name}",
+            fqn=[self.project, *path.split("/")[1:-1], name],
+            path="/".join(path.split("/")[1:]),
+            original_file_path=path,
+            config=config,
+            unrendered_config=unrendered,
+            version=None,
+        )
+        return Named(
+            schema=self._apply(renderer, "generate_schema_name", schema, node) or self._default(schema, "generate_schema_name"),
+            alias=self._apply(renderer, "generate_alias_name", alias, node)
+            or (None if "generate_alias_name" in self.defined else (alias or name)),
+        )
+
+    def _default(self, schema: str | None, macro: str) -> str | None:
+        return None if macro in self.defined else self.default_schema(schema)
+
+    def _apply(self, renderer: Renderer, macro: str, custom: str | None, node: SimpleNamespace) -> str | None:
+        if macro not in self.defined:
+            return None
+        self.asked.custom, self.asked.node = custom, node
+        rendered = renderer.render(SourceFile(f"{macro}()", f"{{{{ {macro}(import_custom(), import_node()) }}}}"))
+        if rendered.text is None or any(d.severity == "error" for d in rendered.diagnostics):
+            return None
+        return rendered.text.text.strip() or None

@@ -1,0 +1,130 @@
+"""Directory of a dbt-spark project -> Takeover: the files of the mvbuild project, and the scorecard. Nothing is written here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mvbuild.dbt import assemble
+from mvbuild.dbt.dbt_target import SPARK
+from mvbuild.dbt.models import edit_config_calls, judge_models
+from mvbuild.dbt.naming import name_tables
+from mvbuild.dbt.project_file import judge_project
+from mvbuild.dbt.proof import cascade, prove
+from mvbuild.dbt.properties import judge_properties, read_layers, seeds_of
+from mvbuild.dbt.read import read_project
+from mvbuild.dbt.rendering import Renderings, start
+from mvbuild.dbt.scorecard import Item, Scorecard
+from mvbuild.dbt.seeds import judge_seeds
+from mvbuild.dbt.templates import installed_packages, judge_macros, judge_uses, read_templates
+from mvbuild.dbt.work import Work
+from mvbuild.parse.sql import parse_query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Takeover:
+    files: assemble.Files
+    card: Scorecard
+
+
+def take_over(
+    root: Path,
+    *,
+    target: str | None = None,
+    schema: str | None = None,
+    profiles: tuple[Path, ...] = (),
+    vars: Mapping[str, Any] | None = None,
+    env: Mapping[str, str],
+) -> Takeover:
+    """Raises ProjectError where there is no dbt project that can be read."""
+    project = read_project(root.resolve(), profiles=profiles, target=target, vars=vars or {}, env=env, schema=schema)
+    work = Work(project)
+    whole = work.item("project", project.name, project.file.line_span(1))
+    for diagnostic in project.unreadable:
+        item = work.item("resource", diagnostic.span.file.path if diagnostic.span else "?", diagnostic.span or whole.span)
+        item.add("unreadable", diagnostic.message, diagnostic.span, help=diagnostic.help)
+    seeds_of(work)
+    read_templates(work)
+    unknown = read_layers(work)
+    judge_macros(work)
+    renderings = start(work, env)
+    judge_models(work, renderings)
+    judge_seeds(work)
+    judge_properties(work)
+    name_tables(work, renderings)
+    edit_config_calls(work)
+    _sql_tests(work, renderings)
+    _packages(work)
+    if project.target.adapter not in SPARK:
+        _other_dialect(work)
+    cascade(work)
+    for model in work.models.values():
+        if assemble.needs_key_test(work, model):
+            model.item.add("unique-key-tested", f"A test is added that {', '.join(model.tested_keys)} is unique")
+    judge_project(work, whole, [d.span.start for d in unknown if d.span], assemble.implicit_views(work))
+    files = prove(work, whole, env)
+    return Takeover(files=files, card=_card(work))
+
+
+def _sql_tests(work: Work, renderings: Renderings) -> None:
+    for template, item, reads in work.sql_tests.values():
+        judge_uses(work, item, template)
+        rendered = renderings.full(template)
+        for diagnostic in rendered.diagnostics:
+            if diagnostic.severity == "error" and item.verdict != "refused":
+                span = work.origin(diagnostic.span) if diagnostic.span else None
+                item.add("does-not-compile", f"{diagnostic.message} ({diagnostic.code})", span, help=diagnostic.help)
+        query = parse_query(rendered.text)[0] if rendered.text else None
+        reads.update({r.parts[0].lower(): work.origin(r.span) for r in query.reads if r.kind == "ref"} if query else {})
+
+
+def _packages(work: Work) -> None:
+    """Packages are refused where something uses them."""
+    used: dict[str, int] = {}
+    for template in work.templates.values():
+        for use in template.uses:
+            used[use.root] = used.get(use.root, 0) + bool(use.attribute and use.called)
+    for macro in work.macros.values():
+        for use in macro.uses:
+            used[use.root] = used.get(use.root, 0) + bool(use.attribute and use.called)
+    for item in work.items:
+        for reason in item.reasons:
+            if item.kind == "test" and reason.code == "package-macro":
+                package = reason.message[1:].partition(".")[0]
+                used[package] = used.get(package, 0) + 1
+    for name, span in installed_packages(work):
+        item = work.item("package", name, span)
+        if used.get(name):
+            item.add("package", f"The project uses '{name}' in {used[name]} place{'s' * (used[name] != 1)}", span)
+        else:
+            item.add("package-unused", f"No macro or test of '{name}' is used", span)
+
+
+def _other_dialect(work: Work) -> None:
+    adapter = work.project.target.adapter
+    things: list[Item] = [m.item for m in work.models.values()] + [item for _, item, _ in work.sql_tests.values()]
+    for item in things:
+        item.add("other-dialect", f"The profile is of {adapter}: its SQL can mean something else in Spark")
+
+
+def _card(work: Work) -> Scorecard:
+    target = work.project.target
+    order = (
+        "model",
+        "seed",
+        "source",
+        "test",
+        "macro",
+        "snapshot",
+        "analysis",
+        "exposure",
+        "metric",
+        "unit test",
+        "package",
+        "resource",
+        "project",
+    )
+    items = tuple(sorted(work.items, key=lambda i: (order.index(i.kind), i.span.file.path, i.span.start, i.name)))
+    return Scorecard(project=work.project.name, adapter=target.adapter, target=target.name, schema=target.schema, items=items)

@@ -1,0 +1,131 @@
+"""A template -> Uses: every outside name in it, `root.attribute` where it is asked for an attribute, with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from jinja2 import TemplateError, nodes
+
+from mvbuild.parse.sandbox import Sandbox
+from mvbuild.parse.template_text import TemplateText
+from mvbuild.source import SourceFile, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A name that is neither set nor a parameter where it stands."""
+
+    root: str
+    attribute: str | None
+    called: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MacroUses:
+    name: str
+    span: Span
+    uses: tuple[Use, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateUses:
+    """What a template uses outside of its macros, and what each of its macros uses."""
+
+    uses: tuple[Use, ...] = ()
+    macros: tuple[MacroUses, ...] = ()
+
+
+def uses_of(file: SourceFile) -> TemplateUses:
+    """Nothing where the template cannot be parsed: that is found when it is rendered."""
+    env = Sandbox()
+    try:
+        tree = env.parse(file.text)
+        finder = _Finder(TemplateText.of(env, file))
+        macros = tuple(node for node in tree.body if isinstance(node, nodes.Macro))
+        outside = [node for node in tree.body if not isinstance(node, nodes.Macro)]
+        return TemplateUses(
+            uses=tuple(finder.uses(outside, frozenset(m.name for m in macros))), macros=tuple(finder.macro(node) for node in macros)
+        )
+    except (TemplateError, RecursionError, ValueError):
+        return TemplateUses()
+
+
+def closure(uses: Iterable[Use], macros: Mapping[str, MacroUses]) -> Iterator[tuple[Use, Use]]:
+    """Every use, through the macros that are called: where it is in the template itself, and the use in the end."""
+    for use in uses:
+        yield use, use
+        seen: set[str] = set()
+        stack = [use.root] if use.attribute is None else []
+        while stack:
+            name = stack.pop()
+            if name in macros and name not in seen:
+                seen.add(name)
+                for inner in macros[name].uses:
+                    yield use, inner
+                    stack.append(inner.root)
+
+
+@dataclass(slots=True)
+class _Finder:
+    text: TemplateText
+
+    def macro(self, node: nodes.Macro) -> MacroUses:
+        parameters = {arg.name for arg in node.args} | {"varargs", "kwargs", "caller"}
+        place = self.text.word(node.lineno, lambda x: x.kind == "name" and x.text == node.name) or self.text.tag(node.lineno)
+        return MacroUses(name=node.name, span=place, uses=tuple(self.uses([*node.defaults, *node.body], frozenset(parameters))))
+
+    def uses(self, body: Iterable[nodes.Node], known: frozenset[str]) -> Iterator[Use]:
+        body = list(body)
+        assigned = {name.name for part in body for name in _names(part) if name.ctx in ("store", "param")}
+        seen: set[tuple[str, str | None, Span]] = set()
+        for part in body:
+            for root, attribute, called, line in _outside(part):
+                if root in assigned or root in known:
+                    continue
+                use = Use(root, attribute, called, self._span(root, attribute, line))
+                if (root, attribute, use.span) not in seen:
+                    seen.add((root, attribute, use.span))
+                    yield use
+
+    def _span(self, name: str, attribute: str | None, line: int) -> Span:
+        """The name where its attribute follows, at the line or below it, as a tag may have several lines."""
+        lexemes = self.text.lexemes
+        found = [x for x in lexemes if x.kind == "name" and x.text == name]
+        exact = [
+            x
+            for i, x in enumerate(lexemes[:-2])
+            if x.kind == "name"
+            and x.text == name
+            and (attribute is None) == (lexemes[i + 1].text not in (".", "["))
+            and (attribute is None or lexemes[i + 2].text.strip("'\"") == attribute)
+        ]
+        best = next((x for x in (*exact, *found) if x.line >= line), None)
+        return Span(self.text.file, best.start, best.end) if best else self.text.tag(line)
+
+
+def _names(node: nodes.Node) -> Iterator[nodes.Name]:
+    if isinstance(node, nodes.Name):
+        yield node
+    yield from node.find_all(nodes.Name)
+
+
+def _outside(node: nodes.Node, called: bool = False) -> Iterator[tuple[str, str | None, bool, int]]:
+    if isinstance(node, nodes.Call):
+        yield from _outside(node.node, called=True)
+        for child in (*node.args, *node.kwargs):
+            yield from _outside(child)
+        return
+    if isinstance(node, (nodes.Getattr, nodes.Getitem)) and isinstance(node.node, nodes.Name):
+        attribute = node.attr if isinstance(node, nodes.Getattr) else node.arg.value if isinstance(node.arg, nodes.Const) else "?"
+        yield node.node.name, str(attribute), called, node.lineno
+        if isinstance(node, nodes.Getitem):
+            yield from _outside(node.arg)
+        return
+    if isinstance(node, nodes.Name):
+        if node.ctx == "load":
+            yield node.name, None, called, node.lineno
+        return
+    for child in node.iter_child_nodes():
+        yield from _outside(child)

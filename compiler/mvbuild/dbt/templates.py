@@ -1,0 +1,249 @@
+"""SQL files of the dbt project -> Templates, macros and what they use, in Work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from mvbuild.dbt.blocks import cut_guards, cut_tags, lexed, macro_blocks
+from mvbuild.dbt.drafts import Draft
+from mvbuild.dbt.read import DbtFile
+from mvbuild.dbt.scorecard import Item
+from mvbuild.dbt.table_names import MACROS
+from mvbuild.dbt.template_uses import Use, closure, uses_of
+from mvbuild.dbt.work import ModelWork, Template, Work
+from mvbuild.source import MappedText, SourceFile, Span
+
+_QUERIES = ("run_query", "statement", "load_result", "store_result", "dbt_spark_get_query")
+_OF_DBT = (
+    "modules", "flags", "run_started_at", "invocation_id", "dbt_version", "builtins", "selected_resources", "thread_id", "print",
+    "local_md5", "fromyaml", "toyaml", "api", "validation", "database_schemas", "schemas", "sql", "sql_now", "context", "submit_python_job",
+)  # fmt: skip
+_BUILTIN = (
+    "ref", "source", "var", "env_var", "config", "log", "is_incremental", "run_query", "statement", "this", "target", "return", "set",
+    "zip",
+    "fromjson", "tojson", "exceptions", "execute", "project_name",
+)  # fmt: skip
+_OWN_NAMES = (*_BUILTIN, "loop", "self", "super", "caller", "range", "dict", "namespace", "varargs", "kwargs", "true", "false", "none")
+_WITH_ATTRIBUTES = ("this", "target", "exceptions", "loop", "namespace", "kwargs", "var", "ref", "source", "env_var")
+_INSTEAD: Mapping[str, str] = {
+    "dbt_utils.star": "Write the columns, or `* except (...)`.",
+    "dbt_utils.generate_surrogate_key": "Write `md5(concat_ws('-', ...))` as the compiled SQL of dbt has it.",
+    "dbt_utils.surrogate_key": "Write `md5(concat_ws('-', ...))` as the compiled SQL of dbt has it.",
+    "dbt_utils.date_spine": "Write `explode(sequence(start, stop, interval 1 day))`.",
+    "dbt_utils.union_relations": "Write UNION ALL with the columns, or UNION ALL BY NAME.",
+    "dbt_utils.group_by": "Write GROUP BY ALL, or the columns.",
+    "dbt_utils.pivot": "Write the columns with sum(case ...), or Spark's PIVOT.",
+    "dbt_utils.safe_divide": "Write `try_divide(a, b)`.",
+    "dbt_utils.get_column_values": "Write the values in a {% set %}.",
+}
+
+
+def read_templates(work: Work) -> None:
+    """Fill in macros, models, SQL tests and snapshots."""
+    for file in work.project.files["macro"]:
+        _macro_file(work, file)
+    for file in work.project.files["test"]:
+        if "generic" in file.found.folders[:1] or _is_generic(file.file):
+            _macro_file(work, file)
+            continue
+        template = _template(work, file, None)
+        work.sql_tests[file.path] = (template, work.item("test", file.stem, file.start), {})
+    for file in work.project.files["model"]:
+        _model(work, file)
+    for file in work.project.files["snapshot"]:
+        _snapshots(work, file)
+    for file in work.project.files["analysis"]:
+        work.item("analysis", file.stem, file.start).add("analysis", "mvbuild has no analyses")
+
+
+def judge_macros(work: Work) -> None:
+    """Refuse macros that use what mvbuild's templates do not have, themselves or through others."""
+    for name, macro in work.macros.items():
+        item = work.macro_items[name]
+        if name in MACROS:
+            item.add("name-macro-applied", f"'{name}' was applied to every model; its results are written down")
+            continue
+        if name in _BUILTIN:
+            item.add("overrides-dbt", f"'{name}' replaces dbt's own")
+        for use in macro.uses:
+            problem = _problem(work, use)
+            if problem:
+                code, message, help = problem
+                item.add(code, message, work.origin(use.span), help=help)
+    for name, macro in work.macros.items():
+        for use, inner in closure(macro.uses, work.macros):
+            if inner.root != name and _is_refused_macro(work, inner):
+                _refused_macro(work, work.macro_items[name], use, inner.root)
+
+
+def judge_uses(work: Work, item: Item, template: Template) -> None:
+    """The reasons that the names in a template give to refuse it."""
+    for use in template.uses:
+        problem = _problem(work, use)
+        if problem:
+            code, message, help = problem
+            item.add(code, message, work.origin(use.span), help=help)
+        elif _is_refused_macro(work, use):
+            _refused_macro(work, item, use, use.root)
+
+
+def _is_refused_macro(work: Work, use: Use) -> bool:
+    own = use.attribute is None or use.root == work.project.name
+    name = use.attribute if use.root == work.project.name and use.attribute else use.root
+    return own and name in work.macro_items and work.macro_items[name].verdict == "refused"
+
+
+def _refused_macro(work: Work, item: Item, use: Use, name: str) -> None:
+    reasons = work.macro_items[name].shown if name in work.macro_items else ()
+    why = f": {reasons[0].message}" if reasons else ""
+    item.add("macro-refused", f"The macro '{name}' is refused{why}", work.origin(use.span))
+
+
+def _problem(work: Work, use: Use) -> tuple[str, str, str] | None:
+    root, attribute = use.root, use.attribute
+    full = f"{root}.{attribute}" if attribute else root
+    if root in work.macros and attribute is None:
+        return None
+    if root in _QUERIES:
+        return "run-query", f"'{root}' runs a query while the template is rendered", ""
+    if root == "adapter":
+        return "adapter-call", f"'{full}' asks dbt's adapter", ""
+    if root in ("graph", "model"):
+        return "graph-used", f"'{full}' is dbt's own knowledge of the project", ""
+    if root == "config" and attribute:
+        return "config-get", f"'{full}' reads the model's configuration", ""
+    if root in _OF_DBT:
+        return "jinja-name", f"'{full}' is known to dbt and not to mvbuild", ""
+    if root == "target" and attribute not in (None, "name", "schema", "database", "catalog", "namespace", "threads"):
+        return "jinja-name", f"'{full}' is known to dbt and not to mvbuild", ""
+    if root == "dbt" and attribute:
+        return "dbt-macro", f"'{full}' is one of dbt's own macros", ""
+    if attribute and use.called and root not in _WITH_ATTRIBUTES and root != work.project.name and root not in _OWN_NAMES:
+        return "package-macro", f"'{full}' is a macro of a package", _INSTEAD.get(full, "")
+    return None
+
+
+def _model(work: Work, file: DbtFile) -> None:
+    item = work.item("model", file.stem, file.start)
+    if file.found.suffix == ".py":
+        item.add("python-model", "mvbuild's models are SQL")
+        work.python[file.stem.lower()] = item
+        return
+    other = work.models.get(file.stem.lower())
+    if other:
+        item.add("does-not-compile", f"There is another model '{file.stem}': {other.template.path}")
+        return
+    template = _template(work, file, item)
+    work.models[file.stem.lower()] = ModelWork(name=file.stem, template=template, item=item)
+
+
+def _snapshots(work: Work, file: DbtFile) -> None:
+    text = lexed(file.file)
+    found = cut_tags(Draft(file.file), text).snapshots if text else {}
+    for name, span in (found or {file.stem: file.start}).items():
+        item = work.item("snapshot", name, span)
+        item.add("snapshot", "A snapshot keeps versions that its query does not give any more", span)
+        work.snapshots[name.lower()] = item
+
+
+def _macro_file(work: Work, file: DbtFile) -> None:
+    template = _template(work, file, None)
+    text = lexed(file.file)
+    template.macros = macro_blocks(text) if text else {}
+    work.macro_files.append(template)
+    tests = cut_tags(Draft(file.file), text).tests if text else {}
+    for macro in uses_of(_prepared_file(template)).macros:
+        item = work.item("macro", macro.name, work.origin(macro.span))
+        if macro.name in work.macros:
+            item.add("does-not-compile", f"There is another macro '{macro.name}'")
+            continue
+        if macro.name.removeprefix("test_") in tests:
+            item.add("test-tag-renamed", f"The test is the macro '{macro.name}' now")
+        if any(s.file is file.file and _inside(s, template.macros.get(macro.name)) for s in template.is_incremental):
+            item.add("not-incremental", "The branch of is_incremental() is removed", template.is_incremental[0])
+        work.macros[macro.name] = macro
+        work.macro_items[macro.name] = item
+    for name in template.macros:
+        if name not in work.macros:
+            work.macro_items.setdefault(name, _unparsed(work, name, template.macros[name]))
+
+
+def _unparsed(work: Work, name: str, span: Span) -> Item:
+    item = work.item("macro", name, span)
+    item.add("does-not-compile", "Its template cannot be parsed", span)
+    return item
+
+
+def _template(work: Work, file: DbtFile, item: Item | None) -> Template:
+    draft = Draft(file.file)
+    text = lexed(file.file)
+    if text is None:
+        return Template(path=file.path, file=file, prepared=MappedText.of(file.file), final=draft)
+    found = cut_tags(draft, text)
+    for name, span in found.materializations.items():
+        work.item("macro", name, span).add("custom-materialization", f"'{name}' is a materialization of the project", span)
+    _unprefix(work, draft, item, file)
+    final = draft.copy()
+    cut_guards(final, text, found)
+    template = Template(
+        path=file.path,
+        file=file,
+        prepared=draft.result,
+        final=final,
+        is_incremental=tuple(found.is_incremental),
+        replaced=tuple(found.replaced),
+    )
+    template.uses = uses_of(_prepared_file(template)).uses
+    work.templates[file.path] = template
+    return template
+
+
+def _unprefix(work: Work, draft: Draft, item: Item | None, file: DbtFile) -> None:
+    """`project.macro(` -> `macro(`."""
+    text = lexed(file.file)
+    for tag in text.tags if text else ():
+        for i in range(len(tag) - 2):
+            name, dot, macro = tag[i : i + 3]
+            before = tag[i - 1].text if i else ""
+            if name.kind == "name" and name.text == work.project.name and dot.text == "." and macro.kind == "name" and before != ".":
+                draft.replace(name.start, dot.end, "")
+                if item:
+                    item.add(
+                        "project-prefix-removed",
+                        f"'{name.text}.{macro.text}' becomes '{macro.text}'",
+                        Span(file.file, name.start, macro.end),
+                    )
+
+
+def _prepared_file(template: Template) -> SourceFile:
+    return SourceFile(template.path, template.prepared.text)
+
+
+def _is_generic(file: SourceFile) -> bool:
+    text = lexed(file)
+    return bool(text and cut_tags(Draft(file), text).tests)
+
+
+def _inside(span: Span, block: Span | None) -> bool:
+    return block is not None and block.start <= span.start < block.end
+
+
+def installed_packages(work: Work) -> Iterator[tuple[str, Span]]:
+    """Packages of packages.yml and dependencies.yml: their names in templates, and where they are asked for."""
+    from mvbuild.dbt.read import items_of, text_of
+    from mvbuild.diagnostics import ProjectError
+    from mvbuild.project.files import read_text
+    from mvbuild.project.yaml_spans import read_yaml
+
+    for name in ("packages.yml", "dependencies.yml"):
+        if not (work.project.root / name).is_file():
+            continue
+        try:
+            file = read_text(work.project.root, name)
+        except ProjectError:
+            continue
+        tree, _ = read_yaml(file)
+        for key in ("packages", "projects"):
+            for node in items_of(tree, key):
+                where = text_of(node, "package") or text_of(node, "git") or text_of(node, "local") or text_of(node, "name") or "?"
+                yield where.rstrip("/").rpartition("/")[2].removesuffix(".git").replace("-", "_"), node.span

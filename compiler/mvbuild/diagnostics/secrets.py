@@ -1,0 +1,36 @@
+"""text + environment -> the text without passwords, tokens and keys: what is written down of a failure that nobody foresaw."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import unquote, urlsplit
+
+from mvbuild.diagnostics.render import without_secrets
+
+_NAME = re.compile(r"pass|pwd|pw$|secret|token|credential|key|sas|auth", re.IGNORECASE)
+_SHORTEST = 6
+
+
+def masked(text: str, env: Mapping[str, str]) -> str:
+    """Secrets come by variables: those whose name says so, and the passwords of addresses. And what looks like one."""
+    for secret in sorted(_secrets(env), key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return without_secrets(text)
+
+
+def _secrets(env: Mapping[str, str]) -> set[str]:
+    found = {value for name, value in env.items() if _NAME.search(name)}
+    # "id:secret" of OAuth, "Bearer <token>".
+    found |= {part for value in tuple(found) for part in re.split(r"[:\s]", value)}
+    for value in env.values():
+        password = _password(value) if "://" in value and "@" in value else None
+        found |= {password, unquote(password)} if password else set()
+    return {secret for secret in found if len(secret) >= _SHORTEST}
+
+
+def _password(address: str) -> str | None:
+    try:
+        return urlsplit(address).password
+    except ValueError:
+        return None

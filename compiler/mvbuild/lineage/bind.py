@@ -1,0 +1,172 @@
+"""Graph + Schemas -> Bound: the columns of every node, where they come from, and what is certainly wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from mvbuild.diagnostics import Diagnostic, error
+from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode, ViewNode
+from mvbuild.lineage.contracts import contract_problems
+from mvbuild.lineage.kept import NAME, Kept
+from mvbuild.lineage.model import Bound, Column, NodeLineage, Origin
+from mvbuild.lineage.schemas import NO_SCHEMAS, Schemas, of_node
+from mvbuild.lineage.statement import BoundQuery, Input
+from mvbuild.lineage.types import parsed, stored, text
+from mvbuild.lineage.values import Base
+from mvbuild.parse import placeholder
+from mvbuild.parse.model import Query, Read
+from mvbuild.source import Span
+
+
+def bind(graph: Graph, schemas: Schemas = NO_SCHEMAS, only: Collection[NodeId] | None = None, *, keep: bool = False) -> Bound:
+    """Nodes that cannot be told are left out, and nothing is said of them. `only`: these nodes, and what they read. With `keep` queries are
+    bound once for all processes, see `kept`."""
+    wanted = None if only is None else {*only, *graph.ancestors(only)}
+    nodes = [node for node in graph.nodes.values() if wanted is None or node.id in wanted]
+    kept = Kept(graph.project.target_path / NAME if keep else None)
+    binder = _Binder(graph, schemas, kept, {}, {}, [])
+    for node in nodes:
+        binder.add(node)
+    kept.save()
+    columns = {id: found.columns for id, found in binder.known.items() if found.complete}
+    bound = Bound(graph=graph, columns=columns, lineage=binder.lineage, diagnostics=tuple(binder.diagnostics))
+    problems = [p for node in nodes if isinstance(node, ModelNode) for p in contract_problems(node, bound)]
+    return replace(bound, diagnostics=(*bound.diagnostics, *problems))
+
+
+@dataclass(frozen=True, slots=True)
+class _Binder:
+    """What is known of the nodes so far."""
+
+    graph: Graph
+    schemas: Schemas
+    kept: Kept
+    known: dict[NodeId, Input]
+    lineage: dict[NodeId, NodeLineage]
+    diagnostics: list[Diagnostic]
+
+    def add(self, node: Node) -> None:
+        if isinstance(node, ModelNode):
+            self._model(node)
+        elif isinstance(node, ViewNode):
+            self._view(node)
+        else:
+            found = of_node(node, self.schemas)
+            if found is not None:
+                self.known[node.id] = Input(columns=found.columns, complete=found.complete)
+
+    def _model(self, node: ModelNode) -> None:
+        self.diagnostics.extend(self._missing(node, read) for read in self._unknown_tables(node))
+        bound = self._bound(node.query, node.reads)
+        sql = node.query.sql
+        self.diagnostics.extend(
+            Diagnostic(code=f.code, message=f.message, span=sql.span(f.start, f.end), help=f.help or error(f.code, "").help)
+            for f in bound.findings
+        )
+        columns = _model_columns(node, bound)
+        if node.materialized != "ephemeral":
+            self.diagnostics.extend(_duplicates(columns, node))
+        self._keep(node.id, columns, bound, node.reads)
+
+    def _view(self, node: ViewNode) -> None:
+        """A view of the catalog has its own names for the columns of its query. What is wrong in it is not the project's to mend."""
+        bound = self._bound(node.query, node.reads)
+        at: Sequence[int | None] = range(len(bound.columns))
+        if node.selected is not None:
+            names = [c.name.lower() if c.name else None for c in bound.columns]
+            at = [names.index(s.lower()) if names.count(s.lower()) == 1 else None for s in node.selected]
+        if not bound.complete or len(at) != len(node.columns) or None in at:
+            known = self.schemas.of(node.identifier)
+            columns = known.columns if known is not None else tuple(Column(name) for name in node.columns)
+            self.known[node.id] = Input(columns=columns, complete=True)
+            return
+        columns = tuple(Column(name, bound.columns[i].type) for name, i in zip(node.columns, at, strict=True) if i is not None)
+        chosen = replace(bound, values=tuple(bound.values[i] for i in at if i is not None), unsure=_moved(bound.unsure, at))
+        self._keep(node.id, columns, chosen, node.reads)
+
+    def _bound(self, query: Query, reads: Sequence[NodeId]) -> BoundQuery:
+        return self.kept.bind(query, [self._input(read, id) for read, id in zip(query.reads, reads, strict=True)])
+
+    def _input(self, read: Read, id: NodeId) -> Input:
+        spellings = _spellings(read, self.graph.nodes[id])
+        known = self.known.get(id)
+        if known is None or read.travel is not None:
+            # A version that the user chose may have had other columns.
+            return Input(columns=(), complete=False, spellings=spellings)
+        return replace(known, spellings=spellings)
+
+    def _keep(self, id: NodeId, columns: tuple[Column | None, ...], bound: BoundQuery, reads: Sequence[NodeId]) -> None:
+        at = [i for i, c in enumerate(columns) if c is not None]
+        named = tuple(c for c in columns if c is not None)
+        complete = bound.complete and len(named) == len(columns)
+        self.known[id] = Input(columns=named, complete=complete)
+        origins: dict[Base, Origin] = {}
+        self.lineage[id] = NodeLineage(
+            columns=named,
+            values=tuple(self._origins(bound.values[i], reads, origins) for i in at),
+            rows=self._origins(bound.rows, reads, origins),
+            unsure=frozenset(n for n, i in enumerate(at) if i in bound.unsure),
+        )
+
+    def _origins(self, bases: Iterable[Base], reads: Sequence[NodeId], made: dict[Base, Origin]) -> frozenset[Origin]:
+        return frozenset(made.get(b) or made.setdefault(b, Origin(reads[b.read], b.column)) for b in bases)
+
+    def _unknown_tables(self, node: ModelNode) -> Iterable[int]:
+        for i, id in enumerate(node.reads):
+            table = self.graph.nodes[id]
+            if isinstance(table, TableNode) and self.schemas.misses(table.identifier):
+                yield i
+
+    def _missing(self, node: ModelNode, read: int) -> Diagnostic:
+        table = self.graph.nodes[node.reads[read]].identifier
+        message = f"{self.schemas.source} has no table {'.'.join((*table.namespace, table.name))}"
+        help = "Mend its name, or run `mvbuild lock` if it is new."
+        return error("missing-table", message, node.query.reads[read].span, help=help)
+
+
+def _moved(unsure: frozenset[int], at: Sequence[int | None]) -> frozenset[int]:
+    return frozenset(n for n, i in enumerate(at) if i in unsure)
+
+
+def _model_columns(node: ModelNode, bound: BoundQuery) -> tuple[Column | None, ...]:
+    """None for a column whose name is not known. What an MV gives has been in its storage table."""
+    is_stored = node.storage is not None
+    found: list[Column | None] = []
+    for column in bound.columns:
+        if column.name is None:
+            found.append(None)
+            continue
+        type_ = text(stored(parsed(column.type))) if is_stored and column.type else column.type
+        found.append(Column(column.name, type_, _span(column.place, node)))
+    return tuple(found)
+
+
+def _span(place: tuple[int, int] | None, node: ModelNode) -> Span | None:
+    return node.query.sql.span(*place) if place is not None else None
+
+
+def _duplicates(columns: Iterable[Column | None], node: ModelNode) -> Iterable[Diagnostic]:
+    seen: dict[str, Column] = {}
+    for column in columns:
+        if column is None:
+            continue
+        first = seen.setdefault(column.key, column)
+        if first is not column:
+            message = f"Two columns of '{node.model.name}' are named '{column.name}'"
+            span = column.span or node.query.sql.span(0, len(node.query.sql.text))
+            yield error("duplicate-column", message, span, help="Give one of them another name with AS.")
+
+
+def _spellings(read: Read, node: Node) -> tuple[tuple[str, ...], ...]:
+    """How columns of an unaliased table can be qualified."""
+    written = tuple(p.lower() for p in read.parts)
+    full = node.identifier.key
+    if read.kind == "name":
+        return (written, full)
+    return (written, (_placeholder(read),), full)
+
+
+def _placeholder(read: Read) -> str:
+    written = placeholder.for_ref(read.parts[0]) if read.kind == "ref" else placeholder.for_source(*read.parts)
+    return written.strip("`").lower()

@@ -1,0 +1,200 @@
+"""a function's node + the types of its arguments -> the type that it gives in Spark, None where that is not always the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from sqlglot import exp
+
+from mvbuild.lineage.types import FRACTIONS, INTEGERS, MOST_DIGITS, Array, Decimal, Map, Type, common, is_number
+
+Arguments = list["Type | None"]
+
+
+def _names(type_: Type, classes: str, functions: str = "") -> dict[str, Type]:
+    return dict.fromkeys((*classes.lower().split(), *(f"{name}()" for name in functions.split())), type_)
+
+
+FIXED: Mapping[str, Type] = {
+    **_names(
+        "boolean",
+        "EQ NEQ GT GTE LT LTE NullSafeEQ NullSafeNEQ And Or Not Is In Between Like ILike RegexpLike RegexpILike Exists "
+        "LogicalOr LogicalAnd "
+        "IsNan EqualNull Any StartsWith EndsWith "
+        "Contains ArrayContains ArraysOverlap Boolean ArrayAny ArrayAll LikeAny LikeAll",
+        "isnull isnotnull arrays_overlap map_contains_key forall",
+    ),
+    **_names(
+        "bigint", "Count CountIf ApproxDistinct IntDiv StrToUnix UnixSeconds UnixMillis UnixMicros Factorial", "xxhash64 unix_timestamp"
+    ),
+    **_names(
+        "int",
+        "RowNumber Rank DenseRank Ntile Length StrPosition ArraySize Levenshtein Ascii Year Month Day DayOfMonth DayOfWeek DayOfYear "
+        "WeekOfYear Week Quarter Hour Minute Second BitLength UnixDate",
+        "hash char_length character_length octet_length cardinality dayofmonth find_in_set",
+    ),
+    **_names(
+        "double",
+        "Stddev StddevPop StddevSamp Variance VariancePop Corr CovarPop CovarSamp PercentRank CumeDist Sqrt Cbrt Exp Ln Log Pow Rand Randn "
+        "MonthsBetween Sin Cos Tan Asin Acos Atan Atan2 Sinh Cosh Tanh Degrees Radians Kurtosis Skewness RegrSlope RegrIntercept RegrR2 Pi",
+        "log10 log2 log1p expm1 hypot e",
+    ),
+    **_names(
+        "string",
+        "Upper Lower Initcap ConcatWs TimeToStr UnixToStr RegexpExtract RegexpReplace Replace Translate Repeat Trim MD5 SHA SHA2 Uuid Hex "
+        "ToBase64 Soundex Space Chr ArrayToString Typeof JSONExtractScalar JSONFormat CurrentUser CurrentDatabase CurrentSchema "
+        "CurrentCatalog SessionUser FormatString NumberToStr ToChar",
+        "format_string printf format_number input_file_name version substring_index bin conv get_json_object to_json base64",
+    ),
+    **_names("date", "TsOrDsToDate CurrentDate LastDay AddMonths NextDay DateFromUnixDate DateTrunc", "make_date"),
+    **_names("timestamp", "CurrentTimestamp TimestampTrunc AtTimeZone FromTimeZone", "now current_timestamp"),
+    **_names("binary", "Unhex FromBase64 HexString", "unbase64"),
+}
+"""Class of sqlglot in small letters, or `name()` where it has none for a function -> the type whatever the arguments are."""
+
+SAME = frozenset(
+    "min max first last firstvalue lastvalue nthvalue anyvalue lag lead argmin argmax abs neg arraydistinct arrayfilter "
+    "arraysort sortarray arrayslice shuffle arrayremove arraycompact paren ignorenulls respectnulls filter window withingroup "
+    "array_distinct() sort_array() slice() arrayintersect arrayexcept nullif distinct reverse mode approxquantile positive".split()
+)
+"""Those that give the type of their first argument."""
+TEXTS = frozenset(("substring", "left", "right", "pad", "dpipe", "concat"))
+"""Those that give text if all their values are text; of bytes or arrays they give such."""
+WIDEST = frozenset(("coalesce", "greatest", "least"))
+UNITS = frozenset(
+    "year years yyyy yy quarter qtr month months mon mm week weeks day days dd dayofyear hour hours minute minutes second seconds "
+    "millisecond milliseconds microsecond microseconds nanosecond isoyear dow doy dayofweek epoch".split()
+)
+"""What some functions take where a column may stand."""
+CALLED_WITHOUT_PARENTHESES = frozenset(
+    "user session_user current_user current_date current_time current_timestamp localtimestamp grouping__id".split()
+)
+NUMBERS_ONLY = ("sum", "avg")
+"""Aggregates of numbers: of these types they are an error in every mode."""
+NO_NUMBERS = ("boolean", "date", "timestamp", "timestamp_ntz", "binary")
+
+
+def name_of(node: exp.Expr) -> str:
+    """As the tables above have it."""
+    return f"{node.name.lower()}()" if isinstance(node, exp.Anonymous) else type(node).__name__.lower()
+
+
+def function_type(node: exp.Expr, arguments: Arguments) -> Type | None:
+    """`arguments`: the types of the expressions that the node has, in its own order."""
+    name = name_of(node)
+    fixed = FIXED.get(name)
+    if fixed is not None:
+        return fixed
+    first = arguments[0] if arguments else None
+    if name in SAME:
+        return None if name == "approxquantile" and not _is_one_number(node) else first
+    if name in TEXTS:
+        return "string" if _texts(name, arguments) else None
+    if name in WIDEST:
+        return common(arguments)
+    rule = _RULES.get(name)
+    return rule(node, first) if rule is not None else None
+
+
+def _texts(name: str, arguments: Arguments) -> bool:
+    values = arguments if name in ("dpipe", "concat") else arguments[:1]
+    return bool(values) and all(type_ == "string" for type_ in values)
+
+
+def _is_one_number(node: exp.Expr) -> bool:
+    return isinstance(node.args.get("quantile"), exp.Literal)
+
+
+def _sum(node: exp.Expr, first: Type | None) -> Type | None:  # noqa: ARG001
+    if isinstance(first, Decimal):
+        return Decimal(min(MOST_DIGITS, first.precision + 10), first.scale)
+    if first in INTEGERS:
+        return "bigint"
+    return "double" if first in (*FRACTIONS, "string") else None
+
+
+def _avg(node: exp.Expr, first: Type | None) -> Type | None:  # noqa: ARG001
+    if isinstance(first, Decimal):
+        return Decimal(min(MOST_DIGITS, first.precision + 4), min(MOST_DIGITS, first.scale + 4))
+    return "double" if is_number(first) or first == "string" else None
+
+
+def _ceil(node: exp.Expr, first: Type | None) -> Type | None:
+    if node.args.get("decimals") is not None:
+        return None
+    if isinstance(first, Decimal):
+        return first if first.scale == 0 else Decimal(min(MOST_DIGITS, first.precision - first.scale + 1), 0)
+    return "bigint" if is_number(first) else None
+
+
+def _round(node: exp.Expr, first: Type | None) -> Type | None:
+    if not isinstance(first, Decimal):
+        return first if is_number(first) else None
+    digits = node.args.get("decimals")
+    if digits is not None and not (isinstance(digits, exp.Literal) and digits.is_int):
+        return None
+    scale = min(int(digits.name) if digits is not None else 0, first.scale)
+    return Decimal(min(first.precision - first.scale + 1 + scale, MOST_DIGITS), scale)
+
+
+def _days(node: exp.Expr, first: Type | None) -> Type | None:  # noqa: ARG001
+    """`datediff(end, start)` is an int; with a unit it counts that, as a bigint."""
+    return "int" if node.args.get("unit") is None else "bigint"
+
+
+def _percentile(node: exp.Expr, first: Type | None) -> Type | None:
+    return "double" if _is_one_number(node) and is_number(first) else None
+
+
+def _element(node: exp.Expr, first: Type | None) -> Type | None:  # noqa: ARG001
+    if isinstance(first, Array):
+        return first.element
+    return first.value if isinstance(first, Map) else None
+
+
+def _array_of(node: exp.Expr, first: Type | None) -> Type | None:  # noqa: ARG001
+    return Array(first) if first is not None else None
+
+
+def _keys(node: exp.Expr, first: Type | None) -> Type | None:  # noqa: ARG001
+    return Array(first.key) if isinstance(first, Map) else None
+
+
+def _values(node: exp.Expr, first: Type | None) -> Type | None:  # noqa: ARG001
+    return Array(first.value) if isinstance(first, Map) else None
+
+
+def _date_add(node: exp.Expr, first: Type | None) -> Type | None:  # noqa: ARG001
+    unit = node.args.get("unit")
+    return "date" if unit is None or unit.name.upper() == "DAY" else None
+
+
+def _extract(node: exp.Expr, first: Type | None) -> Type | None:  # noqa: ARG001
+    return "int" if node.name.lower() in ("year", "month", "day", "hour", "minute", "quarter", "week", "doy", "dow") else None
+
+
+def _split(node: exp.Expr, first: Type | None) -> Type | None:  # noqa: ARG001
+    return Array("string")
+
+
+_RULES: Mapping[str, Callable[[exp.Expr, Type | None], Type | None]] = {
+    "sum": _sum,
+    "avg": _avg,
+    "ceil": _ceil,
+    "floor": _ceil,
+    "round": _round,
+    "datediff": _days,
+    "quantile": _percentile,
+    "bracket": _element,
+    "arraymax": _element,
+    "arraymin": _element,
+    "arrayagg": _array_of,
+    "arrayuniqueagg": _array_of,
+    "collect_set()": _array_of,
+    "mapkeys": _keys,
+    "map_values()": _values,
+    "tsordsadd": _date_add,
+    "extract": _extract,
+    "regexpsplit": _split,
+    "split()": _split,
+}

@@ -1,0 +1,74 @@
+"""explode, inline, stack and the like + what they are given -> the columns that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from mvbuild.lineage.binding import Binding
+from mvbuild.lineage.expressions import value
+from mvbuild.lineage.functions import name_of
+from mvbuild.lineage.scopes import Scope
+from mvbuild.lineage.types import Array, Map, Struct, Type
+from mvbuild.lineage.values import Relation, Value, attributes, joined
+
+_EXPLODES = ("explode", "explodeouter", "_explodeouter", "explode_outer()")
+_POSITIONS = ("posexplode", "posexplodeouter", "_posexplodeouter", "posexplode_outer()")
+_INLINES = ("inline", "inlineouter", "_inlineouter", "inline_outer()")
+_OTHERS = ("stack", "json_tuple()", "variant_explode()", "variant_explode_outer()")
+
+Made = list[tuple["str | None", "Type | None"]]
+
+
+def is_generator(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Func) and name_of(node) in (*_EXPLODES, *_POSITIONS, *_INLINES, *_OTHERS)
+
+
+def generated(node: exp.Expr, names: Sequence[str], scope: Scope, binding: Binding) -> Relation:
+    """`names`: the aliases that the query gives; where there are none the columns have Spark's own names."""
+    arguments = [value(a, scope, binding) for a in node.iter_expressions() if not isinstance(a, (exp.Identifier, exp.TableAlias))]
+    given = joined(arguments)
+    made = _columns(node, [a.type for a in arguments], len(names))
+    if made is None or (names and len(names) != len(made)):
+        made = [(name, None) for name in names]
+    if not made:
+        return Relation((), (None,), given.bases)
+    values = _stacked(node, arguments, len(made)) if name_of(node) == "stack" else [given] * len(made)
+    columns = attributes((names[i] if names else name, values[i].typed(type_), None) for i, (name, type_) in enumerate(made))
+    return Relation(tuple(columns), (), given.bases)
+
+
+def _columns(node: exp.Expr, types: Sequence[Type | None], names: int) -> Made | None:
+    """None where only Spark knows."""
+    name, first = name_of(node), types[0] if types else None
+    if name in _EXPLODES:
+        return _exploded(first, names)
+    if name in _POSITIONS:
+        inner = _exploded(first, names - 1)
+        return [("pos", "int"), *inner] if inner is not None else None
+    if name in _INLINES:
+        element = first.element if isinstance(first, Array) else None
+        return list(element.fields) if isinstance(element, Struct) else None
+    if name == "json_tuple()":
+        return [(f"c{i}", "string") for i in range(len(types) - 1)]
+    if name.startswith("variant_explode"):
+        return [("pos", "int"), ("key", "string"), ("value", "variant")]
+    if name == "stack" and isinstance(node.this, exp.Literal) and node.this.is_int and int(node.this.name) > 0:
+        return [(f"col{i}", None) for i in range(-(-(len(types) - 1) // int(node.this.name)))]
+    return [("id", "bigint")] if name == "range()" else None
+
+
+def _exploded(type_: Type | None, names: int) -> Made | None:
+    if isinstance(type_, Map):
+        return [("key", type_.key), ("value", type_.value)]
+    if isinstance(type_, Array):
+        return [("col", type_.element)]
+    return [("col", None)] * names if names in (1, 2) and type_ is None else None
+
+
+def _stacked(node: exp.Expr, arguments: Sequence[Value], width: int) -> list[Value]:
+    """The values of a row follow each other: every `width`-th is of the same column."""
+    if not isinstance(node.this, exp.Literal):
+        return [joined(arguments)] * width
+    return [joined(arguments[1 + i :: width]) for i in range(width)]

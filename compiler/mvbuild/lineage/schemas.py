@@ -1,0 +1,104 @@
+"""what the catalog, the lock, seeds and YAML say of base tables -> Schemas: the columns of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from mvbuild.diagnostics import ProjectError
+from mvbuild.graph.model import Graph, Node, SeedNode, TableNode, ViewNode
+from mvbuild.lineage.model import Column
+from mvbuild.lineage.types import of_iceberg, parsed, text
+from mvbuild.names import TableIdentifier
+from mvbuild.ports.catalog import Schema, State, Unreadable
+from mvbuild.project.csv_rows import CsvError, records
+from mvbuild.project.files import decode
+from mvbuild.project.loaded import Properties, Seed
+from mvbuild.project.seed_types import seed_type
+
+METADATA_TABLES = frozenset(
+    "all_data_files all_delete_files all_entries all_files all_manifests data_files delete_files entries files history manifests "
+    "metadata_log_entries partitions position_deletes refs snapshots changes".split()
+)
+"""What Iceberg lets one read behind a table's name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableColumns:
+    """The columns of a table, in order; not `complete` where there may be others."""
+
+    columns: tuple[Column, ...]
+    complete: bool = True
+    uuid: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schemas:
+    """`TableIdentifier.key` -> columns."""
+
+    tables: Mapping[tuple[str, ...], TableColumns] = field(default_factory=dict)
+    source: str | None = None
+    """What has every table that there is; None where a table that is not among `tables` may exist all the same."""
+
+    def of(self, identifier: TableIdentifier) -> TableColumns | None:
+        return self.tables.get(identifier.key)
+
+    def misses(self, identifier: TableIdentifier) -> bool:
+        """Whether it is certain that there is no such table."""
+        if self.source is None or identifier.key in self.tables:
+            return False
+        key = identifier.key
+        return not (key[-1] in METADATA_TABLES and key[:-1] in self.tables) and not key[-1].startswith(("branch_", "tag_", "snapshot_id_"))
+
+
+NO_SCHEMAS = Schemas()
+
+
+def of_states(states: Mapping[TableIdentifier, State]) -> Schemas:
+    """What was observed of tables and of views."""
+    tables = {i.key: TableColumns(columns=of_schema(s.schema), uuid=s.uuid) for i, s in states.items() if not isinstance(s, Unreadable)}
+    return Schemas(tables=tables)
+
+
+def of_schema(schema: Schema) -> tuple[Column, ...]:
+    return tuple(Column(f["name"], text(of_iceberg(f["type"]))) for f in schema["fields"])
+
+
+def base_nodes(graph: Graph) -> Iterator[TableNode | ViewNode]:
+    """The tables and views of the catalog that the project does not make itself."""
+    return (n for n in graph.nodes.values() if isinstance(n, TableNode | ViewNode))
+
+
+def of_node(node: Node, schemas: Schemas) -> TableColumns | None:
+    """Of a node that has no query: from the schemas, else as far as the project tells."""
+    if isinstance(node, SeedNode):
+        return of_seed(node.seed)
+    if not isinstance(node, TableNode):
+        return None
+    known = schemas.of(node.identifier)
+    if known is not None or node.source is None or not node.source.properties.columns:
+        return known
+    return TableColumns(columns=tuple(_declared(node.source.properties)), complete=False)
+
+
+def _declared(properties: Properties) -> Iterable[Column]:
+    """Nobody need describe every column of a source."""
+    return (Column(c.name, text(parsed(c.data_type)) if c.data_type else None, c.span) for c in properties.columns)
+
+
+def of_seed(seed: Seed) -> TableColumns | None:
+    """The first line of the file, with the declared types. None where it cannot be read, which is told elsewhere."""
+    try:
+        header = next(iter(records(decode(seed.path, seed.file.read_bytes()).text, seed.config.delimiter)), None)
+    except (OSError, CsvError, ProjectError):
+        return None
+    if header is None:
+        return None
+    types = {name.lower(): seed_type(str(setting.value)) for name, setting in seed.config.column_types.items()}
+    names = [(value or "").strip() for value in header.values]
+    spans = {c.name.lower(): c.span for c in seed.properties.columns}
+    found = []
+    for name in names:
+        type_ = types.get(name.lower())
+        found.append(Column(name, text(of_iceberg(type_.name)) if type_ else "string", spans.get(name.lower())))
+    return TableColumns(columns=tuple(found))

@@ -1,0 +1,189 @@
+"""FROM items + a dotted name -> the columns that the name means, by Spark's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from mvbuild.lineage.values import NOTHING, Base, Output, Relation, Value, joined
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A relation of FROM under the name that qualifies its columns."""
+
+    spellings: tuple[tuple[str, ...], ...]
+    """In small letters: the alias alone, or how a table without one is written, in full; its end will do."""
+    relation: Relation
+
+    def answers(self, qualifier: tuple[str, ...]) -> bool:
+        return any(spelling[-len(qualifier) :] == qualifier for spelling in self.spellings)
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """All of FROM: what a qualifier can name, and what a star gives."""
+
+    sources: tuple[Source, ...] = ()
+    star: tuple[Output, ...] = ()
+    """The columns of `*` in order, those of USING once."""
+    rest: tuple[int | None, ...] = ()
+    rows: frozenset[Base] = NOTHING
+
+    @staticmethod
+    def of(source: Source) -> Tables:
+        relation = source.relation
+        return Tables((source,), relation.columns, relation.rest, relation.rows)
+
+    def together(self, other: Tables) -> Tables:
+        rows = self.rows | other.rows
+        return Tables((*self.sources, *other.sources), (*self.star, *other.star), (*self.rest, *other.rest), rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What names mean at a place of a query."""
+
+    tables: Tables = field(default_factory=Tables)
+    outer: Scope | None = None
+    ctes: Mapping[str, Relation] = field(default_factory=dict)
+    first: tuple[Output, ...] = ()
+    """Names that win over those of FROM: of the SELECT list for HAVING, QUALIFY and ORDER BY."""
+    last: tuple[Output, ...] = ()
+    """Names that are tried after FROM: earlier aliases of the SELECT list."""
+    parameters: frozenset[str] = frozenset()
+    """Of the lambda functions around the place."""
+    windows: Mapping[str, Value] = field(default_factory=dict)
+
+    @property
+    def levels(self) -> Iterator[Scope]:
+        """From the inside out."""
+        level: Scope | None = self
+        while level is not None:
+            yield level
+            level = level.outer
+
+    def inner(self, tables: Tables) -> Scope:
+        return Scope(tables=tables, outer=self.outer, ctes=self.ctes)
+
+    def below(self) -> Scope:
+        """For a subquery of an expression."""
+        return Scope(outer=self, ctes=self.ctes)
+
+    def after(self, aliases: tuple[Output, ...]) -> Scope:
+        """For an item of the SELECT list behind others."""
+        return Scope(self.tables, self.outer, self.ctes, (), aliases, self.parameters, self.windows)
+
+    def with_parameters(self, names: Iterable[str]) -> Scope:
+        return replace(self, parameters=self.parameters.union(name.lower() for name in names))
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """Of a dotted name. No `candidates` and no `value`: there is no such column."""
+
+    candidates: tuple[Output, ...] = ()
+    fields: int = 0
+    """How many parts at the end of the name reach into the column."""
+    value: Value | None = None
+    """Where the column is not in any list of columns."""
+    is_alias: bool = False
+
+    @property
+    def is_ambiguous(self) -> bool:
+        return len({id(c.attribute) for c in self.candidates}) > 1 and not self.is_alias
+
+
+NOWHERE = Meaning()
+
+
+def meaning(scope: Scope, names: Sequence[str]) -> Meaning:
+    """`names`: in the spelling of the query. The innermost scope that knows them wins."""
+    parts = tuple(name.lower() for name in names)
+    for level in scope.levels:
+        found = _of_level(level, parts, names)
+        if found.candidates:
+            return found
+        if found.value is not None:
+            if not found.value.sure or _elsewhere(level, parts):
+                return Meaning(value=Value(sure=False))
+            return found
+    return NOWHERE
+
+
+def _elsewhere(level: Scope, parts: tuple[str, ...]) -> bool:
+    """Whether a name that an unknown list of columns may have is one of a known list further out."""
+    if any(c.key == parts[0] for c in level.last):
+        return True
+    return level.outer is not None and any(_known(outer.tables, parts, True)[0] for outer in level.outer.levels)
+
+
+def _of_level(scope: Scope, parts: tuple[str, ...], names: Sequence[str]) -> Meaning:
+    is_qualified = len(parts) > 1 and any(s.answers(parts[:1]) for s in scope.tables.sources)
+    if scope.first and not is_qualified:
+        wins = tuple(c for c in scope.first if c.key == parts[0])
+        if wins:
+            return Meaning(wins, len(parts) - 1, is_alias=True)
+    known, fields = _known(scope.tables, parts, False)
+    if known:
+        return Meaning(known, fields)
+    beyond = _beyond(scope.tables, parts, names)
+    if beyond is not None:
+        return Meaning(value=beyond)
+    earlier = tuple(c for c in scope.last if c.key == parts[0])
+    return Meaning(earlier, len(parts) - 1, is_alias=True) if earlier else NOWHERE
+
+
+def _known(tables: Tables, parts: tuple[str, ...], plain: bool) -> tuple[tuple[Output, ...], int]:
+    """Columns of known lists: the longest qualifier first, then the name alone."""
+    for length in range(len(parts) - 1, 0, -1):
+        matching = [s.relation for s in tables.sources if s.answers(parts[:length])]
+        found = tuple(c for relation in matching for c in relation.columns if c.key == parts[length])
+        if found:
+            return found, len(parts) - length - 1
+        if matching and any(not r.is_closed for r in matching) and not plain:
+            return (), 0
+    return tuple(c for c in tables.star if c.key == parts[0]), len(parts) - 1
+
+
+def _beyond(tables: Tables, parts: tuple[str, ...], names: Sequence[str]) -> Value | None:
+    """What a name means that is in no known list, None if there are no others."""
+    for length in range(len(parts) - 1, 0, -1):
+        matching = [s.relation for s in tables.sources if s.answers(parts[:length])]
+        if any(parts[length] in r.hidden for r in matching):
+            return Value()
+        rest = {read for r in matching for read in r.rest}
+        if rest:
+            # Behind the column's name there are fields, unless the qualifier names a struct after all.
+            return _from_rest(rest, names[length])
+    if any(parts[0] in s.relation.hidden for s in tables.sources):
+        return Value()
+    return _from_rest(set(tables.rest), names[0]) if tables.rest else None
+
+
+def _from_rest(rest: set[int | None], name: str) -> Value:
+    read = next(iter(rest))
+    return Value(bases=frozenset((Base(read, name),))) if len(rest) == 1 and read is not None else Value(sure=False)
+
+
+def star(tables: Tables, qualifier: tuple[str, ...]) -> Relation | None:
+    """The columns of `*` or `qualifier.*`; None if nothing has that name."""
+    if not qualifier:
+        return Relation(tables.star, tables.rest)
+    parts = tuple(name.lower() for name in qualifier)
+    matching = [s.relation for s in tables.sources if s.answers(parts)]
+    if not matching:
+        return None
+    return Relation(tuple(c for r in matching for c in r.columns), tuple(read for r in matching for read in r.rest))
+
+
+def known_names(scope: Scope) -> list[str]:
+    """Names that can be meant at a place, for help."""
+    outputs = (*scope.first, *scope.tables.star, *scope.last)
+    return [c.name for c in outputs if c.name is not None]
+
+
+def all_values(tables: Tables) -> Value:
+    """Every column of FROM, for functions that take a star."""
+    found = joined(c.value for c in tables.star)
+    return Value(None, found.bases, found.sure and not tables.rest)

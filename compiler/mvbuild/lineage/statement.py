@@ -1,0 +1,102 @@
+"""a model's SQL + the columns of what it reads -> BoundQuery: a pure function of these, so that its answer can be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import TokenType, exp
+from sqlglot.errors import SqlglotError
+
+from mvbuild.lineage.binding import Binding
+from mvbuild.lineage.model import Column
+from mvbuild.lineage.queries import query as bind_tree
+from mvbuild.lineage.scopes import Scope
+from mvbuild.lineage.types import parsed, text
+from mvbuild.lineage.values import UNKNOWN, Base, Finding, Output, Relation, Value, attributes
+from mvbuild.parse.dialect import tokenize
+from mvbuild.parse.model import Query
+from mvbuild.parse.sql import tree_of
+
+HIDDEN = frozenset(
+    ("_file", "_pos", "_partition", "_spec_id", "_deleted", "_row_id", "_last_updated_sequence_number", "_metadata", "_change_type")
+)
+"""Columns of an Iceberg table that no star takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """What is known of a table that a query reads."""
+
+    columns: tuple[Column, ...]
+    complete: bool
+    spellings: tuple[tuple[str, ...], ...] = ()
+    """How its columns can be qualified where it has no alias, in small letters; the first one is what the user calls it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputColumn:
+    """`place`: offsets in the text of the query."""
+
+    name: str | None
+    type: str | None
+    place: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundQuery:
+    """One query. Bases are columns of its reads."""
+
+    columns: tuple[OutputColumn, ...]
+    """Those that are known; all of them, in order, if `complete`."""
+    complete: bool
+    values: tuple[frozenset[Base], ...]
+    rows: frozenset[Base]
+    unsure: frozenset[int]
+    findings: tuple[Finding, ...]
+
+
+def bind_query(query: Query, inputs: Sequence[Input]) -> BoundQuery:
+    """`inputs`: of each entry of `query.reads`."""
+    relation, findings = _bound(query, inputs)
+    return BoundQuery(
+        columns=tuple(OutputColumn(name=c.name, type=text(c.value.type), place=c.place) for c in relation.columns),
+        complete=relation.is_closed,
+        values=tuple(c.value.bases for c in relation.columns),
+        rows=relation.rows,
+        unsure=frozenset(i for i, c in enumerate(relation.columns) if not c.value.sure),
+        findings=findings,
+    )
+
+
+def _bound(query: Query, inputs: Sequence[Input]) -> tuple[Relation, tuple[Finding, ...]]:
+    if "|>" in query.sql.text and any(t.token_type == TokenType.PIPE_GT for t in tokenize(query.sql.text)):
+        # The parser makes queries of the steps, which have no places and not always Spark's meaning.
+        return UNKNOWN, ()
+    binding = Binding(query=bind_tree, table=_Tables(query, inputs).of)
+    try:
+        relation = bind_tree(tree_of(query), Scope(), binding)
+    except (RecursionError, SqlglotError):
+        return UNKNOWN, ()
+    return relation, tuple(sorted(binding.findings.values(), key=lambda f: f.start))
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """Tables of the tree -> the reads that they are."""
+
+    query: Query
+    inputs: Sequence[Input]
+
+    def of(self, node: exp.Table) -> tuple[Relation, tuple[tuple[str, ...], ...]] | None:
+        start = node.parts[0].meta.get("start")
+        index = next((i for i, read in enumerate(self.query.reads) if read.start == start), None)
+        if index is None:
+            return None
+        given = self.inputs[index]
+        return Relation(tuple(_outputs(index, given)), () if given.complete else (index,), hidden=HIDDEN), given.spellings
+
+
+def _outputs(index: int, given: Input) -> list[Output]:
+    columns = ((c.name, Value(parsed(c.type) if c.type else None, frozenset((Base(index, c.name),))), None) for c in given.columns)
+    return list(attributes(columns))

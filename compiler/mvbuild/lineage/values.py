@@ -1,0 +1,112 @@
+"""What binding knows while it walks a query: Value of an expression, Output columns, the Relation of a FROM item or query, and Findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from mvbuild.diagnostics.diagnostic import Severity
+from mvbuild.lineage.types import Type
+
+
+class Base(NamedTuple):
+    """A column of what a query reads: the index of the read, and the column's name."""
+
+    read: int
+    column: str
+
+
+NOTHING: frozenset[Base] = frozenset()
+
+
+class Value(NamedTuple):
+    """Of an expression."""
+
+    type: Type | None = None
+    bases: frozenset[Base] = NOTHING
+    sure: bool = True
+    """False where it may come from other columns too."""
+
+    def typed(self, type_: Type | None) -> Value:
+        return Value(type_, self.bases, self.sure)
+
+
+def joined(values: Iterable[Value], type_: Type | None = None) -> Value:
+    """All of them together, under one type."""
+    parts = list(values)
+    if len(parts) == 1:
+        return parts[0].typed(type_)
+    return Value(type_, NOTHING.union(*(v.bases for v in parts)), all(v.sure for v in parts))
+
+
+class Attribute:
+    """Identity of an output column: a name that means the same attribute twice is not ambiguous."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A column that a relation gives. `name` is None where only Spark knows it."""
+
+    name: str | None
+    value: Value
+    place: tuple[int, int] | None = None
+    """Offsets in the query's text."""
+    attribute: Attribute | None = None
+
+    @property
+    def key(self) -> str | None:
+        return None if self.name is None else self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """What stands in FROM, or a query."""
+
+    columns: tuple[Output, ...]
+    """Those that are known, in order."""
+    rest: tuple[int | None, ...] = ()
+    """Not empty: there may be more columns, of these reads; None stands for what nobody knows."""
+    rows: frozenset[Base] = NOTHING
+    """What decides on its rows."""
+    hidden: frozenset[str] = frozenset()
+    """Names that are there besides and that no star takes."""
+
+    @property
+    def is_closed(self) -> bool:
+        return not self.rest
+
+    def named(self, names: Iterable[str], places: Iterable[tuple[int, int] | None] = ()) -> Relation:
+        """With other names for its columns; `names` are as many as the columns."""
+        given = list(names)
+        spots = [*places, *([None] * len(given))]
+        columns = tuple(Output(n, c.value, p or c.place, c.attribute) for c, n, p in zip(self.columns, given, spots, strict=False))
+        return replace(self, columns=columns)
+
+    def fresh(self) -> Relation:
+        """The same relation once more: its columns are attributes of their own."""
+        again: dict[int, Attribute] = {}
+        columns = tuple(Output(c.name, c.value, c.place, again.setdefault(id(c.attribute), Attribute())) for c in self.columns)
+        return replace(self, columns=columns)
+
+
+UNKNOWN = Relation(columns=(), rest=(None,))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is certainly wrong, at offsets of the query's text."""
+
+    code: str
+    message: str
+    start: int
+    end: int
+    help: str = ""
+    severity: Severity = "error"
+
+
+def attributes(values: Iterable[tuple[str | None, Value, tuple[int, int] | None]]) -> Iterator[Output]:
+    """New columns."""
+    return (Output(name, value, place, Attribute()) for name, value, place in values)

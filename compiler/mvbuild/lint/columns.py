@@ -1,0 +1,24 @@
+"""Graph + what was observed, or schemas.lock -> the columns of every node that the rules may ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from mvbuild.freshness.observed import World
+from mvbuild.graph.model import Graph, NodeId
+from mvbuild.lineage.bind import bind
+from mvbuild.lineage.lock import of_lock, read_lock
+from mvbuild.lineage.model import Column
+from mvbuild.lineage.schemas import NO_SCHEMAS, Schemas, of_states
+
+
+def known_columns(graph: Graph, selected: Collection[NodeId], world: World | None = None) -> Mapping[NodeId, tuple[Column, ...]]:
+    """Of the selected models and of what they read; nodes whose columns are not all known are absent."""
+    return bind(graph, _schemas(graph, world), only=selected).columns
+
+
+def _schemas(graph: Graph, world: World | None) -> Schemas:
+    if world is not None:
+        return of_states(world.observed.states)
+    tables = read_lock(graph)
+    return NO_SCHEMAS if tables is None else of_lock(tables, graph)

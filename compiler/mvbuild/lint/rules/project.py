@@ -1,0 +1,158 @@
+"""Models in their graph -> duplicates, tables that nobody declares, models that nobody reads, and storages that grew."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mvbuild.diagnostics import Note
+from mvbuild.graph.model import ModelNode, TableNode
+from mvbuild.incremental.inputs import total
+from mvbuild.lint.facts import Facts
+from mvbuild.lint.model import Found, Option, Options, Rule
+from mvbuild.lint.rules.values import bytes_of, pattern, size, texts
+from mvbuild.source import Span
+
+
+def duplicate(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:  # noqa: ARG001
+    if node.materialized == "ephemeral":
+        return
+    same = [other for other in facts.same_definition(node) if other.materialized != "ephemeral"]
+    others = [other for other in same if other.id != node.id]
+    # Of several that are linted together the first is the one that stays.
+    if not others or (same[0].id == node.id and any(other.id in facts.selected for other in others)):
+        return
+    first = others[0]
+    message = f"'{node.model.name}' is the same query as '{first.model.name}'"
+    notes = (Note(message="the other", span=first.model.file.line_span(1)),)
+    yield Found(message=message, span=node.model.file.line_span(1), notes=notes, of_file=True)
+
+
+def undeclared(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:  # noqa: ARG001
+    for read, id in zip(node.query.reads, node.reads, strict=True):
+        table = facts.graph.nodes[id]
+        if isinstance(table, TableNode) and table.source is None and read.kind == "name":
+            yield Found(message=f"No source declares '{'.'.join(read.parts)}'", span=read.span)
+
+
+def dead(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:
+    if facts.graph.children.get(node.id) or _is_marked(node, options):
+        return
+    message = f"Nothing reads '{node.model.name}', and it is not marked as final"
+    yield Found(message=message, span=node.model.file.line_span(1), of_file=True)
+
+
+def _is_marked(node: ModelNode, options: Options) -> bool:
+    config = node.model.config
+    marks = options["marks"]
+    names = {marks} if isinstance(marks, str) else set(marks)
+    meta: Mapping[str, Any] = config.meta
+    return bool(names & set(config.tags)) or any(meta.get(name) for name in names)
+
+
+def unpartitioned(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:
+    storage = facts.world.observed.table(node.storage) if facts.world and node.storage else None
+    if storage is None or storage.partition_by or node.model.config.partition_by:
+        return
+    size = total(storage, storage.current_snapshot_id, "total-files-size")
+    if size > (bytes_of(options["above"]) or 0):
+        message = f"The storage of '{node.model.name}' has {_shown(size)} and no partitioning"
+        yield Found(message=message, span=node.model.file.line_span(1), of_file=True)
+
+
+def _shown(size: float) -> str:
+    units = ["B", "KB", "MB", "GB", "TB"]
+    while size >= 1000 and len(units) > 1:
+        size /= 1000
+        units.pop(0)
+    return f"{size:.4g} {units[0]}"
+
+
+def model_name(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:  # noqa: ARG001
+    if not re.fullmatch(options["pattern"], node.model.name):
+        message = f"The name '{node.model.name}' does not match {options['pattern']}"
+        yield Found(message=message, span=node.model.file.line_span(1), of_file=True)
+
+
+def column_name(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:
+    known = facts.columns.get(node.id)
+    named: list[tuple[str, Span | None]] = [(c.name, c.span) for c in known] if known else [(n, None) for n in node.query.columns or ()]
+    for name, span in named:
+        if not re.fullmatch(options["pattern"], name):
+            message = f"The name of the column '{name}' does not match {options['pattern']}"
+            yield Found(message=message, span=span or node.model.file.line_span(1), of_file=span is None)
+
+
+_NAMES = "SELECT id, name FROM {{ ref('customers') }}\n"
+_SNAKE = "[a-z][a-z0-9_]*"
+_MARKED = "{{ config(meta={'final': true}) }}\n" + _NAMES
+
+DUPLICATE = Rule(
+    code="duplicate-definition",
+    level="warning",
+    title="Two models are the same query.",
+    why="Comments and formatting aside. Both are stored and refreshed, and one day somebody changes one of them only.",
+    help="Let one of them read the other, or remove one.",
+    check=duplicate,
+    wrong={"models/names.sql": _NAMES, "models/people.sql": "-- All people\nselect id, name\nfrom {{ ref('customers') }}\n"},
+    right={"models/names.sql": _NAMES, "models/people.sql": "SELECT id FROM {{ ref('names') }}\n"},
+)
+UNDECLARED = Rule(
+    code="undeclared-source",
+    level="warning",
+    title="A table of the catalog is read that no source declares.",
+    why="A declaration has a description and data tests, and is the one place to change when the table moves.",
+    help="Declare it under `sources:` in a YAML file of the project, and write {{ source(...) }}.",
+    check=undeclared,
+    wrong={"models/names.sql": "SELECT name FROM crm.people\n"},
+    right={
+        "models/sources.yml": "sources: [{name: crm, tables: [{name: people}]}]\n",
+        "models/names.sql": "SELECT name FROM {{ source('crm', 'people') }}\n",
+    },
+)
+DEAD = Rule(
+    code="dead-model",
+    level="off",
+    title="No model reads a model, and nothing says that somebody else does.",
+    why="Off by default: the last models of a project are read by people and tools, which the project does not know.",
+    help="Remove it, or mark it: `meta: {final: true}`, or the tag `final`.",
+    check=dead,
+    options={"marks": Option(default=["final", "exposed"], doc="Tags, or keys of `meta`, that mark a model as final.", check=texts)},
+    wrong={"models/names.sql": _NAMES},
+    right={"models/names.sql": _MARKED},
+)
+UNPARTITIONED = Rule(
+    code="unpartitioned-storage",
+    level="info",
+    title="A large storage has no partitioning.",
+    why="Every read and every refresh has to look at all files. Needs `--catalog`: without it nothing is said.",
+    help="Set `partition_by`, best to what a GROUP BY or a join goes by and readers filter by.",
+    check=unpartitioned,
+    needs="catalog",
+    options={"above": Option(default="10GB", doc="The size up to which a storage may be without.", check=size)},
+    wrong={"models/names.sql": _NAMES},
+    right={"models/names.sql": "{{ config(partition_by=['bucket(16, id)']) }}\n" + _NAMES},
+)
+MODEL_NAME = Rule(
+    code="model-name",
+    level="warning",
+    title="The name of a model is not as names are to be.",
+    why="A folder may have a pattern of its own: `+lint: {model-name: {pattern: 'stg_[a-z0-9_]+'}}`.",
+    help="Rename the file; `previous_name` keeps what is in the catalog.",
+    check=model_name,
+    options={"pattern": Option(default=_SNAKE, doc="A regular expression for the whole name.", check=pattern)},
+    wrong={"models/CustomerNames.sql": _NAMES},
+    right={"models/customer_names.sql": _NAMES},
+)
+COLUMN_NAME = Rule(
+    code="column-name",
+    level="off",
+    title="The name of a column is not as names are to be.",
+    why="Columns whose names cannot be known, as with a star, are left alone.",
+    help="Rename the column with AS.",
+    check=column_name,
+    options={"pattern": Option(default=_SNAKE, doc="A regular expression for the whole name.", check=pattern)},
+    wrong={"models/names.sql": "SELECT id, name AS fullName FROM {{ ref('customers') }}\n"},
+    right={"models/names.sql": "SELECT id, name AS full_name FROM {{ ref('customers') }}\n"},
+)

@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from mvbuild.dbt.reasons import REASONS
+from unit.dbt.projects import codes, item, taken, text
+
+EVENTS = "select * from {{ source('raw', 'events') }}"
+
+
+@pytest.mark.parametrize(
+    ("template", "code", "place"),
+    [
+        ("select {{ run_query('select 1') }}", "run-query", "1:11"),
+        ("{% call statement('x') %}select 1{% endcall %}select 1", "run-query", "1:9"),
+        ("select 1\n  {{ adapter.get_relation('a', 'b', 'c') }}", "adapter-call", "2:6"),
+        ("{% for n in graph.nodes %}{% endfor %}select 1", "graph-used", "1:13"),
+        ("{{ config(alias='a') }}select '{{ config.get('alias') }}'", "config-get", "1:35"),
+        ("select '{{ run_started_at }}'", "jinja-name", "1:12"),
+        ("select '{{ modules.datetime.datetime.now() }}'", "jinja-name", "1:12"),
+        ("select {{ dbt_utils.star(ref('x')) }}", "package-macro", "1:11"),
+        ("select {{ dbt.current_timestamp() }}", "dbt-macro", "1:11"),
+        ("{{ config(materialized='my_own') }}select 1", "materialization", "1:24"),
+        ("{{ config(pre_hook='set x = 1') }}select 1", "hook", "1:11"),
+        ("{{ config(grants={'select': ['me']}) }}select 1", "grants", "1:11"),
+        ("{{ config(sql_header='set x = 1;') }}select 1", "sql-header", "1:11"),
+        ("{{ config(cluster_by=['a']) }}select 1", "unknown-config", "1:11"),
+        ("{{ config(partition_by={'field': 'day'}) }}select 1 as day", "partition-by", "1:24"),
+        ("{{ config(materialized='tab' ~ 'le') }}select 1", "computed-setting", "1:24"),
+        ("select * from {{ this }}", "reads-itself", "1:15"),
+        ("select * from {{ ref('nowhere') }}", "does-not-compile", "1:22"),
+        ("select a from", "does-not-compile", "1:10"),
+        ("{% if %}", "does-not-compile", "1:7"),
+        ("select {{ var('nothing') }}", "does-not-compile", "1:15"),
+        ("{% snapshot s %}select 1{% endsnapshot %}", "does-not-compile", "1:42"),
+    ],
+)
+def test_what_refuses_a_model(tmp_path: Path, template: str, code: str, place: str) -> None:
+    found = taken(
+        tmp_path, {"models/m.sql": template, "models/child.sql": "select * from {{ ref('m') }}", "models/ok.sql": "select 1 as a"}
+    )
+    assert code in codes(found, "m")
+    assert f"models/m.sql:{place}" in [str(r.span) for r in item(found, "m").reasons if r.code == code]
+    assert codes(found, "child") == ["reads-refused"]
+    assert item(found, "ok").verdict == "unchanged"
+    assert set(found.files) == {"mvbuild.yml", "models/ok.sql", "models/sources.yml"}
+
+
+def test_settings_go_with_their_commas_and_the_rest_stays(tmp_path: Path) -> None:
+    sql = "{{\n  config(\n    materialized = 'table',\n    file_format='delta',\n    tags=['a'],\n    location_root='/x'\n  )\n}}\n-- keep me\nselect 1 as a\n"
+    found = taken(tmp_path, {"models/m.sql": sql})
+    assert text(found, "models/m.sql") == (
+        "{{\n  config(\n    materialized = 'materialized_view',\n    tags=['a']\n  )\n}}\n-- keep me\nselect 1 as a\n"
+    )
+    assert set(codes(found, "m")) == {"table-to-mv", "setting-removed"}
+
+
+def test_a_dictionary_of_settings(tmp_path: Path) -> None:
+    found = taken(tmp_path, {"models/m.sql": "{{ config({'materialized': 'table', 'file_format': 'delta'}) }}select 1 as a"})
+    assert text(found, "models/m.sql") == "{{ config({'materialized': 'materialized_view'}) }}select 1 as a"
+
+
+def test_models_that_say_nothing_are_views(tmp_path: Path) -> None:
+    found = taken(tmp_path, {"dbt_project.yml": "name: shop\n", "models/m.sql": "select 1 as a"})
+    assert "models:\n  +materialized: view\n" in text(found, "mvbuild.yml")
+    assert codes(found, "shop", "project") == ["view-written"]
+
+
+def test_the_project_file_keeps_its_text(tmp_path: Path) -> None:
+    yml = (
+        "# ours\nname: shop\nprofile: p\nconfig-version: 2\nsource-paths: [models]\nvars:\n  a: 1  # one\nmodels:\n  shop:\n"
+        "    marts:\n      +materialized: table # mv\n      +file_format: iceberg\n    gone:\n      +tags: x\n  some_package:\n    +enabled: false\n"
+    )
+    found = taken(tmp_path, {"dbt_project.yml": yml, "models/marts/m.sql": "select {{ var('a') }} as a"})
+    assert text(found, "mvbuild.yml") == (
+        "# ours\nname: shop\nvars:\n  a: 1  # one\nmodels:\n  shop:\n    marts:\n      +materialized: materialized_view # mv\n"
+        "model-paths:\n- models\ntargets:\n  dev:\n    namespace: main\n"
+    )
+    assert item(found, "m").verdict == "unchanged"
+    assert {"unused-path", "key-removed", "setting-removed", "table-to-mv"} == set(codes(found, "shop", "project"))
+
+
+def test_schemas_are_dbts(tmp_path: Path) -> None:
+    files = {
+        "dbt_project.yml": "name: shop\nprofile: p\nmodels:\n  shop:\n    a: {+schema: staging}\nseeds:\n  +schema: seeds\n",
+        "profiles.yml": "p: {target: dev, outputs: {dev: {type: spark, schema: \"{{ env_var('S', 'me') }}\"}}}",
+        "models/a/m.sql": "select 1 as a",
+        "models/n.sql": "{{ config(schema='gold', alias='nn') }}select 1 as a",
+        "models/y.sql": "select 1 as a",
+        "models/y.yml": "models: [{name: y, config: {schema: silver}}]",
+        "seeds/s.csv": "a\nx\n",
+    }
+    found = taken(tmp_path, files)
+    assert "a: {+schema: me_staging}" in text(found, "mvbuild.yml")
+    assert "+schema: me_seeds" in text(found, "mvbuild.yml")
+    assert "namespace: me" in text(found, "mvbuild.yml")
+    assert "schema=target.schema ~ '_gold'" in text(found, "models/n.sql")
+    assert "schema: me_silver" in text(found, "models/y.yml")
+
+
+def test_the_projects_own_names(tmp_path: Path) -> None:
+    macro = (
+        "{% macro generate_schema_name(custom_schema_name, node) -%}\n{%- if target.name == 'prod' -%}"
+        "{{ custom_schema_name or target.schema }}{%- else -%}dev_{{ node.name }}{%- endif -%}{%- endmacro %}\n"
+    )
+    files = {"macros/n.sql": macro, "models/m.sql": "{{ config(schema='gold') }}select 1 as a", "models/n.sql": "select 1 as a"}
+    found = taken(tmp_path, files, target="prod")
+    assert [item(found, name).verdict for name in "mn"] == ["unchanged", "unchanged"]
+    assert "macros/n.sql" not in found.files
+    found = taken(tmp_path, files, target="dev")
+    assert "schema='dev_m'" in text(found, "models/m.sql")
+    assert text(found, "models/n.sql").startswith("{{ config(schema='dev_n') }}\n")
+    assert codes(found, "n") == ["name-spelled-out"]
+
+
+def test_a_name_macro_that_cannot_be_applied(tmp_path: Path) -> None:
+    macro = "{% macro generate_schema_name(custom, node) %}{{ adapter.quote(custom) }}{% endmacro %}"
+    found = taken(tmp_path, {"macros/n.sql": macro, "models/m.sql": "{{ config(schema='gold') }}select 1 as a"})
+    assert "schema-macro" in codes(found, "m")
+
+
+def test_tests_and_descriptions(tmp_path: Path) -> None:
+    yaml = """models:
+  - name: m  # the one
+    access: public
+    description: '{{ doc("about") }}'
+    latest_version: null
+    columns:
+      - name: a
+        tests:
+          - unique
+          - not_null: {store_failures: true, severity: warn}
+          - positive: {least: 3, config: {where: "a < 100"}}
+          - dbt_utils.accepted_range: {min_value: 0}
+          - relationships: {to: ref('snap'), field: a}
+          - accepted_values: {values: [1], config: {error_if: '> 10'}}
+          - mine_not: 3
+        constraints: [{type: not_null}]
+    tests:
+      - unique: {column_name: "a || 'x'"}
+  - name: nobody
+    columns: [{name: a}]
+exposures:
+  - {name: board, type: dashboard, owner: {name: me}}
+unit_tests:
+  - {name: u, model: m}
+"""
+    files = {
+        "models/m.yml": yaml.replace("    latest_version: null\n", ""),
+        "models/m.sql": "select 1 as a",
+        "models/docs.md": "{% docs about %}\nFirst: line\n\n# Second\n{% enddocs %}\n",
+        "snapshots/s.sql": "{% snapshot snap %}select 1 as a{% endsnapshot %}",
+        "tests/generic/positive.sql": "{% test positive(model, column_name, least) %}select * from {{ model }} where {{ column_name }} < {{ least }}{% endtest %}",
+        "tests/none.sql": "select * from {{ ref('m') }} where a is null",
+        "tests/of_snapshot.sql": "select * from {{ ref('snap') }}",
+    }
+    found = taken(tmp_path, files)
+    assert (
+        text(found, "models/m.yml")
+        == """models:
+  - name: m  # the one
+    description: |-
+      First: line
+
+      # Second
+    columns:
+      - name: a
+        tests:
+          - unique
+          - not_null: {severity: warn}
+"""
+    )
+    assert text(found, "tests/positive_m_a.sql") == (
+        """{{ test_positive(model="(select * from " ~ ref('m') ~ " where " ~ "a < 100" ~ ") dbt_subquery", column_name="a", least=3) }}\n"""
+    )
+    assert "a || 'x' as unique_field" in text(found, "tests/unique_m_a_x_.sql")
+    assert text(found, "macros/tests/generic/positive.sql").startswith("{% macro test_positive(model, column_name, least) %}")
+    assert codes(found, "dbt_utils.accepted_range_m_a", "test") == ["package-macro"]
+    assert codes(found, "relationships_m_a", "test") == ["reads-refused"]
+    assert codes(found, "accepted_values_m_a", "test") == ["test-threshold"]
+    assert codes(found, "mine_not_m_a", "test") == ["unknown-test"]
+    assert codes(found, "of_snapshot", "test") == ["reads-refused"]
+    assert codes(found, "none", "test") == []
+    assert codes(found, "board", "exposure") == ["exposure"]
+    assert codes(found, "u", "unit test") == ["unit-test"]
+    assert codes(found, "snap", "snapshot") == ["snapshot"]
+    assert set(codes(found, "m")) == {"docs-inlined", "property-removed"}
+    assert codes(found, "model nobody", "resource") == ["unknown-name"]
+
+
+def test_seeds_get_the_types_that_dbt_finds(tmp_path: Path) -> None:
+    rows = 'id,n,d,t,b,s,e,x\n1,1.50,2020-01-31,2020-01-31 10:00:00,true,a,,007\n2,null,2020-02-01,"",FALSE,"b, c",NULL,8\n'
+    found = taken(
+        tmp_path, {"seeds/s.csv": rows, "seeds/s.yml": "seeds: [{name: s, config: {column_types: {x: string}, quote_columns: true}}]"}
+    )
+    types = dict(re.findall(r"^      (\w+): (\w+)$", text(found, "mvbuild.yml"), re.MULTILINE))
+    assert types == {"id": "bigint", "n": "double", "d": "date", "t": "timestamp", "b": "boolean", "s": "string", "e": "bigint"}
+    assert text(found, "seeds/s.csv").splitlines()[2] == '2,,2020-02-01,,FALSE,"b, c",,8'
+    assert set(codes(found, "s", "seed")) == {"types-written", "null-written", "setting-removed"}
+
+
+@pytest.mark.parametrize("value", ["$5", "1,5", "5%", "1e3", "nan", "1_000", "2020-01-01T10:00"])
+def test_a_seed_whose_type_is_uncertain(tmp_path: Path, value: str) -> None:
+    found = taken(tmp_path, {"seeds/s.csv": f'a,b\nx,"{value}"\n'})
+    assert codes(found, "s", "seed") == ["seed-type-unsure"]
+    assert "seeds/s.csv" not in found.files
+    assert taken(tmp_path, {"seeds/s.csv": f'a,b\nx,"{value}"\ny,word\n'}).files["seeds/s.csv"]
+
+
+def test_macros(tmp_path: Path) -> None:
+    macros = (
+        "{% macro cents(c) %}{{ c }} / 100{% endmacro %}\n"
+        "{% macro shout() %}{{ log(run_query('select 1')) }}{% endmacro %}\n"
+        "{% macro through() %}{{ shout() }}{% endmacro %}\n"
+        "{% materialization mine, default %}{{ adapter.x() }}{% endmaterialization %}\n"
+    )
+    files = {
+        "macros/m.sql": macros,
+        "models/a.sql": "select {{ shop.cents('a') }} as a",
+        "models/b.sql": "select {{ through() }} as a",
+        "packages.yml": "packages: [{package: dbt-labs/dbt_utils, version: 1.0.0}, {package: x/unused, version: 1.0.0}]",
+        "models/c.sql": "select {{ dbt_utils.safe_divide('a', 'b') }} as a",
+    }
+    found = taken(tmp_path, files)
+    assert text(found, "macros/m.sql") == "{% macro cents(c) %}{{ c }} / 100{% endmacro %}\n"
+    assert text(found, "models/a.sql") == "select {{ cents('a') }} as a"
+    assert codes(found, "a") == ["project-prefix-removed"]
+    assert codes(found, "b") == ["macro-refused"]
+    assert "through" in item(found, "b").reasons[0].message
+    assert codes(found, "dbt_utils", "package") == ["package"]
+    assert codes(found, "unused", "package") == ["package-unused"]
+    assert item(found, "c").reasons[0].advice == "Write `try_divide(a, b)`."
+    assert codes(found, "mine", "macro") == ["custom-materialization"]
+
+
+def test_hooks_of_the_project(tmp_path: Path) -> None:
+    yml = 'name: shop\non-run-end: ["grant x"]\nmodels:\n  +post-hook: "optimize {{ this }}"\ntests:\n  +severity: warn\n'
+    found = taken(tmp_path, {"dbt_project.yml": yml, "models/m.sql": "select 1 as a"})
+    assert {"run-hook", "folder-config"} <= set(codes(found, "shop", "project"))
+    assert codes(found, "m") == ["hook"]
+    assert str(item(found, "m").reasons[0].span) == "dbt_project.yml:4:3"
+
+
+def test_another_dialect(tmp_path: Path) -> None:
+    profile = "shop: {target: dev, outputs: {dev: {type: postgres, schema: x, password: secret}}}"
+    found = taken(tmp_path, {"profiles.yml": profile, "models/m.sql": "select 1 / 2 as a"})
+    assert codes(found, "m") == ["other-dialect"]
+    assert "secret" not in str(found.card.as_json())
+
+
+def test_other_kinds_of_models(tmp_path: Path) -> None:
+    files = {
+        "models/p.py": "def model(dbt, session): ...",
+        "models/off.sql": "{{ config(enabled=false) }}select {{ adapter.x() }}",
+        "models/v.sql": "select 1 as a",
+        "models/v.yml": "models: [{name: v, latest_version: 2, versions: [{v: 1}, {v: 2}]}, {name: p, description: x}]",
+        "models/broken.yml": "models: [",
+        "analyses/a.sql": "select 1",
+        "models/eph.sql": "{{ config(materialized='ephemeral') }}select 1 as a",
+    }
+    found = taken(tmp_path, files)
+    assert codes(found, "p") == ["python-model"]
+    assert item(found, "eph").verdict == "unchanged"
+    assert "versions" in codes(found, "v")
+    assert codes(found, "a", "analysis") == ["analysis"]
+    assert codes(found, "models/broken.yml", "resource") == ["unreadable"]
+    assert found.card.refuses
+
+
+def test_names_in_other_letters(tmp_path: Path) -> None:
+    files = {"models/Größe.sql": "select 1 as `ä b`", "models/x.sql": "select `ä b` from {{ ref('größe') }}"}
+    found = taken(tmp_path, files)
+    assert [item(found, name).verdict for name in ("Größe", "x")] == ["unchanged", "unchanged"]
+
+
+def test_every_reason_is_in_the_documentation() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "import-dbt.md").read_text(encoding="utf-8")
+    assert [code for code in REASONS if f"`{code}`" not in page] == []

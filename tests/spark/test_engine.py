@@ -288,7 +288,7 @@ def test_the_sqlite_driver_waits_for_a_busy_file(lake: Any, name: str) -> None:
 def test_the_session_is_what_was_asked_for(lake: Any) -> None:
     conf = lake.session.conf
     assert conf.get("spark.driver.memory") == "1g"  # the user's, not ours
-    assert conf.get("spark.sql.shuffle.partitions") == "4"
+    assert conf.get("spark.sql.shuffle.partitions") == "2"
     assert conf.get("spark.sql.session.timeZone") == "UTC"
     assert lake.session.sparkContext.appName == "mvbuild"
 

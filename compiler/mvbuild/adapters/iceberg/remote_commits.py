@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from mvbuild.adapters.iceberg.remote_answers import LostAnswer, Outdated, is_lost, settled
 from mvbuild.adapters.iceberg.remote_files import dump, full_name
 from mvbuild.adapters.iceberg.remote_made import moved_main, was_made
-from mvbuild.adapters.iceberg.updates import as_models, requirements, updates
+from mvbuild.adapters.iceberg.updates import as_models
 from mvbuild.ports.catalog import AlreadyExists, CommitConflict
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class OneByOne:
 
         (step,) = steps
         try:
-            self._catalog.commit_table(step.table, *as_models(requirements(step.old, step.new), updates(step.old, step.new)))
+            self._catalog.commit_table(step.table, *as_models(step.old, step.new))
         except (CommitFailedException, NoSuchTableError) as error:
             raise Outdated(str(error)) from error
         except Exception as error:

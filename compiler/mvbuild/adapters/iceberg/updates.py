@@ -34,14 +34,16 @@ def updates(old: Raw, new: Raw) -> list[Raw]:
     return [*_layout(old, new), *_snapshots(old, new), *_refs(old, new), *property_updates(old, new)]
 
 
-def as_models(required: list[Raw], wanted: list[Raw]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """The same as PyIceberg's models."""
+def as_models(old: Raw, new: Raw) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Both as PyIceberg's models. It refuses every requirement of a branch on a table without snapshots, so such a table has none."""
     from pydantic import TypeAdapter
     from pyiceberg.table.update import TableRequirement, TableUpdate
 
+    empty = not old.get("snapshots")
+    required = [one for one in requirements(old, new) if not (empty and one.get("ref", "main") != "main")]
     requirement: TypeAdapter[Any] = TypeAdapter(TableRequirement)
     update: TypeAdapter[Any] = TypeAdapter(TableUpdate)
-    return tuple(map(requirement.validate_python, required)), tuple(map(update.validate_python, wanted))
+    return tuple(map(requirement.validate_python, required)), tuple(map(update.validate_python, updates(old, new)))
 
 
 def _layout(old: Raw, new: Raw) -> list[Raw]:

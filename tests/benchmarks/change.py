@@ -1,10 +1,11 @@
 """random histories of tables -> how many changes between their snapshots are not exact; and how fast a change is found.
 
-    .venv/bin/python tests/benchmarks/change.py --histories 500 --seed 1 [--jobs 2] [--report docs/proofs/change.md]
+    .venv/bin/python tests/benchmarks/change.py --histories 500 --seed 1 [--jobs 2] [--journal FILE] [--report docs/proofs/change.md]
     .venv/bin/python tests/benchmarks/change.py --timing
 
 Each history is some ten commits of every kind by Spark; for every ordered pair of its snapshots, and the empty table, plus and minus must
-be what turns the rows of one into those of the other. A failure prints the command that makes it again.
+be what turns the rows of one into those of the other. A failure prints the command that makes it again. With a journal, what it has already
+is not played again.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent.parent / "compiler")]
 
 from in_parts import in_parts  # noqa: E402
+from journal import Journal, commit_now  # noqa: E402
 
 from mvbuild.adapters import open_catalog  # noqa: E402
 from mvbuild.adapters.spark import start_engine  # noqa: E402
@@ -64,6 +66,7 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, help="of each history at most so many, drawn by the seed; all unless given")
     parser.add_argument("--minutes", type=float, default=600, help="start no history after that")
     parser.add_argument("--jobs", type=int, default=1, help="processes, each with a Spark of its own")
+    parser.add_argument("--journal", type=Path)
     parser.add_argument("--report", type=Path)
     parser.add_argument("--date", default=date.today().isoformat())
     parser.add_argument("--timing", action="store_true", help="time the metadata work alone; no Spark")
@@ -71,17 +74,22 @@ def main() -> int:
     if options.timing:
         with tempfile.TemporaryDirectory(prefix="mvbuild-change-") as root:
             return timing(Path(root))
-    total, start = Counts(), perf_counter()
-    for counts in in_parts(_checked, range(options.seed, options.seed + options.histories), options, jobs=options.jobs):
+    start, journal = perf_counter(), Journal(path=options.journal, counts=Counts, commit=commit_now())
+    seeds, known = range(options.seed, options.seed + options.histories), journal.read()
+    total, commits = Counts(), {commit for seed, (commit, _) in known.items() if seed in seeds}
+    for seed in known.keys() & set(seeds):
+        total.add(known[seed][1])
+    for counts in in_parts(_checked, [seed for seed in seeds if seed not in known], options, journal, jobs=options.jobs):
         total.add(counts)
+        commits.add(journal.commit)
     seconds = perf_counter() - start
     print(f"{total}, {seconds:.0f} s\nsteps: {dict(total.steps.most_common())}\nsides: {dict(total.sides.most_common())}")
     if options.report:
-        options.report.write_text(_report(total, options, seconds), encoding="utf-8")
+        options.report.write_text(_report(total, options, sorted(commits)), encoding="utf-8")
     return 1 if total.wrong else 0
 
 
-def _checked(seeds: Sequence[int], options: argparse.Namespace) -> Counts:
+def _checked(seeds: Sequence[int], options: argparse.Namespace, journal: Journal[Counts]) -> Counts:
     """Of one process, with a Spark of its own."""
     total, start = Counts(), perf_counter()
     with tempfile.TemporaryDirectory(prefix="mvbuild-change-") as name:
@@ -98,7 +106,9 @@ def _checked(seeds: Sequence[int], options: argparse.Namespace) -> Counts:
         for seed in seeds:
             if perf_counter() - start > options.minutes * 60:
                 break
-            total.add(_history(catalog, engine.session, seed, options))
+            counts = _history(catalog, engine.session, seed, options)
+            journal.add(seed, counts)
+            total.add(counts)
             if total.histories % 10 == 0:
                 print(f"{total}, {perf_counter() - start:.0f} s", flush=True)
         engine.close()
@@ -132,7 +142,7 @@ def _history(catalog: Any, session: Any, seed: int, options: argparse.Namespace)
     return counts
 
 
-def _report(counts: Counts, options: argparse.Namespace, seconds: float) -> str:
+def _report(counts: Counts, options: argparse.Namespace, commits: Sequence[str]) -> str:
     of = f" --pairs {options.pairs}" if options.pairs else ""
     lines = [
         "# Proof of the change between snapshots",
@@ -144,7 +154,7 @@ def _report(counts: Counts, options: argparse.Namespace, seconds: float) -> str:
         f"- Histories: {counts.histories:,}; of tables " + ", ".join(f"{kind} {n:,}" for kind, n in sorted(counts.tables.items())),
         f"- Pairs of snapshots: {counts.pairs:,}",
         f"- Histories with a difference: **{len(counts.wrong)}**",
-        f"- {seconds:,.0f} s",
+        f"- On {', '.join(commits)}",
         "",
         "Commits: " + ", ".join(f"{what} {n:,}" for what, n in counts.steps.most_common()) + ".",
         "",

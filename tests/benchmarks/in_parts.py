@@ -13,6 +13,8 @@ T = TypeVar("T")
 def in_parts(work: Callable[..., T], seeds: Sequence[int], *given: object, jobs: int) -> Iterator[T]:
     """`work(part, *given)` for as many parts as there are jobs. `work` is a function of a module: the processes are started anew."""
     parts = [part for at in range(jobs) if (part := seeds[at::jobs])]
+    if not parts:
+        return
     with ProcessPoolExecutor(len(parts), get_context("spawn")) as pool:
         for done in as_completed([pool.submit(work, part, *given) for part in parts]):
             yield done.result()

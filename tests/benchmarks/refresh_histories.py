@@ -1,8 +1,9 @@
 """Random tables, histories and MVs: after every few commits a run, and every MV is compared with its full query.
 
-    python tests/benchmarks/refresh_histories.py --histories 500 --seed 1 [--jobs 2] [--minutes 30] [--report docs/proofs/end-to-end.md]
+    python tests/benchmarks/refresh_histories.py --histories 500 --seed 1 [--jobs 2] [--journal FILE] [--report docs/proofs/end-to-end.md]
 
 History n is that of seed `--seed` + n, so that any of them can be run again alone: `--histories 1 --seed <its seed>`. Exit code 1 if any is wrong.
+With a journal, what it has already is not played again.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
 
 from in_parts import in_parts  # noqa: E402
+from journal import Journal, commit_now  # noqa: E402
 from warm_spark import warm_spark  # noqa: E402
 
 from spark.refresh_histories import MODES, Case, Seen, made, played, shrunk  # noqa: E402
@@ -39,13 +42,18 @@ def main() -> int:
     parser.add_argument("--log", action="store_true", help="print the statements of a failing case")
     parser.add_argument("--directory", type=Path, default=Path(f"/tmp/mvbuild-histories-{time.time_ns()}"))
     parser.add_argument("--jobs", type=int, default=1, help="processes, each with a Spark of its own")
+    parser.add_argument("--journal", type=Path)
     parser.add_argument("--report", type=Path)
     parser.add_argument("--date", default=date.today().isoformat())
     chosen = parser.parse_args()
-    began = time.monotonic()
-    total = Seen()
-    for one in in_parts(_play, range(chosen.seed, chosen.seed + chosen.histories), chosen, jobs=chosen.jobs):
+    began, journal = time.monotonic(), Journal(path=chosen.journal, counts=Seen, commit=commit_now())
+    seeds, known = range(chosen.seed, chosen.seed + chosen.histories), journal.read()
+    total, commits = Seen(), {commit for seed, (commit, _) in known.items() if seed in seeds}
+    for seed in known.keys() & set(seeds):
+        total.add(known[seed][1])
+    for one in in_parts(_play, [seed for seed in seeds if seed not in known], chosen, journal, jobs=chosen.jobs):
         total.add(one)
+        commits.add(journal.commit)
     elapsed = time.monotonic() - began
     print(line(total, elapsed))
     print("refreshes:", {" ".join(filter(None, key)): n for key, n in total.refreshes.most_common()})
@@ -53,11 +61,11 @@ def main() -> int:
     for one in total.unproven[:5]:
         print("unproven:", one[:1500])
     if chosen.report:
-        chosen.report.write_text(report(total, chosen, elapsed), encoding="utf-8")
+        chosen.report.write_text(report(total, chosen, sorted(commits)), encoding="utf-8")
     return 1 if total.failures else 0
 
 
-def _play(seeds: Sequence[int], chosen: argparse.Namespace) -> Seen:
+def _play(seeds: Sequence[int], chosen: argparse.Namespace, journal: Journal[Seen]) -> Seen:
     """Of one process, with a Spark of its own."""
     total, began = Seen(), time.monotonic()
     directory = chosen.directory / f"seeds-{seeds[0]}"
@@ -72,6 +80,7 @@ def _play(seeds: Sequence[int], chosen: argparse.Namespace) -> Seen:
                 break
             case = case_of(seed, chosen.rounds, chosen.mvs)
             seen = play(case)
+            journal.add(seed, replace(seen, log=[]))
             total.add(seen)
             if seen.failures:
                 _tell(case, seen, chosen, play)
@@ -96,7 +105,7 @@ def line(seen: Seen, elapsed: float) -> str:
     return f"{seen.histories} histories, {seen.runs} runs, {refreshes:,} refreshes, {len(seen.failures)} failed, {elapsed:,.0f} s"
 
 
-def report(seen: Seen, chosen: argparse.Namespace, elapsed: float) -> str:
+def report(seen: Seen, chosen: argparse.Namespace, commits: Sequence[str]) -> str:
     by_strategy: dict[str, Counter[str]] = defaultdict(Counter)
     for (strategy, reason), number in seen.refreshes.items():
         by_strategy[strategy][reason] += number
@@ -115,7 +124,7 @@ def report(seen: Seen, chosen: argparse.Namespace, elapsed: float) -> str:
         f"- Runs that were checked: {seen.runs:,}, with {sum(seen.refreshes.values()):,} refreshes of MVs, {incremental:,} of them not full (`no-change` among them)",
         f"- MVs that `mvbuild verify` checked besides: {seen.verified:,}",
         f"- Failed: **{len(seen.failures)}**",
-        f"- {elapsed:,.0f} s",
+        f"- On {', '.join(commits)}",
         "",
         "| strategy | refreshes | reasons |",
         "|---|---:|---|",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -104,6 +105,9 @@ def run_again_and_again(project: Path, end: float, log: Path) -> Counter[str]:
         if results.is_file():
             for one in json.loads(results.read_text(encoding="utf-8"))["results"]:
                 seen[str(one["status"])] += 1
+                if one["status"] in ("error", "fail"):
+                    seen[f"{one['status']}: {one['message'][:300]}"] += 1
+            results.unlink()
     return seen
 
 
@@ -156,6 +160,7 @@ def main() -> int:
     parser.add_argument("--catalog", choices=("postgres", "rest", "sqlite"), default="postgres")
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--logs", type=Path, help="a directory that the output of each process is copied to")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="mvbuild-many-") as folder, ExitStack() as servers:
         root = Path(folder)
@@ -192,6 +197,10 @@ def main() -> int:
             if "SUCCESS=0" in again.stdout or "REUSED=3" in again.stdout.upper()
             else [f"a run after it had something to do: {again.stdout[-500:]}"]
         )
+        if chosen.logs:
+            chosen.logs.mkdir(parents=True, exist_ok=True)
+            for log in root.glob("run-*.log"):
+                shutil.copy(log, chosen.logs)
         print(f"{chosen.catalog}: {chosen.processes} processes, {chosen.minutes:g} minutes, {sum(writes)} commits of writers")
         print(f"runs and statuses: {dict(told.most_common())}")
         print(f"{looked} refreshes looked at, {len(found)} wrong")

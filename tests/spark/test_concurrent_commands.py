@@ -380,7 +380,7 @@ def test_maintain_is_killed_after_a_compaction(built: Project, forks: Forks) -> 
         )
         # Spark's own commit of the compaction is the first change of a storage table; of the file, mvbuild's.
         while pointers(built)["mart.wide__storage"] == before["mart.wide__storage"] and maintain.poll() is None:
-            pass
+            time.sleep(0.01)
         os.killpg(maintain.pid, signal.SIGKILL)
         maintain.communicate()
         assert maintain.returncode == -signal.SIGKILL
@@ -441,7 +441,7 @@ def test_two_runs_and_a_killed_one_on_a_file_system(lake: Any, tmp_path: Path) -
         files = tmp_path / "lake/main/by_kind/metadata"
         before = len(list(files.glob("v*.json")))
         while len(list(files.glob("v*.json"))) == before and killed.poll() is None:
-            pass
+            time.sleep(0.01)  # the run has the processor
         os.killpg(killed.pid, signal.SIGKILL)
         killed.communicate()
         assert killed.returncode == -signal.SIGKILL

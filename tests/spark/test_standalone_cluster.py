@@ -31,7 +31,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[standalone.Clu
 
 def settings(master: str) -> str:
     memory = {"spark.driver.memory": "512m", "spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1"}
-    config = {**memory, "spark.driver.bindAddress": "127.0.0.1", **quick.JVM, **quick.QUERIES}
+    quickly = {**quick.JVM, "spark.executor.extraJavaOptions": quick.JVM["spark.driver.extraJavaOptions"], **quick.QUERIES}
+    config = {**memory, "spark.driver.bindAddress": "127.0.0.1", **quickly}
     # One group of rows a task: both workers have something to do.
     config["spark.sql.files.openCostInBytes"] = "128m"
     return f"name: clustered\ntarget: c\ntargets: {{c: {{namespace: main, spark: {json.dumps({'master': master, 'config': config})}}}}}\n"
@@ -46,7 +47,7 @@ def run(project: Project) -> dict[str, tuple[str, str]]:
     result = project.command("run")
     assert result.returncode == 0, result.stdout + result.stderr
     told = json.loads((project.root / "target" / "run_results.json").read_text())["results"]
-    return {one["unique_id"].rpartition(".")[2]: (one["status"], one.get("strategy") or "") for one in told}
+    return {one["unique_id"].rpartition(".")[2]: (one["status"], one["adapter_response"].get("strategy") or "") for one in told}
 
 
 def expected(table: pa.Table) -> pa.Table:

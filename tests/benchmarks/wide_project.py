@@ -89,8 +89,6 @@ def write_project(root: Path, models: int) -> None:
     (root / "profiles.yml").write_text(_PROFILES)
     tables = "".join(f"      - name: s{i}\n" for i in range(SOURCES))
     (root / "models" / "sources.yml").write_text(f"sources:\n  - name: raw\n    tables:\n{tables}")
-    locked = "".join(f"  raw.s{i}:\n    columns: {{{_COLUMNS}}}\n" for i in range(SOURCES))
-    (root / "schemas.lock").write_text(f"version: 1\ntables:\n{locked}")
     width = max(models // LAYERS, 1)
     for layer in range(LAYERS):
         for first in range(0, width, FOLDER):
@@ -101,6 +99,12 @@ def write_project(root: Path, models: int) -> None:
                 (folder / f"{name(layer, at)}.sql").write_text(_sql(layer, at, width))
             described = "".join(_DESCRIBED % (name(layer, at), layer) for at in inside)
             (folder / "models.yml").write_text(f"models:\n{described}")
+
+
+def lock_sources(root: Path) -> None:
+    """Write down the columns of the sources, so that columns can be followed to them."""
+    locked = "".join(f"  raw.s{i}:\n    columns: {{{_COLUMNS}}}\n" for i in range(SOURCES))
+    (root / "schemas.lock").write_text(f"version: 1\ntables:\n{locked}")
 
 
 def name(layer: int, at: int) -> str:

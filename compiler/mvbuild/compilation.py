@@ -76,6 +76,7 @@ def write_artifacts(graph: Graph, result: RunResult | None = None, *, arguments:
     try:
         write_text(path / "manifest.json", manifest_text(graph, version=__version__, generated_at=now, invocation_id=invocation))
         graph.fingerprints.save()
+        graph.project.kept.save()
         write_compiled(graph)
         if result is not None:
             from mvbuild.artifacts.run_results import run_results

@@ -42,7 +42,8 @@ class Workers:
         count = min(_processors(), MOST, len(tasks) // (FEWEST // 2))
         self.own: Sequence[int] = range(0, len(tasks), max(count, 1))
         """The tasks that are left to this process."""
-        if count < 2:
+        if count < 2 or not sys.executable:
+            self.own = range(len(tasks))
             return
         slim = _slim(project)
         for number in range(1, count):
@@ -96,7 +97,9 @@ def _kept(file: SourceFile, model: str | None, templates: Templates) -> str | No
 
 def _started() -> subprocess.Popen[bytes]:
     paths = repr([path or str(Path.cwd()) for path in sys.path])
-    return subprocess.Popen([sys.executable, "-c", _START, paths], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return subprocess.Popen(
+        [sys.executable, "-I", "-c", _START, paths], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
 
 
 def _send(pipe: IO[bytes], value: Any) -> None:

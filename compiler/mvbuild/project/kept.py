@@ -54,12 +54,12 @@ class Kept:
         self._known.pop(key, None)
 
     def save(self) -> None:
-        """Nothing is said where it cannot be written: the next run is slower, and that is all."""
+        """Only into a folder that is there: a command that only looks makes none. Nothing is said where it cannot be written: the next run is
+        slower, and that is all."""
         if self._path is None or not (self._is_new or len(self._used) != len(self._known)):
             return
         temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}.{secrets.token_hex(4)}")
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
             _write(temporary, self._used)
             temporary.replace(self._path)
         except OSError:

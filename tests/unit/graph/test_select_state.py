@@ -159,7 +159,7 @@ def test_results_of_another_directory(tmp_path: Path) -> None:
     results(tmp_path, model__shop__b="error")
     assert chosen(graph(root, str(tmp_path / "target")), "result:error") == {"b"}
     assert failure(graph(root), "result:error")[0] == "no-state"
-    (root / "target").mkdir(exist_ok=True)
+    (root / "target").mkdir()
     (root / "target" / "run_results.json").write_text("{}")
     assert failure(graph(root), "result:error")[0] == "bad-state"
 

@@ -54,8 +54,8 @@ class Kept:
         self._known.pop(key, None)
 
     def save(self) -> None:
-        """Only into a folder that is there: a command that only looks makes none. Nothing is said where it cannot be written: the next run is
-        slower, and that is all."""
+        """Only into a folder that is there: a command that only looks makes none. Nothing is said where it cannot be written: the next run
+        is slower, and that is all."""
         if self._path is None or not (self._is_new or len(self._used) != len(self._known)):
             return
         temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}.{secrets.token_hex(4)}")

@@ -17,12 +17,9 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-from mvbuild import __version__
-from mvbuild.artifacts.files import write_compiled, write_executed, write_json
-from mvbuild.artifacts.manifest import manifest
-from mvbuild.artifacts.run_results import run_results, timestamp
+from mvbuild import compilation
+from mvbuild.compilation import compile, write_artifacts
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error, warning
 from mvbuild.freshness.former import former_states
 from mvbuild.freshness.history import PastRefresh
@@ -31,8 +28,7 @@ from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.readable import require_readable
 from mvbuild.freshness.rules import judge
-from mvbuild.graph.model import Graph, ModelNode, NodeId, Reading, SeedNode
-from mvbuild.graph.resolve import build
+from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
 from mvbuild.graph.select import select as select_nodes
 from mvbuild.graph.select import select_all
 from mvbuild.graph.version import version_of
@@ -54,7 +50,6 @@ from mvbuild.lineage.schemas import NO_SCHEMAS, TableColumns, of_states
 from mvbuild.lint.check import lint
 from mvbuild.lint.facts import Facts
 from mvbuild.names import TableIdentifier
-from mvbuild.parse.project import parse_project
 from mvbuild.plan.build import build_plan
 from mvbuild.plan.conversions import conversions
 from mvbuild.plan.explain import Explanation
@@ -63,7 +58,6 @@ from mvbuild.plan.model import Plan
 from mvbuild.plan.removed import Removed, refusal
 from mvbuild.plan.renames import Found, find_renames, renamed_world
 from mvbuild.ports.catalog import Catalog, CatalogError, CommitConflict, TableState
-from mvbuild.project.load import load_project
 from mvbuild.project.seeds import SeedRows
 from mvbuild.project.seeds import read as read_seed
 from mvbuild.project.settings import StorageFormat
@@ -88,34 +82,10 @@ from mvbuild.serve.as_of import AsOf
 from mvbuild.serve.frames import served
 from mvbuild.serve.lookup import find
 from mvbuild.serve.rows import Shown, choose_rows
-from mvbuild.sessions import OnEvent, SystemClock, catalog_of, explained, main_catalog_of, new_session, observed, open_session, unheard
+from mvbuild.sessions import OnEvent, catalog_of, explained, main_catalog_of, new_session, observed, open_session, unheard
 
 Project = str | Path | Graph
 """A project directory; or what `compile` gave, where a target, vars or an environment are to be chosen."""
-
-
-def compile(
-    project_dir: str | Path = ".",
-    *,
-    target: str | None = None,
-    vars: Mapping[str, Any] | None = None,
-    env: Mapping[str, str] | None = None,
-    target_path: Path | None = None,
-    threads: int | None = None,
-    branch: str | None = None,
-    state: str | None = None,
-) -> Graph:
-    """Load, render, parse and resolve a project. No catalog, no Spark. ProjectError with every error of the stage that failed.
-
-    `branch`: whatever is done with the graph is done on that Iceberg branch of the project's tables, see docs/branches.md.
-    `state`: what `state:` selectors compare with, a directory with the artifacts of another version, or a git ref.
-    """
-    environment = os.environ if env is None else env
-    project = load_project(Path(project_dir), target=target, vars=vars or {}, env=environment, target_path=target_path, threads=threads)
-    if branch is not None:
-        project = replace(project, branch=checked_name(branch))
-    graph = build(project, parse_project(project, env=environment))
-    return replace(graph, reading=Reading(target=target, vars=vars or {}, env=environment, state=state))
 
 
 def _graph(project: Project) -> Graph:
@@ -351,15 +321,7 @@ def bound(project: Project = ".") -> Bound:
 def check_columns(project: Project = ".") -> tuple[Diagnostic, ...]:
     """ProjectError with everything that is certainly wrong with names, types and contracts; the warnings, if nothing is. Queries are looked
     at only where schemas.lock tells what they read, or where a contract is enforced."""
-    graph = _graph(project)
-    tables = read_lock(graph)
-    contracts = [n.id for n in graph.models if n.model.config.contract]
-    if tables is None and not contracts:
-        return ()
-    found = bind(graph, of_lock(tables, graph), keep=True) if tables is not None else bind(graph, only=contracts)
-    if any(d.severity == "error" for d in found.diagnostics):
-        raise ProjectError(found.diagnostics)
-    return found.diagnostics
+    return compilation.check_columns(_graph(project))
 
 
 def _require_contracts(planned: Plan) -> None:
@@ -646,21 +608,6 @@ def seed_rows(planned: Plan) -> dict[NodeId, SeedRows]:
     if diagnostics:
         raise ProjectError(diagnostics)
     return rows
-
-
-def write_artifacts(graph: Graph, result: RunResult | None = None, *, arguments: Mapping[str, Any] | None = None) -> None:
-    """target/manifest.json and target/compiled; with a result target/run_results.json and target/run as well."""
-    invocation, now = str(uuid4()), SystemClock().now_ms()
-    path = graph.project.target_path
-    try:
-        write_json(path / "manifest.json", manifest(graph, version=__version__, generated_at=timestamp(now), invocation_id=invocation))
-        write_compiled(graph)
-        if result is not None:
-            content = run_results(graph, result, arguments=arguments or {}, version=__version__, invocation_id=invocation)
-            write_json(path / "run_results.json", content)
-            write_executed(graph, result)
-    except OSError as exc:
-        raise ProjectError([error("unwritable-target", f"Cannot write to {path}: {exc.strerror or exc}")]) from exc
 
 
 __all__: Sequence[str] = (

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import Graph, ModelNode
-from mvbuild.refresh.result import RunResult
+
+if TYPE_CHECKING:
+    from mvbuild.refresh.result import RunResult
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    write_text(path, json.dumps(content, default=str))
+    write_text(path, [json.dumps(content, default=str)])
 
 
-def write_text(path: Path, content: str) -> None:
+def write_text(path: Path, pieces: Iterable[str]) -> None:
     """Through a temporary file beside it, so that a reader never sees half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(content, encoding="utf-8")
+    with temporary.open("w", encoding="utf-8") as file:
+        file.writelines(pieces)
     temporary.replace(path)
 
 
@@ -30,8 +33,12 @@ def write_compiled(graph: Graph) -> None:
     for node in graph.models:
         path = graph.project.target_path / "compiled" / graph.project.name / node.model.file.path
         text = definition(graph, node).text.rstrip() + "\n"
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            write_text(path, text)
+        try:
+            is_there = path.read_text(encoding="utf-8") == text
+        except (FileNotFoundError, UnicodeDecodeError):
+            is_there = False
+        if not is_there:
+            write_text(path, [text])
 
 
 def write_executed(graph: Graph, result: RunResult) -> None:
@@ -39,4 +46,4 @@ def write_executed(graph: Graph, result: RunResult) -> None:
     for outcome in result.results:
         node = graph.nodes[outcome.node]
         if isinstance(node, ModelNode) and outcome.sql is not None:
-            write_text(graph.project.target_path / "run" / graph.project.name / node.model.file.path, outcome.sql.rstrip() + "\n")
+            write_text(graph.project.target_path / "run" / graph.project.name / node.model.file.path, [outcome.sql.rstrip() + "\n"])

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Container, Iterator, Mapping
+from datetime import datetime, timezone
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeGuard
 
-from mvbuild.graph.definition import definition
+from mvbuild.graph.definition import definition, fingerprint_of
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, ViewNode
 from mvbuild.graph.version import MacroCalls, macro_texts, settings_of, source_settings, test_body, var_hashes
 from mvbuild.names import TableIdentifier
-from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.project.loaded import DataTest, Properties, SourceTable
 
 SCHEMA = "https://schemas.getdbt.com/dbt/manifest/v12.json"
@@ -21,19 +22,68 @@ ADAPTER = "spark"
 
 def manifest(graph: Graph, *, version: str, generated_at: str, invocation_id: str) -> dict[str, Any]:
     """The manifest as a JSON object. What dbt has no word for stands under `config.meta.mvbuild`."""
-    nodes: dict[str, Any] = {}
-    sources: dict[str, Any] = {}
+    found = dict(entries(graph))
+    nodes = {id: entry for id, entry in found.items() if entry["resource_type"] != "source"}
+    sources = {id: entry for id, entry in found.items() if entry["resource_type"] == "source"}
+    return _around(graph, nodes, sources, version=version, generated_at=generated_at, invocation_id=invocation_id)
+
+
+def manifest_text(graph: Graph, *, version: str, generated_at: str, invocation_id: str) -> Iterator[str]:
+    """The same as JSON text, piece by piece: all entries of a large project at a time would need a lot of memory."""
+    parents = {id: {"depends_on": {"nodes": list(dict.fromkeys(n.reads))}} for id, n in graph.nodes.items() if not _is_read_only(n)}
+    parents |= {test.id: {"depends_on": {"nodes": list(dict.fromkeys(test.reads))}} for test in graph.tests}
+    sources = {id: _entry(graph, n, MacroCalls(())) for id, n in graph.nodes.items() if _is_read_only(n) and n.source}
+    whole = _around(graph, parents, sources, version=version, generated_at=generated_at, invocation_id=invocation_id)
+    for name, value in whole.items():
+        yield f"{'{' if name == 'metadata' else ', '}{json.dumps(name)}: "
+        if name != "nodes":
+            yield json.dumps(value, default=str)
+            continue
+        yield "{"
+        separator = ""
+        for id, entry in entries(graph):
+            if entry["resource_type"] != "source":
+                yield f"{separator}{json.dumps(id)}: {json.dumps(entry, default=str)}"
+                separator = ", "
+        yield "}"
+    yield "}"
+
+
+def timestamp(ms: int) -> str:
+    """Milliseconds since the epoch -> `2026-11-21T10:00:00.000000Z`."""
+    return datetime.fromtimestamp(ms / 1000, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def entries(graph: Graph, ids: Container[NodeId] | None = None) -> Iterator[tuple[NodeId, dict[str, Any]]]:
+    """What the manifest says of nodes and tests; of all, or of some."""
+    calls = MacroCalls(macro_texts(graph))
+    for id, node in graph.nodes.items():
+        if (ids is None or id in ids) and not (_is_read_only(node) and node.source is None):
+            yield id, _entry(graph, node, calls)
+    for test in graph.tests:
+        if ids is None or test.id in ids:
+            yield test.id, _test(graph, test)
+
+
+def _is_read_only(node: Node) -> TypeGuard[TableNode | ViewNode]:
+    return isinstance(node, TableNode | ViewNode)
+
+
+def _entry(graph: Graph, node: Node, calls: MacroCalls) -> dict[str, Any]:
+    if isinstance(node, ModelNode):
+        return _model(graph, node, calls)
+    if isinstance(node, SeedNode):
+        return _seed(graph, node)
+    assert node.source is not None
+    return _source(graph, node.id, node.identifier, node.source)
+
+
+def _around(
+    graph: Graph, nodes: dict[str, Any], sources: dict[str, Any], *, version: str, generated_at: str, invocation_id: str
+) -> dict[str, Any]:
+    """All of the manifest; what the nodes say besides their parents is not looked at."""
     macros = macro_texts(graph)
     calls = MacroCalls(macros)
-    for node in graph.nodes.values():
-        if isinstance(node, ModelNode):
-            nodes[node.id] = _model(graph, node, calls)
-        elif isinstance(node, SeedNode):
-            nodes[node.id] = _seed(graph, node)
-        elif node.source is not None:
-            sources[node.id] = _source(graph, node.id, node.identifier, node.source)
-    for test in graph.tests:
-        nodes[test.id] = _test(graph, test)
     parents = {id: list(n["depends_on"]["nodes"]) for id, n in nodes.items()} | {id: [] for id in sources}
     children: dict[str, list[str]] = {id: [] for id in parents}
     for id_, of_node in parents.items():
@@ -112,7 +162,7 @@ def _model(graph: Graph, node: ModelNode, calls: MacroCalls) -> dict[str, Any]:
             f"{p.transform}({p.column})" if p.width is None else f"{p.transform}({p.width}, {p.column})" for p in config.partition_by
         ],
         "max_staleness_seconds": config.max_staleness.total_seconds() if config.max_staleness else None,
-        "fingerprint": fingerprint(sql),
+        "fingerprint": fingerprint_of(graph, node),
         "settings": settings_of(config),
         "columns": list(node.query.columns) if node.query.columns is not None else None,
         "previous_name": config.previous_name,

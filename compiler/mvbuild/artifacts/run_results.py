@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timezone
 from typing import Any
 
+from mvbuild.artifacts.manifest import timestamp
 from mvbuild.freshness.model import Reason
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import Graph, ModelNode
@@ -30,11 +30,6 @@ def run_results(graph: Graph, result: RunResult, *, arguments: Mapping[str, Any]
         "elapsed_time": result.seconds,
         "args": dict(arguments),
     }
-
-
-def timestamp(ms: int) -> str:
-    """Milliseconds since the epoch -> `2026-11-21T10:00:00.000000Z`."""
-    return datetime.fromtimestamp(ms / 1000, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def reason_object(reason: Reason) -> dict[str, Any]:

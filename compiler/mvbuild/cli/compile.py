@@ -12,7 +12,7 @@ from mvbuild.cli.options import ListCommand, Options, project_options, selection
 @selection_options
 def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...]) -> int:
     """Render, parse and resolve every model. Needs no catalog and no Spark. With --select the compiled SQL is printed."""
-    from mvbuild import api
+    from mvbuild import compilation
     from mvbuild.cli.output import report, say
     from mvbuild.graph.definition import definition
     from mvbuild.graph.model import ModelNode, SeedNode
@@ -21,8 +21,8 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...])
 
     graph = options.graph()
     check(node.seed for node in graph.nodes.values() if isinstance(node, SeedNode))
-    report(api.check_columns(graph))
-    api.write_artifacts(graph)
+    report(compilation.check_columns(graph))
+    compilation.write_artifacts(graph)
     models = list(graph.models)
     if select or exclude:
         chosen, warnings = select_nodes(graph, select, exclude)

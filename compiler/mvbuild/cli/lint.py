@@ -71,10 +71,10 @@ class _Asked:
         self._rules, self._catalog = rules, catalog
 
     def recompile(self) -> Graph:
-        from mvbuild import api
+        from mvbuild import compilation
 
         options = self._options
-        return api.compile(options.project_dir, target=options.target, vars=options.vars, target_path=options.target_path)
+        return compilation.compile(options.project_dir, target=options.target, vars=options.vars, target_path=options.target_path)
 
     def warnings(self, graph: Graph) -> Sequence[Diagnostic]:
         from mvbuild.graph.select import select

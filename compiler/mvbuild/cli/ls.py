@@ -23,19 +23,17 @@ def command(
     options: Options, select: tuple[str, ...], exclude: tuple[str, ...], output: str, output_keys: tuple[str, ...], types: tuple[str, ...]
 ) -> int:
     """List models, seeds, sources and data tests. Needs no catalog and no Spark."""
-    from mvbuild import __version__
-    from mvbuild.artifacts.manifest import manifest
+    from mvbuild.artifacts.manifest import entries
     from mvbuild.cli.output import report
     from mvbuild.graph.select import select_all
 
     graph = options.graph()
     chosen, warnings = select_all(graph, select, exclude)
     report(warnings)
-    content = manifest(graph, version=__version__, generated_at="", invocation_id="")
-    listed = [*content["nodes"].values(), *content["sources"].values()]
-    nodes = [node for node in listed if node["unique_id"] in chosen and (not types or node["resource_type"] in types)]
+    wanted = {id for id in chosen if not types or id.partition(".")[0] in types}
+    listed = sorted((entry for _, entry in entries(graph, wanted)), key=lambda entry: entry["resource_type"] == "source")
     keys = [k for word in output_keys for k in word.replace(",", " ").split()] or list(_KEYS)
-    for node in nodes:
+    for node in listed:
         click.echo(_line(node, output, keys))
     return 0
 

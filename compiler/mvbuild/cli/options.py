@@ -28,10 +28,10 @@ class Options:
     state: str | None = None
 
     def graph(self, threads: int | None = None) -> Graph:
-        from mvbuild import api
+        from mvbuild import compilation
         from mvbuild.cli.output import report
 
-        graph = api.compile(
+        graph = compilation.compile(
             self.project_dir,
             target=self.target,
             vars=self.vars,

@@ -13,7 +13,8 @@ import yaml
 from mvbuild.dbt.read import items_of, text_of
 from mvbuild.dbt.table_names import NameMacros
 from mvbuild.dbt.work import Template, Work
-from mvbuild.parse.render import Rendered, Renderer
+from mvbuild.parse.model import Rendered
+from mvbuild.parse.render import Renderer
 from mvbuild.project.load import load_project
 from mvbuild.project.loaded import LoadedProject
 from mvbuild.source import SourceFile

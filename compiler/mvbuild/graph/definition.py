@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from mvbuild.formats.record import TableType
@@ -9,8 +10,10 @@ from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode
 from mvbuild.names import TableIdentifier, quote
 from mvbuild.parse.model import Query, Read
 from mvbuild.parse.splice import Replacement, splice
+from mvbuild.project.kept import digest
 from mvbuild.source import MappedText, Segment, SourceMap, Span
 
+_FINGERPRINT = re.compile("[0-9a-f]{64}")
 Relation = Callable[[NodeId, Read], "str | MappedText"]
 """What stands in a query for a node that it reads: a name, or a subquery in parentheses."""
 
@@ -20,6 +23,19 @@ def definition(graph: Graph, node: ModelNode) -> MappedText:
     found = graph.definitions.get(node.id)
     if found is None:
         found = graph.definitions[node.id] = _definition(graph, node)
+    return found
+
+
+def fingerprint_of(graph: Graph, node: ModelNode) -> str:
+    """The fingerprint of the node's definition."""
+    text = definition(graph, node).text
+    key = digest("fingerprint", text)
+    found = graph.fingerprints.get(key)
+    if found is None or not _FINGERPRINT.fullmatch(found):
+        from mvbuild.parse.fingerprint import fingerprint
+
+        found = fingerprint(text)
+        graph.fingerprints.put(key, found)
     return found
 
 

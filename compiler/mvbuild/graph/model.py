@@ -11,6 +11,7 @@ from mvbuild.diagnostics import Diagnostic
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import ParsedModel, ParsedTest, Query
 from mvbuild.ports.sources import SourceLocation
+from mvbuild.project.kept import Kept
 from mvbuild.project.loaded import DataTest, LoadedProject, Seed, SourceTable
 from mvbuild.source import MappedText, Span
 
@@ -136,6 +137,11 @@ class Graph:
     def definitions(self) -> dict[NodeId, MappedText]:
         """Those that `graph.definition` has made so far: freshness, views and artifacts all ask for them."""
         return {}
+
+    @cached_property
+    def fingerprints(self) -> Kept:
+        """Hash of a definition -> its fingerprint, of this run and of earlier ones."""
+        return Kept(self.project.target_path / "fingerprint-cache")
 
     @cached_property
     def storages(self) -> Mapping[TableIdentifier, TableIdentifier]:

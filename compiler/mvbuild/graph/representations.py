@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from mvbuild.diagnostics import Diagnostic, ProjectError
 from mvbuild.graph.definition import definition
-from mvbuild.graph.dialects import Inexpressible, inexpressible, translate, unknown_dialects
 from mvbuild.graph.model import Graph, ModelNode
 from mvbuild.names import TableIdentifier, quote
 
@@ -16,6 +15,8 @@ DEFINITION = "mvbuild.definition"
 
 def representations(graph: Graph, node: ModelNode, columns: Sequence[str], *, of_storage: bool) -> dict[str, str]:
     """Dialect -> SQL. ProjectError where a dialect cannot say it."""
+    from mvbuild.graph.dialects import Inexpressible, inexpressible, translate
+
     storage = node.storage if of_storage else None
     text = storage_select(storage, columns) if storage else definition(graph, node).text
     found, problems = {"spark": text}, []
@@ -40,6 +41,8 @@ def dialect_problems(graph: Graph) -> list[Diagnostic]:
     for node in graph.models:
         if node.materialized == "ephemeral" or not node.model.config.dialects:
             continue
+        from mvbuild.graph.dialects import unknown_dialects
+
         unknown = unknown_dialects(node)
         problems += unknown
         if not unknown and node.model.config.catalog_view == "definition":

@@ -9,10 +9,9 @@ from typing import TypeVar
 from mvbuild.diagnostics import ProjectError, did_you_mean, error
 from mvbuild.graph.model import Graph, NodeId
 from mvbuild.graph.version import Version, version_of
-from mvbuild.graph.versions import KINDS, modifications, other_version, places_of
 from mvbuild.project.git import changed_files, commit_of
 
-STATES = ("modified", "new", "old", "unmodified", *(f"modified.{kind}" for kind in KINDS))
+STATES = ("modified", "new", "old", "unmodified")
 STATUSES = ("success", "error", "skipped", "reused", "fail", "pass", "warn")
 RESULTS = "run_results.json"
 Judge = Callable[[], Mapping[NodeId, str]]
@@ -28,8 +27,11 @@ class Known:
 
     def state(self, graph: Graph, value: str) -> set[NodeId]:
         """`state:` with a value of STATES."""
-        if value not in STATES:
-            raise ProjectError([error("unknown-selector", f"There is no state '{value}'", help=did_you_mean(value, STATES))])
+        from mvbuild.graph.versions import KINDS, modifications
+
+        states = (*STATES, *(f"modified.{kind}" for kind in KINDS))
+        if value not in states:
+            raise ProjectError([error("unknown-selector", f"There is no state '{value}'", help=did_you_mean(value, states))])
         old, new = self._once("old", lambda: _other(graph)), self._once("new", lambda: version_of(graph, "the working copy"))
         if value == "new":
             return {id for id in new.nodes if id not in old.nodes}
@@ -70,6 +72,8 @@ class Known:
 def _other(graph: Graph) -> Version:
     if graph.reading.state is None:
         raise ProjectError([error("no-state", "A selector `state:` compares with another version of the project, and none is given")])
+    from mvbuild.graph.versions import other_version
+
     return other_version(graph, graph.reading.state)
 
 
@@ -77,6 +81,8 @@ def _results(graph: Graph) -> Mapping[NodeId, str]:
     """Node or test -> its status, of --state if that is a directory, else of the last run here."""
     path = graph.project.target_path / RESULTS
     if graph.reading.state is not None:
+        from mvbuild.graph.versions import places_of
+
         places = (place / RESULTS for place in places_of(graph.project.root, graph.reading.state))
         path = next((place for place in places if place.is_file()), path)
     try:

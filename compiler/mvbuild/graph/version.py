@@ -11,9 +11,8 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from mvbuild.graph.definition import definition
+from mvbuild.graph.definition import definition, fingerprint_of
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TestNode
-from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.project.loaded import DataTest, Properties, SourceTable
 from mvbuild.project.setting_values import written
 from mvbuild.project.settings import ModelConfig, PartitionField, SeedConfig, Setting, SortField
@@ -184,7 +183,7 @@ def _model(graph: Graph, node: ModelNode, calls: MacroCalls) -> NodeVersion:
         path=model.file.path,
         relation=node.identifier.sql,
         text=sha256(model.file.text.encode("utf-8", "surrogatepass")).hexdigest(),
-        body=fingerprint(sql),
+        body=fingerprint_of(graph, node),
         sql=sql,
         settings=settings_of(model.config),
         outputs=node.query.columns,
@@ -214,6 +213,8 @@ def test_body(test: TestNode) -> str:
     """Hash of a test's rule."""
     if isinstance(test.test, DataTest):
         return _hash([test.test.kind, test.test.column, _plain(test.test.arguments), test.test.where])
+    from mvbuild.parse.fingerprint import fingerprint
+
     return fingerprint(test.test.query.sql.text)
 
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from mvbuild.freshness.observed import World
-from mvbuild.graph.definition import definition
+from mvbuild.graph.definition import fingerprint_of
 from mvbuild.graph.model import Graph, ModelNode, NodeId
 from mvbuild.lineage.model import Column
 from mvbuild.lint.statement import Statement
-from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.project.settings import EMPTY
 
 
@@ -49,7 +48,7 @@ class Facts:
     def _fingerprint(self, node: ModelNode) -> str:
         found = self._fingerprints.get(node.id)
         if found is None:
-            found = self._fingerprints[node.id] = fingerprint(definition(self.graph, node).text)
+            found = self._fingerprints[node.id] = fingerprint_of(self.graph, node)
         return found
 
     @cached_property

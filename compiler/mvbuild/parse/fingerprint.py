@@ -15,20 +15,42 @@ from sqlglot.errors import TokenError
 
 from mvbuild.parse.dialect import tokenize
 
-_STRINGS = (TokenType.STRING, TokenType.RAW_STRING, TokenType.HEX_STRING)
-_EXACT = (*_STRINGS, TokenType.NUMBER, TokenType.IDENTIFIER, TokenType.HINT)
-_SET_OPERATORS = (TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT)
+_STRINGS = frozenset((TokenType.STRING, TokenType.RAW_STRING, TokenType.HEX_STRING))
+_EXACT = _STRINGS | {TokenType.NUMBER, TokenType.IDENTIFIER, TokenType.HINT}
 _CLAUSES = "FROM WHERE GROUP HAVING ORDER SORT CLUSTER DISTRIBUTE LIMIT OFFSET WINDOW QUALIFY LATERAL UNION EXCEPT MINUS INTERSECT"
 _LIST_ENDS = frozenset(_CLAUSES.split())
-_BEFORE_ALIAS = (
-    TokenType.R_PAREN,
-    TokenType.R_BRACKET,
-    TokenType.VAR,
-    TokenType.IDENTIFIER,
-    TokenType.NUMBER,
-    TokenType.STRING,
-    TokenType.END,
+_COLUMN_WORDS = _LIST_ENDS | {"SELECT", "ON"}
+_BEFORE_ALIAS = frozenset(
+    (
+        TokenType.R_PAREN,
+        TokenType.R_BRACKET,
+        TokenType.VAR,
+        TokenType.IDENTIFIER,
+        TokenType.NUMBER,
+        TokenType.STRING,
+        TokenType.END,
+    )
 )
+_WORD = re.compile(r"\w+")
+
+
+class _Stream:
+    """The tokens of a query, with what is asked of each of them worked out once."""
+
+    __slots__ = ("calls", "depths", "firsts", "lowers", "texts", "types", "words")
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        is_word = _WORD.fullmatch
+        self.texts = [token.text for token in tokens]
+        self.types = [token.token_type for token in tokens]
+        self.lowers = [text.lower() for text in self.texts]
+        self.words = [is_word(text) is not None for text in self.texts]
+        self.firsts = [(text.upper().split(None, 1) or ("",))[0] for text in self.texts]
+        self.depths = _depths(self.types)
+        self.calls = _calls(self.types, self.lowers)
+
+    def type_at(self, index: int) -> TokenType | None:
+        return self.types[index] if 0 <= index < len(self.types) else None
 
 
 def fingerprint(sql: str) -> str:
@@ -41,11 +63,11 @@ def folded(sql: str) -> str:
     return _hash(sql, _cased)
 
 
-def _hash(sql: str, cased: Callable[[Sequence[Token]], Container[int]]) -> str:
+def _hash(sql: str, cased: Callable[[_Stream], Container[int]]) -> str:
     return sha256("\x1f".join(_words(sql, cased)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _words(sql: str, keep: Callable[[Sequence[Token]], Container[int]]) -> Iterator[str]:
+def _words(sql: str, keep: Callable[[_Stream], Container[int]]) -> Iterator[str]:
     try:
         tokens = tokenize(sql)
     except TokenError:
@@ -53,30 +75,32 @@ def _words(sql: str, keep: Callable[[Sequence[Token]], Container[int]]) -> Itera
         return
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
-    cased = keep(tokens)
+    stream = _Stream(tokens)
+    cased = keep(stream)
     last_end = -2
     for index, token in enumerate(tokens):
-        if token.start <= last_end:
+        start, end = token.start, token.end
+        if start <= last_end:
             # `10L` is three tokens over the same characters.
             continue
-        raw = sql[token.start : token.end + 1]
-        if _is_glue_significant(tokens, index) and token.start == last_end + 1:
+        raw = sql[start : end + 1]
+        if start == last_end + 1 and _is_glue_significant(stream, index):
             # 'a''b' is one quote, 'a' 'b' two strings; t.1 is a column, `t .1` is not.
             yield "\x1e"
-        if token.token_type in _EXACT or index in cased:
+        if stream.types[index] in _EXACT or index in cased:
             yield raw
         else:
             yield from raw.lower().split()
-        last_end = token.end
+        last_end = end
 
 
-def _is_glue_significant(tokens: Sequence[Token], index: int) -> bool:
-    token, before, after = tokens[index], tokens[index - 1 : index], tokens[index + 1 : index + 2]
-    if token.token_type in _STRINGS:
-        return bool(before) and (before[0].token_type in _STRINGS or before[0].token_type == TokenType.VAR)
-    if token.token_type == TokenType.DOT:
-        return bool(after) and after[0].text[:1].isdigit()
-    return token.text[:1].isdigit() and bool(before) and before[0].token_type in (TokenType.DOT, TokenType.NUMBER)
+def _is_glue_significant(stream: _Stream, index: int) -> bool:
+    kind, before = stream.types[index], stream.type_at(index - 1)
+    if kind in _STRINGS:
+        return before in _STRINGS or before == TokenType.VAR
+    if kind == TokenType.DOT:
+        return index + 1 < len(stream.texts) and stream.texts[index + 1][:1].isdigit()
+    return stream.texts[index][:1].isdigit() and before in (TokenType.DOT, TokenType.NUMBER)
 
 
 # Where case counts, strictly
@@ -93,223 +117,231 @@ _TYPES = frozenset(
     "boolean tinyint smallint int integer bigint float double string binary date timestamp timestamp_ntz decimal numeric".split()
 )
 _CASTS = frozenset(("cast", "try_cast"))
-_BEFORE = (TokenType.L_PAREN, TokenType.COMMA)
-_AFTER = (TokenType.R_PAREN, TokenType.COMMA)
+_BEFORE = frozenset((TokenType.L_PAREN, TokenType.COMMA))
+_AFTER = frozenset((TokenType.R_PAREN, TokenType.COMMA))
 _VALUES = frozenset(("null", "true", "false"))
 
 
-def _strictly_cased(tokens: Sequence[Token]) -> set[int]:
+def _strictly_cased(stream: _Stream) -> set[int]:
     """Indexes of all words but keywords where only a keyword can stand, functions, and the types of casts and literals."""
-    calls = _calls(tokens)
-    words = {index for index, token in enumerate(tokens) if _is_word(token) and _may_be_name(tokens, index, calls[index])}
+    words = {index for index, is_word in enumerate(stream.words) if is_word and _may_be_name(stream, index)}
     # `struct(a End)` names its field without AS.
-    ends = (i for i, token in enumerate(tokens[1:]) if token.token_type in _AFTER and calls[i] == "struct" and _is_word(tokens[i]))
-    return words.union(_cased(tokens), ends)
+    calls, types = stream.calls, stream.types
+    ends = (i - 1 for i in range(1, len(types)) if types[i] in _AFTER and calls[i - 1] == "struct" and stream.words[i - 1])
+    return words.union(_cased(stream), ends)
 
 
-def _may_be_name(tokens: Sequence[Token], index: int, call: str) -> bool:
-    word = tokens[index].text.lower()
-    before = tokens[index - 1].token_type if index else None
-    after = tokens[index + 1].token_type if index + 1 < len(tokens) else None
+def _may_be_name(stream: _Stream, index: int) -> bool:
+    word = stream.lowers[index]
+    before, after = stream.type_at(index - 1), stream.type_at(index + 1)
     if before == TokenType.DOT:
         return True
     if before == TokenType.ALIAS:
-        return not (word in _TYPES and after in (TokenType.R_PAREN, TokenType.L_PAREN) and call in _CASTS)
-    if after == TokenType.L_PAREN or _is_of_literal(tokens, index):
+        return not (word in _TYPES and after in (TokenType.R_PAREN, TokenType.L_PAREN) and stream.calls[index] in _CASTS)
+    if after == TokenType.L_PAREN or _is_of_literal(stream, index):
         return False
     if before in _BEFORE and (after in _AFTER or after in (TokenType.ALIAS, TokenType.DOT)):
         return word not in _VALUES
     return word not in _KEYWORDS or after == TokenType.DOT
 
 
-def _is_of_literal(tokens: Sequence[Token], index: int) -> bool:
+def _is_of_literal(stream: _Stream, index: int) -> bool:
     """DATE '2026-01-01', INTERVAL 1 DAY, EXTRACT(YEAR FROM d)."""
-    after = tokens[index + 1].token_type if index + 1 < len(tokens) else None
-    lead = [token.text.lower() for token in tokens[max(0, index - 2) : index]]
+    after, lowers = stream.type_at(index + 1), stream.lowers
     if after == TokenType.STRING:
-        return tokens[index].text.lower() in _TYPES
-    return lead[:1] == ["interval"] or (lead == ["extract", "("] and after == TokenType.FROM)
+        return lowers[index] in _TYPES
+    first = max(0, index - 2)
+    if index and lowers[first] == "interval":
+        return True
+    return after == TokenType.FROM and lowers[first:index] == ["extract", "("]
 
 
-def _calls(tokens: Sequence[Token]) -> list[str]:
+def _calls(types: Sequence[TokenType], lowers: Sequence[str]) -> list[str]:
     """For each token the word before the bracket that it stands in, in small letters."""
     around, found = [""], []
-    for index, token in enumerate(tokens):
-        if token.token_type == TokenType.R_PAREN and len(around) > 1:
+    for index, kind in enumerate(types):
+        if kind == TokenType.R_PAREN and len(around) > 1:
             around.pop()
         found.append(around[-1])
-        if token.token_type == TokenType.L_PAREN:
-            around.append(tokens[index - 1].text.lower() if index else "")
+        if kind == TokenType.L_PAREN:
+            around.append(lowers[index - 1] if index else "")
     return found
 
 
 # Where case counts among names
 
 
-def _cased(tokens: Sequence[Token]) -> set[int]:
+def _cased(stream: _Stream) -> set[int]:
     """Indexes of unquoted words that keep their case: names that are stored, and fields that may be keys of a map."""
-    lists = list(_select_lists(tokens))
-    first = _outermost(tokens)
+    lists = list(_select_lists(stream))
+    first = _outermost(stream)
     outer = next((bounds for bounds in lists if bounds[0] == first), None)
-    stars = outer is None or any(t.token_type == TokenType.STAR and _is_projected(tokens, i) for i, t in _within(tokens, outer))
+    stars = outer is None or any(stream.types[i] == TokenType.STAR and _is_projected(stream, i) for i in range(*outer))
     # A star takes its names from the queries inside.
-    kept = {i for found in (lists if stars else [outer] if outer else []) for item in _items(tokens, found) for i in _names(tokens, item)}
-    return kept | _struct_fields(tokens) | _nested_fields(tokens)
+    kept = {i for found in (lists if stars else [outer] if outer else []) for item in _items(stream, found) for i in _names(stream, item)}
+    return kept | _struct_fields(stream) | _nested_fields(stream)
 
 
-def _within(tokens: Sequence[Token], bounds: tuple[int, int]) -> Iterator[tuple[int, Token]]:
-    return ((i, tokens[i]) for i in range(*bounds))
+_PROJECTING = frozenset((TokenType.SELECT, TokenType.COMMA, TokenType.DOT, TokenType.DISTINCT, TokenType.ALL, TokenType.HINT))
 
 
-def _is_projected(tokens: Sequence[Token], index: int) -> bool:
+def _is_projected(stream: _Stream, index: int) -> bool:
     """A star that is a column list, not a product or count(*)."""
-    before = tokens[index - 1]
-    return before.token_type in (TokenType.SELECT, TokenType.COMMA, TokenType.DOT, TokenType.DISTINCT, TokenType.ALL, TokenType.HINT)
+    return stream.types[index - 1] in _PROJECTING
 
 
-def _depths(tokens: Sequence[Token]) -> list[int]:
+_OPENING = frozenset((TokenType.L_PAREN, TokenType.L_BRACKET))
+_CLOSING = frozenset((TokenType.R_PAREN, TokenType.R_BRACKET))
+
+
+def _depths(types: Sequence[TokenType]) -> list[int]:
     depth, depths = 0, []
-    for token in tokens:
-        depth -= token.token_type in (TokenType.R_PAREN, TokenType.R_BRACKET)
-        depths.append(depth)
-        depth += token.token_type in (TokenType.L_PAREN, TokenType.L_BRACKET)
+    for kind in types:
+        if kind in _CLOSING:
+            depth -= 1
+            depths.append(depth)
+        else:
+            depths.append(depth)
+            if kind in _OPENING:
+                depth += 1
     return depths
 
 
-def _select_lists(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
+def _base(stream: _Stream, start: int) -> int:
+    """The depth just before a token."""
+    return stream.depths[start] + (stream.types[start] in _CLOSING)
+
+
+def _select_lists(stream: _Stream) -> Iterator[tuple[int, int]]:
     """[start, end) of the columns of each SELECT, beginning with the index after the word itself."""
-    depths = _depths(tokens)
-    for index, token in enumerate(tokens):
-        if token.token_type == TokenType.SELECT:
-            end = index + 1
-            while end < len(tokens) and depths[end] >= depths[index] and not _ends_list(tokens, end, depths[end] == depths[index]):
+    types, depths = stream.types, stream.depths
+    for index, kind in enumerate(types):
+        if kind == TokenType.SELECT:
+            end, depth = index + 1, depths[index]
+            while end < len(types) and depths[end] >= depth and not (depths[end] == depth and _ends_list(stream, end)):
                 end += 1
             yield index + 1, end
 
 
-def _ends_list(tokens: Sequence[Token], index: int, same_depth: bool) -> bool:
-    words = tokens[index].text.upper().split()
-    ends = same_depth and bool(words) and words[0] in _LIST_ENDS and tokens[index].token_type not in _EXACT
-    is_distinct_from = words == ["FROM"] and tokens[index - 1].token_type == TokenType.DISTINCT
-    is_star_except = words == ["EXCEPT"] and tokens[index - 1].token_type == TokenType.STAR
-    return ends and not is_distinct_from and not is_star_except
+def _ends_list(stream: _Stream, index: int) -> bool:
+    """Whether a token at the depth of a list's SELECT is the first word of a clause."""
+    if stream.firsts[index] not in _LIST_ENDS or stream.types[index] in _EXACT:
+        return False
+    words = stream.texts[index].upper().split()
+    is_distinct_from = words == ["FROM"] and stream.types[index - 1] == TokenType.DISTINCT
+    is_star_except = words == ["EXCEPT"] and stream.types[index - 1] == TokenType.STAR
+    return not is_distinct_from and not is_star_except
 
 
-def _outermost(tokens: Sequence[Token]) -> int | None:
+def _outermost(stream: _Stream) -> int | None:
     """The start of the list whose names are the query's: of its first SELECT outside WITH and FROM."""
-    depths = _depths(tokens)
+    types, depths = stream.types, stream.depths
     depth = 0
-    while depth < len(tokens) and tokens[depth].token_type == TokenType.L_PAREN:
+    while depth < len(types) and types[depth] == TokenType.L_PAREN:
         depth += 1
-    return next((i + 1 for i, t in enumerate(tokens) if t.token_type == TokenType.SELECT and depths[i] <= depth), None)
+    return next((i + 1 for i, kind in enumerate(types) if kind == TokenType.SELECT and depths[i] <= depth), None)
 
 
-def _items(tokens: Sequence[Token], bounds: tuple[int, int]) -> Iterator[tuple[int, int]]:
+def _items(stream: _Stream, bounds: tuple[int, int]) -> Iterator[tuple[int, int]]:
     """The columns of a list, split at its own commas."""
-    depths = _depths(tokens[bounds[0] : bounds[1]])
-    start = bounds[0]
-    for offset, depth in enumerate(depths):
-        if depth == 0 and tokens[bounds[0] + offset].token_type == TokenType.COMMA:
-            yield start, bounds[0] + offset
-            start = bounds[0] + offset + 1
-    yield start, bounds[1]
+    start, end = bounds
+    if start < end:
+        base = _base(stream, start)
+        for index in range(start, end):
+            if stream.types[index] == TokenType.COMMA and stream.depths[index] == base:
+                yield start, index
+                start = index + 1
+    yield start, end
 
 
-def _names(tokens: Sequence[Token], item: tuple[int, int]) -> Iterator[int]:
+def _names(stream: _Stream, item: tuple[int, int]) -> Iterator[int]:
     """The words of a column that make its name: its alias, or everything that Spark derives a name from."""
     start, end = item
     if end <= start:
         return
-    depths = _depths(tokens[start:end])
-    aliases = [i for i in range(start, end) if tokens[i].token_type == TokenType.ALIAS and depths[i - start] == 0]
-    if aliases:
-        yield from range(aliases[-1] + 1, end)
+    types, words, base = stream.types, stream.words, _base(stream, start)
+    alias = next((i for i in range(end - 1, start - 1, -1) if types[i] == TokenType.ALIAS and stream.depths[i] == base), None)
+    if alias is not None:
+        yield from range(alias + 1, end)
         return
     yield end - 1
-    is_implicit = end - start > 1 and tokens[end - 2].token_type in _BEFORE_ALIAS and _is_word(tokens[end - 1])
-    if not is_implicit and any(token.token_type != TokenType.DOT and not _is_word(token) for token in tokens[start:end]):
-        calls = (TokenType.L_PAREN,)
-        yield from (
-            i
-            for i in range(start, end)
-            if tokens[i].token_type == TokenType.VAR and not (i + 1 < len(tokens) and tokens[i + 1].token_type in calls)
-        )
+    is_implicit = end - start > 1 and types[end - 2] in _BEFORE_ALIAS and words[end - 1]
+    if not is_implicit and any(types[i] != TokenType.DOT and not words[i] for i in range(start, end)):
+        yield from (i for i in range(start, end) if types[i] == TokenType.VAR and stream.type_at(i + 1) != TokenType.L_PAREN)
 
 
-def _is_word(token: Token) -> bool:
-    return re.fullmatch(r"\w+", token.text) is not None
-
-
-def _struct_fields(tokens: Sequence[Token]) -> set[int]:
+def _struct_fields(stream: _Stream) -> set[int]:
     """struct(A, b) makes fields of these names."""
     kept: set[int] = set()
-    depths = _depths(tokens)
-    for index, token in enumerate(tokens[:-1]):
-        if token.text.upper() == "STRUCT" and tokens[index + 1].token_type == TokenType.L_PAREN:
+    types, depths = stream.types, stream.depths
+    for index in range(len(types) - 1):
+        if stream.lowers[index] == "struct" and types[index + 1] == TokenType.L_PAREN:
             at = index + 2
-            while at < len(tokens) and depths[at] > depths[index + 1]:
-                if tokens[at].token_type == TokenType.VAR and tokens[min(at + 1, len(tokens) - 1)].token_type != TokenType.L_PAREN:
+            while at < len(types) and depths[at] > depths[index + 1]:
+                if types[at] == TokenType.VAR and types[min(at + 1, len(types) - 1)] != TokenType.L_PAREN:
                     kept.add(at)
                 at += 1
     return kept
 
 
-def _nested_fields(tokens: Sequence[Token]) -> set[int]:
+def _nested_fields(stream: _Stream) -> set[int]:
     """`m.Key` of a map column is another value than `m.key`. What follows table.column or an unknown column keeps its case."""
-    relations = _relation_words(tokens)
+    if TokenType.DOT not in stream.types:
+        return set()
+    relations = _relation_words(stream)
     kept: set[int] = set()
     index = 0
-    while index < len(tokens):
-        chain = _chain(tokens, index)
-        if len(chain) > 1 and not _names_table(tokens, index):
+    while index < len(stream.types):
+        chain = _chain(stream, index)
+        if len(chain) > 1 and not _names_table(stream, index):
             known = 0
-            while known < len(chain) and tokens[chain[known]].text.lower() in relations:
+            while known < len(chain) and stream.lowers[chain[known]] in relations:
                 known += 1
             kept.update(chain[known + 1 :])
         index = chain[-1] + 1 if chain else index + 1
     return kept
 
 
-def _chain(tokens: Sequence[Token], index: int) -> list[int]:
+def _chain(stream: _Stream, index: int) -> Sequence[int]:
     """Indexes of the words of a dotted name that begins here."""
-    words = (TokenType.VAR, TokenType.IDENTIFIER)
-    if tokens[index].token_type not in words and not (_is_word(tokens[index]) and tokens[index].token_type != TokenType.NUMBER):
-        return []
-    chain = [index]
-    while index + 2 < len(tokens) and tokens[index + 1].token_type == TokenType.DOT and _is_word(tokens[index + 2]):
-        index += 2
-        chain.append(index)
-    return chain
+    types, words = stream.types, stream.words
+    kind = types[index]
+    if kind not in (TokenType.VAR, TokenType.IDENTIFIER) and not (words[index] and kind != TokenType.NUMBER):
+        return ()
+    end = index
+    while end + 2 < len(types) and types[end + 1] == TokenType.DOT and words[end + 2]:
+        end += 2
+    return range(index, end + 1, 2)
 
 
-def _names_table(tokens: Sequence[Token], index: int) -> bool:
-    return index > 0 and tokens[index - 1].token_type in (TokenType.FROM, TokenType.JOIN, TokenType.TABLE)
+_BEFORE_TABLE = frozenset((TokenType.FROM, TokenType.JOIN, TokenType.TABLE))
+_BEFORE_NAME = frozenset((TokenType.ALIAS, TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN))
 
 
-def _relation_words(tokens: Sequence[Token]) -> set[str]:
+def _names_table(stream: _Stream, index: int) -> bool:
+    return index > 0 and stream.types[index - 1] in _BEFORE_TABLE
+
+
+def _relation_words(stream: _Stream) -> set[str]:
     """Words that may name a table in this query: parts of names after FROM and JOIN, and everything that stands as an alias may."""
     words: set[str] = set()
-    depths = _depths(tokens)
-    for index in range(1, len(tokens)):
-        before = tokens[index - 1].token_type
+    types, lowers = stream.types, stream.lowers
+    lists: dict[int, bool] = {}
+    """Depth -> whether the clause that is open there lists tables."""
+    depth = 0
+    for index, kind in enumerate(types):
+        if stream.depths[index] < depth:
+            lists = {d: listing for d, listing in lists.items() if d <= stream.depths[index]}
+        depth = stream.depths[index]
+        before = types[index - 1] if index else None
         if before in (TokenType.FROM, TokenType.JOIN):
-            words.update(tokens[i].text.lower() for i in _chain(tokens, index))
-        elif before in (TokenType.ALIAS, TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN):
-            words.add(tokens[index].text.lower())
-        elif before == TokenType.COMMA and _is_listed_table(tokens, depths, index):
-            words.update(tokens[i].text.lower() for i in _chain(tokens, index))
+            words.update(lowers[i] for i in _chain(stream, index))
+        elif before in _BEFORE_NAME:
+            words.add(lowers[index])
+        elif before == TokenType.COMMA and lists.get(depth):
+            words.update(lowers[i] for i in _chain(stream, index))
+        if kind == TokenType.FROM:
+            lists[depth] = True
+        elif stream.firsts[index] in _COLUMN_WORDS:
+            lists[depth] = False
     return words
-
-
-def _is_listed_table(tokens: Sequence[Token], depths: Sequence[int], index: int) -> bool:
-    """Whether a comma before a name belongs to a FROM list, not to a list of columns."""
-    for i in range(index - 1, -1, -1):
-        if depths[i] < depths[index]:
-            return False
-        if depths[i] == depths[index]:
-            word = tokens[i].text.upper().split()[:1]
-            if tokens[i].token_type == TokenType.FROM:
-                return True
-            if word and word[0] in (*_LIST_ENDS, "SELECT", "ON"):
-                return False
-    return False

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from mvbuild.diagnostics import Diagnostic
 from mvbuild.project.loaded import Properties
-from mvbuild.project.settings import ModelConfig
+from mvbuild.project.settings import Layer, ModelConfig
 from mvbuild.source import MappedText, SourceFile, Span
 
 
@@ -49,6 +50,22 @@ class Query:
     reads: tuple[Read, ...]
     columns: tuple[str, ...] | None
     """Names of the output columns as written; None where a star makes them depend on the catalog."""
+
+
+Asked = tuple[str, tuple[str, ...], "str | None"]
+"""What a template asked of the project: ref, source, var or env_var, the names it gave, and the answer or a hash of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendered:
+    """What a template gave. `text` is None where it could not be rendered to its end."""
+
+    text: MappedText | None
+    layers: tuple[Layer, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    asked: tuple[Asked, ...] = ()
+    is_plain: bool = True
+    """Whether it depends on nothing but its own text and what it asked: on no macro, and on no name like `target`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
+from mvbuild.parse.file import ParsedFile
+from mvbuild.parse.files import parse_files
 from mvbuild.parse.model import ParsedModel, ParsedTest, Query
-from mvbuild.parse.render import Renderer
-from mvbuild.parse.sql import parse_query
+from mvbuild.parse.templates import Templates
 from mvbuild.project.loaded import LoadedProject, ModelFile
 from mvbuild.project.settings import Layer, Setting, model_config
 from mvbuild.source import MappedText, SourceFile
@@ -37,14 +38,19 @@ class _Outcome:
 
 def parse_project(project: LoadedProject, *, env: Mapping[str, str]) -> ParsedProject:
     """Raises ProjectError with the errors of all files at once."""
-    renderer = Renderer(project, env)
-    models = [(model.name, _model(model, renderer)) for model in project.models]
-    tests = [_test(file, renderer) for file in project.tests]
+    templates = Templates(project, env)
+    active = [model for model in project.models if not _is_disabled(model.layers)]
+    files = parse_files([*((m.file, m.name) for m in active), *((file, None) for file in project.tests)], templates, project.kept)
+    parsed_files = iter(files)
+    disabled_before = _Outcome(parsed=None, diagnostics=(), enabled=False)
+    models = [(m.name, disabled_before if _is_disabled(m.layers) else _model(m, next(parsed_files))) for m in project.models]
+    tests = [_test(file, next(parsed_files)) for file in project.tests]
     outcomes = [*(outcome for _, outcome in models), *tests]
     disabled = {name.lower() for name, outcome in models if not outcome.enabled}
     disabled |= {seed.name.lower() for seed in project.seeds if not seed.config.enabled}
     parsed = [outcome.parsed for outcome in outcomes if outcome.parsed]
-    diagnostics = [*renderer.diagnostics, *(d for outcome in outcomes for d in outcome.diagnostics), *_disabled_reads(parsed, disabled)]
+    problems = (d for outcome in outcomes for d in outcome.diagnostics)
+    diagnostics = [*templates.problems(project.kept), *problems, *_disabled_reads(parsed, disabled)]
     if any(d.severity == "error" for d in diagnostics):
         raise ProjectError(diagnostics)
     return ParsedProject(
@@ -56,26 +62,24 @@ def parse_project(project: LoadedProject, *, env: Mapping[str, str]) -> ParsedPr
 
 def parse_text(name: str, sql: str) -> Query:
     """The SQL of a view from a catalog, which has no file; `name` stands for its path. Raises ProjectError."""
+    from mvbuild.parse.sql import parse_query
+
     query, diagnostics = parse_query(MappedText.of(SourceFile(name, sql)))
     if query is None or diagnostics:
         raise ProjectError(diagnostics)
     return query
 
 
-def _model(model: ModelFile, renderer: Renderer) -> _Outcome:
-    if _is_disabled(model.layers):
-        return _Outcome(parsed=None, diagnostics=(), enabled=False)
-    rendered = renderer.render(model.file, model.name)
-    config, problems = model_config((*model.layers, *rendered.layers))
-    if not config.enabled and rendered.text:
+def _model(model: ModelFile, file: ParsedFile) -> _Outcome:
+    config, problems = model_config((*model.layers, *file.layers))
+    if not config.enabled and file.has_text:
         return _Outcome(parsed=None, diagnostics=problems, enabled=False)
-    query, wrong = parse_query(rendered.text) if rendered.text else (None, ())
-    parsed = None
+    parsed, query = None, file.query
     if query:
         parsed = ParsedModel(
             name=model.name, file=model.file, folders=model.folders, config=config, properties=model.properties, query=query
         )
-    return _Outcome(parsed=parsed, diagnostics=(*rendered.diagnostics, *problems, *wrong))
+    return _Outcome(parsed=parsed, diagnostics=(*file.rendering, *problems, *file.sql))
 
 
 def _is_disabled(layers: Iterable[Layer]) -> bool:
@@ -84,17 +88,16 @@ def _is_disabled(layers: Iterable[Layer]) -> bool:
     return bool(settings) and settings[-1] is False
 
 
-def _test(file: SourceFile, renderer: Renderer) -> _Outcome:
-    rendered = renderer.render(file)
-    settings = {key: setting for layer in rendered.layers for key, setting in layer.items()}
+def _test(file: SourceFile, found: ParsedFile) -> _Outcome:
+    settings = {key: setting for layer in found.layers for key, setting in layer.items()}
     problems = tuple(_test_problems(settings))
     if "enabled" in settings and settings["enabled"].value is False:
         return _Outcome(parsed=None, diagnostics=problems, enabled=False)
-    query, wrong = parse_query(rendered.text) if rendered.text else (None, ())
+    query = found.query
     is_warning = "severity" in settings and settings["severity"].value == "warn"
     name = PurePosixPath(file.path).stem
     parsed = ParsedTest(name=name, file=file, severity="warn" if is_warning else "error", query=query) if query else None
-    return _Outcome(parsed=parsed, diagnostics=(*rendered.diagnostics, *problems, *wrong))
+    return _Outcome(parsed=parsed, diagnostics=(*found.rendering, *problems, *found.sql))
 
 
 def _test_problems(settings: Mapping[str, Setting]) -> Iterator[Diagnostic]:

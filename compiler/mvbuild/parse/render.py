@@ -13,26 +13,17 @@ from jinja2.exceptions import SecurityError, TemplateAssertionError
 
 from mvbuild.diagnostics import Diagnostic, did_you_mean, error
 from mvbuild.parse.marking import Marker, Piece, mapped
+from mvbuild.parse.model import Asked, Rendered
 from mvbuild.parse.sandbox import Budget, Sandbox
 from mvbuild.parse.template_names import Rendering, Stopped, TemplateNames
 from mvbuild.parse.template_text import Lexeme, Place, Places, TemplateText
 from mvbuild.project.loaded import LoadedProject
-from mvbuild.project.settings import Layer
 from mvbuild.source import MappedText, SourceFile, Span
 
 _JINJA = re.compile(r"\{[{%#]")
 _MACRO = re.compile(r"\{%[-+]?\s*macro\s+(\w+)")
 _SETS = (nodes.Assign, nodes.AssignBlock)
 _REFUSED = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends, nodes.Block)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rendered:
-    """`text` is None where the template could not be rendered to its end."""
-
-    text: MappedText | None
-    layers: tuple[Layer, ...] = ()
-    diagnostics: tuple[Diagnostic, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +49,8 @@ class Renderer:
         self._builtin = frozenset(self._table)
         self._broken_macros: set[str] = set()
         self._keeping: list[tuple[_Compiled, tuple[str, ...]]] = []
+        self.asked: list[Asked] = []
+        """What the macro files ask when they are loaded."""
         self.diagnostics = tuple(d for file in project.macros for d in self._load_macros(file))
         """What is wrong with the macro files."""
 
@@ -73,7 +66,13 @@ class Renderer:
         if compiled:
             marked = self._run(compiled, rendering)
             text = None if marked is None else mapped(marked, compiled.pieces, compiled.text)
-        return Rendered(text=text, layers=tuple(rendering.layers), diagnostics=(*problems, *rendering.diagnostics))
+        return Rendered(
+            text=text,
+            layers=tuple(rendering.layers),
+            diagnostics=(*problems, *rendering.diagnostics),
+            asked=tuple(dict.fromkeys((*self.asked, *rendering.asked))),
+            is_plain=False,
+        )
 
     def _load_macros(self, file: SourceFile) -> tuple[Diagnostic, ...]:
         file = _with_plain_newlines(file)
@@ -85,6 +84,7 @@ class Renderer:
         context = compiled.template.new_context(self._table, shared=True)
         if self._run(compiled, rendering, context) is None:
             self._broken_macros.update(compiled.macros)
+        self.asked += rendering.asked
         defined = tuple(name for name in compiled.macros if name not in self._table and name in context.vars)
         rendering.diagnostics += (self._taken(name, compiled.text) for name in compiled.macros if name in self._table)
         self._table.update({name: context.vars[name] for name in defined})

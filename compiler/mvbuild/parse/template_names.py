@@ -12,14 +12,25 @@ from jinja2 import Undefined
 
 from mvbuild.diagnostics import Diagnostic, did_you_mean, error, warning
 from mvbuild.parse import placeholder
+from mvbuild.parse.model import Asked
 from mvbuild.parse.sandbox import Returned
+from mvbuild.parse.table_names import TableNames
 from mvbuild.parse.template_text import Places
+from mvbuild.project.kept import digest
 from mvbuild.project.loaded import LoadedProject, Target
 from mvbuild.project.settings import Layer, Setting
 from mvbuild.source import SourceFile, Span
 
 _NO_DEFAULT = object()
 _NOT_NEEDED = "Write the plain query: mvbuild finds out by itself what has changed and what can be refreshed incrementally."
+
+
+def var_answer(vars: Mapping[str, Any], name: Any) -> str | None:
+    return digest(vars[name]) if name in vars else None
+
+
+def env_answer(env: Mapping[str, str], name: str) -> str | None:
+    return digest(env[name]) if name in env else None
 
 
 class Stopped(Exception):
@@ -34,6 +45,7 @@ class Rendering:
     model: str | None
     layers: list[Layer] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +118,8 @@ class TemplateNames:
         self._project = project
         self._env = env
         self._places = places
-        names = (*(model.name for model in project.models), *(seed.name for seed in project.seeds))
-        self._models = {name.lower(): name for name in names}
-        self._sources = {(s.source.lower(), s.name.lower()): (s.source, s.name) for s in project.sources}
+        tables = TableNames(project)
+        self._models, self._sources = tables.models, tables.sources
         self.target = TargetNames.of(project.target)
         self.current = Rendering(file=project.file, model=None)
 
@@ -151,7 +162,9 @@ class TemplateNames:
             self._record("unresolved-ref", f"There is no project '{project[0]}' here", "ref", project[0], help)
         elif name.lower() not in self._models:
             self._record("unresolved-ref", f"There is no model or seed '{name}'", "ref", name, did_you_mean(name, self._models.values()))
-        return placeholder.for_ref(self._models.get(name.lower(), name))
+        found = placeholder.for_ref(self._models.get(name.lower(), name))
+        self.current.asked.append(("ref", names, found))
+        return found
 
     def source(self, *names: Any) -> str:
         if len(names) != 2 or not all(isinstance(name, str) for name in names):
@@ -161,6 +174,7 @@ class TemplateNames:
         source, table = names
         found = self._sources.get((source.lower(), table.lower()))
         if found:
+            self.current.asked.append(("source", names, placeholder.for_source(*found)))
             return placeholder.for_source(*found)
         tables = {t for s, t in self._sources.values() if s.lower() == source.lower()}
         if tables:
@@ -174,6 +188,7 @@ class TemplateNames:
     # Values
 
     def var(self, name: Any, default: Any = _NO_DEFAULT) -> Any:
+        self.current.asked.append(("var", (str(name),), var_answer(self._project.vars, name)))
         if name in self._project.vars:
             return deepcopy(self._project.vars[name])  # templates may change their lists, and must not change each other's
         if default is not _NO_DEFAULT:
@@ -184,6 +199,7 @@ class TemplateNames:
         return ""
 
     def env_var(self, name: Any, default: Any = _NO_DEFAULT) -> Any:
+        self.current.asked.append(("env_var", (str(name),), env_answer(self._env, str(name))))
         if str(name) in self._env:
             return self._env[str(name)]
         if default is not _NO_DEFAULT:

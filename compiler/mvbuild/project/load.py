@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ from typing import Any
 from mvbuild.diagnostics import Diagnostic, Note, ProjectError, did_you_mean, error
 from mvbuild.project.files import Found, Listing, list_files, read_all
 from mvbuild.project.folders import FolderLayers, read_folders
+from mvbuild.project.kept import NAME as KEPT_NAME
+from mvbuild.project.kept import Kept, Unkept, digest
 from mvbuild.project.loaded import LoadedProject, ModelFile, Properties, Seed
 from mvbuild.project.project_file import ProjectFile, Templates, read_project_file
-from mvbuild.project.properties import KEPT, Described, Entry, read_properties
+from mvbuild.project.properties import CODEC, KEPT, Described, Entry, Said, read_properties
 from mvbuild.project.seeds import checksum, type_problems
 from mvbuild.project.settings import KNOWN_MODEL_SETTINGS, KNOWN_SEED_SETTINGS, Layer, check_layer, check_seed_layer, seed_config
 from mvbuild.project.yaml_spans import read_yaml
@@ -36,7 +39,8 @@ def load_project(
     project, templates = read_project_file(root, target=target, vars=vars, env=env, threads=threads, report=report)
     output = root / (target_path or project.target_path)
     lists = {kind: list_files(root, paths, without=output) for kind, paths in project.paths.items()}
-    described = _described(root, (lists["model"], lists["seed"]), project.file, templates, report)
+    kept = Kept(output / KEPT_NAME)
+    described = _described(root, (lists["model"], lists["seed"]), project.file, templates, kept, report)
     models = _models(root, project, lists["model"], described, report)
     seeds = _seeds(root, project, lists["seed"], described, report)
     report += _collisions(models, seeds)
@@ -58,22 +62,53 @@ def load_project(
         tests=_sql(root, lists["test"], report),
         lint=project.lint,
         documents=tuple(described.files),
+        kept=kept,
     )
     if report:
         raise ProjectError(_each_once(report))
     return loaded
 
 
-def _described(root: Path, lists: Iterable[Listing], project_file: SourceFile, templates: Templates, report: list[Diagnostic]) -> Described:
+def _described(
+    root: Path, lists: Iterable[Listing], project_file: SourceFile, templates: Templates, kept: Kept, report: list[Diagnostic]
+) -> Described:
     described = Described()
     found = {f.path: f for listing in lists for f in listing.files if f.suffix in _YAML and f.path != project_file.path}
     for _, file in read_all(root, found.values(), report):
         described.files.append(file)
-        tree, wrong = read_yaml(file)
-        report += wrong
-        if tree is not None:
-            read_properties(file, templates.render(tree, file.text, KEPT), described, report)
+        _describe(file, described, templates, kept, report)
     return described
+
+
+def _describe(file: SourceFile, described: Described, templates: Templates, kept: Kept, report: list[Diagnostic]) -> None:
+    """What a file says without a template and without a mistake is kept."""
+    key = digest("yaml", file.path, file.text)
+    known = kept.get(key)
+    if known is not None and (said_before := _loaded(known, file)) is not None:
+        for kind, said in said_before:
+            described.add(kind, said, report)
+        return
+    tree, wrong = read_yaml(file)
+    report += wrong
+    if tree is None:
+        return
+    before = len(report)
+    rendered = templates.render(tree, file.text, KEPT)
+    found = []
+    for kind, said in read_properties(file, rendered, report):
+        found.append((kind, said))
+        described.add(kind, said, report)
+    if rendered is tree and len(report) == before and not wrong:
+        with suppress(Unkept):
+            kept.put(key, CODEC.dumps(tuple(found), file))
+
+
+def _loaded(known: str, file: SourceFile) -> tuple[Said, ...] | None:
+    try:
+        found: tuple[Said, ...] = CODEC.loads(known, file)
+    except Unkept:
+        return None
+    return found
 
 
 def _models(root: Path, project: ProjectFile, listing: Listing, described: Described, report: list[Diagnostic]) -> list[ModelFile]:

@@ -9,6 +9,7 @@ from typing import Any
 from mvbuild.diagnostics import Diagnostic, Note, error
 from mvbuild.project.data_tests import Tested, read_tests, repeated
 from mvbuild.project.folders import layer_of, repeated_settings, setting_of
+from mvbuild.project.kept import Codec
 from mvbuild.project.keys import PROPERTIES, check
 from mvbuild.project.loaded import Column, DataTest, Properties, SourceTable
 from mvbuild.project.settings import EMPTY, Layer, Setting
@@ -40,22 +41,34 @@ class Described:
     sources: dict[tuple[str, str], SourceTable] = field(default_factory=dict)
     files: list[SourceFile] = field(default_factory=list)
 
+    def add(self, kind: str, said: Entry | SourceTable, report: list[Diagnostic]) -> None:
+        """What was said first counts."""
+        if isinstance(said, SourceTable):
+            table = self.sources.setdefault((said.source.lower(), said.name.lower()), said)
+            if table is not said:
+                report.append(_twice(f"The source table '{said.source}.{said.name}' is declared", said.span, table.span))
+            return
+        other = (self.models if kind == "models" else self.seeds).setdefault(said.name.lower(), said)
+        if other is not said:
+            report.append(_twice(f"The {kind[:-1]} '{said.name}' is described", said.span, other.span))
 
-def read_properties(file: SourceFile, tree: Node, into: Described, report: list[Diagnostic]) -> None:
-    """Add what one file says."""
+
+Said = tuple[str, Entry | SourceTable]
+"""`models`, `seeds` or `sources`, and what the file says of one of them."""
+CODEC = Codec((Setting, Column, DataTest, Properties, Entry, SourceTable))
+
+
+def read_properties(file: SourceFile, tree: Node, report: list[Diagnostic]) -> Iterator[Said]:
+    """What one file says, in its order."""
     report.extend(check(tree, PROPERTIES))
-    for kind, entries in (("models", into.models), ("seeds", into.seeds)):
+    for kind in ("models", "seeds"):
         for node in _items(tree, kind):
             entry = _described(file, node, report)
             if entry is not None:
-                other = entries.setdefault(entry.name.lower(), entry)
-                if other is not entry:
-                    report.append(_twice(f"The {kind[:-1]} '{entry.name}' is described", entry.span, other.span))
+                yield kind, entry
     for node in _items(tree, "sources"):
         for table in _source(file, node, report):
-            other_table = into.sources.setdefault((table.source.lower(), table.name.lower()), table)
-            if other_table is not table:
-                report.append(_twice(f"The source table '{table.source}.{table.name}' is declared", table.span, other_table.span))
+            yield "sources", table
 
 
 def _described(file: SourceFile, node: MapNode, report: list[Diagnostic]) -> Entry | None:

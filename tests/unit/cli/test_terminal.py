@@ -133,12 +133,12 @@ def test_an_interrupt(tmp_path: Path, sent: signal.Signals, code: int) -> None:
 def test_an_unforeseen_failure_goes_into_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from mvbuild import api
+    from mvbuild import compilation
 
     def fails(*_: object, **__: object) -> None:
         raise KeyError("a bug")
 
-    monkeypatch.setattr(api, "compile", fails)
+    monkeypatch.setattr(compilation, "compile", fails)
     lay_out(tmp_path, MODELS)
     outcome = call("ls", tmp_path, {}, monkeypatch, capsys)
     assert (outcome.exit, findings(outcome.stderr)) == (2, ["internal"])

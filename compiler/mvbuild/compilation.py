@@ -1,0 +1,88 @@
+"""project directory -> Graph, and its files below target/: all that `compile`, `ls` and `lint` need, without what a run needs besides."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from mvbuild import __version__
+from mvbuild.artifacts.files import write_compiled, write_executed, write_json, write_text
+from mvbuild.artifacts.manifest import manifest_text, timestamp
+from mvbuild.diagnostics import Diagnostic, ProjectError, error
+from mvbuild.graph.model import Graph, Reading
+from mvbuild.graph.resolve import build
+from mvbuild.parse.project import parse_project
+from mvbuild.project.load import load_project
+
+if TYPE_CHECKING:
+    from mvbuild.refresh.result import RunResult
+
+
+def compile(
+    project_dir: str | Path = ".",
+    *,
+    target: str | None = None,
+    vars: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+    target_path: Path | None = None,
+    threads: int | None = None,
+    branch: str | None = None,
+    state: str | None = None,
+) -> Graph:
+    """Load, render, parse and resolve a project. No catalog, no Spark. ProjectError with every error of the stage that failed.
+
+    `branch`: whatever is done with the graph is done on that Iceberg branch of the project's tables, see docs/branches.md.
+    `state`: what `state:` selectors compare with, a directory with the artifacts of another version, or a git ref.
+    """
+    environment = os.environ if env is None else env
+    project = load_project(Path(project_dir), target=target, vars=vars or {}, env=environment, target_path=target_path, threads=threads)
+    if branch is not None:
+        from mvbuild.lifecycle.branches import checked_name
+
+        project = replace(project, branch=checked_name(branch))
+    try:
+        parsed = parse_project(project, env=environment)
+    finally:
+        project.kept.save()
+    graph = build(project, parsed)
+    return replace(graph, reading=Reading(target=target, vars=vars or {}, env=environment, state=state))
+
+
+def check_columns(graph: Graph) -> tuple[Diagnostic, ...]:
+    """ProjectError with everything that is certainly wrong with names, types and contracts; the warnings, if nothing is. Queries are looked
+    at only where schemas.lock tells what they read, or where a contract is enforced."""
+    from mvbuild.lineage.bind import bind
+    from mvbuild.lineage.lock import of_lock, read_lock
+
+    tables = read_lock(graph)
+    contracts = [n.id for n in graph.models if n.model.config.contract]
+    if tables is None and not contracts:
+        return ()
+    found = bind(graph, of_lock(tables, graph), keep=True) if tables is not None else bind(graph, only=contracts)
+    if any(d.severity == "error" for d in found.diagnostics):
+        raise ProjectError(found.diagnostics)
+    return found.diagnostics
+
+
+def write_artifacts(graph: Graph, result: RunResult | None = None, *, arguments: Mapping[str, Any] | None = None) -> None:
+    """target/manifest.json and target/compiled; with a result target/run_results.json and target/run as well."""
+    invocation, now = str(uuid4()), timestamp(time.time_ns() // 1_000_000)
+    path = graph.project.target_path
+    try:
+        write_text(path / "manifest.json", manifest_text(graph, version=__version__, generated_at=now, invocation_id=invocation))
+        graph.fingerprints.save()
+        graph.project.kept.save()
+        write_compiled(graph)
+        if result is not None:
+            from mvbuild.artifacts.run_results import run_results
+
+            content = run_results(graph, result, arguments=arguments or {}, version=__version__, invocation_id=invocation)
+            write_json(path / "run_results.json", content)
+            write_executed(graph, result)
+    except OSError as exc:
+        raise ProjectError([error("unwritable-target", f"Cannot write to {path}: {exc.strerror or exc}")]) from exc

@@ -1,0 +1,70 @@
+"""one SQL file -> ParsedFile: its template rendered, its query parsed; and the same from what an earlier run has kept of it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from mvbuild.diagnostics import Diagnostic
+from mvbuild.parse.model import Asked, Query, Read, TimeTravel
+from mvbuild.parse.templates import Templates
+from mvbuild.project.kept import Codec, Unkept, digest
+from mvbuild.project.settings import Layer, Setting
+from mvbuild.source import MappedText, Segment, SourceFile, SourceMap
+
+_CODEC = Codec((Setting, Query, Read, TimeTravel, MappedText, SourceMap, Segment))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedFile:
+    """`query` is None where something is wrong, which the diagnostics say: `rendering` those of the template, `sql` those of the query."""
+
+    layers: tuple[Layer, ...]
+    query: Query | None
+    has_text: bool = True
+    rendering: tuple[Diagnostic, ...] = ()
+    sql: tuple[Diagnostic, ...] = ()
+    asked: tuple[Asked, ...] = ()
+    is_plain: bool = True
+
+
+def key_of(file: SourceFile, model: str | None) -> str:
+    """`this` is the model's name."""
+    return digest("sql", model, file.text)
+
+
+def parse_file(file: SourceFile, model: str | None, templates: Templates) -> ParsedFile:
+    from mvbuild.parse.sql import parse_query
+
+    rendered = templates.render(file, model)
+    query, wrong = parse_query(rendered.text) if rendered.text else (None, ())
+    return ParsedFile(
+        layers=rendered.layers,
+        query=query,
+        has_text=rendered.text is not None,
+        rendering=rendered.diagnostics,
+        sql=wrong,
+        asked=rendered.asked,
+        is_plain=rendered.is_plain,
+    )
+
+
+def dumped(parsed: ParsedFile, file: SourceFile, templates: Templates) -> str | None:
+    """None for what is not kept: files with diagnostics, which are few, and places in other files."""
+    if parsed.query is None or parsed.rendering or parsed.sql:
+        return None
+    surroundings = "" if parsed.is_plain else templates.surroundings
+    with suppress(Unkept):
+        return _CODEC.dumps((surroundings, parsed.asked, parsed.layers, parsed.query), file)
+    return None
+
+
+def loaded(kept: str, file: SourceFile, templates: Templates) -> ParsedFile | None:
+    """None where the project would answer the template otherwise now."""
+    try:
+        surroundings, asked, layers, query = _CODEC.loads(kept, file)
+    except Unkept:
+        return None
+    if not isinstance(query, Query) or surroundings not in ("", templates.surroundings) or not templates.still(asked):
+        return None
+    return ParsedFile(layers=layers, query=query)

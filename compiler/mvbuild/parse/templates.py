@@ -1,0 +1,70 @@
+"""template file -> Rendered, by the cheapest way that is right: as it stands, without Jinja, or by Jinja, which is loaded only then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from mvbuild.diagnostics import Diagnostic
+from mvbuild.parse.model import Asked, Rendered
+from mvbuild.parse.plain_template import render_plain
+from mvbuild.parse.table_names import TableNames
+from mvbuild.project.kept import Kept, digest
+from mvbuild.project.loaded import LoadedProject
+from mvbuild.source import MappedText, SourceFile
+
+if TYPE_CHECKING:
+    from mvbuild.parse.render import Renderer
+
+
+class Templates:
+    """The templates of a project."""
+
+    def __init__(self, project: LoadedProject, env: Mapping[str, str]) -> None:
+        self.project = project
+        self.env = env
+        self._tables = TableNames(project)
+
+    def render(self, file: SourceFile, model: str | None = None) -> Rendered:
+        """The text of a model, or of a test when there is no model's name."""
+        if "{" not in file.text:
+            return Rendered(text=MappedText.of(file))
+        return render_plain(file, self._tables.resolve) or self.renderer.render(file, model)
+
+    @cached_property
+    def renderer(self) -> Renderer:
+        from mvbuild.parse.render import Renderer
+
+        return Renderer(self.project, self.env)
+
+    def problems(self, kept: Kept) -> tuple[Diagnostic, ...]:
+        """What is wrong with the macro files. Those in which nothing was found are not loaded for that again."""
+        if not self.project.macros:
+            return ()
+        key = digest("macros", self.surroundings, sorted(self._tables.models.values()), sorted(self._tables.sources.values()), self._given)
+        if kept.get(key) is None and not self.renderer.diagnostics:
+            kept.put(key, "1")
+        return () if kept.get(key) is not None else self.renderer.diagnostics
+
+    def still(self, asked: Iterable[Asked]) -> bool:
+        """Whether the project would give the same answers now."""
+        return all(self._answer(kind, names) == answer for kind, names, answer in asked)
+
+    def _answer(self, kind: str, names: tuple[str, ...]) -> str | None:
+        if kind in ("ref", "source"):
+            return self._tables.resolve(kind, names)
+        given: Mapping[str, object] = self.project.vars if kind == "var" else self.env
+        return digest(given[names[0]]) if names[0] in given else None
+
+    @cached_property
+    def surroundings(self) -> str:
+        """Of all that a template may depend on besides its text and what it asks."""
+        project = self.project
+        target = project.target
+        macros = [(file.path, file.text) for file in project.macros]
+        return digest(project.name, macros, target.name, target.catalog_name, target.namespace, target.threads)
+
+    @property
+    def _given(self) -> str:
+        return digest(sorted(self.project.vars.items(), key=lambda item: item[0]), sorted(self.env.items()))

@@ -1,0 +1,197 @@
+"""what was made of a file <-> target/compile-cache: what was read, rendered and parsed once is not done again while all is the same.
+
+An entry is found by a hash of all that its value depends on, and holds nothing but JSON, so that reading a file that somebody else wrote
+runs nothing. A file of another version, a broken or half-written one is no cache.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import fields
+from datetime import date
+from functools import lru_cache
+from hashlib import blake2b
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from mvbuild import __version__
+from mvbuild.source import SourceFile, Span
+
+NAME = "compile-cache"
+_LIBRARIES = ("sqlglot", "sqlglotc", "jinja2", "markupsafe", "pyyaml")
+
+
+class Kept:
+    """Key -> JSON text. Only what was asked for is written again."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._known = _read(path) if path is not None else {}
+        self._used: dict[str, str] = {}
+        self._is_new = False
+
+    def get(self, key: str) -> str | None:
+        found = self._used.get(key) or self._known.get(key)
+        if found is not None:
+            self._used[key] = found
+        return found
+
+    def put(self, key: str, value: str) -> None:
+        if self._path is not None:
+            self._used[key] = value
+            self._is_new = True
+
+    def forget(self, key: str) -> None:
+        """An entry that turned out to be of no use."""
+        self._used.pop(key, None)
+        self._known.pop(key, None)
+
+    def save(self) -> None:
+        """Only into a folder that is there: a command that only looks makes none. Nothing is said where it cannot be written: the next run
+        is slower, and that is all."""
+        if self._path is None or not (self._is_new or len(self._used) != len(self._known)):
+            return
+        temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+        try:
+            _write(temporary, self._used)
+            temporary.replace(self._path)
+        except OSError:
+            with suppress(OSError):
+                temporary.unlink()
+            return
+        self._known, self._is_new = dict(self._used), False
+
+
+def digest(*parts: object) -> str:
+    """A key of everything that a value depends on."""
+    return blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _write(path: Path, entries: Mapping[str, str]) -> None:
+    """The first line tells who wrote the rest, and whether it is whole."""
+    check = blake2b(digest_size=16)
+    with path.open("wb") as file:
+        head = f"{code_version()} ".encode()
+        file.write(head + b"0" * 32 + b"\n")
+        for key, value in entries.items():
+            line = f"{key}{value}\n".encode()
+            check.update(line)
+            file.write(line)
+        file.seek(len(head))
+        file.write(check.hexdigest().encode())
+
+
+def _read(path: Path) -> dict[str, str]:
+    try:
+        with path.open("rb") as file:
+            head = file.readline(200).split()
+            if len(head) != 2 or head[0] != code_version().encode():
+                return {}
+            body = file.read()
+        if blake2b(body, digest_size=16).hexdigest().encode() != head[1]:
+            return {}
+        lines = body.decode("ascii").splitlines()
+    except (OSError, ValueError):
+        return {}
+    return {line[:32]: line[32:] for line in lines}
+
+
+@lru_cache(maxsize=1)
+def code_version() -> str:
+    """Of all that takes part in compiling. An installation that is being worked on has one version for many, hence the files."""
+    package = Path(__file__).parent.parent
+    found = (p for part in ("project", "parse", "graph", "diagnostics", "formats") for p in (package / part).glob("*.py"))
+    stamps = sorted((str(p.relative_to(package)), (s := p.stat()).st_mtime_ns, s.st_size) for p in (*found, package / "source.py"))
+    return digest(__version__, sys.version_info[:3], [_version(name) for name in _LIBRARIES], stamps)
+
+
+def _version(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return ""
+
+
+class Unkept(Exception):
+    """A value that a cache does not hold."""
+
+
+class Codec:
+    """Values of some dataclasses, with places in one file <-> JSON text."""
+
+    def __init__(self, classes: Iterable[type[Any]]) -> None:
+        self._classes = tuple(classes)
+        self._names = {kind: (i, tuple(f.name for f in fields(kind))) for i, kind in enumerate(self._classes)}
+        self._makers = [_maker(kind) for kind in self._classes]
+
+    def dumps(self, value: Any, file: SourceFile) -> str:
+        """Raises Unkept."""
+        try:
+            return json.dumps(self._plain(value, file), separators=(",", ":"))
+        except (TypeError, ValueError, RecursionError) as exc:
+            raise Unkept from exc
+
+    def loads(self, text: str, file: SourceFile) -> Any:
+        """Raises Unkept for what this codec did not write."""
+        try:
+            return self._value(json.loads(text), file)
+        except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as exc:
+            raise Unkept from exc
+
+    def _plain(self, value: Any, file: SourceFile) -> Any:
+        kind = type(value)
+        if value is None or kind in (str, int, float, bool):
+            return value
+        if kind is Span:
+            if value.file is not file:
+                raise Unkept
+            return [0, value.start, value.end]
+        if kind is tuple:
+            return [1, *(self._plain(item, file) for item in value)]
+        if kind is list:
+            return [2, *(self._plain(item, file) for item in value)]
+        if kind in (dict, MappingProxyType):
+            flat = [self._plain(part, file) for pair in value.items() for part in pair]
+            return [3 if kind is dict else 4, *flat]
+        if kind is date:
+            return [5, value.isoformat()]
+        index, names = self._names.get(kind, (None, ()))
+        if index is None:
+            raise Unkept
+        return [index + 6, *(self._plain(getattr(value, name), file) for name in names)]
+
+    def _value(self, plain: Any, file: SourceFile) -> Any:
+        if type(plain) is not list:
+            return plain
+        kind = plain[0]
+        if kind == 0:
+            return Span(file, plain[1], plain[2])
+        value = self._value
+        items = [item if type(item) is not list else value(item, file) for item in plain]
+        if kind == 1:
+            return tuple(items[1:])
+        if kind == 2:
+            return items[1:]
+        if kind in (3, 4):
+            found = dict(zip(items[1::2], items[2::2], strict=True))
+            return found if kind == 3 else MappingProxyType(found)
+        if kind == 5:
+            return date.fromisoformat(items[1])
+        return self._makers[kind - 6](items)
+
+
+def _maker(kind: type[Any]) -> Callable[[list[Any]], Any]:
+    """Fields in their order, behind the number of the class -> an instance."""
+    names = tuple(f.name for f in fields(kind))
+
+    def make(items: list[Any]) -> Any:
+        return kind(**dict(zip(names, items[1:], strict=True)))
+
+    return make

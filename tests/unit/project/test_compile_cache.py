@@ -1,0 +1,187 @@
+"""Random edits of a project: what is compiled with the help of earlier runs is what is compiled without, byte for byte.
+
+MVBUILD_CACHE_EDITS=2000 MVBUILD_CACHE_SEED=7 pytest tests/unit/project/test_compile_cache.py   takes as long as one likes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mvbuild import compilation
+from mvbuild.artifacts.manifest import entries, manifest, manifest_text
+from mvbuild.diagnostics import ProjectError
+from mvbuild.diagnostics.render import to_text
+from mvbuild.graph.definition import definition
+from mvbuild.parse import files, workers
+from mvbuild.project.kept import NAME
+
+EDITS = int(os.environ.get("MVBUILD_CACHE_EDITS", "60"))
+SEED = int(os.environ.get("MVBUILD_CACHE_SEED", "1"))
+SQL = (
+    "SELECT id, name FROM {{ ref('people') }}\n",
+    "SELECT id, upper(name) AS name FROM {{ ref('People') }} -- a comment\n",
+    "{{ config(materialized='view', tags=['x']) }}\nSELECT * FROM {{ source('raw', 'orders') }} o JOIN {{ ref('first') }} USING (id)\n",
+    "{{ config(tags=['y', 'x']) }}SELECT {{ cents('price') }} AS price FROM raw.orders\n",
+    "{% for c in ['id', 'name'] %}{{ 'SELECT ' if loop.first }}{{ c }}{{ ', ' if not loop.last }}{% endfor %} FROM {{ ref('people') }}\n",
+    "SELECT {{ var('column', 'id') }} AS c, '{{ env_var('PLACE', 'here') }}' AS place FROM {{ ref('second') }}\n",
+    "SELECT '{{ target.name }}' AS t, {{ var('number') }} AS n FROM {{ this.schema }}.other\n",
+    "SELECT 1 AS one\n",
+    "SELECT FROM WHERE\n",
+    "SELECT * FROM {{ ref('nowhere') }}\n",
+    "{{ config(materialised='view') }}SELECT 1 AS one\n",
+    "{{ config(enabled=false) }}SELECT 1 AS one\n",
+    "{% if %}\n",
+    "{{ exceptions.warn('careful') }}SELECT 2 AS two\n",
+)
+YAML = (
+    "models: [{name: first, description: One., columns: [{name: id, data_tests: [not_null, unique]}]}]\n",
+    "models:\n  - name: first\n    config: {tags: [z], meta: {on: 2026-01-01, deep: {a: [1, 2.5, null]}}}\n    columns: [{name: id, data_type: int}]\n",
+    "models: [{name: second, config: {alias: other_name}, data_tests: [{accepted_values: {column_name: id, values: [1, 2]}}]}]\n",
+    "models: [{name: second, description: \"{{ var('column', 'x') }}\", config: {enabled: \"{{ var('on', true) }}\"}}]\n",
+    "sources: [{name: raw, tables: [{name: orders, description: All., columns: [{name: id, data_tests: [not_null]}]}]}]\n",
+    "sources: [{name: raw, namespace: elsewhere, tables: [{name: orders}]}]\n",
+    "models: [{name: first, colums: []}]\n",
+    "models: [{name: gone}]\n",
+    "models: [\n",
+    "",
+)
+MACROS = (
+    "{% macro cents(c) %}{{ c }} / 100{% endmacro %}\n",
+    "{% macro cents(c) %}{{ c }} * {{ var('number', 1) }}{% endmacro %}\n",
+    "{% macro x %}",
+)
+PROJECT = (
+    "name: shop\n",
+    "name: shop\nvars: {column: name, number: 3}\n",
+    "name: shop\nvars: {number: 4, on: false}\nmodels: {+tags: [all], deep: {+materialized: view}}\n",
+    "name: shop\ntargets: {dev: {namespace: mart}, prod: {namespace: [a, b]}}\nvars: {number: 5}\n",
+    "name: other\nseeds: {+alias: folk}\nvars: {number: 3}\n",
+    "name: shop\nmodles: {}\n",
+)
+SEEDS = ("id,name\n1,a\n", "id,name\n1,a\n2,b\n", "id,name,id\n")
+CONTENTS = {
+    **dict.fromkeys(("models/first.sql", "models/second.sql", "models/deep/third.sql", "models/deep/fourth.sql"), SQL),
+    "models/one.yml": (*YAML[:2], YAML[6], YAML[8]),
+    "models/deep/two.yml": (YAML[4], YAML[5], YAML[2], YAML[3], *YAML[6:]),
+    "macros/money.sql": MACROS,
+    "tests/rule.sql": SQL,
+    "mvbuild.yml": PROJECT,
+    "seeds/people.csv": SEEDS,
+}
+KEPT = ("mvbuild.yml", "seeds/people.csv")
+
+
+def edit(root: Path, rng: random.Random) -> None:
+    path = rng.choice(list(CONTENTS))
+    file = root / path
+    if file.exists() and path not in KEPT and rng.random() < 0.15:
+        file.unlink()
+    elif file.exists() and rng.random() < 0.3:
+        file.write_text(file.read_text() + rng.choice((" ", "\n", "-- more\n" if path.endswith(".sql") else "\n")))
+    else:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        # What is wrong stops the rest: most of the time the project should be right.
+        choices = CONTENTS[path]
+        file.write_text(rng.choice(choices if rng.random() < 0.3 else choices[: max(2, len(choices) // 2)]))
+
+
+def said(root: Path, target_path: Path, env: dict[str, str], **options: object) -> str:
+    """Everything that compiling tells, or what is wrong."""
+    target_path.mkdir(parents=True, exist_ok=True)
+    try:
+        graph = compilation.compile(root, env=env, target_path=target_path, **options)  # type: ignore[arg-type]
+        text = "".join(manifest_text(graph, version="1", generated_at="", invocation_id=""))
+        graph.fingerprints.save()
+    except ProjectError as exc:
+        return to_text(exc.diagnostics)
+    mapped = [(id, definition(graph, node).map) for id, node in graph.nodes.items() if hasattr(node, "model")]
+    shown = [(id, [(s.offset, str(s.origin), s.verbatim) for s in found.segments]) for id, found in mapped]
+    spans = [(n.id, sorted((k, str(s)) for k, s in n.model.config.spans.items())) for n in graph.models]
+    tests = [(t.id, str(t.span), t.gates) for t in graph.tests]
+    return "\n".join([text, to_text(graph.warnings), repr(shown), repr(spans), repr(tests), repr(list(graph.nodes))])
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "shop"
+    for path, contents in CONTENTS.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(contents[0])
+    return root
+
+
+def test_a_cache_never_changes_an_answer(root: Path, tmp_path: Path):
+    rng = random.Random(SEED)
+    warm, right = tmp_path / "warm" / "target", 0
+    for number in range(EDITS):
+        for _ in range(rng.choice((0, 1, 1, 1, 2))):
+            edit(root, rng)
+        env = {"PLACE": rng.choice(("here", "there"))} if rng.random() < 0.5 else {}
+        options = {"vars": {"column": rng.choice(("a", "b"))} if rng.random() < 0.2 else {}}
+        cold = tmp_path / "cold" / "target"
+        expected = said(root, cold, env, **options)
+        assert said(root, warm, env, **options) == expected, f"MVBUILD_CACHE_SEED={SEED}, edit {number}"
+        right += expected.startswith("{")
+        shutil.rmtree(cold.parent, ignore_errors=True)
+    assert right > EDITS // 10
+
+
+@pytest.mark.parametrize("damage", ["empty", "half", "garbage", "foreign", "one byte", "directory"])
+def test_a_broken_cache_is_no_cache(root: Path, tmp_path: Path, damage: str):
+    target = tmp_path / "target"
+    expected = said(root, target, {})
+    cache = target / NAME
+    content = cache.read_bytes()
+    assert len(content) > 1000
+    if damage == "directory":
+        cache.unlink()
+        cache.mkdir()
+    else:
+        broken = {
+            "empty": b"",
+            "half": content[: len(content) // 2],
+            "garbage": b"\xff\xfe" * 500,
+            "foreign": b"0" * 32 + content[32:],
+            "one byte": content[:-40] + b"#" + content[-39:],
+        }
+        cache.write_bytes(broken[damage])
+    assert said(root, target, {}) == expected
+
+
+def test_what_is_known_is_not_parsed_again(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    said(root, tmp_path / "target", {})
+    parsed = []
+    real = files.parse_file
+    monkeypatch.setattr(files, "parse_file", lambda file, *rest: parsed.append(file.path) or real(file, *rest))
+    said(root, tmp_path / "target", {})
+    assert parsed == []
+    (root / "models" / "second.sql").write_text("SELECT 2 AS two\n")
+    said(root, tmp_path / "target", {})
+    assert parsed == ["models/second.sql"]
+
+
+def test_workers_give_what_one_process_gives(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    alone = said(root, tmp_path / "alone" / "target", {})
+    monkeypatch.setattr(files, "FEWEST", 2)
+    monkeypatch.setattr(workers, "FEWEST", 2)
+    monkeypatch.setattr(workers, "_processors", lambda: 2)
+    started = []
+    real = workers._started
+    monkeypatch.setattr(workers, "_started", lambda: started.append(1) or real())
+    assert said(root, tmp_path / "beside" / "target", {}) == alone
+    assert started
+    kept = [(tmp_path / which / "target" / NAME).read_text().splitlines()[1:] for which in ("alone", "beside")]
+    assert sorted(kept[0]) == sorted(kept[1])
+
+
+def test_the_streamed_manifest_is_the_manifest(root: Path, tmp_path: Path):
+    graph = compilation.compile(root, env={}, target_path=tmp_path / "target")
+    options = {"version": "1", "generated_at": "", "invocation_id": ""}
+    assert "".join(manifest_text(graph, **options)) == json.dumps(manifest(graph, **options), default=str)
+    assert [id for id, _ in entries(graph, {"model.shop.first"})] == ["model.shop.first"]

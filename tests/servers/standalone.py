@@ -47,7 +47,16 @@ def running(root: Path) -> Iterator[Cluster]:
         roles.append((f"worker-{number}", "worker.Worker", (*host, "--cores", "1", "--memory", "1g", *place)))
     with ExitStack() as stack:
         for name, role, arguments in roles:
-            command = [java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{home}/jars/*", f"{_DEPLOY}.{role}", *arguments]
+            command = [
+                java,
+                "-Xmx256m",
+                "-XX:+UseSerialGC",
+                "-XX:TieredStopAtLevel=1",
+                "-cp",
+                f"{home}/jars/*",
+                f"{_DEPLOY}.{role}",
+                *arguments,
+            ]
             stack.enter_context(_process(command, root / f"{name}.log", home))
         _wait(cluster)
         yield cluster

@@ -41,6 +41,7 @@ COMMANDS = {
     "publish": "Make what a branch has current on main.",
     "rollback": "Put an MV back to an earlier refresh, data and record together.",
     "run": "Refresh the materialized views that are stale.",
+    "schema": "Print JSON Schemas of the YAML files, for editors.",
     "show": "Show rows of a model.",
     "status": "Show the freshness of every materialized view.",
     "test": "Run data tests on what is published.",

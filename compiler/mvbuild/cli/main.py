@@ -35,6 +35,7 @@ COMMANDS = {
     "lineage": "Show where the columns of a model come from, or what is made of them.",
     "lock": "Write schemas.lock: the columns of the tables that the project reads.",
     "ls": "List the project's models, seeds, sources and tests.",
+    "lsp": "Serve an editor: diagnostics, definitions, hovers and completion.",
     "maintain": "Compact storage, expire old snapshots and remove orphan files.",
     "migrate": "Convert MVs to another storage format without recomputing a row.",
     "plan": "Show what a run would refresh, and exactly why.",

@@ -1,4 +1,4 @@
-"""Key, Block -> schema: what `project.keys.check` accepts of a mapping. Where more is asked of a key than its kind, it stands in `_MORE`."""
+"""Key, Block -> schema: what `project.keys.check` accepts of a mapping; what is asked of a key besides its kind stands in `_MORE`."""
 
 from __future__ import annotations
 

@@ -34,7 +34,9 @@ def selectors_schema() -> Schema:
             "selector": one,
             "definition": {"anyOf": [text(FILLED), ref("one-method"), ref("method"), _set("union"), _set("intersection")]},
             "exclude": mapping({"exclude": described(listed(ref("definition")), "What is taken out.")}, required=["exclude"]),
-            "one-method": mapping(dict.fromkeys(METHODS, SCALAR), patternProperties={r"^config\..+": SCALAR}, minProperties=1, maxProperties=1),
+            "one-method": mapping(
+                dict.fromkeys(METHODS, SCALAR), patternProperties={r"^config\..+": SCALAR}, minProperties=1, maxProperties=1
+            ),
             "method": _method(),
         },
     }

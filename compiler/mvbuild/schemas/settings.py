@@ -75,7 +75,7 @@ _OPTIONS: Mapping[Callable[[Any], str], Schema] = {
     options.flag: {"type": "boolean"},
     options.texts: {"anyOf": list(_TEXTS[:2])},
     options.pattern: text(),
-    options.size: {"anyOf": [{"type": "number", "minimum": 0}, text(rf"^\s*[0-9]+(?:\.[0-9]+)?\s*[kKmMgGtTpP]?[bB]?\s*$")]},
+    options.size: {"anyOf": [{"type": "number", "minimum": 0}, text(r"^\s*[0-9]+(?:\.[0-9]+)?\s*[kKmMgGtTpP]?[bB]?\s*$")]},
 }
 
 

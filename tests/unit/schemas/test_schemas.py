@@ -66,8 +66,9 @@ def test_yaml_of_all_tests_is_refused_by_the_schema_where_mvbuild_refuses_its_sh
     texts = sorted(written())
     refused = 0
     for i, (name, text) in enumerate(texts):
-        said = [s for s in refusals(name, text, tmp_path / str(i)) if not any(part in s for part in BEYOND)]
-        found = complaints(name, text)
+        said, found = refusals(name, text, tmp_path / str(i)), complaints(name, text)
+        if said and all(any(part in s for part in BEYOND) for s in said):
+            continue
         if name == "mvbuild" and not said and found and "marts" in text:
             continue  # a folder that is not there
         assert bool(said) == bool(found), (name, text, said, found)
@@ -114,7 +115,9 @@ def test_words_are_those_of_the_code() -> None:
 
 
 def test_folders_may_stand_between_settings() -> None:
-    assert complaints("mvbuild", "name: s\nmodels: {s: {+tags: [a], marts: {+materialized: view, tags: {+enabled: true}, deep: {}}}}\n") == []
+    assert (
+        complaints("mvbuild", "name: s\nmodels: {s: {+tags: [a], marts: {+materialized: view, tags: {+enabled: true}, deep: {}}}}\n") == []
+    )
     assert complaints("mvbuild", "name: s\nmodels: {s: {marts: {+materialised: view}}}\n") != []
     assert complaints("mvbuild", "name: s\nmodels: {s: {marts: {+materialized: views}}}\n") != []
     assert complaints("mvbuild", "name: s\nmodels: {s: {marts: 3}}\n") != []

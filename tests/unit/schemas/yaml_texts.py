@@ -15,8 +15,8 @@ from mvbuild.diagnostics import ProjectError
 from mvbuild.graph.select_yaml import read_selectors
 from mvbuild.lint.check import lint
 from mvbuild.lint.facts import Facts
-from mvbuild.project.load import load_project
 from mvbuild.project.keys import PROJECT
+from mvbuild.project.load import load_project
 from mvbuild.project.yaml_spans import ListNode, MapNode, plain, read_yaml
 from mvbuild.schemas.files import schema
 from mvbuild.source import SourceFile

@@ -18,12 +18,15 @@ from mvbuild import __version__
 from mvbuild.cli.options import INSTEAD, is_debug, output_options
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from mvbuild.diagnostics import Diagnostic
 
 COMMANDS = {
     "branch": "List branches, or drop one.",
     "clean": "Delete what mvbuild generated below target/. Never the catalog.",
     "compile": "Render, parse and resolve the project; write target/compiled and the manifest.",
+    "completion": "Print the script by which a shell completes commands and names.",
     "debug": "Check Java, Spark, the jars and the catalog, and say what to mend.",
     "diff": "Compare the rows of a branch with those of main.",
     "drop": "Drop an MV or view with its storage and files, unless something reads it.",
@@ -76,9 +79,16 @@ class Commands(click.Group):
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
             raise NoSuchCommand(args[0], ctx)
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """From the table: the modules of all commands need not be imported for their names."""
+        from click.shell_completion import CompletionItem
+
+        found = [CompletionItem(name, help=said) for name, said in sorted(COMMANDS.items()) if name.startswith(incomplete)]
+        return found if incomplete[:1].isalpha() or not incomplete else [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):

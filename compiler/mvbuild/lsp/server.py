@@ -56,8 +56,9 @@ class _Session:
         project.changed(self.executor, self.projects.choices, self.tell, **more)
 
     def tell(self, project: Project, checked: Checked) -> None:
+        """Files that are open hear that they are well; of others what was said before is taken back."""
         found = project.by_file(checked.diagnostics)
-        for path in sorted({*found, *project.told}):
+        for path in sorted({*found, *project.told, *(project.root / name for name in project.buffers)}):
             shown = [self._diagnostic(project, one) for one in found.get(path, ())]
             self.server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri=self.uri(path), diagnostics=shown))
         project.told = set(found)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 COMPILER = Path(__file__).resolve().parents[3] / "compiler"
-LIMIT = 90.0
+LIMIT = 240.0
 """Seconds for anything that is waited for: much more than it takes."""
 Message = dict[str, Any]
 
@@ -111,7 +111,9 @@ class Client:
 
 
 @contextmanager
-def serving(*arguments: str, folders: tuple[Path, ...] = (), capabilities: Mapping[str, Any] | None = None, **options: Any) -> Iterator[Client]:
+def serving(
+    *arguments: str, folders: tuple[Path, ...] = (), capabilities: Mapping[str, Any] | None = None, **options: Any
+) -> Iterator[Client]:
     """From initialize to exit, which the process must follow."""
     environment = {**os.environ, "PYTHONPATH": str(COMPILER)}
     command = [sys.executable, "-W", "error::ResourceWarning", "-m", "mvbuild.cli.main", "lsp", *arguments]

@@ -17,7 +17,9 @@ FILES = {
     "      - {name: id, data_type: bigint, description: Its number.}\n      - {name: amount, data_type: 'decimal(10,2)'}\n",
     "models/sources.yml": "sources:\n  - name: crm\n    tables:\n      - name: people\n        columns: [{name: email, data_type: string}]\n",
     "macros/money.sql": "{# cents #}\n{% macro in_cents(column, digits=2) %}round({{ column }} * 100){% endmacro %}\n",
-    "models/clean.sql": "{{ config(materialized='view') }}\nSELECT id, amount AS 'größe' FROM {{ ref('orders') }}\n".replace("'größe'", "total"),
+    "models/clean.sql": "{{ config(materialized='view') }}\nSELECT id, amount AS 'größe' FROM {{ ref('orders') }}\n".replace(
+        "'größe'", "total"
+    ),
     "models/daily.sql": "WITH big AS (SELECT id FROM {{ ref('clean') }} c WHERE c.total > 3)\nSELECT b.id, {{ in_cents('o.amount') }} AS cents\n"
     "FROM big b JOIN {{ ref('orders') }} o ON o.id = b.id\n",
     "models/models.yml": "models:\n  - name: daily\n    config:\n      materialized: view\n    columns:\n      - name: id\n        data_tests: [not_null]\n",
@@ -81,7 +83,11 @@ def test_changes_come_in_pieces_and_are_counted_in_utf_16(server: Client, root: 
     server.until_codes(uri, ["limit-without-order"])
     # The emoji is two units: what is replaced is `amount`.
     at = {"start": {"line": 0, "character": 22}, "end": {"line": 0, "character": 28}}
-    server.change(uri, {"range": at, "text": "amuont"}, {"range": {"start": {"line": 1, "character": 0}, "end": {"line": 1, "character": 7}}, "text": ""})
+    server.change(
+        uri,
+        {"range": at, "text": "amuont"},
+        {"range": {"start": {"line": 1, "character": 0}, "end": {"line": 1, "character": 7}}, "text": ""},
+    )
     assert server.codes(uri) == ["unknown-column"]
     assert server.diagnostics[uri][0]["range"] == at
     server.close(uri)
@@ -126,7 +132,10 @@ def test_files_of_no_project_and_of_no_file_are_left_alone(server: Client, root:
 
 
 def test_several_projects_do_not_know_of_each_other(server: Client, root: Path, daily: str) -> None:
-    inner = write_project(root.parent / "other", {"mvbuild.yml": "name: other\n", "models/a.sql": "SELECT 1 AS x, 2 AS x\n", "models/b.sql": "SELECT x FROM a\n"})
+    inner = write_project(
+        root.parent / "other",
+        {"mvbuild.yml": "name: other\n", "models/a.sql": "SELECT 1 AS x, 2 AS x\n", "models/b.sql": "SELECT x FROM a\n"},
+    )
     uri = server.open(inner / "models/b.sql")
     broken = (inner / "models/a.sql").as_uri()
     server.until(lambda: [d["code"] for d in server.diagnostics.get(broken, [])] == ["duplicate-column"])

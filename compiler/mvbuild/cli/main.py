@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "branch": "List branches, or drop one.",
+    "ci": "Print a workflow for GitHub or GitLab: lint and plan of what a branch changes.",
     "clean": "Delete what mvbuild generated below target/. Never the catalog.",
     "compile": "Render, parse and resolve the project; write target/compiled and the manifest.",
     "completion": "Print the script by which a shell completes commands and names.",

@@ -1,4 +1,4 @@
-"""what has been typed of a value -> how it may go on, for shell completion. Whatever is wrong with the project, a shell hears nothing of it."""
+"""what has been typed of a value -> how it may go on, for shell completion. A shell hears nothing of what is wrong with the project."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _selections(ctx: click.Context, incomplete: str) -> Iterator[str]:
 def _values(ctx: click.Context, method: str) -> Iterable[str]:
     """Of a method of selectors."""
     if method == "tag":
-        return sorted({tag for tag in _tags(_loaded(ctx))})
+        return sorted(set(_tags(_loaded(ctx))))
     if method == "source":
         sources = _loaded(ctx).sources
         return sorted({name for s in sources for name in (s.source, f"{s.source}.{s.name}")})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,10 @@ from mvbuild.project.project_file import NAMES
 DELAY = 0.2
 """Seconds without a change before a project is looked at: nobody needs to hear of every key that is pressed."""
 SUFFIXES = (".sql", ".yml", ".yaml", ".csv", ".lock")
+
+
+Tell = Callable[["Project", Checked, Mapping[str, int | None]], None]
+"""Gets what was found, and in which versions of the buffers."""
 
 
 def root_of(path: Path) -> Path | None:
@@ -36,6 +40,8 @@ class Project:
     root: Path
     freshness: Freshness
     buffers: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, int | None] = field(default_factory=dict)
+    """Of the buffers, as the editor counts them."""
     names: Names | None = None
     told: set[Path] = field(default_factory=set)
     """The files of which something was said the last time."""
@@ -43,13 +49,13 @@ class Project:
     _task: asyncio.Task[None] | None = None
     _again: bool = False
 
-    def changed(self, executor: Executor, choices: Choices, tell: Callable[[Project, Checked], None], delay: float = DELAY) -> None:
+    def changed(self, executor: Executor, choices: Choices, tell: Tell, delay: float = DELAY) -> None:
         """Look at the project soon, and once more if it changes meanwhile. In an event loop; the work is done by a thread."""
         if self._waiting is not None:
             self._waiting.cancel()
         self._waiting = asyncio.get_running_loop().call_later(delay, self._look, executor, choices, tell)
 
-    def _look(self, executor: Executor, choices: Choices, tell: Callable[[Project, Checked], None]) -> None:
+    def _look(self, executor: Executor, choices: Choices, tell: Tell) -> None:
         self._waiting = None
         if self._task is not None and not self._task.done():
             self._again = True
@@ -57,13 +63,14 @@ class Project:
         self._again = False
         self._task = asyncio.get_running_loop().create_task(self._run(executor, choices, tell))
 
-    async def _run(self, executor: Executor, choices: Choices, tell: Callable[[Project, Checked], None]) -> None:
+    async def _run(self, executor: Executor, choices: Choices, tell: Tell) -> None:
         loop = asyncio.get_running_loop()
+        versions = dict(self.versions)
         found = await loop.run_in_executor(executor, check, self.root, dict(self.buffers), choices)
         if found.graph is not None and found.bound is not None:
             self.names = Names(graph=found.graph, bound=found.bound)
             self.freshness.wanted(embedded=found.graph.project.target.embedded)
-        tell(self, found)
+        tell(self, found, versions)
         if self._again:
             self._task = None
             self._look(executor, choices, tell)
@@ -106,4 +113,5 @@ class Projects:
 
 
 def relative(root: Path, path: Path) -> str:
-    return path.relative_to(root).as_posix()
+    """Also of a file beside the project, as `../shared/a.sql`."""
+    return os.path.relpath(path, root).replace(os.sep, "/")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -49,18 +50,20 @@ class _Session:
 
     @property
     def encoding(self) -> str:
-        return str(getattr(self.server.server_capabilities.position_encoding, "value", None) or "utf-16")
+        agreed = self.server.server_capabilities.position_encoding
+        return str(getattr(agreed, "value", agreed) or "utf-16")
 
     def look(self, project: Project, delay: float | None = None) -> None:
         more = {} if delay is None else {"delay": delay}
         project.changed(self.executor, self.projects.choices, self.tell, **more)
 
-    def tell(self, project: Project, checked: Checked) -> None:
+    def tell(self, project: Project, checked: Checked, versions: Mapping[str, int | None]) -> None:
         """Files that are open hear that they are well; of others what was said before is taken back."""
         found = project.by_file(checked.diagnostics)
         for path in sorted({*found, *project.told, *(project.root / name for name in project.buffers)}):
             shown = [self._diagnostic(project, one) for one in found.get(path, ())]
-            self.server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri=self.uri(path), diagnostics=shown))
+            version = versions.get(relative(project.root, path))
+            self.server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(self.uri(path), shown, version))
         project.told = set(found)
 
     def uri(self, path: Path) -> str:
@@ -132,7 +135,9 @@ def _documents(server: LanguageServer, session: _Session) -> None:
         project = session.projects.of(path) if path is not None else None
         if path is not None and project is not None:
             session.uris[path] = uri
-            project.buffers[relative(project.root, path)] = server.workspace.get_text_document(uri).source
+            document = server.workspace.get_text_document(uri)
+            name = relative(project.root, path)
+            project.buffers[name], project.versions[name] = document.source, document.version
             session.look(project)
 
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
@@ -153,7 +158,8 @@ def _documents(server: LanguageServer, session: _Session) -> None:
         project = session.projects.of(path) if path is not None else None
         if path is not None and project is not None:
             session.uris.pop(path, None)
-            project.buffers.pop(relative(project.root, path), None)
+            for known in (project.buffers, project.versions):
+                known.pop(relative(project.root, path), None)  # type: ignore[attr-defined]
             session.look(project)
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)

@@ -82,7 +82,9 @@ def test_what_is_broken_completes_nothing(root: Path) -> None:
     assert proposed("run", "--target", "") == proposed("run", "--select", "da") == proposed("run", "--select", "tag:") == []
 
 
-@pytest.mark.parametrize(("shell", "part"), [("bash", "complete -o nosort -F"), ("zsh", "#compdef mvbuild"), ("fish", "complete --no-files")])
+@pytest.mark.parametrize(
+    ("shell", "part"), [("bash", "complete -o nosort -F"), ("zsh", "#compdef mvbuild"), ("fish", "complete --no-files")]
+)
 def test_scripts(root: Path, shell: str, part: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     done = call(f"completion {shell}", root, {}, monkeypatch, capsys)
     assert (done.exit, done.stderr, part in done.stdout, "_MVBUILD_COMPLETE" in done.stdout) == (0, "", True, True)

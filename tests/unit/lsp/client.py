@@ -31,6 +31,7 @@ class Client:
         self.heard: list[Message] = []
         """Requests of the server."""
         self._versions: dict[str, int] = {}
+        self._checked: dict[str, int | None] = {}
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self) -> None:
@@ -71,25 +72,39 @@ class Client:
             assert message is not None, "the server is gone"
             if message.get("method") == "textDocument/publishDiagnostics":
                 self.diagnostics[message["params"]["uri"]] = message["params"]["diagnostics"]
+                self._checked[message["params"]["uri"]] = message["params"].get("version")
             elif "method" in message and "id" in message:
                 self.heard.append(message)
                 self._send({"id": message["id"], "result": None})
             if wanted(message):
                 return message
 
+    def until_true(self, holds: Callable[[], bool]) -> None:
+        """Ask again and again."""
+        end = time.monotonic() + LIMIT
+        while not holds():
+            assert time.monotonic() < end, "it never came true"
+            time.sleep(0.2)
+
+    def gone(self) -> bool:
+        """Whether the server ends when nobody talks to it any more."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        return self._process.wait(LIMIT) is not None
+
     # --- documents
 
     def open(self, path: Path, text: str | None = None) -> str:
         uri = path.as_uri()
-        self._versions[uri] = 1
+        self._versions[uri] = self._versions.get(uri, 0) + 100
         text = path.read_text(encoding="utf-8") if text is None else text
-        self.diagnostics.pop(uri, None)
-        self.notify("textDocument/didOpen", {"textDocument": {"uri": uri, "languageId": "sql", "version": 1, "text": text}})
+        self.notify(
+            "textDocument/didOpen", {"textDocument": {"uri": uri, "languageId": "sql", "version": self._versions[uri], "text": text}}
+        )
         return uri
 
     def change(self, uri: str, *changes: Message) -> None:
         self._versions[uri] += 1
-        self.diagnostics.pop(uri, None)
         self.notify(
             "textDocument/didChange",
             {"textDocument": {"uri": uri, "version": self._versions[uri]}, "contentChanges": list(changes)},
@@ -99,8 +114,8 @@ class Client:
         self.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
 
     def codes(self, uri: str) -> list[str]:
-        """Of the diagnostics that come next for a file."""
-        self.until(lambda: uri in self.diagnostics)
+        """Of the diagnostics of the version of a file that was sent last."""
+        self.until(lambda: self._checked.get(uri) == self._versions[uri])
         return [d["code"] for d in self.diagnostics[uri]]
 
     def until_codes(self, uri: str, wanted: list[str]) -> None:
@@ -133,6 +148,8 @@ def serving(
         )["capabilities"]
         client.notify("initialized")
         yield client
+        if process.poll() is not None:
+            return
         client.ask("shutdown")
         client.notify("exit")
         assert process.wait(LIMIT) == 0
@@ -141,5 +158,5 @@ def serving(
             process.kill()
             process.wait()
         for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
+            if pipe is not None and not pipe.closed:
                 pipe.close()

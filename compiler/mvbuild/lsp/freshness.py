@@ -9,7 +9,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,8 @@ class Freshness:
 
     root: Path
     choices: Choices
+    say: Callable[[str], None] = lambda _: None
+    """Is told what came of each question, for the editor's log."""
     states: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: EMPTY)
     problem: str = ""
     asked_at: float | None = None
@@ -77,6 +79,7 @@ class Freshness:
             if process.returncode is None:
                 with suppress(ProcessLookupError):
                     process.kill()
+        self.say(f"freshness of {self.root}: {self.problem or f'{len(self.states)} MVs'}")
 
     def _answered(self, code: int | None, out: bytes, said: str) -> None:
         if code != 0:

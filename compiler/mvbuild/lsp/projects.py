@@ -90,6 +90,7 @@ class Projects:
     """All of them, by their directories."""
 
     choices: Choices = field(default_factory=Choices)
+    say: Callable[[str], None] = lambda _: None
     by_root: dict[Path, Project] = field(default_factory=dict)
 
     def of(self, path: Path) -> Project | None:
@@ -99,7 +100,7 @@ class Projects:
 
     def at(self, root: Path) -> Project:
         if root not in self.by_root:
-            self.by_root[root] = Project(root=root, freshness=Freshness(root=root, choices=self.choices))
+            self.by_root[root] = Project(root=root, freshness=Freshness(root=root, choices=self.choices, say=self.say))
         return self.by_root[root]
 
     def below(self, folder: Path) -> Iterator[Project]:

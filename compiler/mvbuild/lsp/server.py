@@ -111,7 +111,7 @@ def path_of(uri: str) -> Path | None:
 def serve(choices: Choices) -> None:
     """Over stdin and stdout, to the end."""
     server = LanguageServer("mvbuild", __version__)
-    session = _Session(server, Projects(choices=choices))
+    session = _Session(server, Projects(choices=choices, say=lambda message: _log(server, message)))
     _documents(server, session)
     _questions(server, session)
     server.start_io()
@@ -214,6 +214,10 @@ def _questions(server: LanguageServer, session: _Session) -> None:
             for one in complete(project.root, path, text, offset, project.names)
         ]
         return types.CompletionList(is_incomplete=False, items=items)
+
+
+def _log(server: LanguageServer, message: str) -> None:
+    server.window_log_message(types.LogMessageParams(types.MessageType.Log, message))
 
 
 def _watch(server: LanguageServer) -> None:

@@ -79,12 +79,10 @@ class Client:
             if wanted(message):
                 return message
 
-    def until_true(self, holds: Callable[[], bool]) -> None:
-        """Ask again and again."""
-        end = time.monotonic() + LIMIT
-        while not holds():
-            assert time.monotonic() < end, "it never came true"
-            time.sleep(0.2)
+    def until_logged(self, part: str) -> str:
+        """What the server says of itself."""
+        said = self._wait(lambda m: m.get("method") == "window/logMessage" and part in m["params"]["message"])
+        return str(said["params"]["message"])
 
     def gone(self) -> bool:
         """Whether the server ends when nobody talks to it any more."""

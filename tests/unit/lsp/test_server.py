@@ -322,4 +322,6 @@ def test_freshness_is_asked_in_the_background(tmp_path: Path) -> None:
         assert "not known: nothing has been built yet" in client.at("hover", uri, 0, 25)["contents"]["value"]
         (root / ".mvbuild").mkdir()
         (root / ".mvbuild/catalog.db").touch()
-        client.until_true(lambda: "**stale**" in client.at("hover", uri, 0, 25)["contents"]["value"])
+        client.at("hover", uri, 0, 25)
+        assert client.until_logged("freshness of").endswith(": 2 MVs")
+        assert "**stale**" in client.at("hover", uri, 0, 25)["contents"]["value"]

@@ -30,8 +30,8 @@ FILES = {
 PROGRAMS = {
     "mvbuild": f'exec "{sys.executable}" -m mvbuild.cli.main "$@"\n',
     "pip": 'echo "pip $*" >> "$SAID"\n',
-    "gh": 'echo "gh $*" >> "$SAID"; case "$*" in *--paginate*) echo "$KNOWN";; esac\n',
-    "curl": 'echo "curl $*" >> "$SAID"; case "$*" in *per_page*) echo "$KNOWN";; esac\n',
+    "gh": 'echo "gh $*" >> "$SAID"; case "$*" in *--paginate*) printf "%s\\n" "$KNOWN";; esac\n',
+    "curl": 'echo "curl $*" >> "$SAID"; case "$*" in *per_page*) printf "%s\\n" "$KNOWN";; esac\n',
 }
 
 
@@ -161,4 +161,4 @@ def test_hooks_run_on_the_files_that_were_changed(checkout: Path) -> None:
     assert (described.returncode, "models/b.sql" in described.stdout) == (1, True)
     compile = f"{hooks['mvbuild-compile']['entry']} --project-dir shop"
     assert run(checkout, compile, {}).returncode == 0
-    assert run(checkout, f"{lint} --select a shop/models/a.sql", {}).returncode == 2
+    assert run(checkout, f"{lint} shop/models/a.sql --select a", {}).returncode == 2

@@ -69,7 +69,7 @@ def test_what_is_typed_is_checked_before_it_is_saved(server: Client, root: Path,
     server.change(daily, {"text": "SELECT id FROM {{ ref('cleen') }}\n"})
     assert server.codes(daily) == ["unresolved-ref"]
     (found,) = server.diagnostics[daily]
-    assert found["range"] == {"start": {"line": 0, "character": 15}, "end": {"line": 0, "character": 33}}
+    assert found["range"] == {"start": {"line": 0, "character": 22}, "end": {"line": 0, "character": 29}}
     assert (found["severity"], found["source"], "Did you mean 'clean'?" in found["message"]) == (1, "mvbuild", True)
     server.change(daily, {"text": "SELECT i FROM {{ ref('clean') }} LIMIT 3\n"})
     assert server.codes(daily) == ["unknown-column", "limit-without-order"]

@@ -159,7 +159,7 @@ def _documents(server: LanguageServer, session: _Session) -> None:
         if path is not None and project is not None:
             session.uris.pop(path, None)
             for known in (project.buffers, project.versions):
-                known.pop(relative(project.root, path), None)  # type: ignore[attr-defined]
+                known.pop(relative(project.root, path), None)
             session.look(project)
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)

@@ -43,7 +43,9 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     git(top, "clone", "-q", str(origin), str(top / "clone"))
     root = top / "clone"
     git(root, "checkout", "-q", "-b", "change")
-    write_project(root, {"shop/models/a.sql": "SELECT 1 AS id, 2 AS total\n", "shop/models/b.sql": "SELECT id FROM {{ ref('a') }} LIMIT 3\n"})
+    write_project(
+        root, {"shop/models/a.sql": "SELECT 1 AS id, 2 AS total\n", "shop/models/b.sql": "SELECT id FROM {{ ref('a') }} LIMIT 3\n"}
+    )
     commit(root)
     for name, script in PROGRAMS.items():
         program = top / "bin" / name
@@ -57,10 +59,19 @@ def run(root: Path, script: str, variables: Mapping[str, str]) -> subprocess.Com
     """As both services do: bash, and the first failure ends it."""
     top = root.parent
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MVBUILD_", "DBT_", "GIT"))}
-    environment |= {"PATH": f"{top / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": f"{COMPILER}:{ROOT / 'templates'}", "SAID": str(top / "said")}
+    environment |= {
+        "PATH": f"{top / 'bin'}:{os.environ['PATH']}",
+        "PYTHONPATH": f"{COMPILER}:{ROOT / 'templates'}",
+        "SAID": str(top / "said"),
+    }
     (top / "said").write_text("")
     return subprocess.run(
-        ["bash", "-e", "-o", "pipefail", "-c", script], cwd=root, env={**environment, **variables}, capture_output=True, text=True, check=False
+        ["bash", "-e", "-o", "pipefail", "-c", script],
+        cwd=root,
+        env={**environment, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from unit.cli.bad_input import call
 from unit.lsp.client import Client, serving
 from unit.worlds import write_project
 
@@ -325,3 +327,16 @@ def test_freshness_is_asked_in_the_background(tmp_path: Path) -> None:
         client.at("hover", uri, 0, 25)
         assert client.until_logged("freshness of").endswith(": 2 MVs")
         assert "**stale**" in client.at("hover", uri, 0, 25)["contents"]["value"]
+
+
+def test_without_pygls_the_command_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("pygls", "lsprotocol") or name == "mvbuild.lsp.server"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pygls", None)
+    monkeypatch.setitem(sys.modules, "lsprotocol", None)
+    done = call("lsp", tmp_path, {}, monkeypatch, capsys)
+    assert (done.exit, done.stdout) == (2, "")
+    assert "error[missing-package]" in done.stderr
+    assert "pip install 'mvbuild[lsp]'" in done.stderr

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from unit.cli.bad_input import call
+from unit.cli.bad_input import Outcome, call
 from unit.imports import COMPILER
 from unit.review.repositories import commit, git, repository
 from unit.worlds import write_project
@@ -34,6 +34,9 @@ PROGRAMS = {
     "curl": 'echo "curl $*" >> "$SAID"; case "$*" in *per_page*) printf "%s\\n" "$KNOWN";; esac\n',
 }
 
+QUICK = "echo '<!-- mvbuild plan -->'\n"
+"""A mvbuild for tests of what comes after it."""
+
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -47,8 +50,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
         root, {"shop/models/a.sql": "SELECT 1 AS id, 2 AS total\n", "shop/models/b.sql": "SELECT id FROM {{ ref('a') }} LIMIT 3\n"}
     )
     commit(root)
-    for name, script in PROGRAMS.items():
-        program = top / "bin" / name
+    for name, script in {**{f"bin/{name}": script for name, script in PROGRAMS.items()}, "quick/mvbuild": QUICK}.items():
+        program = top / name
         program.parent.mkdir(exist_ok=True)
         program.write_text(f"#!/bin/sh\n{script}")
         program.chmod(0o755)
@@ -158,18 +161,22 @@ def test_the_command_prints_them(service: str, tmp_path: Path, monkeypatch: pyte
     assert call(f"ci {service}", tmp_path, {}, monkeypatch, capsys).stdout == (TEMPLATES / f"{service}.yml").read_text()
 
 
-def test_hooks_run_on_the_files_that_were_changed(checkout: Path) -> None:
+def test_hooks_run_on_the_files_that_were_changed(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     hooks = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
     pattern = re.compile(hooks["mvbuild-lint"]["files"])
     names = git(checkout, "diff", "--name-only", "main").split()
     assert [name for name in names if pattern.search(name)] == names
-    lint = f"{hooks['mvbuild-lint']['entry']} --fail-on warning --project-dir shop"
-    assert "limit-without-order" in run(checkout, f"{lint} {' '.join(names)}", {}).stdout
+    lint = f"{hooks['mvbuild-lint']['entry']} --fail-on warning --project-dir shop".removeprefix("mvbuild ")
+
+    def linted(files: str) -> Outcome:
+        return call(f"{lint} {files}", checkout, {}, monkeypatch, capsys)
+
+    assert "limit-without-order" in linted(" ".join(names)).stdout
     for files in ("shop/models/a.sql", "README.md elsewhere.sql"):
-        done = run(checkout, f"{lint} {files}", {})
-        assert (done.returncode, done.stdout) == (0, "")
-    described = run(checkout, f"{lint} shop/models/b.yml", {})
-    assert (described.returncode, "models/b.sql" in described.stdout) == (1, True)
-    compile = f"{hooks['mvbuild-compile']['entry']} --project-dir shop"
-    assert run(checkout, compile, {}).returncode == 0
-    assert run(checkout, f"{lint} shop/models/a.sql --select a", {}).returncode == 2
+        assert (linted(files).exit, linted(files).stdout) == (0, "")
+    assert (linted("shop/models/b.yml").exit, "models/b.sql" in linted("shop/models/b.yml").stdout) == (1, True)
+    assert linted("shop/models/a.sql --select a").exit == 2
+    entry = hooks["mvbuild-compile"]["entry"].removeprefix("mvbuild ")
+    assert call(f"{entry} --project-dir shop", checkout, {}, monkeypatch, capsys).exit == 0

@@ -17,7 +17,7 @@ from unit.cli.bad_input import call
 from unit.schemas.yaml_texts import complaints, refusals, written
 
 ROOT = Path(__file__).parents[3]
-OF_USERS = [*sorted((ROOT / "sample_project").rglob("*.yml")), *sorted((ROOT / "templates").rglob("*.yml"))]
+OF_USERS = [*sorted((ROOT / "sample_project").rglob("*.yml")), *sorted((ROOT / "templates/mvbuild_templates/init").rglob("*.yml"))]
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from mvbuild.cli.options import Options, project_options
+from mvbuild.cli.proposals import names
 
 if TYPE_CHECKING:
     from mvbuild.plan.removed import Removed
 
 
 @click.command("drop")
-@click.argument("name")
+@click.argument("name", shell_complete=names)
 @project_options
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 def command(options: Options, name: str, yes: bool) -> int:

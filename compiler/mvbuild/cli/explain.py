@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mvbuild.cli.options import Options, branch_option, project_options
+from mvbuild.cli.proposals import names
 from mvbuild.serve.words import size
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _SUPPOSED = {
 
 
 @click.command("explain")
-@click.argument("mv")
+@click.argument("mv", shell_complete=names)
 @project_options
 @branch_option
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mvbuild.cli.options import Options, branch_option, project_options
+from mvbuild.cli.proposals import names
 from mvbuild.refresh.result import count_rows
 from mvbuild.serve.words import duration, size, utc
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command("history")
-@click.argument("mv")
+@click.argument("mv", shell_complete=names)
 @project_options
 @branch_option
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)

@@ -24,6 +24,7 @@ def command(directory: str, name: str | None) -> int:
 
     from mvbuild.cli.output import report, say
     from mvbuild.diagnostics import error
+    from mvbuild.schemas.files import write_all
 
     root = Path(directory)
     found = [f for f in ("mvbuild.yml", "mvbuild.yaml", "dbt_project.yml") if (root / f).exists()]
@@ -37,6 +38,7 @@ def command(directory: str, name: str | None) -> int:
     try:
         with as_file(files("mvbuild_templates") / "init") as source:
             written, kept = _copy(source, root, project)
+        written += write_all(root / ".schemas")
     except OSError as exc:
         return report([error("unwritable-target", f"Cannot write to {root}: {exc.strerror or exc}")])
     for path in kept:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mvbuild.cli.options import Options, project_options
+from mvbuild.cli.proposals import names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command("lineage")
-@click.argument("name", metavar="MODEL[.COLUMN]")
+@click.argument("name", metavar="MODEL[.COLUMN]", shell_complete=names)
 @click.option("--upstream", "direction", flag_value="upstream", default="upstream", help="What it comes from (the default).")
 @click.option("--downstream", "direction", flag_value="downstream", help="What is made of it.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)

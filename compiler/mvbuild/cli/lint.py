@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,15 +21,17 @@ if TYPE_CHECKING:
 
 
 @click.command("lint", cls=ListCommand)
+@click.argument("files", nargs=-1, type=click.Path())
 @project_options
 @selection_options
 @click.option("--rule", "rules", multiple=True, metavar="RULE", help="Only these rules, those that are off by default too.")
 @click.option("--fix", is_flag=True, help="Mend what can be mended safely, in the files themselves.")
 @click.option("--catalog", is_flag=True, help="Ask the catalog too: schemas of base tables, sizes of storages.")
-@click.option("--output", type=click.Choice(["text", "json", "github", "sarif"]), default="text", show_default=True)
+@click.option("--output", type=click.Choice(["text", "json", "github", "gitlab", "sarif"]), default="text", show_default=True)
 @click.option("--fail-on", type=click.Choice(["error", "warning"]), default="error", show_default=True, help="What makes the exit code 1.")
 def command(
     options: Options,
+    files: tuple[str, ...],
     select: tuple[str, ...],
     exclude: tuple[str, ...],
     rules: tuple[str, ...],
@@ -37,13 +40,17 @@ def command(
     output: str,
     fail_on: str,
 ) -> int:
-    """Say what is dubious in models, their YAML and their SQL. Needs no catalog and no Spark. Findings go to stdout."""
+    """Say what is dubious in models, their YAML and their SQL; with FILES in these, and in the models that they describe. Needs no catalog
+    and no Spark. Findings go to stdout."""
     from mvbuild.cli.output import report, say
     from mvbuild.diagnostics import ProjectError
     from mvbuild.lint.fixing import fix_all
     from mvbuild.lint.model import LEVELS
 
-    asked = _Asked(options, select, exclude, tuple(r for text in rules for r in text.replace(",", " ").split()), catalog)
+    if files and (select or exclude):
+        raise click.UsageError("FILES are a selection: they go without --select and --exclude")
+    own = _paths_in(options.project_dir, files) if files else None
+    asked = _Asked(options, select, exclude, tuple(r for text in rules for r in text.replace(",", " ").split()), catalog, own)
     try:
         graph = options.graph()
         report(asked.warnings(graph))
@@ -65,8 +72,16 @@ def command(
 class _Asked:
     """What the command line asks of each version of the project."""
 
-    def __init__(self, options: Options, select: Sequence[str], exclude: Sequence[str], rules: Sequence[str], catalog: bool) -> None:
-        self._options = options
+    def __init__(
+        self,
+        options: Options,
+        select: Sequence[str],
+        exclude: Sequence[str],
+        rules: Sequence[str],
+        catalog: bool,
+        files: frozenset[str] | None,
+    ) -> None:
+        self._options, self._files = options, files
         self._select, self._exclude = tuple(select), tuple(exclude)
         self._rules, self._catalog = rules, catalog
 
@@ -94,8 +109,14 @@ class _Asked:
             world = observed(graph, catalog_of(graph))
             graph = world.graph
         chosen, _ = select(graph, self._select, self._exclude)
+        files = self._files
+        if files is not None:
+            chosen = frozenset(n.id for n in graph.models if {n.model.file.path, n.model.properties.patch_path} & files)
         facts = Facts(graph=graph, selected=chosen, columns=known_columns(graph, chosen, world), world=world)
-        return lint(facts, rules=self._rules, whole=not (self._select or self._exclude))
+        found = lint(facts, rules=self._rules, whole=not (self._select or self._exclude))
+        if files is None:
+            return found
+        return replace(found, findings=tuple(f for f in found.findings if f.span.file.path in files or f.node in chosen))
 
 
 def _print(output: str, findings: Sequence[Finding], project: Path, failures: Sequence[Diagnostic] = ()) -> None:
@@ -109,12 +130,21 @@ def _print(output: str, findings: Sequence[Finding], project: Path, failures: Se
         text = written.to_json(findings, failures)
     elif output == "github":
         text = written.to_github(findings, failures, folder=folder)
+    elif output == "gitlab":
+        text = written.to_gitlab(findings, failures, folder=folder)
     elif output == "sarif":
         text = written.to_sarif(findings, failures, version=__version__, folder=folder, root=root.as_uri() + "/")
     else:
         text = colored(to_text(f.diagnostic for f in findings))
     if text:
         click.echo(text)
+
+
+def _paths_in(project: Path, files: Sequence[str]) -> frozenset[str]:
+    """Files as the project calls them, of those that are in it."""
+    root = project.resolve()
+    found = [Path(file).parent.resolve() / Path(file).name for file in files]
+    return frozenset(path.relative_to(root).as_posix() for path in found if path.is_relative_to(root))
 
 
 def _within_repository(project: Path) -> tuple[str, Path]:

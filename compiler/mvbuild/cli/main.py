@@ -18,12 +18,16 @@ from mvbuild import __version__
 from mvbuild.cli.options import INSTEAD, is_debug, output_options
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from mvbuild.diagnostics import Diagnostic
 
 COMMANDS = {
     "branch": "List branches, or drop one.",
+    "ci": "Print a workflow for GitHub or GitLab: lint and plan of what a branch changes.",
     "clean": "Delete what mvbuild generated below target/. Never the catalog.",
     "compile": "Render, parse and resolve the project; write target/compiled and the manifest.",
+    "completion": "Print the script by which a shell completes commands and names.",
     "debug": "Check Java, Spark, the jars and the catalog, and say what to mend.",
     "diff": "Compare the rows of a branch with those of main.",
     "drop": "Drop an MV or view with its storage and files, unless something reads it.",
@@ -35,12 +39,14 @@ COMMANDS = {
     "lineage": "Show where the columns of a model come from, or what is made of them.",
     "lock": "Write schemas.lock: the columns of the tables that the project reads.",
     "ls": "List the project's models, seeds, sources and tests.",
+    "lsp": "Serve an editor: diagnostics, definitions, hovers and completion.",
     "maintain": "Compact storage, expire old snapshots and remove orphan files.",
     "migrate": "Convert MVs to another storage format without recomputing a row.",
     "plan": "Show what a run would refresh, and exactly why.",
     "publish": "Make what a branch has current on main.",
     "rollback": "Put an MV back to an earlier refresh, data and record together.",
     "run": "Refresh the materialized views that are stale.",
+    "schema": "Print JSON Schemas of the YAML files, for editors.",
     "show": "Show rows of a model.",
     "status": "Show the freshness of every materialized view.",
     "test": "Run data tests on what is published.",
@@ -74,9 +80,16 @@ class Commands(click.Group):
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
+        if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
             raise NoSuchCommand(args[0], ctx)
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """From the table: the modules of all commands need not be imported for their names."""
+        from click.shell_completion import CompletionItem
+
+        found = [CompletionItem(name, help=said) for name, said in sorted(COMMANDS.items()) if name.startswith(incomplete)]
+        return found if incomplete[:1].isalpha() or not incomplete else [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):

@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from mvbuild.cli import proposals
+
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from mvbuild.graph.model import Graph
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -101,7 +105,16 @@ class ListCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         lists = {name for p in self.get_params(ctx) if p.multiple for name in p.opts}
+        last = next((arg for arg in reversed(args) if arg.startswith("-")), "").partition("=")[0]
+        if last in lists:
+            ctx.meta[_LIST] = last
         return super().parse_args(ctx, list(_repeated(args, lists)))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """A word behind the first of a list belongs to the list too."""
+        if ctx.meta.get(_LIST) and not incomplete.startswith("-"):
+            return next(p for p in self.get_params(ctx) if ctx.meta[_LIST] in p.opts).shell_complete(ctx, incomplete)
+        return super().shell_complete(ctx, incomplete)
 
 
 def _repeated(args: Iterable[str], lists: Collection[str]) -> Iterator[str]:
@@ -128,7 +141,7 @@ def is_debug() -> bool:
     return bool(_meta().get(_DEBUG))
 
 
-_QUIET, _DEBUG, _STATE = "mvbuild.quiet", "mvbuild.debug", "mvbuild.state"
+_QUIET, _DEBUG, _STATE, _LIST = "mvbuild.quiet", "mvbuild.debug", "mvbuild.state", "mvbuild.list"
 
 
 def _meta() -> Mapping[str, Any]:
@@ -181,8 +194,20 @@ def _said(name: str, callback: Callable[[click.Context, click.Parameter, Any], N
 
 
 _PROJECT = (
-    click.option("--project-dir", default=".", envvar=env("PROJECT_DIR"), show_default=True, help="The directory of mvbuild.yml."),
-    click.option("-t", "--target", envvar=env("TARGET"), help="The target to use; see `targets:` in mvbuild.yml."),
+    click.option(
+        "--project-dir",
+        default=".",
+        envvar=env("PROJECT_DIR"),
+        show_default=True,
+        help="The directory of mvbuild.yml.",
+        shell_complete=proposals.directories,
+    ),
+    click.option(
+        *("-t", "--target"),
+        envvar=env("TARGET"),
+        help="The target to use; see `targets:` in mvbuild.yml.",
+        shell_complete=proposals.targets,
+    ),
     click.option("--vars", envvar=env("VARS"), help="Values for var(), as YAML: '{key: value}'. They win over mvbuild.yml."),
     click.option("--target-path", envvar=env("TARGET_PATH"), help="Where generated files go, instead of target/."),
     click.option(
@@ -194,10 +219,15 @@ _SELECTION = (
         *("-s", "--select", "-m", "--models", "select"),
         multiple=True,
         envvar=env("SELECT"),
+        shell_complete=proposals.selections,
         help="Which nodes: names, +name, name+, tag:x, path:x, state:modified+ and more, see docs/selection.md.",
     ),
-    click.option("--exclude", multiple=True, envvar=env("EXCLUDE"), help="Which nodes not; the same grammar."),
-    click.option("--selector", envvar=env("SELECTOR"), help="A selection of selectors.yml, by its name."),
+    click.option(
+        "--exclude", multiple=True, envvar=env("EXCLUDE"), help="Which nodes not; the same grammar.", shell_complete=proposals.selections
+    ),
+    click.option(
+        "--selector", envvar=env("SELECTOR"), help="A selection of selectors.yml, by its name.", shell_complete=proposals.selectors
+    ),
     click.option("--state", **_said("STATE", _remember), help="What state: compares with: a directory with other artifacts, or a git ref."),
 )
 _OUTPUT = (

@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from mvbuild.cli.options import Options, project_options
+from mvbuild.cli.proposals import names
 
 
 @click.command("rollback")
-@click.argument("mv")
+@click.argument("mv", shell_complete=names)
 @click.option("--to", "refresh_id", type=click.IntRange(1), required=True, help="The refresh, as `mvbuild history` lists it.")
 @project_options
 def command(options: Options, mv: str, refresh_id: int) -> int:

@@ -9,10 +9,11 @@ import json
 import click
 
 from mvbuild.cli.options import Options, branch_option, is_quiet, project_options
+from mvbuild.cli.proposals import names
 
 
 @click.command("show")
-@click.argument("model")
+@click.argument("model", shell_complete=names)
 @project_options
 @branch_option
 @click.option("--limit", type=click.IntRange(0), default=10, show_default=True, help="How many rows.")

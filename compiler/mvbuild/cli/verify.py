@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mvbuild.cli.options import ListCommand, Options, branch_option, is_quiet, project_options, selection_options
+from mvbuild.cli.proposals import names
 
 if TYPE_CHECKING:
     from mvbuild.freshness.model import Reason
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command("verify", cls=ListCommand)
-@click.argument("mv", nargs=-1)
+@click.argument("mv", nargs=-1, shell_complete=names)
 @project_options
 @branch_option
 @selection_options

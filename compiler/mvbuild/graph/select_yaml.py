@@ -17,9 +17,9 @@ from mvbuild.source import Span
 
 FILES = ("selectors.yml", "selectors.yaml")
 _KEYS = ("name", "description", "default", "definition")
-_FLAGS = ("parents", "children", "childrens_parents")
-_DEPTHS = ("parents_depth", "children_depth")
-_OF_METHOD = ("method", "value", *_FLAGS, *_DEPTHS, "indirect_selection", "exclude")
+FLAGS = ("parents", "children", "childrens_parents")
+DEPTHS = ("parents_depth", "children_depth")
+_OF_METHOD = ("method", "value", *FLAGS, *DEPTHS, "indirect_selection", "exclude")
 _SETS = ("union", "intersection")
 _FORMS = (
     "A definition is text ('tag:daily+'), a mapping of one method to its value, or one with method: and value:, union: or intersection:."
@@ -145,8 +145,8 @@ class _Reader:
         if indirect is not None and self._text(indirect) != "eager":
             message = "mvbuild selects a test with any node that it reads: 'indirect_selection' is 'eager'"
             self.report.append(error("bad-selectors", message, indirect.node.span))
-        flags = {key: self._flag(entries[key]) for key in _FLAGS if key in entries}
-        depths = {key: self._depth(entries[key]) for key in _DEPTHS if key in entries}
+        flags = {key: self._flag(entries[key]) for key in FLAGS if key in entries}
+        depths = {key: self._depth(entries[key]) for key in DEPTHS if key in entries}
         method, value = self._text(entries["method"]), self._value(entries["value"])
         if not method:
             return None

@@ -1,8 +1,9 @@
-"""findings -> JSON, GitHub's workflow commands and SARIF 2.1.0. Text is written by `diagnostics.render`, as for every diagnostic."""
+"""findings -> JSON, GitHub's workflow commands, GitLab's code quality report, SARIF 2.1.0. Text: see `diagnostics.render`."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -15,6 +16,7 @@ from mvbuild.source import Span
 
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 _SARIF_LEVELS = {"error": "error", "warning": "warning", "info": "note", "off": "none"}
+_QUALITY = {"error": "major", "warning": "minor", "info": "info"}
 _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
@@ -64,6 +66,27 @@ def _escaped(text: str, signs: str = "") -> str:
     for sign in ("%", "\r", "\n", *signs):
         text = text.replace(sign, f"%{ord(sign):02X}")
     return text
+
+
+# GitLab
+
+
+def to_gitlab(findings: Iterable[Finding], failures: Iterable[Diagnostic] = (), *, folder: str = "", project: str = "mvbuild.yml") -> str:
+    """A code quality report. Everything in it has a line: what has none stands at the project's own file."""
+    seen: Counter[str] = Counter()
+    return json.dumps([_quality(d, folder, project, seen) for d in (*failures, *(f.diagnostic for f in findings))], indent=2)
+
+
+def _quality(diagnostic: Diagnostic, folder: str, project: str, seen: Counter[str]) -> dict[str, Any]:
+    span, own = diagnostic.span, identity(diagnostic)
+    seen[own] += 1
+    return {
+        "description": " ".join(part for part in (diagnostic.message, diagnostic.help) if part),
+        "check_name": diagnostic.code,
+        "fingerprint": own if seen[own] == 1 else f"{own}:{seen[own]}",
+        "severity": _QUALITY[diagnostic.severity],
+        "location": {"path": folder + (span.file.path if span else project), "lines": {"begin": span.position[0] if span else 1}},
+    }
 
 
 # SARIF

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +19,12 @@ _COLUMN = r"(?:`[^`]+`|[^\W\d]\w*)(?:\.(?:`[^`]+`|[^\W\d]\w*))*"
 _PLAIN = re.compile(rf"\s*({_COLUMN})\s*\Z")
 _CALL = re.compile(rf"\s*([a-z]+)\s*\(\s*(?:([0-9]+)\s*,\s*)?({_COLUMN})\s*\)\s*\Z", re.IGNORECASE)
 _SORT = re.compile(rf"\s*({_COLUMN})(?:\s+(asc|desc))?(?:\s+nulls\s+(first|last))?\s*\Z", re.IGNORECASE)
-_TRANSFORMS = {
+TRANSFORMS = {
     **{name: name for name in ("identity", "year", "month", "day", "hour", "bucket", "truncate")},
     **{f"{name}s": name for name in ("year", "month", "day", "hour")},
 }
-_UNITS = "d|days?|h|hrs?|hours?|m|mins?|minutes?|s|secs?|seconds?|ms|milliseconds?"
-_DURATION = re.compile(rf"\s*([0-9]+(?:\.[0-9]+)?)\s*({_UNITS})(?![a-z])", re.IGNORECASE)
+UNITS = "d|days?|h|hrs?|hours?|m|mins?|minutes?|s|secs?|seconds?|ms|milliseconds?"
+_DURATION = re.compile(rf"\s*([0-9]+(?:\.[0-9]+)?)\s*({UNITS})(?![a-z])", re.IGNORECASE)
 _COMPACT = re.compile(r"(?:[0-9]+(?:ms|[dhms]))+\Z", re.IGNORECASE)
 _MILLISECONDS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
 
@@ -42,20 +43,21 @@ def flag(key: str, setting: Setting) -> bool:
     return setting.value
 
 
-def one_of(words: Iterable[str], instead: Mapping[str, str] | None = None) -> Callable[[str, Setting], str]:
+@dataclass(frozen=True, slots=True)
+class OneOf:
     """One word of a list. `instead` gives the help for words that people try."""
-    words = tuple(words)
 
-    def read(key: str, setting: Setting) -> str:
+    words: tuple[str, ...]
+    instead: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def __call__(self, key: str, setting: Setting) -> str:
         value = setting.value
-        if value not in words:
-            help = did_you_mean(value, words) if isinstance(value, str) else ""
+        if value not in self.words:
+            help = did_you_mean(value, self.words) if isinstance(value, str) else ""
             if isinstance(value, str):
-                help = (instead or {}).get(value, help)
-            raise Unfit(f"'{key}' is one of {', '.join(words)}", setting.span, help)
+                help = self.instead.get(value, help)
+            raise Unfit(f"'{key}' is one of {', '.join(self.words)}", setting.span, help)
         return str(value)
-
-    return read
 
 
 def text(key: str, setting: Setting) -> str | None:
@@ -223,9 +225,9 @@ def _partition_field(text: str, span: Span) -> tuple[str, str, int | None]:
     if call is None:
         forms = "a column, year(c), month(c), day(c), hour(c), bucket(16, c) or truncate(4, c)"
         raise Unfit(f"A partition field is {forms}", span)
-    transform = _TRANSFORMS.get(call[1].lower())
+    transform = TRANSFORMS.get(call[1].lower())
     if transform is None:
-        raise Unfit("This is no partition transform of Iceberg", span, did_you_mean(call[1].lower(), set(_TRANSFORMS.values())))
+        raise Unfit("This is no partition transform of Iceberg", span, did_you_mean(call[1].lower(), set(TRANSFORMS.values())))
     has_width = transform in ("bucket", "truncate")
     if has_width and not (call[2] and 0 < int(call[2][:11]) < 2**31):
         raise Unfit(f"'{transform}' takes a number above 0 and a column: {transform}(16, c)", span)

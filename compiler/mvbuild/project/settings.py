@@ -142,21 +142,21 @@ class SettingKey:
 
 
 _DELIVERED = "materialized_view is what you want: mvbuild finds the increments by itself."
-_MATERIALIZED = read.one_of(
+_MATERIALIZED = read.OneOf(
     ("materialized_view", "view", "ephemeral"), dict.fromkeys(("table", "incremental", "dynamic_table", "streaming_table"), _DELIVERED)
 )
-_POLICY = read.one_of(("auto", "incremental", "incremental_strict", "full"))
-_FORMAT = read.one_of(("table-properties", "metadata-file"))
-_WHEN_STALE = read.one_of(("query", "serve", "fail"))
-_CATALOG_VIEW = read.one_of(("definition", "storage"))
+_POLICY = read.OneOf(("auto", "incremental", "incremental_strict", "full"))
+FORMAT = read.OneOf(("table-properties", "metadata-file"))
+_WHEN_STALE = read.OneOf(("query", "serve", "fail"))
+_CATALOG_VIEW = read.OneOf(("definition", "storage"))
 
 
-def _storage_format(key: str, setting: Setting) -> str | None:
-    found: str | None = read.only_key(key, setting, "format", _FORMAT)
+def storage_format(key: str, setting: Setting) -> str | None:
+    found: str | None = read.only_key(key, setting, "format", FORMAT)
     return found
 
 
-def _maintain(key: str, setting: Setting) -> MaintainPolicy:
+def maintain_policy(key: str, setting: Setting) -> MaintainPolicy:
     return MaintainPolicy(**read.maintain(key, setting))
 
 
@@ -217,7 +217,7 @@ MODEL_SETTINGS: Mapping[str, SettingKey] = {
         doc="true serves a storage of unknown freshness; else it counts as stale.",
     ),
     "storage": SettingKey(
-        read=_storage_format, field="storage_format", kind="mapping", doc="{format: table-properties | metadata-file}: its record."
+        read=storage_format, field="storage_format", kind="mapping", doc="{format: table-properties | metadata-file}: its record."
     ),
     "refresh_history": SettingKey(
         read=read.history, field="refresh_history", kind="scalar", doc="How many refreshes are kept for time travel: a number, or all; 1."
@@ -247,7 +247,7 @@ MODEL_SETTINGS: Mapping[str, SettingKey] = {
         doc="enforced, or {enforced: true}: names, order and types of the [columns](columns.md) must be those that are declared.",
     ),
     "maintain": SettingKey(
-        read=_maintain,
+        read=maintain_policy,
         field="maintain",
         kind="mapping",
         doc="{compact: true, expire_after: 5d, orphans_after: 3d}: what `mvbuild maintain` does. The last two are durations.",

@@ -1,0 +1,18 @@
+"""`mvbuild ci SERVICE`: what a CI service needs to lint a project and to plan it against the branch that a change goes to."""
+
+from __future__ import annotations
+
+import click
+
+from mvbuild.cli.options import output_options
+
+
+@click.command("ci")
+@click.argument("service", type=click.Choice(["github", "gitlab"]))
+@output_options
+def command(service: str) -> int:
+    """Print a workflow for GitHub, or a job for GitLab: lint and plan of a pull request, as annotations and as a comment."""
+    from importlib.resources import files
+
+    click.echo((files("mvbuild_templates") / "ci" / f"{service}.yml").read_text(encoding="utf-8").rstrip())
+    return 0

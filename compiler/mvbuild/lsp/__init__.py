@@ -1,0 +1,1 @@
+"""an editor's buffers and questions -> diagnostics, definitions, hovers and completions, by the Language Server Protocol."""

@@ -1,0 +1,67 @@
+"""a project and the buffers of an editor -> Checked: what is wrong with it, and its graph and columns if it compiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mvbuild import api
+from mvbuild.diagnostics import Diagnostic, ProjectError, error
+from mvbuild.graph.model import Graph
+from mvbuild.lineage.model import Bound
+from mvbuild.lint.check import lint
+from mvbuild.lint.facts import Facts
+from mvbuild.lsp.mirror import mirrored
+from mvbuild.project.settings import EMPTY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """What the editor, or the command line, says about how projects are read."""
+
+    target: str | None = None
+    vars: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+    freshness: bool = True
+    """Whether the catalog is asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """`graph` and `bound` are None where the project does not compile."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    graph: Graph | None = None
+    bound: Bound | None = None
+
+
+def check(root: Path, buffers: Mapping[str, str], choices: Choices) -> Checked:
+    """`buffers`: path in the project -> text, of the files that are open: these are linted. No catalog, no Spark."""
+    try:
+        with mirrored(root, buffers) as place:
+            return _checked(place, frozenset(buffers), choices)
+    except ProjectError as exc:
+        return Checked(diagnostics=exc.diagnostics)
+    except Exception as exc:  # noqa: BLE001 - an editor must not lose its server to one project
+        return Checked(
+            diagnostics=(error("internal", f"mvbuild failed with {type(exc).__name__}", help="Run `mvbuild compile` to see why."),)
+        )
+
+
+def _checked(place: Path, opened: frozenset[str], choices: Choices) -> Checked:
+    graph = api.compile(place, target=choices.target, vars=choices.vars)
+    bound = api.bound(graph)
+    found = (*graph.warnings, *bound.diagnostics, *_linted(graph, bound, opened))
+    return Checked(diagnostics=found, graph=graph, bound=bound)
+
+
+def _linted(graph: Graph, bound: Bound, opened: frozenset[str]) -> tuple[Diagnostic, ...]:
+    """Of open files only: a large project has more than anybody wants to see at once."""
+    selected = frozenset(node.id for node in graph.models if node.model.file.path in opened)
+    whole = any(path.endswith((".yml", ".yaml")) for path in opened)
+    try:
+        report = lint(Facts(graph=graph, selected=selected, columns=bound.columns), whole=whole)
+    except ProjectError as exc:
+        return exc.diagnostics
+    return tuple(f.diagnostic for f in report.findings if f.span.file.path in opened)

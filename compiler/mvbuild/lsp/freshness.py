@@ -1,0 +1,94 @@
+"""a project -> the freshness of its MVs, asked of the catalog by `mvbuild status` in a process of its own.
+
+A catalog may take its time or never answer. So nobody waits for it: what was found last is shown, and a process that takes too long ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mvbuild.lsp.check import Choices
+from mvbuild.project.settings import EMPTY
+from mvbuild.project.targets import embedded_catalog
+
+LIMIT = 30.0
+"""Seconds that the catalog has."""
+KEPT = 60.0
+"""Seconds after which an answer is asked for anew, when somebody looks."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Freshness:
+    """What is known at the moment. `problem`: why nothing newer is."""
+
+    root: Path
+    choices: Choices
+    say: Callable[[str], None] = lambda _: None
+    """Is told what came of each question, for the editor's log."""
+    states: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: EMPTY)
+    problem: str = ""
+    asked_at: float | None = None
+    answered_at: float | None = None
+    _task: asyncio.Task[None] | None = None
+
+    def wanted(self, *, embedded: bool) -> None:
+        """Ask in the background, unless that was done just now or is being done. In an event loop."""
+        now = time.monotonic()
+        is_busy = self._task is not None and not self._task.done()
+        if not self.choices.freshness or is_busy or (self.asked_at is not None and now - self.asked_at < KEPT):
+            return
+        if embedded and not Path(embedded_catalog(self.root)["uri"].removeprefix("sqlite:///")).exists():
+            self.problem = "nothing has been built yet"
+            return
+        self.asked_at = now
+        self._task = asyncio.get_running_loop().create_task(self._ask())
+
+    def told(self, node: str) -> str:
+        """One line of Markdown on an MV; empty where the catalog is not to be asked."""
+        if not self.choices.freshness:
+            return ""
+        found = self.states.get(node)
+        if found is None:
+            reason = self.problem or ("it is not in the catalog" if self.answered_at is not None else "the catalog is being asked")
+            return f"**freshness** not known: {reason}"
+        reasons = "; ".join(str(reason.get("message", "")) for reason in found.get("reasons") or ())
+        refreshed = f", refreshed {found['refreshed_at']}" if found.get("refreshed_at") else ""
+        age = f" (as of {time.monotonic() - self.answered_at:.0f} s ago)" if self.answered_at is not None else ""
+        return f"**{found.get('state')}**{refreshed}{f': {reasons}' if reasons else ''}{age}"
+
+    async def _ask(self) -> None:
+        command = [sys.executable, "-m", "mvbuild.cli.main", "status", "--output", "json", "--project-dir", str(self.root)]
+        command += ["--target", self.choices.target] if self.choices.target else []
+        command += ["--vars", json.dumps(dict(self.choices.vars))] if self.choices.vars else []
+        pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+        process = await asyncio.create_subprocess_exec(*command, stdin=nothing, stdout=pipe, stderr=pipe)
+        try:
+            out, said = await asyncio.wait_for(process.communicate(), LIMIT)
+            self._answered(process.returncode, out, said.decode("utf-8", "replace"))
+        except asyncio.TimeoutError:
+            self.problem = f"the catalog did not answer in {LIMIT:.0f} s"
+        finally:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    process.kill()
+        self.say(f"freshness of {self.root}: {self.problem or f'{len(self.states)} MVs'}")
+
+    def _answered(self, code: int | None, out: bytes, said: str) -> None:
+        if code != 0:
+            first = next((line for line in said.splitlines() if line.startswith("error[")), "the catalog cannot be asked")
+            self.problem = first.partition(": ")[2] or first
+            return
+        try:
+            self.states = {found["unique_id"]: found for found in json.loads(out)}
+        except (ValueError, KeyError, TypeError):
+            self.problem = "the answer of `mvbuild status` cannot be read"
+            return
+        self.problem, self.answered_at = "", time.monotonic()

@@ -1,0 +1,93 @@
+"""Graph + columns -> Names: what the names in a file mean, and what is known of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from mvbuild.graph.model import Graph, ModelNode, Node, SeedNode, TableNode, ViewNode
+from mvbuild.lineage.model import Bound, Column
+from mvbuild.lsp.sql_text import Named, ctes, tables
+from mvbuild.project.loaded import Properties
+from mvbuild.source import SourceFile, Span
+
+
+@dataclass(frozen=True, kw_only=True)
+class Names:
+    """Names are compared without case, as Spark does."""
+
+    graph: Graph
+    bound: Bound
+
+    def node(self, named: Named) -> Node | None:
+        words = tuple(part.lower() for part in named.parts)
+        if named.kind == "ref":
+            return self._own.get(words[-1])
+        if named.kind == "source":
+            return self._sources.get(words)
+        target = self.graph.project.target
+        full = words if len(words) > 2 else (target.catalog_name.lower(), *words)
+        default = (target.catalog_name.lower(), *(part.lower() for part in target.namespace), *words)
+        own = self._own.get(words[0]) if len(words) == 1 else self._sources.get(words)
+        return self._identified.get(words) or self._identified.get(full) or self._identified.get(default) or own
+
+    def columns(self, node: Node) -> tuple[Column, ...]:
+        return self.bound.known(node.id)
+
+    def in_scope(self, text: str) -> Iterator[tuple[str, Node]]:
+        """(what qualifies its columns, node) of the tables of a text; not of its CTEs."""
+        known = ctes(text)
+        for named in tables(text):
+            node = None if named.kind == "name" and named.parts[0].lower() in known and len(named.parts) == 1 else self.node(named)
+            if node is not None:
+                yield named.alias or named.parts[-1], node
+
+    @property
+    def models(self) -> Iterable[Node]:
+        """Models and seeds."""
+        return self._own.values()
+
+    @property
+    def sources(self) -> Iterable[tuple[str, str]]:
+        return [(n.source.source, n.source.name) for n in self._sources.values() if isinstance(n, TableNode | ViewNode) and n.source]
+
+    @cached_property
+    def _own(self) -> dict[str, Node]:
+        return {name_of(n).lower(): n for n in self.graph.nodes.values() if isinstance(n, ModelNode | SeedNode)}
+
+    @cached_property
+    def _sources(self) -> dict[tuple[str, ...], Node]:
+        found = ((n.source, n) for n in self.graph.nodes.values() if isinstance(n, TableNode | ViewNode) and n.source)
+        return {(source.source.lower(), source.name.lower()): n for source, n in found}
+
+    @cached_property
+    def _identified(self) -> dict[tuple[str, ...], Node]:
+        found = (n for n in self.graph.nodes.values() if not (isinstance(n, ModelNode) and n.materialized == "ephemeral"))
+        return {n.identifier.key: n for n in found}
+
+
+def name_of(node: Node) -> str:
+    """As a file of the project calls it."""
+    if isinstance(node, ModelNode):
+        return node.model.name
+    if isinstance(node, SeedNode):
+        return node.seed.name
+    return f"{node.source.source}.{node.source.name}" if node.source else str(node.identifier)
+
+
+def properties_of(node: Node) -> Properties:
+    if isinstance(node, ModelNode):
+        return node.model.properties
+    if isinstance(node, SeedNode):
+        return node.seed.properties
+    return node.source.properties if node.source else Properties()
+
+
+def home_of(node: Node) -> Span | None:
+    """Where it is defined; a table that the project does not declare is defined elsewhere."""
+    if isinstance(node, ModelNode):
+        return Span(node.model.file, 0, 0)
+    if isinstance(node, SeedNode):
+        return Span(SourceFile(node.seed.path, ""), 0, 0)
+    return node.source.span if node.source else None

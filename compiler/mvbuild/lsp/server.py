@@ -1,0 +1,243 @@
+"""the Language Server Protocol <-> Projects. The only module that knows pygls."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+from pygls.uris import from_fs_path, to_fs_path
+
+from mvbuild import __version__
+from mvbuild.diagnostics import Diagnostic
+from mvbuild.lsp.check import Checked, Choices
+from mvbuild.lsp.completion import Kind, complete
+from mvbuild.lsp.definition import definition
+from mvbuild.lsp.hover import hover
+from mvbuild.lsp.positions import normal, offset_of, range_of
+from mvbuild.lsp.projects import Project, Projects, relative
+from mvbuild.source import SourceFile, Span
+
+_SEVERITIES = {
+    "error": types.DiagnosticSeverity.Error,
+    "warning": types.DiagnosticSeverity.Warning,
+    "info": types.DiagnosticSeverity.Information,
+}
+_KINDS: dict[Kind, types.CompletionItemKind] = {
+    "table": types.CompletionItemKind.Struct,
+    "column": types.CompletionItemKind.Field,
+    "macro": types.CompletionItemKind.Function,
+    "setting": types.CompletionItemKind.Property,
+    "word": types.CompletionItemKind.EnumMember,
+}
+_WATCHED = "**/*.{sql,yml,yaml,csv,lock}"
+
+
+@dataclass(slots=True)
+class _Session:
+    """What one client has open. Only the event loop touches it."""
+
+    server: LanguageServer
+    projects: Projects
+    executor: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "mvbuild-check"))
+    uris: dict[Path, str] = field(default_factory=dict)
+    """How the client spells the files that it has open."""
+
+    @property
+    def encoding(self) -> str:
+        agreed = self.server.server_capabilities.position_encoding
+        return str(getattr(agreed, "value", agreed) or "utf-16")
+
+    def look(self, project: Project, delay: float | None = None) -> None:
+        more = {} if delay is None else {"delay": delay}
+        project.changed(self.executor, self.projects.choices, self.tell, **more)
+
+    def tell(self, project: Project, checked: Checked, versions: Mapping[str, int | None]) -> None:
+        """Files that are open hear that they are well; of others what was said before is taken back."""
+        found = project.by_file(checked.diagnostics)
+        for path in sorted({*found, *project.told, *(project.root / name for name in project.buffers)}):
+            shown = [self._diagnostic(project, one) for one in found.get(path, ())]
+            version = versions.get(relative(project.root, path))
+            self.server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(self.uri(path), shown, version))
+        project.told = set(found)
+
+    def uri(self, path: Path) -> str:
+        return self.uris.get(path) or from_fs_path(str(path)) or path.as_uri()
+
+    def range(self, span: Span | None) -> types.Range:
+        start, end = range_of(span, self.encoding) if span is not None else ((0, 0), (0, 0))
+        return types.Range(types.Position(*start), types.Position(*end))
+
+    def location(self, project: Project, span: Span) -> types.Location:
+        return types.Location(self.uri(Path(os.path.normpath(project.root / span.file.path))), self.range(span))
+
+    def _diagnostic(self, project: Project, one: Diagnostic) -> types.Diagnostic:
+        notes = [
+            types.DiagnosticRelatedInformation(location=self.location(project, note.span), message=note.message)
+            for note in one.notes
+            if note.span is not None
+        ]
+        said = [note.message for note in one.notes if note.span is None]
+        return types.Diagnostic(
+            range=self.range(one.span),
+            severity=_SEVERITIES[one.severity],
+            code=one.code,
+            source="mvbuild",
+            message="\n".join(part for part in (one.message, *said, one.help) if part),
+            related_information=notes or None,
+        )
+
+    def asked(self, document: types.TextDocumentIdentifier, position: types.Position) -> tuple[Project, str, str, int] | None:
+        """The project, the path in it, the text and the offset that a question is about."""
+        path = path_of(document.uri)
+        project = self.projects.of(path) if path is not None else None
+        if path is None or project is None:
+            return None
+        text = normal(self.server.workspace.get_text_document(document.uri).source)
+        return project, relative(project.root, path), text, offset_of(text, (position.line, position.character), self.encoding)
+
+
+def path_of(uri: str) -> Path | None:
+    """None for what is no file: an untitled buffer, a side of a diff."""
+    found = to_fs_path(uri) if uri.startswith("file:") else None
+    return Path(os.path.normpath(found)) if found else None
+
+
+def serve(choices: Choices) -> None:
+    """Over stdin and stdout, to the end."""
+    server = LanguageServer("mvbuild", __version__)
+    session = _Session(server, Projects(choices=choices, say=lambda message: _log(server, message)))
+    _documents(server, session)
+    _questions(server, session)
+    server.start_io()
+    session.executor.shutdown(wait=False, cancel_futures=True)
+
+
+def _documents(server: LanguageServer, session: _Session) -> None:
+    @server.feature(types.INITIALIZE)
+    def initialize(params: types.InitializeParams) -> None:
+        session.projects.choices = _chosen(session.projects.choices, params.initialization_options)
+
+    @server.feature(types.INITIALIZED)
+    def initialized(_: types.InitializedParams) -> None:
+        _watch(server)
+        for folder in list(server.workspace.folders):
+            for project in session.projects.below(path) if (path := path_of(folder)) else ():
+                session.look(project, 0)
+
+    def opened(uri: str) -> None:
+        path = path_of(uri)
+        project = session.projects.of(path) if path is not None else None
+        if path is not None and project is not None:
+            session.uris[path] = uri
+            document = server.workspace.get_text_document(uri)
+            name = relative(project.root, path)
+            project.buffers[name], project.versions[name] = document.source, document.version
+            session.look(project)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    def did_open(params: types.DidOpenTextDocumentParams) -> None:
+        opened(params.text_document.uri)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    def did_change(params: types.DidChangeTextDocumentParams) -> None:
+        opened(params.text_document.uri)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    def did_save(params: types.DidSaveTextDocumentParams) -> None:
+        opened(params.text_document.uri)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+    def did_close(params: types.DidCloseTextDocumentParams) -> None:
+        path = path_of(params.text_document.uri)
+        project = session.projects.of(path) if path is not None else None
+        if path is not None and project is not None:
+            session.uris.pop(path, None)
+            for known in (project.buffers, project.versions):
+                known.pop(relative(project.root, path), None)
+            session.look(project)
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
+    def did_change_files(params: types.DidChangeWatchedFilesParams) -> None:
+        paths = [path for change in params.changes if (path := path_of(change.uri)) is not None]
+        for project in {id(found): found for path in paths if (found := session.projects.of(path)) is not None}.values():
+            if not all(relative(project.root, path).startswith("target/") for path in paths if path.is_relative_to(project.root)):
+                session.look(project)
+
+
+def _questions(server: LanguageServer, session: _Session) -> None:
+    @server.feature(types.TEXT_DOCUMENT_DEFINITION)
+    def go_to_definition(params: types.DefinitionParams) -> types.Location | None:
+        asked = session.asked(params.text_document, params.position)
+        if asked is None:
+            return None
+        project, path, text, offset = asked
+        span = definition(project.root, path, text, offset, project.names)
+        return session.location(project, span) if span is not None else None
+
+    @server.feature(types.TEXT_DOCUMENT_HOVER)
+    def on_hover(params: types.HoverParams) -> types.Hover | None:
+        asked = session.asked(params.text_document, params.position)
+        if asked is None:
+            return None
+        project, path, text, offset = asked
+        if project.names is not None:
+            project.freshness.wanted(embedded=project.names.graph.project.target.embedded)
+        said = hover(project.root, path, text, offset, project.names, project.freshness)
+        return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, said)) if said else None
+
+    triggers = types.CompletionOptions(trigger_characters=["'", '"', ".", "(", "{", " "])
+
+    @server.feature(types.TEXT_DOCUMENT_COMPLETION, triggers)
+    def completion(params: types.CompletionParams) -> types.CompletionList:
+        asked = session.asked(params.text_document, params.position)
+        if asked is None:
+            return types.CompletionList(is_incomplete=False, items=[])
+        project, path, text, offset = asked
+        file = SourceFile(path, text)
+        items = [
+            types.CompletionItem(
+                label=one.label,
+                kind=_KINDS[one.kind],
+                detail=one.detail or None,
+                documentation=types.MarkupContent(types.MarkupKind.Markdown, one.doc) if one.doc else None,
+                filter_text=text[one.start : offset] + one.label
+                if one.new.startswith("{{") and "`" in text[one.start : offset]
+                else one.label,
+                text_edit=types.TextEdit(range=session.range(Span(file, one.start, offset)), new_text=one.new),
+            )
+            for one in complete(project.root, path, text, offset, project.names)
+        ]
+        return types.CompletionList(is_incomplete=False, items=items)
+
+
+def _log(server: LanguageServer, message: str) -> None:
+    server.window_log_message(types.LogMessageParams(types.MessageType.Log, message))
+
+
+def _watch(server: LanguageServer) -> None:
+    """Files that change without the editor, as by a switch of branches."""
+    files = server.client_capabilities.workspace and server.client_capabilities.workspace.did_change_watched_files
+    if files and files.dynamic_registration:
+        watchers = [types.FileSystemWatcher(glob_pattern=_WATCHED)]
+        options = types.DidChangeWatchedFilesRegistrationOptions(watchers=watchers)
+        registration = types.Registration(id="mvbuild-files", method=types.WORKSPACE_DID_CHANGE_WATCHED_FILES, register_options=options)
+        server.client_register_capability(types.RegistrationParams(registrations=[registration]))
+
+
+def _chosen(choices: Choices, options: Any) -> Choices:
+    """`initializationOptions`: {"target": ..., "vars": {...}, "freshness": false}. What is no such thing is left alone."""
+    if not isinstance(options, dict):
+        return choices
+    if isinstance(options.get("target"), str):
+        choices = replace(choices, target=options["target"])
+    if isinstance(options.get("vars"), dict):
+        choices = replace(choices, vars={str(key): value for key, value in options["vars"].items()})
+    if isinstance(options.get("freshness"), bool):
+        choices = replace(choices, freshness=options["freshness"])
+    return choices

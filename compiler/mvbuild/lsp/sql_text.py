@@ -1,0 +1,102 @@
+"""a SQL file as it is being written -> the names at a place of it. By patterns: what is typed is rarely a query yet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+_NAME = r"(?:`[^`\n]+`|[^\W\d]\w*)"
+_DOTTED = rf"{_NAME}(?:\.{_NAME})*"
+_CALL = r"""(?P<call>ref|source)\(\s*['"](?P<first>[^'"\n]*)['"](?:\s*,\s*['"](?P<second>[^'"\n]*)['"])?\s*\)"""
+_NO_ALIAS = (
+    "on|using|where|group|order|sort|cluster|distribute|having|qualify|window|limit|offset|union|except|minus|intersect|join|inner|left|right|"
+    "full|cross|natural|semi|anti|lateral|pivot|unpivot|tablesample|version|timestamp|for|as|select|values|when|then|and|or|not"
+)
+_TABLE = re.compile(
+    rf"\s*(?:\{{\{{-?\s*{_CALL}\s*-?\}}\}}|(?P<name>{_DOTTED}))(?:\s+(?:as\s+)?(?!(?:{_NO_ALIAS})\b)(?P<alias>{_NAME}))?", re.IGNORECASE
+)
+_FROM = re.compile(r"\b(?:from|join)\b", re.IGNORECASE)
+_COMMA = re.compile(r"\s*,")
+_COMMENT = re.compile(r"--[^\n]*|/\*.*?(?:\*/|\Z)|\{#.*?(?:#\}|\Z)", re.DOTALL)
+_CALLS = re.compile(_CALL)
+_CTE = re.compile(rf"(?:\bwith\s+(?:recursive\s+)?|,\s*)(?P<name>{_NAME})\s*(?:\([^()]*\)\s*)?as\s*\(", re.IGNORECASE)
+_MACRO = re.compile(r"\{%[-+]?\s*macro\s+(?P<name>\w+)\s*(?P<arguments>\([^%]*\))?")
+_WORDS = re.compile(_DOTTED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """A name in a text, and what it is by its form: the argument of ref() or source(), a macro that is called, or a dotted name."""
+
+    kind: Literal["ref", "source", "macro", "name"]
+    parts: tuple[str, ...]
+    start: int
+    end: int
+    alias: str | None = None
+
+
+def without_comments(text: str) -> str:
+    """Blanks in their place."""
+    return _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+
+
+def named_at(text: str, offset: int) -> Named | None:
+    """What the cursor is on, or right behind of."""
+    plain = without_comments(text)
+    for match in _CALLS.finditer(plain):
+        if match.start() <= offset <= match.end():
+            return _of_call(match)
+    for match in _WORDS.finditer(plain):
+        if match.start() <= offset <= match.end():
+            is_call = in_template(plain, offset) and plain[match.end() : match.end() + 1] == "("
+            parts = _parts(match[0])
+            return Named(kind="macro" if is_call else "name", parts=parts, start=match.start(), end=match.end())
+    return None
+
+
+def tables(text: str) -> Iterator[Named]:
+    """What stands in FROM and JOIN, anywhere in the text, with its alias."""
+    plain = without_comments(text)
+    for keyword in _FROM.finditer(plain):
+        match = _TABLE.match(plain, keyword.end())
+        while match:
+            alias = match["alias"].strip("`") if match["alias"] else None
+            if match["call"]:
+                yield _of_call(match, alias)
+            else:
+                yield Named(kind="name", parts=_parts(match["name"]), start=match.start("name"), end=match.end("name"), alias=alias)
+            comma = _COMMA.match(plain, match.end())
+            match = _TABLE.match(plain, comma.end()) if comma else None
+
+
+def ctes(text: str) -> dict[str, int]:
+    """Name in small letters -> where it is defined; of several the last."""
+    plain = without_comments(text)
+    return {match["name"].strip("`").lower(): match.start("name") for match in _CTE.finditer(plain)} if "with" in plain.lower() else {}
+
+
+def macros(text: str) -> dict[str, tuple[int, str]]:
+    """Name -> where it is defined, and its arguments as they are written."""
+    return {m["name"]: (m.start("name"), " ".join((m["arguments"] or "()").split())) for m in _MACRO.finditer(text)}
+
+
+def in_template(text: str, offset: int) -> bool:
+    """Whether a place is within {{ }} or {% %}."""
+    opened = max(text.rfind("{{", 0, offset), text.rfind("{%", 0, offset))
+    return opened > max(text.rfind("}}", 0, offset), text.rfind("%}", 0, offset))
+
+
+def _of_call(match: re.Match[str], alias: str | None = None) -> Named:
+    parts = (match["first"],) if match["second"] is None else (match["first"], match["second"])
+    kind: Literal["ref", "source"] = "source" if match["call"].lower() == "source" else "ref"
+    if kind == "ref":
+        parts = parts[-1:]
+    return Named(
+        kind=kind, parts=parts, start=match.start("call"), end=match.end("second" if match["second"] else "first") + 1, alias=alias
+    )
+
+
+def _parts(dotted: str) -> tuple[str, ...]:
+    return tuple(part.strip("`") for part in re.findall(_NAME, dotted))

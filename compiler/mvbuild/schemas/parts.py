@@ -1,0 +1,67 @@
+"""words, patterns -> the parts that the schemas are made of.
+
+Draft 7, which is what editors understand. Patterns have to mean the same in Python and in ECMAScript, where \\w is ASCII and no flag
+ignores case.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+Schema = dict[str, Any]
+
+TEMPLATE: Schema = {"description": "A template: its value is known when the project is read.", "type": "string", "pattern": r"\{\{"}
+NULL: Schema = {"type": "null"}
+_LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
+
+
+def ref(name: str) -> Schema:
+    return {"$ref": f"#/definitions/{name}"}
+
+
+def either(*schemas: Schema) -> Schema:
+    """One of them; a template always is."""
+    return {"anyOf": [*schemas, ref("template")]}
+
+
+def text(pattern: str = "") -> Schema:
+    return {"type": "string", **({"pattern": pattern} if pattern else {})}
+
+
+def words(known: Iterable[str]) -> Schema:
+    return {"enum": list(known)}
+
+
+def listed(item: Schema, **more: Any) -> Schema:
+    return {"type": "array", "items": item, **more}
+
+
+def mapping(keys: Mapping[str, Schema] | None = None, **more: Any) -> Schema:
+    """With `keys` only these."""
+    return {"type": "object", **({"properties": dict(keys), "additionalProperties": False} if keys is not None else {}), **more}
+
+
+def map_of(value: Schema) -> Schema:
+    return {"type": "object", "additionalProperties": value}
+
+
+def described(schema: Schema, doc: str) -> Schema:
+    """With a description, in which links are only their text: the page that they are relative to is not there."""
+    return {"description": _LINK.sub(r"\1", doc), **schema}
+
+
+def not_both(pairs: Iterable[tuple[str, str]]) -> Schema:
+    """Keys that are words for the same."""
+    refused = [{"not": {"required": list(pair)}} for pair in pairs]
+    return {"allOf": refused} if refused else {}
+
+
+def any_case(words: Iterable[str]) -> str:
+    """A pattern for words, the longest first."""
+    return "|".join("".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in word) for word in sorted(words, key=len, reverse=True))
+
+
+SCALAR: Schema = {"type": ["string", "number", "boolean"]}
+FILLED = r"\S"

@@ -1,0 +1,61 @@
+"""the keys and methods of selectors.yml -> its schema."""
+
+from __future__ import annotations
+
+from mvbuild.graph.select_methods import METHODS
+from mvbuild.graph.select_yaml import DEPTHS, FLAGS
+from mvbuild.schemas.parts import FILLED, SCALAR, TEMPLATE, Schema, described, either, listed, mapping, ref, text, words
+
+_FLAG = either({"type": "boolean"}, text(r"^\s*(?:[tT][rR][uU][eE]|[fF][aA][lL][sS][eE])\s*$"))
+_DOCS = {
+    "name": "What the selection is called: `--selector nightly`.",
+    "description": "What it is for, for people.",
+    "default": "true: what commands take that are given no selection.",
+    "definition": "What it selects: text as on the command line, a method with its value, a union or an intersection.",
+}
+
+
+def selectors_schema() -> Schema:
+    """The whole file."""
+    one = mapping(
+        {
+            "name": described(text(FILLED), _DOCS["name"]),
+            "description": described({}, _DOCS["description"]),
+            "default": described(_FLAG, _DOCS["default"]),
+            "definition": described(ref("definition"), _DOCS["definition"]),
+        },
+        required=["name", "definition"],
+    )
+    file = mapping({"version": {}, "selectors": described(listed(ref("selector")), "Selections by name.")}, required=["selectors"])
+    return {
+        **file,
+        "definitions": {
+            "template": TEMPLATE,
+            "selector": one,
+            "definition": {"anyOf": [text(FILLED), ref("one-method"), ref("method"), _set("union"), _set("intersection")]},
+            "exclude": mapping({"exclude": described(listed(ref("definition")), "What is taken out.")}, required=["exclude"]),
+            "one-method": mapping(
+                dict.fromkeys(METHODS, SCALAR), patternProperties={r"^config\..+": SCALAR}, minProperties=1, maxProperties=1
+            ),
+            "method": _method(),
+        },
+    }
+
+
+def _set(name: str) -> Schema:
+    parts = {"anyOf": [ref("definition"), ref("exclude")]}
+    some = {"anyOf": [{"type": "string"}, {"not": {"required": ["exclude"]}}, {"required": ["method"]}]}
+    return mapping({name: listed(parts, minItems=1, contains=some)}, required=[name])
+
+
+def _method() -> Schema:
+    known = either(words(METHODS), text(r"^config\..+"))
+    keys = {
+        "method": described(known, "How it is selected."),
+        "value": described(SCALAR, "What the method looks for."),
+        **{flag: described(_FLAG, "With those around it.") for flag in FLAGS},
+        **{depth: described(either({"type": "integer", "minimum": 0}), "How many steps.") for depth in DEPTHS},
+        "indirect_selection": words(["eager"]),
+        "exclude": described(listed(ref("definition")), "What is taken out."),
+    }
+    return mapping(keys, required=["method", "value"])

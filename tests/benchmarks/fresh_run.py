@@ -4,7 +4,8 @@
                                                    [--columns 5] [--snapshots 3] [--keep DIRECTORY]
 
 No Spark, neither for making the catalog nor in what is measured: a `java` that only tells that it was called stands in for the real one.
-Every command is a process of its own; they alternate, medians count. Memory is that of the process and all below it, and the sum of their
+Every command is a process of its own; they alternate, medians count. CPU is user and system time of the process and all below it: on a busy
+machine it tells more than the time on the wall. Memory is that of the process and all below it, and the sum of their
 resident sets. The phases are those of `run`, timed inside one process: the first two are the compiler's, with whatever it keeps in target/.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -42,22 +44,28 @@ print(found)
 """
 PHASES = """
 import sys
-from time import perf_counter
-began = perf_counter()
+from time import process_time
+began = process_time()
 def told(name):
     global began
-    print(name, perf_counter() - began, file=sys.stderr)
-    began = perf_counter()
+    print(name, process_time() - began, file=sys.stderr)
+    began = process_time()
 from mvbuild import api, sessions
 from mvbuild.cli import output, progress, run
-from mvbuild.freshness import observe, rules
+from mvbuild.freshness.former import former_states
+from mvbuild.graph.select import select
+from mvbuild.plan.build import build_plan
+from mvbuild.plan.renames import find_renames, renamed_world
 told("import")
 graph = api.compile(sys.argv[1])
 told("compile")
 catalog = sessions.catalog_of(graph)
 world = sessions.observed(graph, catalog)
 told("observe")
-planned = api.plan(graph, removed=False, catalog=catalog)
+chosen, _ = select(world.graph, [], [])
+former = former_states(world, catalog)
+found = find_renames(world, former, chosen)
+planned = build_plan(renamed_world(world, found.renames), chosen)
 told("decide")
 with progress.Progress(graph) as report, api.open_session(planned.world, catalog, None, report) as session:
     result = api.run_plan(planned, session, {}, threads=1, fail_fast=False, on_event=report)
@@ -81,10 +89,10 @@ class Machine:
         path = f"{java.parent}:{os.environ['PATH']}"
         self.environment = {**os.environ, "PYTHONPATH": str(ROOT / "compiler"), "JAVA_HOME": str(java.parents[1]), "PATH": path}
 
-    def measured(self, command: Sequence[str]) -> tuple[float, int, str]:
-        """Seconds, peak memory in MB, and what the process said."""
+    def measured(self, command: Sequence[str]) -> tuple[float, float, int, str]:
+        """Seconds on the wall and of CPU, peak memory in MB, and what the process said."""
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-            began, peak = perf_counter(), 0
+            began, peak, before = perf_counter(), 0, resource.getrusage(resource.RUSAGE_CHILDREN)
             process = subprocess.Popen(command, stdout=out, stderr=err, env=self.environment)
             while True:
                 peak = max(peak, sum(map(resident_kb, tree(process.pid))))
@@ -93,11 +101,12 @@ class Machine:
                     break
                 except subprocess.TimeoutExpired:
                     continue
-            seconds = perf_counter() - began
+            seconds, after = perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+            cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
             out.seek(0)
             err.seek(0)
             assert code == 0, err.read()[-2000:] + out.read()[-2000:]
-            return seconds, peak // 1024, out.read() + err.read()
+            return seconds, cpu, peak // 1024, out.read() + err.read()
 
 
 def tree(pid: int) -> list[int]:
@@ -119,7 +128,7 @@ def resident_kb(pid: int) -> int:
 
 
 def measure(machine: Machine, root: Path, mvs: int, rounds: int) -> dict[str, float]:
-    """Prints a table, and gives the median seconds of each command."""
+    """Prints a table, and gives the median CPU seconds of each command."""
     from mvbuild import api
 
     listed = root / "storage_files.txt"
@@ -135,22 +144,25 @@ def measure(machine: Machine, root: Path, mvs: int, rounds: int) -> dict[str, fl
         "compile": [*mvbuild, "compile", "--project-dir", str(root)],
     }
     times: dict[str, list[float]] = {name: [] for name in commands}
+    cpus: dict[str, list[float]] = {name: [] for name in commands}
     memory = dict.fromkeys(commands, 0)
     said = dict.fromkeys(commands, "")
     for _ in range(rounds):
         for name, command in commands.items():
-            seconds, peak, said[name] = machine.measured(command)
+            seconds, cpu, peak, said[name] = machine.measured(command)
             times[name].append(seconds)
+            cpus[name].append(cpu)
             memory[name] = max(memory[name], peak)
     assert f"REUSED={mvs} TOTAL={mvs}" in said["run"], said["run"][-500:]
     assert said["bare"].split()[0] == str(2 * mvs), said["bare"]
     assert said["status"].count(" fresh ") == mvs, said["status"][-500:]
-    middle = {name: median(found) for name, found in times.items()}
+    wall, middle = ({name: median(found) for name, found in some.items()} for some in (times, cpus))
     for name, seconds in middle.items():
-        print(f"  {name:>8}: {seconds:7.2f} s (best {min(times[name]):7.2f})  {seconds / middle['bare']:5.2f} of bare  {memory[name]:5d} MB")
-    _, _, phases = machine.measured([sys.executable, "-c", PHASES, str(root)])
+        ratios = f"{wall[name] / wall['bare']:5.2f} and {seconds / middle['bare']:5.2f} of bare"
+        print(f"  {name:>8}: {wall[name]:7.2f} s, CPU {seconds:7.2f} s  {ratios}  {memory[name]:5d} MB")
+    _, _, _, phases = machine.measured([sys.executable, "-c", PHASES, str(root)])
     told = [line.rsplit(" ", 1) for line in phases.splitlines() if line.rsplit(" ", 1)[0] in PHASES and "." in line]
-    print("  phases of run:", ", ".join(f"{name} {float(seconds):.2f}" for name, seconds in told), flush=True)
+    print("  phases of run, CPU s:", ", ".join(f"{name} {float(seconds):.2f}" for name, seconds in told), flush=True)
     return middle
 
 

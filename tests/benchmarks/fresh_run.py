@@ -178,17 +178,19 @@ def main() -> int:
     shape = Shape(columns=options.columns, snapshots=options.snapshots)
     with tempfile.TemporaryDirectory(prefix="mvbuild-fresh-") as directory:
         machine = Machine(Path(directory))
-        for format in options.format:
+        for kind in options.format:
             medians: dict[int, float] = {}
             for mvs in options.mvs:
-                root = (options.keep or Path(directory)) / f"{format}-{mvs}-{shape.columns}-{shape.snapshots}"
+                root = (options.keep or Path(directory)) / f"{kind}-{mvs}-{shape.columns}-{shape.snapshots}"
                 if not root.exists():
-                    make(root, mvs, format, shape)
-                print(f"{mvs:,} MVs in the format {format}, {shape.columns} columns, {shape.snapshots} snapshots", flush=True)
+                    make(root, mvs, kind, shape)
+                print(f"{mvs:,} MVs in the format {kind}, {shape.columns} columns, {shape.snapshots} snapshots", flush=True)
                 medians[mvs] = measure(machine, root, mvs, options.rounds)["run"]
             if len(medians) > 1:
                 few, many = min(medians), max(medians)
-                print(f"{format}: run on {many:,} over run on {few:,}: {medians[many] / medians[few]:.1f} (target: at most {11 * many // (10 * few)})")
+                print(
+                    f"{kind}: run on {many:,} over run on {few:,}: {medians[many] / medians[few]:.1f} (target: at most {11 * many // (10 * few)})"
+                )
         assert not machine.told.exists(), "a JVM was started"
         print("no JVM was started")
     return 0

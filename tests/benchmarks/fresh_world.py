@@ -46,23 +46,27 @@ class Shape:
     snapshots: int = 3
 
 
-def write_project(root: Path, mvs: int, format: str, shape: Shape) -> None:
+def write_project(root: Path, mvs: int, kind: str, shape: Shape) -> None:
     """Each MV groups one base table of its own by all of its columns."""
     columns = ", ".join(f"t.c{number}" for number in range(shape.columns))
-    files = {"mvbuild.yml": f"name: wide\nmodels: {{+storage: {{format: {format}}}}}\n"}
+    files = {"mvbuild.yml": f"name: wide\nmodels: {{+storage: {{format: {kind}}}}}\n"}
     for number in range(mvs):
         folder = f"models/layer{number % 20}"
-        files[f"{folder}/m{number}.sql"] = f"SELECT {columns}, count(*) AS n\nFROM raw.t{number} AS t\nWHERE t.c0 > {number}\nGROUP BY {columns}\n"
-        files[f"{folder}/m{number}.yml"] = f"models: [{{name: m{number}, description: MV {number}., columns: [{{name: c0, data_tests: [not_null]}}]}}]\n"
+        files[f"{folder}/m{number}.sql"] = (
+            f"SELECT {columns}, count(*) AS n\nFROM raw.t{number} AS t\nWHERE t.c0 > {number}\nGROUP BY {columns}\n"
+        )
+        files[f"{folder}/m{number}.yml"] = (
+            f"models: [{{name: m{number}, description: MV {number}., columns: [{{name: c0, data_tests: [not_null]}}]}}]\n"
+        )
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
 
 
-def make(root: Path, mvs: int, format: str, shape: Shape) -> None:
+def make(root: Path, mvs: int, kind: str, shape: Shape) -> None:
     """The project with its catalog; every MV of it is fresh."""
-    write_project(root, mvs, format, shape)
+    write_project(root, mvs, kind, shape)
     graph = api.compile(root)
     target = graph.project.target
     files = FileStore(target.catalog)
@@ -75,7 +79,7 @@ def make(root: Path, mvs: int, format: str, shape: Shape) -> None:
         publish(pointers, files, [_edit(_base(one, warehouse, shape)) for one in some])
     world = observed(graph, catalog_of(graph))
     for some in _batches(list(world.graph.views)):
-        publish(pointers, files, [_edit(put) for node in some for put in _mv(world, node, warehouse, format, shape)])
+        publish(pointers, files, [_edit(put) for node in some for put in _mv(world, node, warehouse, kind, shape)])
 
 
 def storage_files(graph: Graph, root: Path) -> list[str]:
@@ -98,7 +102,7 @@ def _base(identifier: TableIdentifier, warehouse: str, shape: Shape) -> Put:
     return Put(identifier=identifier, kind="TABLE", raw=_with_history(raw, shape.snapshots, {}))
 
 
-def _mv(world: World, node: ModelNode, warehouse: str, format: str, shape: Shape) -> Iterator[Put]:
+def _mv(world: World, node: ModelNode, warehouse: str, kind: str, shape: Shape) -> Iterator[Put]:
     below = node_inputs(world.graph, node)
     pins = {leaf: found for leaf in below.leaves if (found := pin(world.graph, world.observed, leaf))}
     record = record_of(world, below, pins, 1, STARTED_MS)
@@ -106,7 +110,7 @@ def _mv(world: World, node: ModelNode, warehouse: str, format: str, shape: Shape
     commit = mv_commit(world, node, schema)
     assert node.storage is not None
     assert commit is not None
-    is_file = format == "metadata-file"
+    is_file = kind == "metadata-file"
     location = _location(node.identifier if is_file else node.storage, warehouse)
     raw = tables.new_table(location, storage_layout(node, schema), storage_properties(node))
     raw = _with_history(raw, shape.snapshots, summary_of(record, shape.snapshots, "full"))
@@ -145,7 +149,13 @@ def _with_history(raw: dict[str, Any], length: int, summary: dict[str, str]) -> 
             "timestamp-ms": STARTED_MS - (length - number) * 3_600_000,
             "manifest-list": tables.manifest_list_location(raw, snapshot_id),
             "schema-id": 0,
-            "summary": {"operation": "append", "spark.app.id": "local-1790000000000", "engine-name": "spark", **counts, **(summary if number == length else {})},
+            "summary": {
+                "operation": "append",
+                "spark.app.id": "local-1790000000000",
+                "engine-name": "spark",
+                **counts,
+                **(summary if number == length else {}),
+            },
         }
         snapshots.append(snapshot | ({"parent-snapshot-id": snapshots[-1]["snapshot-id"]} if snapshots else {}))
     log = [{"timestamp-ms": one["timestamp-ms"], "snapshot-id": one["snapshot-id"]} for one in snapshots]

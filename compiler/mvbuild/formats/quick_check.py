@@ -1,6 +1,7 @@
-"""Shape -> a fast yes or no, for the files of a whole project: `metadata_fields.check` says what is wrong, and is asked only where this says no.
+"""Shape -> a fast yes or no, for the files of a whole project.
 
-Nothing passes here that would not pass there; both come from the same declarations.
+`metadata_fields.check` says what is wrong, and is asked only where this says no. Nothing passes here that would not pass there; both come
+from the same declarations.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from mvbuild.formats import metadata_fields, quick_check
 from mvbuild.formats.record import RecordError
 from unit.formats.metadata_files import everything
 
-ODD = (None, True, -1, 2**63, "", "7", [{}], {"type": "struct"})
+ODD = (None, True, -1, "", [{}])
 
 
 def damaged(value: Any) -> Iterator[Any]:

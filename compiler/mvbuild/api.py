@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mvbuild import compilation
 from mvbuild.compilation import compile, write_artifacts
@@ -43,12 +43,6 @@ from mvbuild.lifecycle.maintain import maintain as keep_up
 from mvbuild.lifecycle.prune import find_named, find_removed
 from mvbuild.lifecycle.rename import rename
 from mvbuild.lifecycle.rollback import rollback as roll_back
-from mvbuild.lineage.bind import bind
-from mvbuild.lineage.lock import Locked, differences, lock_path, locked, missing_tables, of_lock, read_lock, to_text
-from mvbuild.lineage.model import Bound
-from mvbuild.lineage.schemas import NO_SCHEMAS, TableColumns, of_states
-from mvbuild.lint.check import lint
-from mvbuild.lint.facts import Facts
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.build import build_plan
 from mvbuild.plan.conversions import conversions
@@ -62,7 +56,6 @@ from mvbuild.project.seeds import SeedRows
 from mvbuild.project.seeds import read as read_seed
 from mvbuild.project.settings import StorageFormat
 from mvbuild.refresh.atomic import require_atomic
-from mvbuild.refresh.comparison import Comparison, compare
 from mvbuild.refresh.held import Held
 from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.recording import described
@@ -74,15 +67,21 @@ from mvbuild.refresh.testing import run_tests
 from mvbuild.refresh.verified import Verification
 from mvbuild.refresh.verify import Check, doubts
 from mvbuild.refresh.verify import verify as verify_all
-from mvbuild.review.build import build_review, new_findings
-from mvbuild.review.model import Review
-from mvbuild.review.refreshes import concerned, of_plan, without_plan
 from mvbuild.serve import frames
 from mvbuild.serve.as_of import AsOf
 from mvbuild.serve.frames import served
 from mvbuild.serve.lookup import find
 from mvbuild.serve.rows import Shown, choose_rows
 from mvbuild.sessions import OnEvent, catalog_of, explained, main_catalog_of, new_session, observed, open_session, unheard
+
+if TYPE_CHECKING:
+    from mvbuild.lineage.lock import Locked
+    from mvbuild.lineage.model import Bound
+    from mvbuild.lineage.schemas import TableColumns
+    from mvbuild.refresh.comparison import Comparison
+    from mvbuild.review.model import Review
+
+# What only one command needs is imported where it is used: a run that finds nothing to do is over in the time that the rest takes.
 
 Project = str | Path | Graph
 """A project directory; or what `compile` gave, where a target, vars or an environment are to be chosen."""
@@ -313,6 +312,10 @@ def _drop(catalog: Catalog, scratch: Iterable[TableIdentifier]) -> None:
 def bound(project: Project = ".") -> Bound:
     """The columns of every node and their lineage, by schemas.lock and what the project declares. No catalog, no Spark. Nothing is raised
     for what is wrong in a query: that is in `diagnostics`."""
+    from mvbuild.lineage.bind import bind
+    from mvbuild.lineage.lock import of_lock, read_lock
+    from mvbuild.lineage.schemas import NO_SCHEMAS
+
     graph = _graph(project)
     tables = read_lock(graph)
     return bind(graph, of_lock(tables, graph) if tables is not None else NO_SCHEMAS, keep=True)
@@ -329,6 +332,9 @@ def _require_contracts(planned: Plan) -> None:
     graph = planned.world.graph
     enforced = [s.node for s in planned.steps if isinstance(n := graph.nodes[s.node], ModelNode) and n.model.config.contract]
     if enforced:
+        from mvbuild.lineage.bind import bind
+        from mvbuild.lineage.schemas import of_states
+
         found = bind(graph, of_states(planned.world.observed.states), only=enforced)
         broken = [d for d in found.diagnostics if d.code == "broken-contract"]
         if broken:
@@ -337,6 +343,10 @@ def _require_contracts(planned: Plan) -> None:
 
 def lineage(project: Project = ".") -> tuple[Bound, tuple[Diagnostic, ...]]:
     """The columns of every node and their lineage, by schemas.lock, else by the catalog; a warning where neither is there."""
+    from mvbuild.lineage.bind import bind
+    from mvbuild.lineage.lock import of_lock, read_lock
+    from mvbuild.lineage.schemas import of_states
+
     graph = _graph(project)
     tables = read_lock(graph)
     if tables is not None:
@@ -354,6 +364,9 @@ def lineage(project: Project = ".") -> tuple[Bound, tuple[Diagnostic, ...]]:
 
 def lock(project: Project = ".", *, write: bool = True) -> Locked:
     """Compare schemas.lock with the catalog, and write it anew unless `write` is False. One read of the catalog, no Spark."""
+    from mvbuild.lineage.lock import Locked, differences, lock_path, locked, missing_tables, to_text
+    from mvbuild.lineage.schemas import of_states
+
     graph = _graph(project)
     world = observed(graph, catalog_of(graph))
     now, missing = locked(world.graph, of_states(world.observed.states))
@@ -370,6 +383,8 @@ def lock(project: Project = ".", *, write: bool = True) -> Locked:
 
 def _lock_before(graph: Graph, *, needed: bool) -> dict[str, TableColumns] | None:
     """A lock that cannot be read is as good as none where it is written anew."""
+    from mvbuild.lineage.lock import read_lock
+
     try:
         return read_lock(graph)
     except ProjectError:
@@ -510,6 +525,8 @@ def diff(
     on_event: OnEvent = unheard,
 ) -> tuple[Comparison, ...]:
     """How the rows of a branch differ from those of `main`, for each MV and seed that it has. `key`: instead of what the models tell."""
+    from mvbuild.refresh.comparison import compare
+
     graph = _graph(project)
     found = branch_contents(graph, branch)
     chosen, _ = select_nodes(graph, select, exclude)
@@ -535,6 +552,9 @@ def diff(
 def review(project: Project, against: str, *, select: Iterable[str] = (), exclude: Iterable[str] = ()) -> Review:
     """What differs from another version of the project, of which kind and for whom, and what that refreshes. `against` is a git ref, which
     is compiled without a checkout, or a manifest that mvbuild has written. The catalog is read if it can be; no Spark."""
+    from mvbuild.review.build import build_review
+    from mvbuild.review.refreshes import concerned, of_plan, without_plan
+
     graph = _graph(project)
     select, exclude = tuple(select), tuple(exclude)
     chosen, warnings = select_all(graph, select, exclude, _states_now(graph)) if select or exclude else (None, ())
@@ -554,6 +574,10 @@ def review(project: Project, against: str, *, select: Iterable[str] = (), exclud
 
 def _new_lint(found: Review, former: Graph | None, before: Bound | None, now: Bound) -> tuple[Diagnostic, ...] | None:
     """Of the models that were changed, and those around them: who reads a model decides on what is said of it."""
+    from mvbuild.lint.check import lint
+    from mvbuild.lint.facts import Facts
+    from mvbuild.review.build import new_findings
+
     if former is None or before is None:
         return None
     sides = []

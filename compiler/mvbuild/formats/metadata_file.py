@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mvbuild.formats import metadata_fields, metadata_rules
+from mvbuild.formats import metadata_fields, metadata_rules, quick_check
 from mvbuild.formats.base_tables import decode_base_table, encode_base_tables, join_parts, split_parts
 from mvbuild.formats.metadata_fields import REFRESH_START as REFRESH_START
 from mvbuild.formats.metadata_rules import HISTORY as HISTORY
@@ -96,7 +96,8 @@ def check(raw: object, *, expect_uuid: str | None = None) -> MvMetadata:
     if metadata_fields.is_integer(version, FORMAT_VERSION + 1):
         raise RecordError("format-version", f"{version} is not supported; the highest version that is supported is {FORMAT_VERSION}")
     try:
-        metadata_fields.check("", raw, metadata_fields.FILE)
+        if not quick_check.of_file()(raw):
+            metadata_fields.check("", raw, metadata_fields.FILE)
         metadata_rules.check(raw)
     except RecursionError:
         raise RecordError("metadata", "is nested too deeply") from None
@@ -218,11 +219,11 @@ def _ordered(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise RecordError(name if len(name) <= 80 else name[:80] + "…", "is there twice in one object")
-        found[name] = value
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        name = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise RecordError(name if len(name) <= 80 else name[:80] + "…", "is there twice in one object")
     return found
 
 

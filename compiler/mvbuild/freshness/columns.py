@@ -51,12 +51,16 @@ def changed_columns(storage: TableState, table: TableState, texts: Sequence[str]
     the SQL has for something else. `read`: the snapshot that was read, which says enough where no schema was noted; without both, and
     where nothing changed, it is empty."""
     noted = schema_noted(storage, table)
+    if noted == table.current_schema_id:
+        return ()
     if noted is not None and noted not in table.schemas:
         # Expired with the snapshots that had it: every column may have been another one.
         return tuple(name for name, _ in _columns(table.schema))
-    before = [noted] if noted is not None else _possible(table, read)
+    before = [id for id in ([noted] if noted is not None else _possible(table, read)) if id != table.current_schema_id]
+    if not before:
+        return ()
     sql = _Sql.of(texts)
-    return tuple(dict.fromkeys(name for id in before if id != table.current_schema_id for name in _changed(table, id, sql)))
+    return tuple(dict.fromkeys(name for id in before for name in _changed(table, id, sql)))
 
 
 def _possible(table: TableState, read: int | None) -> list[int]:

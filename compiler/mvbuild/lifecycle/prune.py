@@ -15,14 +15,14 @@ from mvbuild.ports.catalog import Catalog, State, Unreadable, ViewState
 
 def find_removed(world: World, catalog: Catalog, renamed: Iterable[TableIdentifier] = ()) -> tuple[Removed, ...]:
     """All of this project, readers first. `renamed` are about to get another name."""
-    views = catalog.load(catalog.list_views())
+    views = _views(world, catalog)
     gone = removed_views(world, views, renamed)
     return removed(world, views, gone, _load(catalog, pointers(world, gone)))
 
 
 def find_named(world: World, catalog: Catalog, name: str) -> Removed:
     """The view or MV that mvbuild wrote under a model's name or a name of the catalog; ProjectError if there is none."""
-    views = catalog.load(catalog.list_views())
+    views = _views(world, catalog)
     broken = _broken(world, views, name)
     if broken is not None:
         return broken
@@ -32,6 +32,14 @@ def find_named(world: World, catalog: Catalog, name: str) -> Removed:
     storages = _load(catalog, pointers(world, [view]))
     found = named(world, view, storages)
     return found if found.unreadable else with_dependents([found], views, world.graph)[0]
+
+
+def _views(world: World, catalog: Catalog) -> Mapping[TableIdentifier, State]:
+    """All views of the catalog; those of the project were just observed."""
+    listed = catalog.list_views()
+    known = {i: s for i in listed if isinstance(s := world.observed.states.get(i), ViewState | Unreadable)}
+    found = {**known, **_load(catalog, tuple(i for i in listed if i not in known))}
+    return {i: found[i] for i in listed if i in found}
 
 
 def _broken(world: World, views: Mapping[TableIdentifier, State], name: str) -> Removed | None:

@@ -64,7 +64,7 @@ class TableState:
     sort_by: tuple[Sort, ...]
     """The default sort order; a field that is no plain column has its transform in `column`."""
     snapshots: Mapping[int, Snapshot]
-    snapshot_log: tuple[tuple[int, int], ...]
+    snapshot_log: Sequence[tuple[int, int]]
     """(timestamp-ms, snapshot id) of each change of the current snapshot, oldest first."""
     refs: Mapping[str, int]
     """Branches and tags -> snapshot id."""

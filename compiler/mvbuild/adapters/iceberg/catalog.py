@@ -13,7 +13,7 @@ from mvbuild.adapters.iceberg.branch_files import NAMESPACE as BRANCHES
 from mvbuild.adapters.iceberg.branch_files import BranchFiles, BranchPointers
 from mvbuild.adapters.iceberg.change_tables import require_change, stage
 from mvbuild.adapters.iceberg.edits import Editor, table_of
-from mvbuild.adapters.iceberg.entries import Entry, key, read_entries, read_table, state, state_or_reason, storage_metadata
+from mvbuild.adapters.iceberg.entries import Entry, key, read_entries, read_states, read_table, state, storage_metadata
 from mvbuild.adapters.iceberg.failures import Translator
 from mvbuild.adapters.iceberg.folders import folder
 from mvbuild.adapters.iceberg.layout import with_layout
@@ -112,12 +112,8 @@ class MetadataCatalog:
         wanted = [identifier for identifier in identifiers if identifier.catalog == self.name and identifier.namespace]
         with self._guard():
             found = self._pointers.find(key(identifier) for identifier in wanted)
-            present = [identifier for identifier in dict.fromkeys(wanted) if key(identifier) in found]
-            entries = read_entries(self._files, [(identifier, *found[key(identifier)]) for identifier in present])
-            return {
-                identifier: state_or_reason(identifier, found[key(identifier)][0], entry)
-                for identifier, entry in zip(present, entries, strict=True)
-            }
+            present = [(identifier, *at) for identifier in dict.fromkeys(wanted) if (at := found.get(key(identifier)))]
+            return dict(read_states(self._files, present))
 
     def list_names(self, namespace: tuple[str, ...]) -> tuple[TableIdentifier, ...]:
         with self._guard():

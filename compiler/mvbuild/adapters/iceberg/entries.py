@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg import metadata
 from mvbuild.adapters.iceberg.metadata import Raw, parse, table_state
+from mvbuild.adapters.iceberg.packed import PackedMapping
 from mvbuild.adapters.iceberg.pointers import Key, Kind
 from mvbuild.formats import metadata_file
 from mvbuild.formats.metadata_file import METADATA_LOCATION, MvMetadata
@@ -14,7 +15,7 @@ from mvbuild.formats.record import RecordError
 from mvbuild.ports.catalog import CatalogError, TableState, Unreadable, ViewState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from mvbuild.adapters.iceberg.files import Files
     from mvbuild.names import TableIdentifier
@@ -23,6 +24,8 @@ METADATA_UUID = "materialized-view.uuid"
 """Property of the catalog's view: the uuid that the MV metadata file must have."""
 POINTER_PROPERTIES = (METADATA_LOCATION, METADATA_UUID)
 
+_TOGETHER = 256
+"""Files whose content is in memory at a time."""
 _NOUNS = {"TABLE": "table", "VIEW": "view", "MV": "materialized view"}
 
 
@@ -57,6 +60,16 @@ def read_entries(files: Files, found: Sequence[tuple[TableIdentifier, str, Kind]
     return entries
 
 
+def read_states(
+    files: Files, found: Sequence[tuple[TableIdentifier, str, Kind]]
+) -> Iterator[tuple[TableIdentifier, TableState | ViewState | Unreadable]]:
+    """A few at a time: what a state does not need of its file is forgotten before the next ones are read."""
+    for at in range(0, len(found), _TOGETHER):
+        some = found[at : at + _TOGETHER]
+        for (identifier, location, _), entry in zip(some, read_entries(files, some), strict=True):
+            yield identifier, state_or_reason(identifier, location, entry)
+
+
 def read_table(files: Files, identifier: TableIdentifier, location: str) -> Raw:
     """CatalogError, naming table and file, if it cannot be read."""
     return _decoded(identifier, location, "TABLE", files.read_all([location])[0])
@@ -76,14 +89,14 @@ def state(entry: Entry) -> TableState | ViewState:
         return found
     try:
         return replace(found, storage=embedded_state(entry.identifier, entry.mv))
-    except (LookupError, TypeError, AttributeError, ValueError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
         rule = metadata.rule_broken(error)
         raise _refused(entry.identifier, "MV", f"is incomplete: {entry.mv_location} ({rule})") from None
 
 
 def embedded_state(identifier: TableIdentifier, mv: MvMetadata) -> TableState:
     found = table_state(identifier, mv.storage_metadata_location, metadata_file.table_metadata(mv))
-    return replace(found, of_view=identifier, mv=mv)
+    return replace(found, of_view=identifier, mv=MvMetadata(raw=PackedMapping(mv.raw)))
 
 
 def state_or_reason(identifier: TableIdentifier, location: str, entry: Entry | CatalogError) -> TableState | ViewState | Unreadable:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator, Mapping
+from sys import intern
 from typing import TYPE_CHECKING, Any
 
+from mvbuild.adapters.iceberg.packed import PackedMapping, PackedSequence
 from mvbuild.ports.catalog import CatalogError, Partition, Snapshot, Sort, TableState, ViewState
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ class Snapshots(Mapping[int, Snapshot]):
     __slots__ = ("_raw",)
 
     def __init__(self, raw: list[Raw]) -> None:
-        self._raw = {s["snapshot-id"]: s for s in raw}
+        self._raw: Mapping[int, Raw] = PackedMapping({s["snapshot-id"]: s for s in raw})
         # What is built later must not fail later: by then nobody expects a broken file.
         for snapshot in raw:
             if not isinstance(snapshot["timestamp-ms"], int) or not isinstance(snapshot.get("summary") or {}, dict):
@@ -70,7 +72,7 @@ def state(identifier: TableIdentifier, location: str, raw: Raw, *, is_view: bool
     """CatalogError if the JSON lacks what a table or view must have."""
     try:
         return view_state(identifier, location, raw) if is_view else table_state(identifier, location, raw)
-    except (LookupError, TypeError, AttributeError, ValueError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
         kind = "view" if is_view else "table"
         raise CatalogError(f"The metadata of {kind} {identifier} is incomplete: {location} ({rule_broken(error)}).") from None
 
@@ -88,8 +90,9 @@ def table_state(identifier: TableIdentifier, location: str, raw: Raw) -> TableSt
     current = current_snapshot_id(raw)
     refs = raw.get("refs") or {}
     by_id = {s["schema-id"]: s for s in schemas(raw)}
-    snapshots = Snapshots(raw.get("snapshots") or [])
-    if current is not None and current not in snapshots:
+    listed = raw.get("snapshots") or []
+    snapshots = Snapshots(listed)
+    if current is not None and all(s["snapshot-id"] != current for s in listed):
         raise ValueError(f"current-snapshot-id: {current} is not among the snapshots")
     current_schema(raw)
     snapshot_ids = {name: ref["snapshot-id"] for name, ref in refs.items()}
@@ -103,14 +106,14 @@ def table_state(identifier: TableIdentifier, location: str, raw: Raw) -> TableSt
         format_version=raw["format-version"],
         current_snapshot_id=current,
         current_schema_id=raw.get("current-schema-id", next(iter(by_id))),
-        schemas=by_id,
+        schemas=PackedMapping(by_id),
         partition_by=_partition_by(raw),
         sort_by=_sort_by(raw),
         snapshots=snapshots,
-        snapshot_log=tuple((e["timestamp-ms"], e["snapshot-id"]) for e in raw.get("snapshot-log") or ()),
+        snapshot_log=PackedSequence([(e["timestamp-ms"], e["snapshot-id"]) for e in raw.get("snapshot-log") or ()]),
         refs=snapshot_ids,
         branches=frozenset(name for name in snapshot_ids if refs.get(name, {}).get("type", "branch") == "branch"),
-        properties=raw.get("properties") or {},
+        properties=_properties(raw),
         is_held=has_other_layout(raw),
     )
 
@@ -167,9 +170,14 @@ def view_state(identifier: TableIdentifier, location: str, raw: Raw) -> ViewStat
         spark_versions={v["version-id"]: sql for v in raw["versions"] if (sql := _spark(v)) is not None},
         default_catalog=version.get("default-catalog"),
         default_namespace=tuple(version.get("default-namespace") or ()),
-        schema=_schema_of(raw, version),
-        properties=raw.get("properties") or {},
+        schema=PackedMapping(_schema_of(raw, version)),
+        properties=_properties(raw),
     )
+
+
+def _properties(raw: Raw) -> dict[str, str]:
+    """The same few names stand in every file."""
+    return {intern(name): value for name, value in (raw.get("properties") or {}).items()}
 
 
 def _spark(version: Raw) -> str | None:

@@ -19,8 +19,12 @@ Kind = Literal["TABLE", "VIEW", "MV"]
 Key = tuple[str, str]
 """Namespace with dots between its levels, and name."""
 
-_CHUNK = 200  # SQLite refuses expressions deeper than 1000
-_FIND = "SELECT table_namespace, table_name, metadata_location, iceberg_type FROM iceberg_tables WHERE catalog_name = :c AND ({keys})"
+_CHUNK = 900
+"""Names in one query: older builds of SQLite take 999 parameters."""
+_FIND = (
+    "SELECT table_namespace, table_name, metadata_location, iceberg_type FROM iceberg_tables "
+    "WHERE catalog_name = :c AND table_namespace = :n AND table_name IN ({names})"
+)
 _NUMBER = re.compile(r"(?:/v(\d+)\.|/(\d+)-)[^/]*\Z")
 _VIEWS = "SELECT table_namespace, table_name FROM iceberg_tables WHERE catalog_name = :c AND iceberg_type = 'VIEW'"
 _NAMES = "SELECT table_name FROM iceberg_tables WHERE catalog_name = :c AND table_namespace = :n ORDER BY table_name"
@@ -147,16 +151,17 @@ class SqlPointers(FreelyPlaced):
 
     def find(self, keys: Iterable[Key]) -> dict[Key, tuple[str, Kind]]:
         wanted = list(dict.fromkeys(keys))
+        by_namespace: dict[str, list[str]] = {}
+        for namespace, name in wanted:
+            by_namespace.setdefault(namespace, []).append(name)
         found: dict[Key, tuple[str, Kind]] = {}
-        for at in range(0, len(wanted), _CHUNK):
-            chunk = wanted[at : at + _CHUNK]
-            params = {"c": self._catalog}
-            for number, (namespace, name) in enumerate(chunk):
-                params |= {f"n{number}": namespace, f"t{number}": name}
-            matches = " OR ".join(f"(table_namespace = :n{i} AND table_name = :t{i})" for i in range(len(chunk)))
-            for namespace, name, location, kind in self._database.query(_FIND.format(keys=matches), params):
-                if location:
-                    found[namespace, name] = (location, "VIEW" if kind == "VIEW" else "TABLE")
+        for namespace, names in by_namespace.items():
+            for at in range(0, len(names), _CHUNK):
+                params = {f"t{number}": name for number, name in enumerate(names[at : at + _CHUNK])}
+                sql = _FIND.format(names=", ".join(f":{one}" for one in params))
+                for at_namespace, name, location, kind in self._database.query(sql, {"c": self._catalog, "n": namespace, **params}):
+                    if location:
+                        found[at_namespace, name] = (location, "VIEW" if kind == "VIEW" else "TABLE")
         # Some databases compare without regard to case; names are exact here.
         return {key: found[key] for key in wanted if key in found}
 

@@ -1,4 +1,4 @@
-"""what a template does -> nothing, or TooMuch: the bounds on its time, its memory and its output, see docs/decisions/010."""
+"""what a template does -> nothing, or TooMuch: the bounds on its time, its memory and its output, see docs/decisions/011."""
 
 from __future__ import annotations
 

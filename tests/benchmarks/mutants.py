@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+_HOME = Path(__file__).parents[2]
+sys.path[:0] = [str(_HOME / "tests"), str(_HOME / "compiler"), str(_HOME / "templates")]
 
 from unit.hostile.bounded import Parent, Told
 from unit.hostile.mutants import mutant

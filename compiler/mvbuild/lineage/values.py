@@ -68,7 +68,7 @@ class Named:
 
     def __init__(self, columns: Iterable[Output] = ()) -> None:
         self._columns: list[Output] = []
-        self._by_key: dict[str, tuple[Output, ...]] = {}
+        self._by_key: dict[str, list[Output]] = {}
         self.add(columns)
 
     def add(self, columns: Iterable[Output]) -> None:
@@ -76,10 +76,10 @@ class Named:
             key = column.key
             if key is not None:
                 self._columns.append(column)
-                self._by_key[key] = (*self._by_key.get(key, ()), column)
+                self._by_key.setdefault(key, []).append(column)
 
     def of(self, key: str) -> tuple[Output, ...]:
-        return self._by_key.get(key, ())
+        return tuple(self._by_key.get(key, ()))
 
     def __iter__(self) -> Iterator[Output]:
         return iter(self._columns)

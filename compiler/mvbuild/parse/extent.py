@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from sqlglot import Token, TokenType
 
 MOST_WORDS = 250_000
-MOST_TABLES = 2_000
+MOST_TABLES = 1_000
 MOST_BRACKETS = 400
 LONGEST_CHAIN = 4_000
 

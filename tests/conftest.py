@@ -21,8 +21,8 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
     def check(name: str, text: str) -> None:
         file = GOLDEN / f"{name}.txt"
         if request.config.getoption("--update-golden"):
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(text, encoding="utf-8")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8", newline="")
         assert file.exists(), f"{file} is missing; pytest --update-golden writes it"
         assert text == file.read_text(encoding="utf-8")
 

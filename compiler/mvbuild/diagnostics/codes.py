@@ -17,6 +17,9 @@ CODES: dict[str, Code] = {
     # project: files on disk
     "not-a-project": Code("The directory holds no mvbuild project.", "Run `mvbuild init` there, or name the project with --project-dir."),
     "unreadable-file": Code("A file of the project cannot be read as UTF-8 text.", "Check the file's permissions and its encoding."),
+    "file-too-large": Code(
+        "A file, or the query in it, is larger than mvbuild reads.", "Split it; docs/limits.md says how large a file may be."
+    ),
     "yaml-syntax": Code(
         "A YAML file cannot be parsed.", "Mend the line that is shown; a common cause is indentation or an unquoted ':' or '{'."
     ),
@@ -39,6 +42,10 @@ CODES: dict[str, Code] = {
         "A Jinja template uses a name that does not exist.", "Define it with {% set %}, as a macro or as a var, or mend its spelling."
     ),
     "template-error": Code("A Jinja template failed while it was rendered.", "Mend the expression at the line that is shown."),
+    "template-limit": Code(
+        "A Jinja template computes, writes or holds more than a template may.",
+        "Look for a loop or a recursion without end; docs/limits.md has the limits.",
+    ),
     "unsafe-template": Code(
         "A template tried to leave the sandbox.", "Templates reach ref, source, var, env_var, config, this, target and macros only."
     ),

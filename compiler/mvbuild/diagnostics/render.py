@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,7 +19,7 @@ _SECRET = re.compile(
 
 _WIDEST = 160
 """A longer line is shown around the place only."""
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
 
 def to_text(diagnostics: Iterable[Diagnostic]) -> str:
@@ -60,10 +61,18 @@ def _excerpt(span: Span) -> list[str]:
     if not text.strip():
         return [f"  --> {span}"]
     width = max(1, min(span.end - span.start, len(text) - column + 1))
-    text, before, width = _window(text, column - 1, width)
-    pad = "".join("\t" if c == "\t" else " " for c in text[:before])
+    text, before, width = _window(_visible(text), column - 1, width)
+    pad = "".join("\t" if c == "\t" else " " * _cells(c) for c in text[:before])
     gutter = " " * len(str(number))
-    return [f"  --> {span}", f"  {number} | {text}", f"  {gutter} | {pad}{'^' * width}"]
+    carets = "^" * max(1, sum(map(_cells, text[before : before + width])), width if before + width > len(text) else 0)
+    return [f"  --> {span}", f"  {number} | {text}", f"  {gutter} | {pad}{carets}"]
+
+
+def _cells(char: str) -> int:
+    """How many cells of a terminal a character takes: two for Chinese and for emoji, none for accents that are put on the one before."""
+    if unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1
 
 
 def without_secrets(text: str) -> str:
@@ -82,7 +91,7 @@ def _window(text: str, before: int, width: int) -> tuple[str, int, int]:
 
 
 def _visible(line: str) -> str:
-    """Control characters as their pictures: a file must not move the cursor of the terminal that shows it."""
+    """Control characters as their pictures: a file must not move the cursor of the terminal that shows it, nor turn its text around."""
     return _CONTROL.sub(lambda match: chr(0x2400 + ord(match[0])) if match[0] < " " else "\ufffd", line)
 
 

@@ -114,11 +114,13 @@ def literal_type(node: exp.Expr) -> Type | None:
     if node.args.get("is_string"):
         return "string"
     written = node.name
-    if written.isdigit():
+    if written.isdecimal():
+        if len(written) > 38:
+            return None
         number = int(written)
         if number < 2**63:
             return "int" if number < 2**31 else "bigint"
-        return Decimal(len(written), 0) if len(written) <= 38 else None
+        return Decimal(len(written), 0)
     if "e" in written.lower():
         return "double"
     whole, _, fraction = written.partition(".")

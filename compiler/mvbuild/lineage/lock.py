@@ -16,7 +16,7 @@ from mvbuild.lineage.model import Column
 from mvbuild.lineage.schemas import METADATA_TABLES, Schemas, TableColumns, base_nodes
 from mvbuild.lineage.types import parsed
 from mvbuild.names import TableIdentifier, quote
-from mvbuild.project.files import decode
+from mvbuild.project.files import LARGEST_LOCK, decode, read_bytes
 from mvbuild.project.yaml_spans import Entry, MapNode, Node, ScalarNode, read_yaml
 from mvbuild.source import SourceFile
 
@@ -85,12 +85,12 @@ def _entry(table: TableColumns) -> dict[str, Any]:
 def read_lock(graph: Graph) -> dict[str, TableColumns] | None:
     """None without a lock. ProjectError with everything that is wrong in it."""
     path = lock_path(graph)
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    except OSError as exc:
-        raise ProjectError([error("bad-lock", f"{NAME} cannot be read: {exc.strerror or exc}")]) from exc
+    try:
+        content = read_bytes(path, NAME, LARGEST_LOCK)
+    except ProjectError as exc:
+        raise ProjectError([error("bad-lock", d.message, d.span) for d in exc.diagnostics]) from exc
     tree, diagnostics = read_yaml(decode(NAME, content))
     problems = [*diagnostics]
     tables = _tables(tree, SourceFile(NAME, ""), problems)

@@ -17,15 +17,19 @@ from mvbuild.lineage.naming import output_name
 from mvbuild.lineage.scopes import Scope, Tables, meaning
 from mvbuild.lineage.sources import from_tables, item, renamed, star_columns, values_relation
 from mvbuild.lineage.types import Struct, common
-from mvbuild.lineage.values import NOTHING, UNKNOWN, Attribute, Base, Output, Relation, Value, attributes, joined
+from mvbuild.lineage.values import NOTHING, UNKNOWN, Attribute, Base, Named, Output, Relation, Value, attributes, joined
 
 _MOST_ROUNDS = 5
+_MOST_COLUMNS = 20_000
+"""Of a query. Stars of joins, one upon the other, double them each time."""
 
 
 def query(node: exp.Expr, scope: Scope, binding: Binding) -> Relation:
     """Any query. Its own rows do not count for the SELECT around it unless that says so."""
     around, binding.rows = binding.rows, set()
     relation = _query(node, _with(node, scope, binding), binding)
+    if len(relation.columns) > _MOST_COLUMNS:
+        relation = UNKNOWN
     relation = replace(relation, rows=relation.rows | binding.rows)
     binding.rows = around
     return relation
@@ -165,7 +169,7 @@ def _select(node: exp.Expr, around: Scope, binding: Binding) -> Relation:
         binding.rows |= as_condition(where.this, scope, binding, "WHERE").bases
     outputs = relation.columns
     _group(node, outputs, scope, binding)
-    named = replace(scope, first=outputs)
+    named = replace(scope, first=Named(outputs))
     for clause in ("having", "qualify"):
         part = node.args.get(clause)
         if part is not None:
@@ -192,7 +196,7 @@ def _group(node: exp.Expr, outputs: Sequence[Output], scope: Scope, binding: Bin
         plain = [e for e in node.expressions if e.find(exp.AggFunc) is None]
         binding.rows |= joined(value(e.unalias(), scope, binding) for e in plain if not e.is_star).bases
         return
-    seen = replace(scope, last=tuple(outputs))
+    seen = replace(scope, last=Named(outputs))
     parts = [p for name in ("expressions", "cube", "rollup", "grouping_sets") for p in group.args.get(name) or ()]
     for part in parts:
         if isinstance(part, exp.Expr):
@@ -228,18 +232,16 @@ def _projection(node: exp.Expr, scope: Scope, binding: Binding) -> Relation:
     outputs: list[Output] = []
     rest: list[int | None] = []
     rows: frozenset[Base] = NOTHING
+    earlier = Named()
+    scope = scope.after(earlier)
     for written in node.expressions:
-        relation = _item(written, scope.after(_aliases(outputs)), binding)
+        relation = _item(written, scope, binding)
         outputs += relation.columns
+        earlier.add(relation.columns)
         rest += relation.rest
         rows |= relation.rows
     binding.rows |= rows
     return Relation(tuple(outputs), tuple(rest))
-
-
-def _aliases(outputs: Sequence[Output]) -> tuple[Output, ...]:
-    """What later items of the list can name; after two of a name nobody can."""
-    return tuple(o for o in outputs if o.name is not None)
 
 
 def _item(node: exp.Expr, scope: Scope, binding: Binding) -> Relation:

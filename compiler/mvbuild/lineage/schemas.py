@@ -12,7 +12,7 @@ from mvbuild.lineage.types import of_iceberg, parsed, text
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import Schema, State, Unreadable
 from mvbuild.project.csv_rows import CsvError, records
-from mvbuild.project.files import decode
+from mvbuild.project.files import LARGEST_SEED, decode, read_bytes
 from mvbuild.project.loaded import Properties, Seed
 from mvbuild.project.seed_types import seed_type
 
@@ -89,8 +89,8 @@ def _declared(properties: Properties) -> Iterable[Column]:
 def of_seed(seed: Seed) -> TableColumns | None:
     """The first line of the file, with the declared types. None where it cannot be read, which is told elsewhere."""
     try:
-        header = next(iter(records(decode(seed.path, seed.file.read_bytes()).text, seed.config.delimiter)), None)
-    except (OSError, CsvError, ProjectError):
+        header = next(iter(records(decode(seed.path, read_bytes(seed.file, seed.path, LARGEST_SEED)).text, seed.config.delimiter)), None)
+    except (CsvError, ProjectError):
         return None
     if header is None:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from mvbuild.lineage.values import NOTHING, Base, Output, Relation, Value, joined
+from mvbuild.lineage.values import NOTHING, Base, Named, Output, Relation, Value, joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ class Scope:
     tables: Tables = field(default_factory=Tables)
     outer: Scope | None = None
     ctes: Mapping[str, Relation] = field(default_factory=dict)
-    first: tuple[Output, ...] = ()
+    first: Named = field(default_factory=Named)
     """Names that win over those of FROM: of the SELECT list for HAVING, QUALIFY and ORDER BY."""
-    last: tuple[Output, ...] = ()
+    last: Named = field(default_factory=Named)
     """Names that are tried after FROM: earlier aliases of the SELECT list."""
     parameters: frozenset[str] = frozenset()
     """Of the lambda functions around the place."""
@@ -70,9 +70,9 @@ class Scope:
         """For a subquery of an expression."""
         return Scope(outer=self, ctes=self.ctes)
 
-    def after(self, aliases: tuple[Output, ...]) -> Scope:
+    def after(self, aliases: Named) -> Scope:
         """For an item of the SELECT list behind others."""
-        return Scope(self.tables, self.outer, self.ctes, (), aliases, self.parameters, self.windows)
+        return Scope(self.tables, self.outer, self.ctes, Named(), aliases, self.parameters, self.windows)
 
     def with_parameters(self, names: Iterable[str]) -> Scope:
         return replace(self, parameters=self.parameters.union(name.lower() for name in names))
@@ -113,7 +113,7 @@ def meaning(scope: Scope, names: Sequence[str]) -> Meaning:
 
 def _elsewhere(level: Scope, parts: tuple[str, ...]) -> bool:
     """Whether a name that an unknown list of columns may have is one of a known list further out."""
-    if any(c.key == parts[0] for c in level.last):
+    if level.last.of(parts[0]):
         return True
     return level.outer is not None and any(_known(outer.tables, parts, True)[0] for outer in level.outer.levels)
 
@@ -121,7 +121,7 @@ def _elsewhere(level: Scope, parts: tuple[str, ...]) -> bool:
 def _of_level(scope: Scope, parts: tuple[str, ...], names: Sequence[str]) -> Meaning:
     is_qualified = len(parts) > 1 and any(s.answers(parts[:1]) for s in scope.tables.sources)
     if scope.first and not is_qualified:
-        wins = tuple(c for c in scope.first if c.key == parts[0])
+        wins = scope.first.of(parts[0])
         if wins:
             return Meaning(wins, len(parts) - 1, is_alias=True)
     known, fields = _known(scope.tables, parts, False)
@@ -130,7 +130,7 @@ def _of_level(scope: Scope, parts: tuple[str, ...], names: Sequence[str]) -> Mea
     beyond = _beyond(scope.tables, parts, names)
     if beyond is not None:
         return Meaning(value=beyond)
-    earlier = tuple(c for c in scope.last if c.key == parts[0])
+    earlier = scope.last.of(parts[0])
     return Meaning(earlier, len(parts) - 1, is_alias=True) if earlier else NOWHERE
 
 

@@ -14,7 +14,7 @@ from mvbuild.lineage.generators import generated
 from mvbuild.lineage.pivots import pivoted
 from mvbuild.lineage.scopes import Scope, Source, Tables, star
 from mvbuild.lineage.types import common
-from mvbuild.lineage.values import UNKNOWN, Attribute, Base, Output, Relation, Value, attributes, joined
+from mvbuild.lineage.values import UNKNOWN, Attribute, Base, Named, Output, Relation, Value, attributes, joined
 
 _NOBODY_KNOWS = Tables(rest=(None,))
 
@@ -84,7 +84,7 @@ def _subquery(node: exp.Expr, scope: Scope, binding: Binding) -> Tables:
         if not node.alias:
             return inner
         return _aliased(Relation(inner.star, inner.rest, inner.rows), node, binding)
-    return _aliased(binding.query(node, replace(scope, tables=Tables(), first=(), last=()), binding), node, binding)
+    return _aliased(binding.query(node, replace(scope, tables=Tables(), first=Named(), last=Named()), binding), node, binding)
 
 
 def _is_join(node: exp.Expr) -> bool:

@@ -76,7 +76,8 @@ def _bound(query: Query, inputs: Sequence[Input]) -> tuple[Relation, tuple[Findi
     binding = Binding(query=bind_tree, table=_Tables(query, inputs).of)
     try:
         relation = bind_tree(tree_of(query), Scope(), binding)
-    except (RecursionError, SqlglotError):
+    except (RecursionError, SqlglotError, ValueError):
+        # Of the parser's own: numbers of thousands of digits, for one.
         return UNKNOWN, ()
     return relation, tuple(sorted(binding.findings.values(), key=lambda f: f.start))
 

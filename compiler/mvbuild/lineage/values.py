@@ -61,6 +61,33 @@ class Output:
         return None if self.name is None else self.name.lower()
 
 
+class Named:
+    """Columns by their names. It grows while a SELECT list is bound: each item knows the names of those before it."""
+
+    __slots__ = ("_by_key", "_columns")
+
+    def __init__(self, columns: Iterable[Output] = ()) -> None:
+        self._columns: list[Output] = []
+        self._by_key: dict[str, list[Output]] = {}
+        self.add(columns)
+
+    def add(self, columns: Iterable[Output]) -> None:
+        for column in columns:
+            key = column.key
+            if key is not None:
+                self._columns.append(column)
+                self._by_key.setdefault(key, []).append(column)
+
+    def of(self, key: str) -> tuple[Output, ...]:
+        return tuple(self._by_key.get(key, ()))
+
+    def __iter__(self) -> Iterator[Output]:
+        return iter(self._columns)
+
+    def __bool__(self) -> bool:
+        return bool(self._columns)
+
+
 @dataclass(frozen=True, slots=True)
 class Relation:
     """What stands in FROM, or a query."""

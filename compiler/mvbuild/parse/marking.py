@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from jinja2 import nodes
 from jinja2.visitor import NodeTransformer
 
-from mvbuild.parse.sandbox import COUNTED, JOINED
+from mvbuild.parse.sandbox import COUNTED, HELD, JOINED, MADE
 from mvbuild.parse.template_text import TemplateText
 from mvbuild.source import MappedText, Segment, SourceMap, Span
 
@@ -34,7 +34,7 @@ class Marker(NodeTransformer):
     """Numbers every piece of output in the order of the file, and marks those that are written straight to the result.
 
     Text inside macros, set, call and filter blocks is counted and not marked: a mark would change what comparisons and filters see.
-    Loops and `~` are put under the sandbox's budget on the way.
+    Loops, comparisons, and whatever makes values without a call are put under the sandbox's budget on the way.
     """
 
     def __init__(self) -> None:
@@ -62,6 +62,29 @@ class Marker(NodeTransformer):
         self.generic_visit(node)
         return _filtered(nodes.List(node.nodes, lineno=node.lineno), JOINED)
 
+    def visit_List(self, node: nodes.List) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        return _filtered(node, MADE)
+
+    def visit_Dict(self, node: nodes.Dict) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        return _filtered(node, MADE)
+
+    def visit_Tuple(self, node: nodes.Tuple) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        return _filtered(node, MADE) if node.ctx == "load" else node
+
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        return _filtered(node, MADE) if isinstance(node.arg, nodes.Slice) else node
+
+    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        node.expr = _held(node.expr)
+        for operand in node.ops:
+            operand.expr = _held(operand.expr)
+        return node
+
     def visit_CallBlock(self, node: nodes.CallBlock) -> nodes.Node | list[nodes.Node]:  # noqa: N802
         return self._capture(node)
 
@@ -72,7 +95,9 @@ class Marker(NodeTransformer):
         return self._capture(node, writes=False)
 
     def visit_AssignBlock(self, node: nodes.AssignBlock) -> nodes.Node | list[nodes.Node]:  # noqa: N802
-        return self._capture(node, writes=False)
+        result = self._capture(node, writes=False)
+        node.filter = nodes.Filter(node.filter, MADE, [], [], None, None, lineno=node.lineno)
+        return result
 
     def _capture(self, node: nodes.Node, *, writes: bool = True) -> nodes.Node | list[nodes.Node]:
         marked = writes and not self.captured
@@ -115,6 +140,10 @@ def _origins(pieces: Sequence[Piece], text: TemplateText) -> list[Span]:
     data = iter([Span(text.file, x.start, x.end) for x in text.lexemes if x.kind == "data"])
     tags = iter([Span(text.file, tag[0].start, tag[-1].end) for tag in text.tags if tag[0].kind == "variable_begin"])
     return [text.tag(piece.line, piece.word) if piece.line else next(data if piece.verbatim else tags) for piece in pieces]
+
+
+def _held(node: nodes.Expr) -> nodes.Expr:
+    return node if isinstance(node, nodes.Const) else _filtered(node, HELD)
 
 
 def _filtered(node: nodes.Node, name: str) -> nodes.Filter:

@@ -17,6 +17,8 @@ from mvbuild.project.settings import Layer, Setting
 from mvbuild.source import MappedText, Segment, SourceFile, SourceMap, Span
 
 LONGEST = 1_000_000
+MOST_TAGS = 1_000
+"""More of them are for the full path, which has bounds (budget.py)."""
 _OTHER = re.compile(r"\{[%#]|[\r\ufdd0]")
 _OPEN = re.compile(r"\{\{[ \t]*(ref|source|config)\(\s*")
 _CLOSE = re.compile(r"\s*\)\s*\}\}")
@@ -37,7 +39,7 @@ Resolve = Callable[[str, tuple[str, ...]], "str | None"]
 def render_plain(file: SourceFile, resolve: Resolve) -> Rendered | None:
     """The same text, map and layers that Jinja would give."""
     text = file.text
-    if len(text) > LONGEST or _OTHER.search(text):
+    if len(text) > LONGEST or text.count("{{") > MOST_TAGS or _OTHER.search(text):
         return None
     clean: list[str] = []
     segments: list[Segment] = []

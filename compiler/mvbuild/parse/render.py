@@ -12,9 +12,10 @@ from jinja2 import Template, TemplateSyntaxError, UndefinedError, nodes
 from jinja2.exceptions import SecurityError, TemplateAssertionError
 
 from mvbuild.diagnostics import Diagnostic, did_you_mean, error
+from mvbuild.parse.budget import Budget, TooMuch, check_template
 from mvbuild.parse.marking import Marker, Piece, mapped
 from mvbuild.parse.model import Asked, Rendered
-from mvbuild.parse.sandbox import Budget, Sandbox
+from mvbuild.parse.sandbox import Sandbox
 from mvbuild.parse.template_names import Rendering, Stopped, TemplateNames
 from mvbuild.parse.template_text import Lexeme, Place, Places, TemplateText
 from mvbuild.project.loaded import LoadedProject
@@ -107,6 +108,7 @@ class Renderer:
 
     def _compile(self, file: SourceFile) -> tuple[_Compiled | None, tuple[Diagnostic, ...]]:
         try:
+            check_template(file.text)
             tree = self._env.parse(file.text, file.path, file.path)
             special = tuple(tree.find_all((*_REFUSED, nodes.Name)))
             refused = tuple(_refusal(node, file) for node in special if isinstance(node, _REFUSED))
@@ -123,6 +125,8 @@ class Renderer:
             text = TemplateText.of(self._env, file)
         except TemplateSyntaxError as exc:
             return None, (self._syntax(exc, file),)
+        except TooMuch as exc:
+            return None, (error("template-limit", str(exc), file.line_span(1)),)
         except Exception as exc:  # noqa: BLE001  (Python's compiler refuses what is nested too deeply, in several ways)
             message = "The template is nested too deeply" if isinstance(exc, (RecursionError, MemoryError, SyntaxError)) else str(exc)
             return None, (error("template-syntax", message, file.line_span(1)),)
@@ -163,17 +167,21 @@ class Renderer:
         if isinstance(exc, TemplateAssertionError) and unknown:
             known = self._env.filters if unknown[1] == "filter" else self._env.tests
             return error("undefined-name", f"There is no {unknown[1]} '{unknown[2]}'", span, help=did_you_mean(unknown[2], _public(known)))
-        return error("template-syntax", _sentence(message), span)
+        return error("template-syntax", _explained(message), span)
 
     def _failure(self, exc: Exception, compiled: _Compiled) -> Diagnostic | None:
         place = self._places.failed(exc) or Place(compiled.text, 1)
         message = str(exc) or type(exc).__name__
+        if isinstance(exc, TooMuch):
+            return error("template-limit", message, place.text.tag(place.line))
         if isinstance(exc, SecurityError):
             return error("unsafe-template", _sentence(message), _word(place, _quoted(message)))
         if isinstance(exc, UndefinedError):
             return self._undefined(message, place, compiled)
         if isinstance(exc, RecursionError):
-            message = "The template calls itself without end"
+            return error("template-limit", "The template calls itself without end", place.text.tag(place.line))
+        if isinstance(exc, OverflowError) and "Range too big" in message:
+            return error("template-limit", "A range() has more than 100,000 numbers", _word(place, "range"))
         return error("template-error", _sentence(message), place.text.tag(place.line))
 
     def _undefined(self, message: str, place: Place, compiled: _Compiled) -> Diagnostic | None:
@@ -204,6 +212,15 @@ def _refusal(node: nodes.Node, file: SourceFile) -> Diagnostic:
     return error(
         "unsafe-template", message, file.line_span(node.lineno), help="Macros of the project can be called by name, without an import."
     )
+
+
+def _explained(message: str) -> str:
+    """Jinja's words in ours, where its own need a knowledge of Jinja."""
+    if unexpected := re.search(r"^Encountered unknown tag '(end\w+)'(?:.*innermost block that needs to be closed is '(\w+)')?", message):
+        what = f"{{% {unexpected[1]} %}} ends nothing that is open here"
+        return f"{what}: {{% {unexpected[2]} %}} is" if unexpected[2] else what
+    message = message.replace("'end of print statement'", "'}}'").replace("'end of statement block'", "'%}'")
+    return _sentence(message)
 
 
 def _offender(message: str, line: int, file: SourceFile) -> Span:

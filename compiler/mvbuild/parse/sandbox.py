@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sized
 from typing import Any
 
@@ -12,18 +11,15 @@ from jinja2 import StrictUndefined, Undefined, pass_context
 from jinja2.runtime import Context, Macro
 from jinja2.sandbox import SandboxedEnvironment
 
-LONGEST_OUTPUT = 10_000_000
-MOST_STEPS = 500_000
-LONGEST_SECONDS = 20.0
+from mvbuild.parse.budget import LONGEST_OUTPUT, Budget, TooMuch, check_held
+
 _LARGEST_COUNT = 1_000_000
-_LARGEST_BITS = 100_000
+_LARGEST_BITS = 10_000
+_BYTES_EACH = 64
+"""Of a value in a list, about."""
 
-COUNTED, JOINED = "mvbuild_counted", "mvbuild_joined"
-"""Filters that marking.py puts around the sequences of loops and around `~`."""
-
-
-class TooMuch(Exception):
-    """A template that writes too much or runs too long."""
+COUNTED, JOINED, MADE, HELD = "mvbuild_counted", "mvbuild_joined", "mvbuild_made", "mvbuild_held"
+"""Filters that marking.py puts around the sequences of loops, `~`, what makes values without a call, and what is compared."""
 
 
 class Returned(Exception):
@@ -34,34 +30,6 @@ class Returned(Exception):
         self.value = value
 
 
-class Budget:
-    """What one template may still use up."""
-
-    def __init__(self) -> None:
-        self.steps = 0
-        self.written = 0
-        self.captured = 0
-        self.deadline = time.monotonic() + LONGEST_SECONDS
-
-    def step(self) -> None:
-        self.steps += 1
-        if self.steps > MOST_STEPS:
-            raise TooMuch(f"The template takes more than {MOST_STEPS:,} steps")
-        if self.steps % 100 == 0 and time.monotonic() > self.deadline:
-            raise TooMuch(f"The template runs for more than {LONGEST_SECONDS:.0f} seconds")
-
-    def write(self, characters: int) -> None:
-        self.written += characters
-        if self.written > LONGEST_OUTPUT:
-            raise TooMuch(f"The template writes more than {LONGEST_OUTPUT:,} characters")
-
-    def capture(self, characters: int) -> None:
-        """What expressions give, inside macros and set blocks too."""
-        self.captured += characters
-        if self.captured > LONGEST_OUTPUT:
-            raise TooMuch(f"The template writes more than {LONGEST_OUTPUT:,} characters")
-
-
 class Sandbox(SandboxedEnvironment):
     """Jinja's own sandbox, with a budget per template.
 
@@ -69,7 +37,7 @@ class Sandbox(SandboxedEnvironment):
     that keep values of their own are run anew for each template (render.py).
     """
 
-    intercepted_binops = frozenset(("+", "*", "**", "%"))
+    intercepted_binops = frozenset(("+", "-", "*", "**", "%"))
 
     def __init__(self) -> None:
         super().__init__(
@@ -83,25 +51,34 @@ class Sandbox(SandboxedEnvironment):
         self.budget = Budget()
         for name in ("lipsum", "cycler", "joiner"):
             del self.globals[name]
-        del self.filters["random"]
+        # Not the same twice; of HTML, and slow on long texts.
+        for name in ("random", "striptags", "urlize", "xmlattr"):
+            del self.filters[name]
         for name, function in list(self.filters.items()):
-            self.filters[name] = _bounded(function)
-        self.filters[COUNTED] = self._counted
-        self.filters[JOINED] = self._joined
+            self.filters[name] = self._bounded(function, _SIZES.get(name))
+        for name, function in list(self.tests.items()):
+            self.tests[name] = self._bounded(function, None)
+        self.filters |= {COUNTED: self._counted, JOINED: self._joined, MADE: self._made, HELD: self._held}
 
     def call(self, context: Context, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         self.budget.step()
+        check_held((*args, *kwargs.values()))
         if isinstance(function, Macro):
             try:
-                return super().call(context, function, *args, **kwargs)
+                return self.budget.made(super().call(context, function, *args, **kwargs))
             except Returned as returned:
                 return returned.value
         owner = getattr(function, "__self__", None)
         if isinstance(owner, (str, bytes)):
             _check_text_method(owner, function.__name__, (*args, *kwargs.values()))
         elif isinstance(owner, (list, dict, set)):
+            if function.__name__ in ("count", "index", "remove", "sort"):
+                check_held((owner,))
             _check_growth(owner, args)
-        return super().call(context, function, *args, **kwargs)
+            self.budget.grow(8 * sum(len(a) for a in args if isinstance(a, Sized)))
+        result = super().call(context, function, *args, **kwargs)
+        self.budget.grow(_BYTES_EACH * check_held((result,)))
+        return self.budget.made(result)
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
         wrapped = super().wrap_str_format(value)
@@ -118,15 +95,35 @@ class Sandbox(SandboxedEnvironment):
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         self.budget.step()
+        check_held((left, right))
         if _size_of(operator, left, right) > LONGEST_OUTPUT:
             raise TooMuch(f"The result of '{operator}' is too large")
-        return super().call_binop(context, operator, left, right)
+        return self.budget.made(super().call_binop(context, operator, left, right))
 
     @pass_context
     def _written(self, context: Context, value: Any) -> str:  # noqa: ARG002  (keeps constants from being folded)
+        check_held((value,))
         text = str(value)
         self.budget.capture(len(text))
         return text
+
+    def _bounded(self, function: Any, size: Callable[..., int] | None) -> Callable[..., Any]:
+        """A filter or test that takes no huge width or count, and whose result is counted."""
+        first = 1 if hasattr(function, "jinja_pass_arg") else 0
+
+        @functools.wraps(function)
+        def bounded(*args: Any, **kwargs: Any) -> Any:
+            self.budget.step()
+            check_held((*args, *kwargs.values()))
+            if size is not None:
+                values = args[first:]
+                if isinstance(values[0], Iterator):
+                    values = (list(values[0]), *values[1:])
+                    args = (*args[:first], *values)
+                _require(size(*values, **kwargs), f"The result of '{function.__name__.removeprefix('do_')}' is too large")
+            return self.budget.made(function(*args, **kwargs))
+
+        return bounded
 
     def _counted(self, values: Iterable[Any]) -> Iterator[Any]:
         for value in values:
@@ -134,28 +131,93 @@ class Sandbox(SandboxedEnvironment):
             yield value
 
     def _joined(self, values: Iterable[Any]) -> str:
+        values = list(values)
+        check_held(values)
         texts = [str(value) for value in values]
-        if sum(map(len, texts)) > LONGEST_OUTPUT:
-            raise TooMuch("The result of '~' is too large")
-        return "".join(texts)
+        _require(sum(map(len, texts)), "The result of '~' is too large")
+        return str(self.budget.made("".join(texts)))
+
+    def _made(self, value: Any) -> Any:
+        if isinstance(value, tuple):
+            check_held((value,))  # a tuple can become a key, whose hash walks through it
+        return self.budget.made(value)
+
+    def _held(self, value: Any) -> Any:
+        check_held((value,))
+        return value
 
 
-def _bounded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A filter that takes no huge width or count."""
+# About how many characters come of a filter. What a template gives it may be of any type, which the filter itself refuses.
 
-    @functools.wraps(function)
-    def bounded(*args: Any, **kwargs: Any) -> Any:
-        _check_counts((*args[1:], *kwargs.values()))
-        return function(*args, **kwargs)
 
-    return bounded
+def _of_replace(value: Any, old: Any, new: Any, *_: Any, **__: Any) -> int:
+    return str(value).count(str(old)) * len(str(new)) if str(old) else len(str(value)) * len(str(new))
+
+
+def _of_join(value: Any, d: Any = "", *_: Any, **__: Any) -> int:
+    return len(value) * len(str(d)) if isinstance(value, Sized) else 0
+
+
+def _of_indent(value: Any, width: Any = 4, *_: Any, **__: Any) -> int:
+    return (str(value).count("\n") + 1) * _count(width)
+
+
+def _of_wordwrap(value: Any, *_: Any, wrapstring: Any = "", **__: Any) -> int:
+    return 10 * len(str(value)) * (1 + len(str(wrapstring)))
+
+
+def _of_width(value: Any, width: Any = 80, *_: Any, **__: Any) -> int:  # noqa: ARG001
+    return _count(width)
+
+
+def _of_lists(value: Any, count: Any = 1, *_: Any, **kwargs: Any) -> int:  # noqa: ARG001
+    return 10 * _count(kwargs.get("linecount", kwargs.get("slices", count)))
+
+
+def _of_tojson(value: Any, indent: Any = 0, *_: Any, **__: Any) -> int:
+    return check_held((value,)) * _count(indent)
+
+
+def _of_pprint(value: Any) -> int:
+    return 1000 * check_held((value,))
+
+
+def _of_format(value: Any, *args: Any, **kwargs: Any) -> int:
+    return _size_of("%", str(value), (*args, *kwargs.values()))
+
+
+_SIZES: dict[str, Callable[..., int]] = {
+    "replace": _of_replace,
+    "join": _of_join,
+    "indent": _of_indent,
+    "wordwrap": _of_wordwrap,
+    "center": _of_width,
+    "batch": _of_lists,
+    "slice": _of_lists,
+    "tojson": _of_tojson,
+    "pprint": _of_pprint,
+    "format": _of_format,
+}
+
+
+def _count(value: Any) -> int:
+    """A width as a number or as the text itself."""
+    return abs(value) if isinstance(value, int) else len(value) if isinstance(value, str) else 0
+
+
+def _require(size: int, message: str) -> None:
+    if size > LONGEST_OUTPUT:
+        raise TooMuch(message)
 
 
 def _check_text_method(text: str | bytes, name: str, arguments: tuple[Any, ...]) -> None:
     _check_counts(arguments)
-    lengths = [len(a) for a in arguments if isinstance(a, (str, list, tuple))]
-    if name in ("replace", "join", "translate") and (len(text) + 1) * max(lengths, default=0) > LONGEST_OUTPUT:
-        raise TooMuch(f"The result of {name}() is too large")
+    if name == "replace" and isinstance(text, str):
+        _require(_of_replace(text, *arguments[:2]) if len(arguments) > 1 else 0, "The result of replace() is too large")
+    lengths = [len(a) for a in arguments if isinstance(a, (str, list, tuple, dict))]
+    if name in ("join", "translate", "expandtabs"):
+        times = next((abs(a) for a in arguments if isinstance(a, int)), max(lengths, default=0))
+        _require((len(text) + 1) * times, f"The result of {name}() is too large")
 
 
 def _check_growth(collection: Collection[Any], arguments: tuple[Any, ...]) -> None:

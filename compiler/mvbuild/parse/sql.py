@@ -12,6 +12,7 @@ from sqlglot.errors import ParseError, TokenError
 from mvbuild.diagnostics import Diagnostic, Note, did_you_mean, error
 from mvbuild.parse import placeholder
 from mvbuild.parse.dialect import parse, tokenize
+from mvbuild.parse.extent import MOST_TABLES, MOST_WORDS, has_many_words, is_too_deep
 from mvbuild.parse.model import Query
 from mvbuild.parse.output import output_columns
 from mvbuild.parse.splice import Edit, cut, edited
@@ -26,7 +27,6 @@ _COMMANDS = (
 )
 _CLAUSES = frozenset("SELECT FROM WHERE GROUP HAVING ORDER JOIN LEFT INNER ON UNION WITH AS AND OR CASE WHEN THEN ELSE END".split())
 _STATEMENTS = frozenset(_COMMANDS.split())
-_DEEPEST = 400
 _NESTING = "Break the query up with WITH clauses."
 _OPENING = re.compile(r"--(?:\\\n|[^\n])*|/\*|'|\"|`|[rR]'|[rR]\"")
 
@@ -37,6 +37,8 @@ _SLIPS = (IndexError, KeyError, ValueError, TypeError, AttributeError, Assertion
 
 def parse_query(sql: MappedText) -> tuple[Query | None, tuple[Diagnostic, ...]]:
     """The query, or None and what is wrong with it. With diagnostics beside a query its reads are not complete."""
+    if has_many_words(sql.text):
+        return None, (_too_large(sql, f"The query has more than {MOST_WORDS:,} words and signs"),)
     try:
         tokens = tokenize(sql.text)
     except TokenError:
@@ -65,6 +67,8 @@ def _query(text: MappedText, tokens: Sequence[Token]) -> tuple[Query | None, tup
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, (exp.Query, exp.Values)):
         return None, (_not_a_query(text, tokens),)
+    if sum(1 for _ in tree.find_all(exp.Table)) > MOST_TABLES:
+        return None, (_too_large(text, f"The query reads more than {MOST_TABLES:,} tables"),)
     reads, problems = find_reads(tree, tokens, text)
     covered = {offset for read in reads for offset in (read.start, *(start for start, _ in read.qualifiers))}
     problems = (*problems, *_misplaced(tokens, covered, text))
@@ -101,11 +105,8 @@ def _shape(statements: Sequence[Sequence[Token]], sql: MappedText) -> Iterator[D
     if len(statements) > 1:
         yield error("many-statements", "A second statement begins here", _span(sql, statements[1][0]))
         return
-    first, depth, deepest = statements[0][0], 0, 0
-    for token in statements[0]:
-        depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
-        deepest = max(deepest, depth)
-    if deepest > _DEEPEST:
+    first = statements[0][0]
+    if is_too_deep(statements[0]):
         yield _too_deep(sql, statements[0])
     elif first.text.upper() in _STATEMENTS:
         yield _not_a_query(sql, statements[0])
@@ -324,6 +325,10 @@ def _slips(call: str) -> bool:
 
 def _too_deep(text: MappedText, tokens: Sequence[Token]) -> Diagnostic:
     return error("sql-syntax", "The SQL is nested too deeply", _span(text, tokens[0]), help=_NESTING)
+
+
+def _too_large(text: MappedText, message: str) -> Diagnostic:
+    return error("file-too-large", message, text.span(0, 1).file.line_span(1), help="Break the query up into several models.")
 
 
 def _misplaced(tokens: Sequence[Token], covered: set[int], text: MappedText) -> Iterator[Diagnostic]:

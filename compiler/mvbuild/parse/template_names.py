@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sized
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -12,6 +12,7 @@ from jinja2 import Undefined
 
 from mvbuild.diagnostics import Diagnostic, did_you_mean, error, warning
 from mvbuild.parse import placeholder
+from mvbuild.parse.budget import MOST_HELD, TooMuch
 from mvbuild.parse.model import Asked
 from mvbuild.parse.sandbox import Returned
 from mvbuild.parse.table_names import TableNames
@@ -22,6 +23,8 @@ from mvbuild.project.settings import Layer, Setting
 from mvbuild.source import SourceFile, Span
 
 _NO_DEFAULT = object()
+_LONGEST_JSON = 1_000_000
+_MOST_SAID = 200
 _NOT_NEEDED = "Write the plain query: mvbuild finds out by itself what has changed and what can be refreshed incrementally."
 
 
@@ -147,7 +150,7 @@ class TemplateNames:
             "exceptions": Exceptions(self),
             "return": self.return_,
             "set": set,
-            "zip": lambda *values: list(zip(*values, strict=False)),
+            "zip": _zip,
         }
 
     # Tables
@@ -233,9 +236,11 @@ class TemplateNames:
             return None
 
     def fromjson(self, text: Any, default: Any = None) -> Any:
+        if isinstance(text, str) and len(text) > _LONGEST_JSON:
+            raise TooMuch(f"fromjson() reads no more than {_LONGEST_JSON:,} characters")
         try:
             return json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return default
 
     def tojson(self, value: Any, default: Any = None) -> Any:
@@ -274,14 +279,21 @@ class TemplateNames:
         raise Stopped
 
     def warn(self, message: str, word: str) -> None:
-        self.current.diagnostics.append(
-            warning("template-error", message, self._place(word, None), help="The template itself warns of this.")
-        )
+        self._say(warning("template-error", message, self._place(word, None), help="The template itself warns of this."))
 
     def _record(self, code: str, message: str, word: str, literal: Any, help: str) -> None:
-        diagnostic = error(code, message, self._place(word, literal), help=help)
-        if all((d.code, d.message, d.span) != (code, message, diagnostic.span) for d in self.current.diagnostics):
-            self.current.diagnostics.append(diagnostic)
+        self._say(error(code, message, self._place(word, literal), help=help))
+
+    def _say(self, diagnostic: Diagnostic) -> None:
+        """Each thing once, however often a loop comes by."""
+        said = self.current.diagnostics
+        if all((d.code, d.message, d.span) != (diagnostic.code, diagnostic.message, diagnostic.span) for d in said):
+            said.append(diagnostic)
+        if len(said) > _MOST_SAID:
+            self.current.diagnostics.append(
+                error("template-limit", f"and more: the template has more than {_MOST_SAID} mistakes", diagnostic.span)
+            )
+            raise Stopped
 
     def _place(self, word: str, literal: Any) -> Span:
         """The literal argument of the running call, else the tag that the call stands in."""
@@ -290,6 +302,12 @@ class TemplateNames:
             return self.current.file.line_span(1)
         found = place.text.word(place.line, lambda x: x.kind == "string" and x.text[1:-1] == literal) if literal is not None else None
         return found or place.text.tag(place.line, word)
+
+
+def _zip(*values: Any) -> list[Any]:
+    if min((len(v) for v in values if isinstance(v, Sized)), default=0) * len(values) > MOST_HELD:
+        raise TooMuch(f"zip() makes more than {MOST_HELD:,} values")
+    return list(zip(*values, strict=False))
 
 
 def _plain(value: Any) -> Any:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.source import SourceFile, Span
+
+LARGEST_TEXT = 10_000_000
+"""Bytes of a file of SQL or YAML."""
+LARGEST_SEED = 25_000_000
+LARGEST_LOCK = 25_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +86,25 @@ def _leads_to(check: Callable[[], bool]) -> bool:
 
 def read_text(root: Path, path: str) -> SourceFile:
     """A file of the project, line ends as \\n, without a byte order mark. Raises ProjectError."""
+    return decode(path, read_bytes(root / path, path, LARGEST_TEXT))
+
+
+def read_bytes(file: Path, path: str, largest: int) -> bytes:
+    """The content of a plain file: a pipe or a device could be read for ever. Raises ProjectError."""
     try:
-        content = (root / path).read_bytes()
+        found = file.stat()
+        if not stat.S_ISREG(found.st_mode):
+            kind = "a directory" if stat.S_ISDIR(found.st_mode) else "a pipe, a socket or a device"
+            raise ProjectError([error("unreadable-file", f"{path} cannot be read: it is {kind}", _start(path))])
+        with file.open("rb") as stream:
+            content = stream.read(largest + 1) if found.st_size <= largest else b""
     except OSError as exc:
         raise ProjectError([error("unreadable-file", f"{path} cannot be read: {exc.strerror or exc}", _start(path))]) from exc
-    return decode(path, content)
+    size = max(found.st_size, len(content))
+    if size > largest:
+        message = f"{path} has {size / 1e6:,.1f} MB, and mvbuild reads {largest // 1_000_000} MB at most"
+        raise ProjectError([error("file-too-large", message, _start(path))])
+    return content
 
 
 def decode(path: str, content: bytes) -> SourceFile:

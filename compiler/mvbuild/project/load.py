@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mvbuild.diagnostics import Diagnostic, Note, ProjectError, did_you_mean, error
-from mvbuild.project.files import Found, Listing, list_files, read_all
+from mvbuild.project.files import LARGEST_SEED, Found, Listing, list_files, read_all, read_bytes
 from mvbuild.project.folders import FolderLayers, read_folders
 from mvbuild.project.kept import NAME as KEPT_NAME
 from mvbuild.project.kept import Kept, Unkept, digest
@@ -149,10 +149,9 @@ def _seed(root: Path, item: Found, layers: FolderLayers, entry: Entry | None, re
     report += type_problems(config.column_types)
     file = root / item.path
     try:
-        content = file.read_bytes()
-    except OSError as exc:
-        span = Span(SourceFile(item.path, ""), 0, 0)
-        report.append(error("unreadable-file", f"{item.path} cannot be read: {exc.strerror or exc}", span))
+        content = read_bytes(file, item.path, LARGEST_SEED)
+    except ProjectError as exc:
+        report += exc.diagnostics
         return None
     properties = entry.properties if entry else Properties()
     return Seed(name=item.stem, path=item.path, file=file, checksum=checksum(content, config), config=config, properties=properties)

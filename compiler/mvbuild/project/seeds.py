@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
+from itertools import islice
 from typing import Any
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
 from mvbuild.project.csv_rows import CsvError, Record, records
-from mvbuild.project.files import decode
+from mvbuild.project.files import LARGEST_SEED, decode, read_bytes
 from mvbuild.project.loaded import Seed
 from mvbuild.project.seed_types import KNOWN_TYPES, STRING, SeedType, seed_type
 from mvbuild.project.settings import SeedConfig, Setting
 from mvbuild.source import SourceFile, Span
 
 MOST_DIAGNOSTICS = 50
+MOST_VALUES = 5_000_000
+MOST_COLUMNS = 10_000
+_INSTEAD = "Load it into a table of its own, and read that as a source."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,22 +35,15 @@ class SeedRows:
 def read(seed: Seed) -> SeedRows:
     """Raises ProjectError with the first 50 mistakes of the file and the number of the others."""
     file = _text(seed)
-    report: list[Diagnostic] = []
-    rows = _records(file, seed.config.delimiter, report)
-    if not rows:
-        raise ProjectError(
-            report or [error("bad-seed", f"{seed.path} has no header", Span(file, 0, 0), help="Name the columns in its first line.")]
-        )
-    header, *body = rows
+    header = _header(file, seed)
     names = tuple((value or "").strip() for value in header.values)
-    report += _header_problems(file, header, names)
-    report += _undeclared(seed, names)
     types = _types_of(seed.config, names)
-    fitting = [row for row in body if len(row.values) == len(names)]
-    report += (_wrong_length(file, row, len(names)) for row in body if len(row.values) != len(names))
-    columns = _columns(file, fitting, body, names, types, report)
-    if report:
-        raise ProjectError(_shortened(report))
+    report = [*_header_problems(file, header, names), *_undeclared(seed, names)]
+    columns = _columns(file.text, seed.config.delimiter, types)
+    if columns is None:
+        report += _shortened(_mistakes(file, seed.config.delimiter, names, types), MOST_DIAGNOSTICS - len(report))
+    if report or columns is None:
+        raise ProjectError(report)
     return SeedRows(names=names, types=tuple(t.name for t in types), columns=columns)
 
 
@@ -82,21 +80,43 @@ def _canonical(setting: Setting) -> str:
 
 
 def _text(seed: Seed) -> SourceFile:
-    try:
-        return decode(seed.path, seed.file.read_bytes())
-    except OSError as exc:
-        span = Span(SourceFile(seed.path, ""), 0, 0)
-        raise ProjectError([error("unreadable-file", f"{seed.path} cannot be read: {exc.strerror or exc}", span)]) from exc
+    return decode(seed.path, read_bytes(seed.file, seed.path, LARGEST_SEED))
 
 
-def _records(file: SourceFile, delimiter: str, report: list[Diagnostic]) -> list[Record]:
-    rows: list[Record] = []
+def _header(file: SourceFile, seed: Seed) -> Record:
+    text, delimiter = file.text, seed.config.delimiter
+    if text.count(delimiter) + text.count("\n") > MOST_VALUES:
+        raise ProjectError([error("file-too-large", f"{seed.path} has more than {MOST_VALUES:,} values", file.line_span(1), help=_INSTEAD)])
     try:
-        rows.extend(records(file.text, delimiter))
+        header = next(records(text, delimiter), None)
     except CsvError as exc:
-        help = 'A quote inside of a quoted field is written twice: "".'
-        report.append(error("bad-seed", exc.message, Span(file, exc.start, exc.start + 1), help=help))
-    return rows
+        raise ProjectError([_broken(file, exc)]) from exc
+    if header is None:
+        raise ProjectError([error("bad-seed", f"{seed.path} has no header", Span(file, 0, 0), help="Name the columns in its first line.")])
+    if len(header.values) > MOST_COLUMNS:
+        message = f"{seed.path} has more than {MOST_COLUMNS:,} columns"
+        raise ProjectError([error("file-too-large", message, file.line_span(1), help=_INSTEAD)])
+    return header
+
+
+def _columns(text: str, delimiter: str, types: Sequence[SeedType]) -> tuple[tuple[Any, ...], ...] | None:
+    """None if anything is wrong with a row. Rows are not kept: a large file has more of them than the memory holds."""
+    columns: list[list[Any]] = [[] for _ in types]
+    found = records(text, delimiter)
+    next(found)
+    try:
+        for row in found:
+            if len(row.values) != len(types):
+                return None
+            for column, value in zip(columns, row.values, strict=True):
+                column.append(value)
+        for at, type_ in enumerate(types):
+            if type_ is not STRING:
+                parse = type_.parse
+                columns[at] = [None if value is None else parse(value) for value in columns[at]]
+    except (CsvError, ValueError):
+        return None
+    return tuple(map(tuple, columns))
 
 
 def _header_problems(file: SourceFile, header: Record, names: Sequence[str]) -> Iterator[Diagnostic]:
@@ -134,46 +154,42 @@ def _wrong_length(file: SourceFile, row: Record, expected: int) -> Diagnostic:
     )
 
 
-def _columns(
-    file: SourceFile,
-    rows: Sequence[Record],
-    body: Sequence[Record],
-    names: Sequence[str],
-    types: Sequence[SeedType],
-    report: list[Diagnostic],
-) -> tuple[tuple[Any, ...], ...]:
-    columns: list[tuple[Any, ...]] = []
-    for i, (name, type_) in enumerate(zip(names, types, strict=True)):
-        values = [row.values[i] for row in rows]
-        if type_ is STRING:
-            columns.append(tuple(values))
-            continue
-        parse = type_.parse
-        try:
-            columns.append(tuple([None if value is None else parse(value) for value in values]))
-        except ValueError:
-            columns.append(())
-            report.extend(_bad_values(file, body, i, name, type_, len(names)))
-    return tuple(columns)
+def _mistakes(file: SourceFile, delimiter: str, names: Sequence[str], types: Sequence[SeedType]) -> Iterator[Callable[[], Diagnostic]]:
+    """What makes the diagnostic of each mistake of the rows: a file may have millions."""
+    found = records(file.text, delimiter)
+    next(found)
+    typed = [(at, type_) for at, type_ in enumerate(types) if type_ is not STRING]
+    try:
+        for number, row in enumerate(found, 1):
+            if len(row.values) != len(names):
+                yield partial(_wrong_length, file, row, len(names))
+                continue
+            for at, type_ in typed:
+                value = row.values[at]
+                try:
+                    _ = value is None or type_.parse(value)
+                except ValueError as exc:
+                    yield partial(_bad_value, file, row, at, f"Row {number}, column '{names[at]}' ({type_.name})", str(exc))
+    except CsvError as exc:
+        yield partial(_broken, file, exc)
 
 
-def _bad_values(file: SourceFile, body: Sequence[Record], column: int, name: str, type_: SeedType, width: int) -> Iterator[Diagnostic]:
-    for number, row in enumerate(body, 1):
-        value = row.values[column] if len(row.values) == width else None
-        if value is None:
-            continue
-        try:
-            type_.parse(value)
-        except ValueError as exc:
-            shown = value if len(value) <= 40 else value[:37] + "..."
-            message = f"Row {number}, column '{name}' ({type_.name}): '{shown}' {exc}"
-            yield error("bad-seed", message, Span(file, *row.place(column)))
+def _bad_value(file: SourceFile, row: Record, at: int, where: str, wrong: str) -> Diagnostic:
+    value = row.values[at] or ""
+    shown = value if len(value) <= 40 else value[:37] + "..."
+    return error("bad-seed", f"{where}: '{shown}' {wrong}", Span(file, *row.place(at)))
 
 
-def _shortened(report: list[Diagnostic]) -> list[Diagnostic]:
-    """In the order of the file, the first ones and a count of the rest."""
-    report = sorted(report, key=lambda d: d.span.start if d.span and d.code == "bad-seed" else 0)
-    more = len(report) - MOST_DIAGNOSTICS
-    if more <= 0:
-        return report
-    return [*report[:MOST_DIAGNOSTICS], error("bad-seed", f"and {more:,} more mistakes in this file", report[MOST_DIAGNOSTICS].span)]
+def _broken(file: SourceFile, exc: CsvError) -> Diagnostic:
+    help = 'A quote inside of a quoted field is written twice: "".'
+    return error("bad-seed", exc.message, Span(file, exc.start, exc.start + 1), help=help)
+
+
+def _shortened(mistakes: Iterator[Callable[[], Diagnostic]], most: int) -> list[Diagnostic]:
+    """The first ones, and a count of the rest."""
+    report = [make() for make in islice(mistakes, max(most, 1))]
+    first = next(mistakes, None)
+    if first is not None:
+        more = 1 + sum(1 for _ in mistakes)
+        report.append(error("bad-seed", f"and {more:,} more mistakes in this file", first().span))
+    return report

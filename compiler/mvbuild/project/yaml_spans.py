@@ -14,6 +14,8 @@ from mvbuild.source import SourceFile, Span
 
 DEEPEST = 100
 MOST_ALIASED = 100_000
+MOST_NODES = 750_000
+LONGEST_VALUE = 500
 _SAFE_DEPTH = 1000  # libyaml composes by recursion in C and crashes the process somewhere above 10,000 levels
 _INDENTED = re.compile(rf"^[ \t?-]{{{_SAFE_DEPTH},}}", re.MULTILINE)
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -67,7 +69,7 @@ def read_yaml(file: SourceFile) -> tuple[Node | None, tuple[Diagnostic, ...]]:
         span = Span(file, unprintable.start(), unprintable.end())
         return None, (error("yaml-syntax", f"YAML may not hold the character U+{ord(unprintable[0]):04X}", span),)
     try:
-        too_deep = _too_deep(file)
+        too_deep = _too_much(file)
         root = None if too_deep else yaml.compose(file.text, Loader=_LOADER)
     except yaml.MarkedYAMLError as exc:
         return None, (_syntax_error(file, exc),)
@@ -199,6 +201,9 @@ class _Builder:
         if raw.tag not in _SCALAR_TAGS:
             self._report(raw, f"The tag '{_short(raw.tag)}' is not known")
             return raw.value
+        if len(raw.value) > LONGEST_VALUE:
+            self._report(raw, f"A {_short(raw.tag)} has more than {LONGEST_VALUE} characters", "Write it in quotes.")
+            return raw.value
         try:
             return self._constructor.construct_object(raw) if raw.tag not in (_TAG + "merge", _TAG + "value") else raw.value
         except (yaml.YAMLError, ValueError, ArithmeticError, KeyError, IndexError, AttributeError):
@@ -223,12 +228,16 @@ class _Builder:
         raise _Hopeless
 
 
-def _too_deep(file: SourceFile) -> tuple[Diagnostic, ...]:
-    """For texts that could be too deep for the recursion of the composer: look at the parser's events, which come one by one."""
-    if file.text.count("[") + file.text.count("{") < _SAFE_DEPTH and not _INDENTED.search(file.text):
+def _too_much(file: SourceFile) -> tuple[Diagnostic, ...]:
+    """For texts that could be too deep for the recursion of the composer, or too many nodes for the memory: look at the parser's events,
+    which come one by one."""
+    text = file.text
+    brackets = text.count("[") + text.count("{")
+    could_be_many = len(text) > MOST_NODES and brackets + sum(map(text.count, (",", ":", "-", "\n"))) > MOST_NODES
+    if brackets < _SAFE_DEPTH and not could_be_many and not _INDENTED.search(text):
         return ()
-    depth = 0
-    for event in yaml.parse(file.text, Loader=_LOADER):
+    depth = nodes = 0
+    for event in yaml.parse(text, Loader=_LOADER):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > _SAFE_DEPTH // 2:
@@ -237,6 +246,9 @@ def _too_deep(file: SourceFile) -> tuple[Diagnostic, ...]:
                 return (error("yaml-syntax", f"The YAML is nested more than {DEEPEST} levels deep", span, help="Write it less deep."),)
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
+        nodes += isinstance(event, yaml.NodeEvent)
+        if nodes > MOST_NODES:
+            return (error("file-too-large", f"{file.path} has more than {MOST_NODES:,} keys and values", file.line_span(1)),)
     return ()
 
 

@@ -253,20 +253,20 @@ TEMPLATES = (
         files=model(
             "{% set n = namespace(i=0) %}\n{% for a in range(10000) %}{% for b in range(10000) %}{% endfor %}{% endfor %}\nselect 1\n"
         ),
-        code="template-error",
+        code="template-limit",
         says="The template takes more than",
     ),
     Case(
         name="endless macro",
         files={**model("select {{ f() }}\n"), "macros/f.sql": "{% macro f() %}{{ f() }}{% endmacro %}\n"},
-        code="template-error",
+        code="template-limit",
         says="calls itself without end",
     ),
     Case(
         name="endless list",
         files=model("{% set x = [1] %}\n{% for i in range(100) %}\n  «{% do x.extend(x) %}»\n{% endfor %}\nselect 1\n"),
-        code="template-error",
-        says="grows too large",
+        code="template-limit",
+        says="holds more than 250,000 values",
     ),
     Case(
         name="division by zero",

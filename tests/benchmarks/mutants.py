@@ -17,9 +17,9 @@ from pathlib import Path
 _HOME = Path(__file__).parents[2]
 sys.path[:0] = [str(_HOME / "tests"), str(_HOME / "compiler"), str(_HOME / "templates")]
 
-from unit.hostile.bounded import Parent, Told
-from unit.hostile.mutants import mutant
-from unit.hostile.trial import tried
+from unit.hostile.bounded import Parent, Told  # noqa: E402
+from unit.hostile.mutants import mutant  # noqa: E402
+from unit.hostile.trial import tried  # noqa: E402
 
 
 def main() -> None:

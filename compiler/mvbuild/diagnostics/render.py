@@ -6,6 +6,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from mvbuild.diagnostics.diagnostic import Diagnostic
@@ -57,15 +58,21 @@ def excerpt(span: Span) -> list[str]:
 
 def _excerpt(span: Span) -> list[str]:
     number, column = span.position
-    text = without_secrets(span.file.line(number))
+    text = _shown(span.file.line(number))
     if not text.strip():
         return [f"  --> {span}"]
     width = max(1, min(span.end - span.start, len(text) - column + 1))
-    text, before, width = _window(_visible(text), column - 1, width)
+    text, before, width = _window(text, column - 1, width)
     pad = "".join("\t" if c == "\t" else " " * _cells(c) for c in text[:before])
     gutter = " " * len(str(number))
     carets = "^" * max(1, sum(map(_cells, text[before : before + width])), width if before + width > len(text) else 0)
     return [f"  --> {span}", f"  {number} | {text}", f"  {gutter} | {pad}{carets}"]
+
+
+@lru_cache(maxsize=8)
+def _shown(line: str) -> str:
+    """A line as it may be shown. A long one can have thousands of mistakes."""
+    return _visible(without_secrets(line))
 
 
 def _cells(char: str) -> int:

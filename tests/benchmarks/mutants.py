@@ -17,9 +17,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[2] / "compiler"))
 
-from unit.hostile.bounded import Parent, Told  # noqa: E402
-from unit.hostile.mutants import mutant  # noqa: E402
-from unit.hostile.trial import tried  # noqa: E402
+from unit.hostile.bounded import Parent, Told
+from unit.hostile.mutants import mutant
+from unit.hostile.trial import tried
 
 
 def main() -> None:

@@ -18,6 +18,8 @@ _SECRET = re.compile(
 )
 """A password in a URL, or the value of a key whose name says what it is; what comes from a variable is no secret."""
 
+MOST_SHOWN = 1_000
+"""More is read by nobody, and takes seconds to write."""
 _WIDEST = 160
 """A longer line is shown around the place only."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
@@ -27,7 +29,9 @@ def to_text(diagnostics: Iterable[Diagnostic]) -> str:
     """Each diagnostic with its line and a caret below the place, the whole ended by a count of the errors."""
     diagnostics = tuple(diagnostics)
     errors = sum(d.severity == "error" for d in diagnostics)
-    blocks = [_block(d) for d in diagnostics]
+    blocks = [_block(d) for d in diagnostics[:MOST_SHOWN]]
+    if len(diagnostics) > MOST_SHOWN:
+        blocks.append(f"... and {len(diagnostics) - MOST_SHOWN:,} more")
     if errors > 1:
         blocks.append(f"{errors} errors")
     return "\n\n".join(blocks)

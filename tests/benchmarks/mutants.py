@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-_HOME = Path(__file__).parents[2]
-sys.path[:0] = [str(_HOME / "tests"), str(_HOME / "compiler"), str(_HOME / "templates")]
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2] / "compiler"))
 
-from unit.hostile.bounded import Parent, Told  # noqa: E402
-from unit.hostile.mutants import mutant  # noqa: E402
-from unit.hostile.trial import tried  # noqa: E402
+from unit.hostile.bounded import Parent, Told
+from unit.hostile.mutants import mutant
+from unit.hostile.trial import tried
 
 
 def main() -> None:

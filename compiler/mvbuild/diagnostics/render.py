@@ -6,6 +6,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from mvbuild.diagnostics.diagnostic import Diagnostic
@@ -17,6 +18,8 @@ _SECRET = re.compile(
 )
 """A password in a URL, or the value of a key whose name says what it is; what comes from a variable is no secret."""
 
+MOST_SHOWN = 1_000
+"""More is read by nobody, and takes seconds to write."""
 _WIDEST = 160
 """A longer line is shown around the place only."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
@@ -26,7 +29,9 @@ def to_text(diagnostics: Iterable[Diagnostic]) -> str:
     """Each diagnostic with its line and a caret below the place, the whole ended by a count of the errors."""
     diagnostics = tuple(diagnostics)
     errors = sum(d.severity == "error" for d in diagnostics)
-    blocks = [_block(d) for d in diagnostics]
+    blocks = [_block(d) for d in diagnostics[:MOST_SHOWN]]
+    if len(diagnostics) > MOST_SHOWN:
+        blocks.append(f"... and {len(diagnostics) - MOST_SHOWN:,} more")
     if errors > 1:
         blocks.append(f"{errors} errors")
     return "\n\n".join(blocks)
@@ -57,15 +62,21 @@ def excerpt(span: Span) -> list[str]:
 
 def _excerpt(span: Span) -> list[str]:
     number, column = span.position
-    text = without_secrets(span.file.line(number))
+    text = _shown(span.file.line(number))
     if not text.strip():
         return [f"  --> {span}"]
     width = max(1, min(span.end - span.start, len(text) - column + 1))
-    text, before, width = _window(_visible(text), column - 1, width)
+    text, before, width = _window(text, column - 1, width)
     pad = "".join("\t" if c == "\t" else " " * _cells(c) for c in text[:before])
     gutter = " " * len(str(number))
     carets = "^" * max(1, sum(map(_cells, text[before : before + width])), width if before + width > len(text) else 0)
     return [f"  --> {span}", f"  {number} | {text}", f"  {gutter} | {pad}{carets}"]
+
+
+@lru_cache(maxsize=8)
+def _shown(line: str) -> str:
+    """A line as it may be shown. A long one can have thousands of mistakes."""
+    return _visible(without_secrets(line))
 
 
 def _cells(char: str) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from datetime import timedelta
 from functools import cached_property
 from hashlib import sha256
+from itertools import pairwise
 from typing import Any
 
 from mvbuild.graph.definition import definition, fingerprint_of
@@ -127,7 +128,7 @@ def macro_texts(graph: Graph) -> dict[str, str]:
     for file in graph.project.macros:
         text = _JINJA_COMMENT.sub("", file.text)
         starts = [(match.start(), match[1]) for match in _MACRO.finditer(text)]
-        for (start, name), (end, _) in zip(starts, [*starts[1:], (len(text), "")], strict=True):
+        for (start, name), (end, _) in pairwise((*starts, (len(text), ""))):
             found[f"macro.{graph.project.name}.{name}"] = " ".join(text[start:end].split())
     return found
 

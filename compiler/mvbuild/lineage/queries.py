@@ -229,6 +229,8 @@ def _key(node: exp.Expr, outputs: Sequence[Output], scope: Scope, binding: Bindi
 
 
 def _projection(node: exp.Expr, scope: Scope, binding: Binding) -> Relation:
+    if len(node.expressions) > _MOST_COLUMNS:
+        return UNKNOWN
     outputs: list[Output] = []
     rest: list[int | None] = []
     rows: frozenset[Base] = NOTHING

@@ -61,6 +61,10 @@ class Output:
         return None if self.name is None else self.name.lower()
 
 
+_MOST_OF_A_NAME = 100
+"""Nobody can mean one of so many; a list of 20,000 columns of one name is looked through 20,000 times."""
+
+
 class Named:
     """Columns by their names. It grows while a SELECT list is bound: each item knows the names of those before it."""
 
@@ -76,7 +80,9 @@ class Named:
             key = column.key
             if key is not None:
                 self._columns.append(column)
-                self._by_key.setdefault(key, []).append(column)
+                alike = self._by_key.setdefault(key, [])
+                if len(alike) < _MOST_OF_A_NAME:
+                    alike.append(column)
 
     def of(self, key: str) -> tuple[Output, ...]:
         return tuple(self._by_key.get(key, ()))

@@ -16,6 +16,7 @@ DEEPEST = 100
 MOST_ALIASED = 100_000
 MOST_NODES = 750_000
 LONGEST_VALUE = 500
+MOST_MISTAKES = 500
 _SAFE_DEPTH = 1000  # libyaml composes by recursion in C and crashes the process somewhere above 10,000 levels
 _INDENTED = re.compile(rf"^[ \t?-]{{{_SAFE_DEPTH},}}", re.MULTILINE)
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -179,10 +180,10 @@ class _Builder:
             value = self.node(raw_value, depth + 1)
             if not isinstance(key, ScalarNode) or not isinstance(key.value, str):
                 help = "Write it in quotes: YAML reads yes, no, on, off, numbers and dates as values of their own."
-                self.diagnostics.append(error("wrong-type", "A key must be text", key.span, help=help))
+                self._say(error("wrong-type", "A key must be text", key.span, help=help))
             elif key.value in written:
                 notes = (Note(message="first written here", span=written[key.value].span),)
-                self.diagnostics.append(error("duplicate-key", f"The key '{key.value}' is there twice", key.span, notes=notes))
+                self._say(error("duplicate-key", f"The key '{key.value}' is there twice", key.span, notes=notes))
             else:
                 written[key.value] = Entry(key.value, key.span, value)
         return (*written.values(), *(e for k, e in merged.items() if k not in written)) if merged else tuple(written.values())
@@ -193,7 +194,7 @@ class _Builder:
             if isinstance(part, MapNode):
                 yield from part.entries
             else:
-                self.diagnostics.append(error("wrong-type", "'<<' takes a mapping or a list of mappings", part.span))
+                self._say(error("wrong-type", "'<<' takes a mapping or a list of mappings", part.span))
 
     def _value(self, raw: Any) -> Any:
         if raw.tag == _TAG + "str":
@@ -220,8 +221,14 @@ class _Builder:
             end -= 1
         return Span(self.file, start, end)
 
+    def _say(self, diagnostic: Diagnostic) -> None:
+        self.diagnostics.append(diagnostic)
+        if len(self.diagnostics) >= MOST_MISTAKES:
+            self.diagnostics.append(error(diagnostic.code, f"{self.file.path} has more than {MOST_MISTAKES:,} mistakes", diagnostic.span))
+            raise _Hopeless
+
     def _report(self, raw: Any, message: str, help: str = "") -> None:
-        self.diagnostics.append(error("yaml-syntax", message, self._span(raw), help=help))
+        self._say(error("yaml-syntax", message, self._span(raw), help=help))
 
     def _stop(self, raw: Any, message: str) -> None:
         self._report(raw, message, "Write the values out, and less deep.")

@@ -14,8 +14,9 @@ from mvbuild.artifacts.manifest import manifest
 from mvbuild.diagnostics import ProjectError
 from mvbuild.graph.model import Graph
 from mvbuild.graph.select import select, select_all
+from mvbuild.graph.version import version_of
 from unit.review.repositories import commit, git, repository
-from unit.worlds import write_project
+from unit.worlds import compiled, write_project
 
 FILES = {
     "mvbuild.yml": "name: shop\nvars: {least: 1}\n",
@@ -221,3 +222,10 @@ def test_what_is_known_is_read_once_and_only_when_it_is_asked(tmp_path: Path) ->
     assert not asked
     select(found, ["stale:", "stale:+"], ["fresh:"], judge)
     assert asked == [1]
+
+
+def test_a_macro_file_without_macros(tmp_path: Path) -> None:
+    graph = compiled(
+        tmp_path, {"mvbuild.yml": "name: shop\n", "macros/later.sql": "{# nothing yet #}\n", "models/m.sql": "select 1 as a\n"}
+    )
+    assert version_of(graph, "now").macros == {}

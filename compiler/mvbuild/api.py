@@ -28,7 +28,7 @@ from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.readable import require_readable
 from mvbuild.freshness.rules import judge
-from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
+from mvbuild.graph.model import Graph, ModelNode, NodeId
 from mvbuild.graph.select import select as select_nodes
 from mvbuild.graph.select import select_all
 from mvbuild.graph.version import version_of
@@ -51,9 +51,8 @@ from mvbuild.plan.explain import explain as explain_mv
 from mvbuild.plan.model import Plan
 from mvbuild.plan.removed import Removed, refusal
 from mvbuild.plan.renames import Found, find_renames, renamed_world
+from mvbuild.plan.seeds import seed_rows
 from mvbuild.ports.catalog import Catalog, CatalogError, CommitConflict, TableState
-from mvbuild.project.seeds import SeedRows
-from mvbuild.project.seeds import read as read_seed
 from mvbuild.project.settings import StorageFormat
 from mvbuild.refresh.atomic import require_atomic
 from mvbuild.refresh.held import Held
@@ -553,6 +552,7 @@ def review(project: Project, against: str, *, select: Iterable[str] = (), exclud
     """What differs from another version of the project, of which kind and for whom, and what that refreshes. `against` is a git ref, which
     is compiled without a checkout, or a manifest that mvbuild has written. The catalog is read if it can be; no Spark."""
     from mvbuild.review.build import build_review
+    from mvbuild.review.findings import new_findings
     from mvbuild.review.refreshes import concerned, of_plan, without_plan
 
     graph = _graph(project)
@@ -562,7 +562,7 @@ def review(project: Project, against: str, *, select: Iterable[str] = (), exclud
     with opened(graph, against) as (old, former):
         before = bound(former) if former is not None else None
         found = build_review(graph, old, new, before, now, selected=chosen)
-        found = replace(found, lint=_new_lint(found, former, before, now))
+        found = replace(found, lint=new_findings(found.changes, before, now))
     if old.is_missing:
         message = f"There was no project at '{against}': everything is told as new"
         warnings = (*warnings, warning("bad-state", message, help="Name a version that has it, if there is one."))
@@ -570,23 +570,6 @@ def review(project: Project, against: str, *, select: Iterable[str] = (), exclud
     planned, unknown = _plan_if_known(graph) if ids else (None, "")
     refreshes = of_plan(planned, ids) if planned else without_plan(graph, found.changes, ids)
     return replace(found, refreshes=refreshes, unknown=unknown, warnings=warnings)
-
-
-def _new_lint(found: Review, former: Graph | None, before: Bound | None, now: Bound) -> tuple[Diagnostic, ...] | None:
-    """Of the models that were changed, and those around them: who reads a model decides on what is said of it."""
-    from mvbuild.lint.check import lint
-    from mvbuild.lint.facts import Facts
-    from mvbuild.review.build import new_findings
-
-    if former is None or before is None:
-        return None
-    sides = []
-    for graph, columns in ((former, before.columns), (now.graph, now.columns)):
-        own = {c.id for c in found.changes} & graph.nodes.keys()
-        around = own | graph.ancestors(own, 1) | graph.descendants(own, 1)
-        selected = frozenset(id for id in around if isinstance(graph.nodes[id], ModelNode))
-        sides.append(lint(Facts(graph=graph, selected=selected, columns=columns)).findings)
-    return new_findings(sides[0], sides[1], {c.former_id: c.id for c in found.changes if c.former})
 
 
 def _plan_if_known(graph: Graph) -> tuple[Plan | None, str]:
@@ -616,22 +599,6 @@ def _mv(graph: Graph, name: str) -> ModelNode:
     if not isinstance(node, ModelNode) or node.storage is None:
         raise ProjectError([error("unknown-name", f"'{name}' is no materialized view")])
     return node
-
-
-def seed_rows(planned: Plan) -> dict[NodeId, SeedRows]:
-    """The rows of the seeds that the plan loads; one ProjectError with all bad values of all files."""
-    rows: dict[NodeId, SeedRows] = {}
-    diagnostics: list[Diagnostic] = []
-    for step in planned.steps:
-        node = planned.world.graph.nodes[step.node]
-        if step.action == "load" and isinstance(node, SeedNode):
-            try:
-                rows[step.node] = read_seed(node.seed)
-            except ProjectError as exc:
-                diagnostics.extend(exc.diagnostics)
-    if diagnostics:
-        raise ProjectError(diagnostics)
-    return rows
 
 
 __all__: Sequence[str] = (

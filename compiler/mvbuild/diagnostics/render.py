@@ -39,7 +39,7 @@ def to_text(diagnostics: Iterable[Diagnostic]) -> str:
 
 def to_json(diagnostics: Iterable[Diagnostic]) -> str:
     """A JSON array of objects {code, severity, message, help, location?, notes}."""
-    return json.dumps([_object(d) for d in diagnostics], indent=2)
+    return json.dumps([as_object(d) for d in diagnostics], indent=2)
 
 
 def _block(diagnostic: Diagnostic) -> str:
@@ -106,7 +106,8 @@ def _visible(line: str) -> str:
     return _CONTROL.sub(lambda match: chr(0x2400 + ord(match[0])) if match[0] < " " else "\ufffd", line)
 
 
-def _object(diagnostic: Diagnostic) -> dict[str, Any]:
+def as_object(diagnostic: Diagnostic) -> dict[str, Any]:
+    """A diagnostic as programs get it."""
     return {
         "code": diagnostic.code,
         "severity": diagnostic.severity,

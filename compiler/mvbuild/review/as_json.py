@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mvbuild.diagnostics import Diagnostic
-from mvbuild.diagnostics.render import location
+from mvbuild.diagnostics.render import as_object, location
 from mvbuild.incremental.cost import Work
 from mvbuild.review import words
 from mvbuild.review.model import NodeChange, Refresh, Review
@@ -22,7 +21,7 @@ def review_object(review: Review) -> dict[str, Any]:
         "vars": list(review.vars),
         "refreshes": [_refresh(r) for r in review.refreshes],
         "unknown": review.unknown or None,
-        "lint": None if review.lint is None else [_finding(d) for d in review.lint],
+        "lint": None if review.lint is None else [as_object(d) for d in review.lint],
         "summary": {
             "changes": {kind: sum(c.kind == kind for c in review.changes) for kind in dict.fromkeys(c.kind for c in review.changes)},
             "refreshes": len(review.refreshes),
@@ -68,13 +67,3 @@ def _refresh(one: Refresh) -> dict[str, Any]:
 
 def _work(work: Work) -> dict[str, int]:
     return {"bytes": work.bytes, "rows": work.rows}
-
-
-def _finding(diagnostic: Diagnostic) -> dict[str, Any]:
-    return {
-        "code": diagnostic.code,
-        "severity": diagnostic.severity,
-        "message": diagnostic.message,
-        "help": diagnostic.help,
-        "location": location(diagnostic.span),
-    }

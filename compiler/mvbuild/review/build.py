@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from mvbuild.diagnostics import Diagnostic
 from mvbuild.graph.model import Graph, ModelNode, NodeId
 from mvbuild.graph.version import Version
 from mvbuild.lineage.model import Bound
-from mvbuild.lint.model import Finding as LintFinding
 from mvbuild.review.compare import Pair, changes
 from mvbuild.review.impact import Impact
 from mvbuild.review.model import NodeChange, Review
@@ -66,21 +63,3 @@ def _names(graph: Graph, found: Iterable[NodeChange]) -> dict[NodeId, str]:
     ids = {id for c in found for id in (c.id, *c.downstream, *(b.consumer for b in c.breaks))}
     names = {n.id: n.model.name for n in graph.models if n.id in ids}
     return {c.id: c.name for c in found} | names | {b.consumer: b.name for c in found for b in c.breaks}
-
-
-def new_findings(before: Iterable[LintFinding], now: Iterable[LintFinding], renamed: Mapping[NodeId, NodeId]) -> tuple[Diagnostic, ...]:
-    """What lint says now and has not said before: as often, of the same model or file, wherever it stands there."""
-    known = Counter(_key(f, renamed) for f in before)
-    found = []
-    for finding in now:
-        key = _key(finding, {})
-        if known[key] > 0:
-            known[key] -= 1
-        else:
-            found.append(finding.diagnostic)
-    return tuple(found)
-
-
-def _key(finding: LintFinding, renamed: Mapping[NodeId, NodeId]) -> tuple[str, str, str]:
-    place = renamed.get(finding.node, finding.node) if finding.node else finding.span.file.path
-    return finding.code, place, finding.found.message

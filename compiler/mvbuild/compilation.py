@@ -15,9 +15,12 @@ from mvbuild.artifacts.files import write_compiled, write_executed, write_json, 
 from mvbuild.artifacts.manifest import manifest_text, timestamp
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.graph.model import Graph, Reading
+from mvbuild.graph.outline import NAME as OUTLINES
+from mvbuild.graph.outline import frame_of, outline_of, restored
 from mvbuild.graph.resolve import build
 from mvbuild.parse.project import parse_project
-from mvbuild.project.load import load_project
+from mvbuild.project.kept import Kept
+from mvbuild.project.load import Opened, load, open_project
 
 if TYPE_CHECKING:
     from mvbuild.refresh.result import RunResult
@@ -40,17 +43,30 @@ def compile(
     `state`: what `state:` selectors compare with, a directory with the artifacts of another version, or a git ref.
     """
     environment = os.environ if env is None else env
-    project = load_project(Path(project_dir), target=target, vars=vars or {}, env=environment, target_path=target_path, threads=threads)
+    opened = open_project(Path(project_dir), target=target, vars=vars or {}, env=environment, target_path=target_path, threads=threads)
+    outlines, frame = Kept(opened.output / OUTLINES), frame_of(opened, environment)
+    outline = outlines.get(frame) if frame is not None else None
+    graph = restored(outline, opened, environment) if outline is not None else None
+    if graph is None:
+        graph = _built(opened, environment)
+        if frame is not None and (text := outline_of(graph, opened)) is not None:
+            outlines.put(frame, text)
+            outlines.save()
+    project = graph.project
     if branch is not None:
         from mvbuild.lifecycle.branches import checked_name
 
         project = replace(project, branch=checked_name(branch))
+    return replace(graph, project=project, outlines=outlines, reading=Reading(target=target, vars=vars or {}, env=environment, state=state))
+
+
+def _built(opened: Opened, env: Mapping[str, str]) -> Graph:
+    project = load(opened)
     try:
-        parsed = parse_project(project, env=environment)
+        parsed = parse_project(project, env=env)
     finally:
         project.kept.save()
-    graph = build(project, parsed)
-    return replace(graph, reading=Reading(target=target, vars=vars or {}, env=environment, state=state))
+    return build(project, parsed)
 
 
 def check_columns(graph: Graph) -> tuple[Diagnostic, ...]:
@@ -77,6 +93,7 @@ def write_artifacts(graph: Graph, result: RunResult | None = None, *, arguments:
         write_text(path / "manifest.json", manifest_text(graph, version=__version__, generated_at=now, invocation_id=invocation))
         graph.fingerprints.save()
         graph.project.kept.save()
+        graph.outlines.save()
         write_compiled(graph)
         if result is not None:
             from mvbuild.artifacts.run_results import run_results

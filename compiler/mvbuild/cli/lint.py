@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import click
@@ -12,10 +12,10 @@ import click
 from mvbuild.cli.options import ListCommand, Options, project_options, selection_options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from mvbuild.diagnostics import Diagnostic
-    from mvbuild.graph.model import Graph
+    from mvbuild.graph.model import Graph, ModelNode
     from mvbuild.lint.check import Report
     from mvbuild.lint.model import Finding
 
@@ -44,7 +44,6 @@ def command(
     and no Spark. Findings go to stdout."""
     from mvbuild.cli.output import report, say
     from mvbuild.diagnostics import ProjectError
-    from mvbuild.lint.fixing import fix_all
     from mvbuild.lint.model import LEVELS
 
     if files and (select or exclude):
@@ -53,13 +52,15 @@ def command(
     asked = _Asked(options, select, exclude, tuple(r for text in rules for r in text.replace(",", " ").split()), catalog, own)
     try:
         graph = options.graph()
-        report(asked.warnings(graph))
         if fix:
-            fixed = fix_all(graph, lambda g: asked.report(g).findings, asked.recompile, os.environ)
+            from mvbuild.lint.fixing import fix_all
+
+            fixed = fix_all(graph, lambda g: asked.report(g)[0].findings, asked.recompile, os.environ)
             graph = fixed.graph
             for path, count in sorted(fixed.counts.items()):
                 say(f"fixed {count} finding{'s' * (count != 1)} in {path}")
-        found = asked.report(graph)
+        found, warnings = asked.report(graph)
+        report(warnings)
     except ProjectError as exc:
         if output != "text":
             _print(output, (), options.project_dir, exc.diagnostics)
@@ -91,12 +92,8 @@ class _Asked:
         options = self._options
         return compilation.compile(options.project_dir, target=options.target, vars=options.vars, target_path=options.target_path)
 
-    def warnings(self, graph: Graph) -> Sequence[Diagnostic]:
-        from mvbuild.graph.select import select
-
-        return select(graph, self._select, self._exclude)[1]
-
-    def report(self, graph: Graph) -> Report:
+    def report(self, graph: Graph) -> tuple[Report, Sequence[Diagnostic]]:
+        """And what is to be said of the selection."""
         from mvbuild.graph.select import select
         from mvbuild.lint.check import lint
         from mvbuild.lint.columns import known_columns
@@ -108,15 +105,21 @@ class _Asked:
 
             world = observed(graph, catalog_of(graph))
             graph = world.graph
-        chosen, _ = select(graph, self._select, self._exclude)
+        chosen, warnings = select(graph, self._select, self._exclude)
         files = self._files
         if files is not None:
-            chosen = frozenset(n.id for n in graph.models if {n.model.file.path, n.model.properties.patch_path} & files)
+            chosen = frozenset(n.id for n in _candidates(graph, files) if {n.model.file.path, n.model.properties.patch_path} & files)
         facts = Facts(graph=graph, selected=chosen, columns=known_columns(graph, chosen, world), world=world)
         found = lint(facts, rules=self._rules, whole=not (self._select or self._exclude))
         if files is None:
-            return found
-        return replace(found, findings=tuple(f for f in found.findings if f.span.file.path in files or f.node in chosen))
+            return found, warnings
+        return replace(found, findings=tuple(f for f in found.findings if f.span.file.path in files or f.node in chosen)), warnings
+
+
+def _candidates(graph: Graph, files: Iterable[str]) -> Iterable[ModelNode]:
+    """All models for a file of YAML: for one of SQL its name does, and no other model has to be read."""
+    stems = {PurePosixPath(path).stem for path in files if path.endswith(".sql")}
+    return [n for n in graph.models if n.model.name in stems] if all(path.endswith(".sql") for path in files) else graph.models
 
 
 def _print(output: str, findings: Sequence[Finding], project: Path, failures: Sequence[Diagnostic] = ()) -> None:

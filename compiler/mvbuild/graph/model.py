@@ -79,6 +79,15 @@ class ViewNode:
 Node = ModelNode | SeedNode | TableNode | ViewNode
 
 
+def tests_of(node: Node) -> tuple[DataTest, ...]:
+    """The generic data tests that YAML declares for a node."""
+    if isinstance(node, ModelNode):
+        return node.model.properties.tests
+    if isinstance(node, SeedNode):
+        return node.seed.properties.tests
+    return node.source.properties.tests if node.source else ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestNode:
     """A data test, generic or SQL."""
@@ -124,6 +133,8 @@ class Graph:
     warnings: tuple[Diagnostic, ...] = ()
     """What stopped no stage: the templates' own warnings."""
     reading: Reading = Reading()
+    outlines: Kept = field(default_factory=Kept, repr=False, compare=False)
+    """The names and edges of this graph, for the next run."""
 
     @cached_property
     def children(self) -> Mapping[NodeId, tuple[NodeId, ...]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from mvbuild.diagnostics import Diagnostic, Note, ProjectError, did_you_mean, error
-from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode
+from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, tests_of
 from mvbuild.graph.order import topological
 from mvbuild.graph.outside import Outside
 from mvbuild.graph.representations import dialect_problems
@@ -263,19 +263,11 @@ def _tests(project: LoadedProject, parsed: ParsedProject, directory: _Directory,
 
 
 def _generic_tests(node: Node, directory: _Directory) -> Iterable[tuple[str, DataTest | ParsedTest, tuple[NodeId | None, ...]]]:
-    for test in _declared(node):
+    for test in tests_of(node):
         if test.kind == "relationships":
             yield test.name, test, (node.id, _to(test, directory))
         else:
             yield test.name, test, (node.id,)
-
-
-def _declared(node: Node) -> tuple[DataTest, ...]:
-    if isinstance(node, ModelNode):
-        return node.model.properties.tests
-    if isinstance(node, SeedNode):
-        return node.seed.properties.tests
-    return node.source.properties.tests if node.source else ()
 
 
 def _to(test: DataTest, directory: _Directory) -> NodeId | None:

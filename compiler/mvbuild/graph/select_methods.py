@@ -93,7 +93,9 @@ def _is_named(item: Item, value: str, parts: Sequence[str]) -> bool:
     if name == value:
         return True
     folders = item.model.folders if isinstance(item, ModelNode) else ()
-    package = item.id.split(".")[1]
+    package = item.id.split(".", 2)[1]
+    if value.isidentifier():
+        return value in (package, (folders[0] if folders else name).partition(".")[0])
     # Dots in folders and names separate levels as well.
     levels = ".".join((*folders, name)).split(".")
     if fnmatchcase(name, value) or _leads(parts, levels) or _leads(parts, [package, *levels]):

@@ -36,8 +36,8 @@ def lint(facts: Facts, *, rules: Collection[str] = (), whole: bool = True) -> Re
 
     Raises ProjectError where `lint:` names rules, levels or options that do not exist.
     """
-    levels = levels_of(facts.graph, rules)
     nodes = [node for node in facts.graph.models if node.id in facts.selected]
+    levels = levels_of(facts.graph, nodes, rules)
     found = _once([*_of_models(facts, levels, nodes), *_of_files(facts.graph, levels, nodes, whole)])
     files = _files(facts.graph, nodes, whole)
     known = {path: allowances(file) for path, file in {**files, **{f.span.file.path: f.span.file for f in found}}.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,13 +40,13 @@ class Levels:
         return found
 
 
-def levels_of(graph: Graph, only: Collection[str] = ()) -> Levels:
-    """Raises ProjectError for rules, levels and options that do not exist, wherever they were written."""
+def levels_of(graph: Graph, nodes: Iterable[ModelNode], only: Collection[str] = ()) -> Levels:
+    """Raises ProjectError for rules, levels and options that do not exist, of the project and of the models that are looked at."""
     problems = [_unknown(name, None) for name in only if name not in BY_CODE]
     for name, setting in graph.project.lint.items():
         problems += _problems(name, setting.value, setting.key or setting.span, setting)
     seen: set[Span | None] = set()
-    for node in graph.models:
+    for node in nodes:
         config = node.model.config
         for name, value in config.lint.items():
             place = config.spans.get(f"lint.{name}") or config.spans.get("lint")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterator, Sequence
+from functools import cached_property
 from hashlib import sha256
 
 from sqlglot import Token, TokenType
@@ -37,7 +38,7 @@ _WORD = re.compile(r"\w+")
 class _Stream:
     """The tokens of a query, with what is asked of each of them worked out once."""
 
-    __slots__ = ("calls", "depths", "firsts", "lowers", "texts", "types", "words")
+    __slots__ = ("calls", "depths", "lowers", "texts", "types", "words")
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         is_word = _WORD.fullmatch
@@ -45,17 +46,21 @@ class _Stream:
         self.types = [token.token_type for token in tokens]
         self.lowers = [text.lower() for text in self.texts]
         self.words = [is_word(text) is not None for text in self.texts]
-        self.firsts = [(text.upper().split(None, 1) or ("",))[0] for text in self.texts]
         self.depths = _depths(self.types)
         self.calls = _calls(self.types, self.lowers)
 
     def type_at(self, index: int) -> TokenType | None:
         return self.types[index] if 0 <= index < len(self.types) else None
 
+    def first_word(self, index: int) -> str:
+        """Of a token, in capitals: `GROUP` of `group by`."""
+        words = self.texts[index].upper().split(None, 1)
+        return words[0] if words else ""
+
 
 def fingerprint(sql: str) -> str:
     """SHA-256 of the tokens. Comments, blanks, and the case of keywords and functions do not count."""
-    return _hash(sql, _strictly_cased)
+    return _hash(sql, _StrictlyCased)
 
 
 def folded(sql: str) -> str:
@@ -87,10 +92,12 @@ def _words(sql: str, keep: Callable[[_Stream], Container[int]]) -> Iterator[str]
         if start == last_end + 1 and _is_glue_significant(stream, index):
             # 'a''b' is one quote, 'a' 'b' two strings; t.1 is a column, `t .1` is not.
             yield "\x1e"
-        if stream.types[index] in _EXACT or index in cased:
+        words = raw.lower().split()
+        # What has no capitals is the same either way, and so is most of a query.
+        if stream.types[index] in _EXACT or words == [raw] or index in cased:
             yield raw
         else:
-            yield from raw.lower().split()
+            yield from words
         last_end = end
 
 
@@ -122,13 +129,23 @@ _AFTER = frozenset((TokenType.R_PAREN, TokenType.COMMA))
 _VALUES = frozenset(("null", "true", "false"))
 
 
-def _strictly_cased(stream: _Stream) -> set[int]:
+class _StrictlyCased:
     """Indexes of all words but keywords where only a keyword can stand, functions, and the types of casts and literals."""
-    words = {index for index, is_word in enumerate(stream.words) if is_word and _may_be_name(stream, index)}
-    # `struct(a End)` names its field without AS.
-    calls, types = stream.calls, stream.types
-    ends = (i - 1 for i in range(1, len(types)) if types[i] in _AFTER and calls[i - 1] == "struct" and stream.words[i - 1])
-    return words.union(_cased(stream), ends)
+
+    def __init__(self, stream: _Stream) -> None:
+        self._stream = stream
+
+    def __contains__(self, index: object) -> bool:
+        assert isinstance(index, int)
+        return (self._stream.words[index] and _may_be_name(self._stream, index)) or index in self._others
+
+    @cached_property
+    def _others(self) -> set[int]:
+        stream, calls, types = self._stream, self._stream.calls, self._stream.types
+        # `struct(a End)` names its field without AS.
+        ends = (i - 1 for i in range(1, len(types)) if types[i] in _AFTER and calls[i - 1] == "struct" and stream.words[i - 1])
+        # What follows a dot may be a name anyhow.
+        return _stored_names(stream).union(ends)
 
 
 def _may_be_name(stream: _Stream, index: int) -> bool:
@@ -173,13 +190,18 @@ def _calls(types: Sequence[TokenType], lowers: Sequence[str]) -> list[str]:
 
 def _cased(stream: _Stream) -> set[int]:
     """Indexes of unquoted words that keep their case: names that are stored, and fields that may be keys of a map."""
+    return _stored_names(stream) | _nested_fields(stream)
+
+
+def _stored_names(stream: _Stream) -> set[int]:
+    """Indexes of the words that name output columns and the fields of structs."""
     lists = list(_select_lists(stream))
     first = _outermost(stream)
     outer = next((bounds for bounds in lists if bounds[0] == first), None)
     stars = outer is None or any(stream.types[i] == TokenType.STAR and _is_projected(stream, i) for i in range(*outer))
     # A star takes its names from the queries inside.
     kept = {i for found in (lists if stars else [outer] if outer else []) for item in _items(stream, found) for i in _names(stream, item)}
-    return kept | _struct_fields(stream) | _nested_fields(stream)
+    return kept | _struct_fields(stream)
 
 
 _PROJECTING = frozenset((TokenType.SELECT, TokenType.COMMA, TokenType.DOT, TokenType.DISTINCT, TokenType.ALL, TokenType.HINT))
@@ -225,7 +247,7 @@ def _select_lists(stream: _Stream) -> Iterator[tuple[int, int]]:
 
 def _ends_list(stream: _Stream, index: int) -> bool:
     """Whether a token at the depth of a list's SELECT is the first word of a clause."""
-    if stream.firsts[index] not in _LIST_ENDS or stream.types[index] in _EXACT:
+    if stream.first_word(index) not in _LIST_ENDS or stream.types[index] in _EXACT:
         return False
     words = stream.texts[index].upper().split()
     is_distinct_from = words == ["FROM"] and stream.types[index - 1] == TokenType.DISTINCT
@@ -342,6 +364,6 @@ def _relation_words(stream: _Stream) -> set[str]:
             words.update(lowers[i] for i in _chain(stream, index))
         if kind == TokenType.FROM:
             lists[depth] = True
-        elif stream.firsts[index] in _COLUMN_WORDS:
+        elif stream.first_word(index) in _COLUMN_WORDS:
             lists[depth] = False
     return words

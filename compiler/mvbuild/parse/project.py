@@ -60,6 +60,26 @@ def parse_project(project: LoadedProject, *, env: Mapping[str, str]) -> ParsedPr
     )
 
 
+def parse_model(model: ModelFile, templates: Templates) -> ParsedModel | None:
+    """One alone; None where it is disabled. Raises ProjectError with all that is said of it, warnings too."""
+    (file,) = parse_files([(model.file, model.name)], templates, templates.project.kept)
+    parsed = _alone(_model(model, file))
+    return parsed if isinstance(parsed, ParsedModel) else None
+
+
+def parse_test(file: SourceFile, templates: Templates) -> ParsedTest | None:
+    """One alone; None where it is disabled. Raises ProjectError with all that is said of it, warnings too."""
+    (found,) = parse_files([(file, None)], templates, templates.project.kept)
+    parsed = _alone(_test(file, found))
+    return parsed if isinstance(parsed, ParsedTest) else None
+
+
+def _alone(outcome: _Outcome) -> ParsedModel | ParsedTest | None:
+    if outcome.diagnostics:
+        raise ProjectError(outcome.diagnostics)
+    return outcome.parsed
+
+
 def parse_text(name: str, sql: str) -> Query:
     """The SQL of a view from a catalog, which has no file; `name` stands for its path. Raises ProjectError."""
     from mvbuild.parse.sql import parse_query

@@ -1,4 +1,4 @@
-"""folders of a project -> Listing, SourceFiles: which files there are, and their text."""
+"""folders of a project -> Listing, Contents: which files there are, and what is in them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from hashlib import blake2b
+from pathlib import Path
+from posixpath import basename, splitext
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.source import SourceFile, Span
 
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+"""A pipe that nobody writes to is opened all the same, and then refused."""
 LARGEST_TEXT = 10_000_000
 """Bytes of a file of SQL or YAML."""
 LARGEST_SEED = 25_000_000
@@ -26,11 +30,11 @@ class Found:
 
     @property
     def stem(self) -> str:
-        return PurePosixPath(self.path).stem
+        return splitext(basename(self.path))[0]
 
     @property
     def suffix(self) -> str:
-        return PurePosixPath(self.path).suffix.lower()
+        return splitext(self.path)[1].lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,22 +88,57 @@ def _leads_to(check: Callable[[], bool]) -> bool:
         return False
 
 
+class Contents:
+    """The files of a project, each read once: what a hash was made of is what is parsed."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = str(root)
+        self._read: dict[str, bytes] = {}
+
+    def of(self, path: str, largest: int) -> bytes:
+        """Raises ProjectError."""
+        found = self._read.get(path)
+        if found is None:
+            found = self._read[path] = read_bytes(os.path.join(self._root, path), path, largest)  # noqa: PTH118  (many are read)
+        return found
+
+    def hash(self, path: str, largest: int) -> str:
+        """Of the bytes. Raises ProjectError."""
+        return blake2b(self.of(path, largest), digest_size=16).hexdigest()
+
+    def text(self, path: str) -> SourceFile:
+        """Line ends as \n, without a byte order mark. Raises ProjectError."""
+        return decode(path, self.of(path, LARGEST_TEXT))
+
+    def texts(self, found: Iterable[Found], report: list[Diagnostic]) -> Iterator[tuple[Found, SourceFile]]:
+        """Of the files that can be read."""
+        for item in found:
+            try:
+                yield item, self.text(item.path)
+            except ProjectError as exc:
+                report.extend(exc.diagnostics)
+
+
 def read_text(root: Path, path: str) -> SourceFile:
-    """A file of the project, line ends as \\n, without a byte order mark. Raises ProjectError."""
-    return decode(path, read_bytes(root / path, path, LARGEST_TEXT))
+    """A file that is read alone, see `Contents.text`."""
+    return Contents(root).text(path)
 
 
-def read_bytes(file: Path, path: str, largest: int) -> bytes:
+def read_bytes(file: str | Path, path: str, largest: int) -> bytes:
     """The content of a plain file: a pipe or a device could be read for ever. Raises ProjectError."""
     try:
-        found = file.stat()
-        if not stat.S_ISREG(found.st_mode):
-            kind = "a directory" if stat.S_ISDIR(found.st_mode) else "a pipe, a socket or a device"
-            raise ProjectError([error("unreadable-file", f"{path} cannot be read: it is {kind}", _start(path))])
-        with file.open("rb") as stream:
-            content = stream.read(largest + 1) if found.st_size <= largest else b""
+        opened = os.open(file, _READ)
+        try:
+            found = os.fstat(opened)
+            is_plain = stat.S_ISREG(found.st_mode)
+            content = _content(opened, found.st_size + 1) if is_plain and found.st_size <= largest else b""
+        finally:
+            os.close(opened)
     except OSError as exc:
         raise ProjectError([error("unreadable-file", f"{path} cannot be read: {exc.strerror or exc}", _start(path))]) from exc
+    if not is_plain:
+        kind = "a directory" if stat.S_ISDIR(found.st_mode) else "a pipe, a socket or a device"
+        raise ProjectError([error("unreadable-file", f"{path} cannot be read: it is {kind}", _start(path))])
     size = max(found.st_size, len(content))
     if size > largest:
         message = f"{path} has {size / 1e6:,.1f} MB, and mvbuild reads {largest // 1_000_000} MB at most"
@@ -118,13 +157,12 @@ def decode(path: str, content: bytes) -> SourceFile:
         raise ProjectError([error("unreadable-file", message, Span(file, start, start + 1), help="Save it as UTF-8.")]) from exc
 
 
-def read_all(root: Path, found: Iterable[Found], report: list[Diagnostic]) -> Iterator[tuple[Found, SourceFile]]:
-    """The files that can be read."""
-    for item in found:
-        try:
-            yield item, read_text(root, item.path)
-        except ProjectError as exc:
-            report.extend(exc.diagnostics)
+def _content(opened: int, size: int) -> bytes:
+    """To the end of the file, or `size` bytes."""
+    content = os.read(opened, size)
+    while len(content) < size and (more := os.read(opened, size - len(content))):
+        content += more
+    return content
 
 
 def _normal(text: str) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import fields
 from datetime import date
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -29,13 +29,14 @@ _LIBRARIES = ("sqlglot", "sqlglotc", "jinja2", "markupsafe", "pyyaml")
 
 
 class Kept:
-    """Key -> JSON text. Only what was asked for is written again."""
+    """Key -> JSON text, read when something is asked for. Only what was asked for is written again."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
-        self._known = _read(path) if path is not None else {}
         self._used: dict[str, str] = {}
         self._is_new = False
+        self.is_whole = True
+        """Whether all that counts will have been asked for. A command that looks at a part must not write: it would throw away the rest."""
 
     def get(self, key: str) -> str | None:
         found = self._used.get(key) or self._known.get(key)
@@ -56,7 +57,7 @@ class Kept:
     def save(self) -> None:
         """Only into a folder that is there: a command that only looks makes none. Nothing is said where it cannot be written: the next run
         is slower, and that is all."""
-        if self._path is None or not (self._is_new or len(self._used) != len(self._known)):
+        if self._path is None or not self.is_whole or not (self._is_new or len(self._used) != len(self._known)):
             return
         temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}.{secrets.token_hex(4)}")
         try:
@@ -67,6 +68,10 @@ class Kept:
                 temporary.unlink()
             return
         self._known, self._is_new = dict(self._used), False
+
+    @cached_property
+    def _known(self) -> dict[str, str]:
+        return _read(self._path) if self._path is not None else {}
 
 
 def digest(*parts: object) -> str:

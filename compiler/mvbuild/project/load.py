@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from mvbuild.diagnostics import Diagnostic, Note, ProjectError, did_you_mean, error
-from mvbuild.project.files import LARGEST_SEED, Found, Listing, list_files, read_all, read_bytes
+from mvbuild.project.files import LARGEST_SEED, Contents, Found, Listing, list_files
 from mvbuild.project.folders import FolderLayers, read_folders
 from mvbuild.project.kept import NAME as KEPT_NAME
 from mvbuild.project.kept import Kept, Unkept, digest
@@ -18,10 +19,79 @@ from mvbuild.project.project_file import ProjectFile, Templates, read_project_fi
 from mvbuild.project.properties import CODEC, KEPT, Described, Entry, Said, read_properties
 from mvbuild.project.seeds import checksum, type_problems
 from mvbuild.project.settings import KNOWN_MODEL_SETTINGS, KNOWN_SEED_SETTINGS, Layer, check_layer, check_seed_layer, seed_config
-from mvbuild.project.yaml_spans import read_yaml
+from mvbuild.project.yaml_spans import Node, read_yaml
 from mvbuild.source import SourceFile, Span
 
 _YAML = (".yml", ".yaml")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """A project of which mvbuild.yml was read, and no other file yet."""
+
+    root: Path
+    project: ProjectFile
+    templates: Templates
+    """Of YAML."""
+    output: Path
+    lists: Mapping[str, Listing]
+    """The files of each kind: model, seed, macro, test."""
+    contents: Contents
+    kept: Kept
+    report: list[Diagnostic]
+    """What was found so far; reading goes on with it."""
+
+    @cached_property
+    def documents(self) -> tuple[str, ...]:
+        """The YAML files below the model and seed paths."""
+        found = (f for kind in ("model", "seed") for f in self.lists[kind].files)
+        return tuple(dict.fromkeys(f.path for f in found if f.suffix in _YAML and f.path != self.project.file.path))
+
+    @cached_property
+    def files(self) -> Mapping[str, tuple[Found, ...]]:
+        """Those of each kind that are what the kind is made of: SQL, and CSV of seeds."""
+        return {kind: tuple(f for f in of.files if f.suffix == (".csv" if kind == "seed" else ".sql")) for kind, of in self.lists.items()}
+
+    @cached_property
+    def model_layers(self) -> FolderLayers:
+        return self._layers("model", self.project.models, KNOWN_MODEL_SETTINGS)
+
+    @cached_property
+    def seed_layers(self) -> FolderLayers:
+        return self._layers("seed", self.project.seeds, KNOWN_SEED_SETTINGS)
+
+    def _layers(self, kind: str, node: Node | None, settings: Collection[str]) -> FolderLayers:
+        if node is None:
+            return FolderLayers()
+        known = {*self.lists[kind].folders, *((*f.folders, f.stem) for f in self.files[kind])}
+        return read_folders(node, project=self.project.name, known=known, settings=settings, report=self.report)
+
+
+def open_project(
+    root: Path,
+    *,
+    target: str | None,
+    vars: Mapping[str, Any],
+    env: Mapping[str, str],
+    target_path: Path | None = None,
+    threads: int | None = None,
+) -> Opened:
+    """Raises ProjectError where nothing of the project can be read without what is wrong."""
+    root = root.resolve()
+    report: list[Diagnostic] = []
+    project, templates = read_project_file(root, target=target, vars=vars, env=env, threads=threads, report=report)
+    output = root / (target_path or project.target_path)
+    lists = {kind: list_files(root, paths, without=output) for kind, paths in project.paths.items()}
+    return Opened(
+        root=root,
+        project=project,
+        templates=templates,
+        output=output,
+        lists=lists,
+        contents=Contents(root),
+        kept=Kept(output / KEPT_NAME),
+        report=report,
+    )
 
 
 def load_project(
@@ -34,54 +104,59 @@ def load_project(
     threads: int | None = None,
 ) -> LoadedProject:
     """Raises one ProjectError with the errors of all files."""
-    root = root.resolve()
-    report: list[Diagnostic] = []
-    project, templates = read_project_file(root, target=target, vars=vars, env=env, threads=threads, report=report)
-    output = root / (target_path or project.target_path)
-    lists = {kind: list_files(root, paths, without=output) for kind, paths in project.paths.items()}
-    kept = Kept(output / KEPT_NAME)
-    described = _described(root, (lists["model"], lists["seed"]), project.file, templates, kept, report)
-    models = _models(root, project, lists["model"], described, report)
-    seeds = _seeds(root, project, lists["seed"], described, report)
+    return load(open_project(root, target=target, vars=vars, env=env, target_path=target_path, threads=threads))
+
+
+def load(opened: Opened) -> LoadedProject:
+    """Raises one ProjectError with the errors of all files."""
+    report = opened.report
+    described = describe(opened, opened.documents)
+    models = _models(opened, described)
+    seeds = read_seeds(opened, described)
     report += _collisions(models, seeds)
     report += _undescribed(models, seeds, described)
+    return loaded_project(opened, models=tuple(models), seeds=seeds, described=described)
+
+
+def loaded_project(opened: Opened, *, models: tuple[ModelFile, ...], seeds: Sequence[Seed], described: Described) -> LoadedProject:
+    """With the files that only have to be read. Raises one ProjectError with all that was found."""
+    project, report = opened.project, opened.report
     loaded = LoadedProject(
-        root=root,
+        root=opened.root,
         name=project.name,
         version=project.version,
         file=project.file,
         target=project.target,
         target_names=project.target_names,
-        target_path=output,
+        target_path=opened.output,
         publish=project.publish,
         vars=project.vars,
-        models=tuple(models),
+        models=models,
         seeds=tuple(seeds),
         sources=tuple(described.sources[key] for key in sorted(described.sources)),
-        macros=_sql(root, lists["macro"], report),
-        tests=_sql(root, lists["test"], report),
+        macros=tuple(file for _, file in opened.contents.texts(opened.files["macro"], report)),
+        tests=tuple(file for _, file in opened.contents.texts(opened.files["test"], report)),
         lint=project.lint,
         documents=tuple(described.files),
-        kept=kept,
+        kept=opened.kept,
     )
     if report:
         raise ProjectError(_each_once(report))
     return loaded
 
 
-def _described(
-    root: Path, lists: Iterable[Listing], project_file: SourceFile, templates: Templates, kept: Kept, report: list[Diagnostic]
-) -> Described:
+def describe(opened: Opened, paths: Iterable[str]) -> Described:
+    """What some YAML files say together."""
     described = Described()
-    found = {f.path: f for listing in lists for f in listing.files if f.suffix in _YAML and f.path != project_file.path}
-    for _, file in read_all(root, found.values(), report):
+    for _, file in opened.contents.texts((Found(path, ()) for path in paths), opened.report):
         described.files.append(file)
-        _describe(file, described, templates, kept, report)
+        _describe(file, described, opened)
     return described
 
 
-def _describe(file: SourceFile, described: Described, templates: Templates, kept: Kept, report: list[Diagnostic]) -> None:
+def _describe(file: SourceFile, described: Described, opened: Opened) -> None:
     """What a file says without a template and without a mistake is kept."""
+    kept, report = opened.kept, opened.report
     key = digest("yaml", file.path, file.text)
     known = kept.get(key)
     if known is not None and (said_before := _loaded(known, file)) is not None:
@@ -93,7 +168,7 @@ def _describe(file: SourceFile, described: Described, templates: Templates, kept
     if tree is None:
         return
     before = len(report)
-    rendered = templates.render(tree, file.text, KEPT)
+    rendered = opened.templates.render(tree, file.text, KEPT)
     found = []
     for kind, said in read_properties(file, rendered, report):
         found.append((kind, said))
@@ -111,49 +186,44 @@ def _loaded(known: str, file: SourceFile) -> tuple[Said, ...] | None:
     return found
 
 
-def _models(root: Path, project: ProjectFile, listing: Listing, described: Described, report: list[Diagnostic]) -> list[ModelFile]:
-    found = [f for f in listing.files if f.suffix == ".sql"]
-    known = {*listing.folders, *((*f.folders, f.stem) for f in found)}
-    layers = read_folders(project.models, project=project.name, known=known, settings=KNOWN_MODEL_SETTINGS, report=report)
-    for layer in _distinct(layers, described.models.values()):
-        report += check_layer(layer)
-    models = []
-    for item, file in read_all(root, found, report):
-        entry = described.models.get(item.stem.lower())
-        models.append(
-            ModelFile(
-                name=item.stem,
-                file=file,
-                folders=item.folders,
-                layers=(*layers.of(item.folders, item.stem), *(entry.layers if entry else ())),
-                properties=entry.properties if entry else Properties(),
-            )
-        )
-    return models
+def _models(opened: Opened, described: Described) -> list[ModelFile]:
+    for layer in _distinct(opened.model_layers, described.models.values()):
+        opened.report.extend(check_layer(layer))
+    files = opened.contents.texts(opened.files["model"], opened.report)
+    return [model_file(opened, item, file, described.models.get(item.stem.lower())) for item, file in files]
 
 
-def _seeds(root: Path, project: ProjectFile, listing: Listing, described: Described, report: list[Diagnostic]) -> list[Seed]:
-    found = [f for f in listing.files if f.suffix == ".csv"]
-    known = {*listing.folders, *((*f.folders, f.stem) for f in found)}
-    layers = read_folders(project.seeds, project=project.name, known=known, settings=KNOWN_SEED_SETTINGS, report=report)
-    for layer in _distinct(layers, described.seeds.values()):
-        report += check_seed_layer(layer)
-    return [seed for item in found if (seed := _seed(root, item, layers, described.seeds.get(item.stem.lower()), report))]
+def model_file(opened: Opened, item: Found, file: SourceFile, entry: Entry | None) -> ModelFile:
+    """`entry`: what YAML says of the model."""
+    return ModelFile(
+        name=item.stem,
+        file=file,
+        folders=item.folders,
+        layers=(*opened.model_layers.of(item.folders, item.stem), *(entry.layers if entry else ())),
+        properties=entry.properties if entry else Properties(),
+    )
 
 
-def _seed(root: Path, item: Found, layers: FolderLayers, entry: Entry | None, report: list[Diagnostic]) -> Seed | None:
-    config, _ = seed_config((*layers.of(item.folders, item.stem), *(entry.layers if entry else ())))
+def read_seeds(opened: Opened, described: Described) -> list[Seed]:
+    for layer in _distinct(opened.seed_layers, described.seeds.values()):
+        opened.report.extend(check_seed_layer(layer))
+    found = (_seed(opened, item, described.seeds.get(item.stem.lower())) for item in opened.files["seed"])
+    return [seed for seed in found if seed]
+
+
+def _seed(opened: Opened, item: Found, entry: Entry | None) -> Seed | None:
+    config, _ = seed_config((*opened.seed_layers.of(item.folders, item.stem), *(entry.layers if entry else ())))
     typed = {name.lower() for name in config.column_types}
     described = {n: s for n, s in entry.types.items() if n.lower() not in typed} if entry else {}
     config = replace(config, column_types={**described, **config.column_types})
-    report += type_problems(config.column_types)
-    file = root / item.path
+    opened.report.extend(type_problems(config.column_types))
     try:
-        content = read_bytes(file, item.path, LARGEST_SEED)
+        content = opened.contents.of(item.path, LARGEST_SEED)
     except ProjectError as exc:
-        report += exc.diagnostics
+        opened.report.extend(exc.diagnostics)
         return None
     properties = entry.properties if entry else Properties()
+    file = opened.root / item.path
     return Seed(name=item.stem, path=item.path, file=file, checksum=checksum(content, config), config=config, properties=properties)
 
 
@@ -186,10 +256,6 @@ def _undescribed(models: Sequence[ModelFile], seeds: Sequence[Seed], described: 
         for key, entry in entries.items():
             if key not in known:
                 yield error("unknown-name", f"There is no {what} '{entry.name}'", entry.span, help=did_you_mean(entry.name, names))
-
-
-def _sql(root: Path, listing: Listing, report: list[Diagnostic]) -> tuple[SourceFile, ...]:
-    return tuple(file for _, file in read_all(root, (f for f in listing.files if f.suffix == ".sql"), report))
 
 
 def _each_once(report: Iterable[Diagnostic]) -> Iterator[Diagnostic]:

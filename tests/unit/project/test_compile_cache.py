@@ -18,6 +18,7 @@ from mvbuild.artifacts.manifest import entries, manifest, manifest_text
 from mvbuild.diagnostics import ProjectError
 from mvbuild.diagnostics.render import to_text
 from mvbuild.graph.definition import definition
+from mvbuild.graph.outline import NAME as OUTLINES
 from mvbuild.parse import files, workers
 from mvbuild.project.kept import NAME
 
@@ -32,6 +33,9 @@ SQL = (
     "SELECT {{ var('column', 'id') }} AS c, '{{ env_var('PLACE', 'here') }}' AS place FROM {{ ref('second') }}\n",
     "SELECT '{{ target.name }}' AS t, {{ var('number') }} AS n FROM {{ this.schema }}.other\n",
     "SELECT 1 AS one\n",
+    "{{ config(materialized='ephemeral') }}SELECT id, name FROM {{ ref('people') }} WHERE id > 1\n",
+    "{{ config(dialects=['trino'], catalog_view='definition') }}SELECT id, name FROM {{ ref('people') }}\n",
+    "{{ config(alias='another') }}SELECT id, '{{ env_var(var('column', 'PLACE'), 'here') }}' AS place FROM {{ ref('people') }}\n",
     "SELECT FROM WHERE\n",
     "SELECT * FROM {{ ref('nowhere') }}\n",
     "{{ config(materialised='view') }}SELECT 1 AS one\n",
@@ -46,6 +50,7 @@ YAML = (
     "models: [{name: second, description: \"{{ var('column', 'x') }}\", config: {enabled: \"{{ var('on', true) }}\"}}]\n",
     "sources: [{name: raw, tables: [{name: orders, description: All., columns: [{name: id, data_tests: [not_null]}]}]}]\n",
     "sources: [{name: raw, namespace: elsewhere, tables: [{name: orders}]}]\n",
+    "models: [{name: second, description: \"{{ env_var('PLACE', 'x') }}\", columns: [{name: id, data_tests: [{relationships: {to: ref('first'), field: id}}]}]}]\n",
     "models: [{name: first, colums: []}]\n",
     "models: [{name: gone}]\n",
     "models: [\n",
@@ -67,7 +72,7 @@ PROJECT = (
 SEEDS = ("id,name\n1,a\n", "id,name\n1,a\n2,b\n", "id,name,id\n")
 CONTENTS = {
     **dict.fromkeys(("models/first.sql", "models/second.sql", "models/deep/third.sql", "models/deep/fourth.sql"), SQL),
-    "models/one.yml": (*YAML[:2], YAML[6], YAML[8]),
+    "models/one.yml": (*YAML[:2], YAML[7], YAML[9]),
     "models/deep/two.yml": (YAML[4], YAML[5], YAML[2], YAML[3], *YAML[6:]),
     "macros/money.sql": MACROS,
     "tests/rule.sql": SQL,
@@ -116,27 +121,62 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def test_a_cache_never_changes_an_answer(root: Path, tmp_path: Path):
+def texts(root: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def undo(root: Path, before: dict[Path, bytes]) -> None:
+    for path in texts(root).keys() - before:
+        path.unlink()
+    for path, content in before.items():
+        path.write_bytes(content)
+
+
+def look_at_one(root: Path, target_path: Path, env: dict[str, str], rng: random.Random, **options: object) -> None:
+    """A command that asks for little, and then writes what it learned."""
+    try:
+        graph = compilation.compile(root, env=env, target_path=target_path, **options)  # type: ignore[arg-type]
+    except ProjectError:
+        return
+    models = list(graph.models)
+    if models:
+        definition(graph, rng.choice(models))
+    graph.project.kept.save()
+    graph.outlines.save()
+
+
+def test_a_cache_never_changes_an_answer(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     rng = random.Random(SEED)
-    warm, right = tmp_path / "warm" / "target", 0
+    warm, right, outlines = tmp_path / "warm" / "target", 0, []
+    real = compilation.restored
+    monkeypatch.setattr(compilation, "restored", lambda *given: outlines.append(real(*given)) or outlines[-1])
+    before = texts(root)
     for number in range(EDITS):
         for _ in range(rng.choice((0, 1, 1, 1, 2))):
             edit(root, rng)
         env = {"PLACE": rng.choice(("here", "there"))} if rng.random() < 0.5 else {}
         options = {"vars": {"column": rng.choice(("a", "b"))} if rng.random() < 0.2 else {}}
+        if rng.random() < 0.3:
+            look_at_one(root, warm, env, rng, **options)
         cold = tmp_path / "cold" / "target"
         expected = said(root, cold, env, **options)
         assert said(root, warm, env, **options) == expected, f"MVBUILD_CACHE_SEED={SEED}, edit {number}"
-        right += expected.startswith("{")
+        if expected.startswith("{"):
+            right, before = right + 1, texts(root)
+        elif rng.random() < 0.5:
+            undo(root, before)
         shutil.rmtree(cold.parent, ignore_errors=True)
     assert right > EDITS // 10
+    used = sum(graph is not None for graph in outlines)
+    assert EDITS // 20 < used < len(outlines)
 
 
+@pytest.mark.parametrize("name", [NAME, OUTLINES])
 @pytest.mark.parametrize("damage", ["empty", "half", "garbage", "foreign", "one byte", "directory"])
-def test_a_broken_cache_is_no_cache(root: Path, tmp_path: Path, damage: str):
+def test_a_broken_cache_is_no_cache(root: Path, tmp_path: Path, name: str, damage: str):
     target = tmp_path / "target"
     expected = said(root, target, {})
-    cache = target / NAME
+    cache = target / name
     content = cache.read_bytes()
     assert len(content) > 1000
     if damage == "directory":

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from mvbuild import __version__
+from mvbuild.artifacts.earlier import earlier_manifest, forget_manifest, remember_manifest
 from mvbuild.artifacts.files import write_compiled, write_executed, write_json, write_text
 from mvbuild.artifacts.manifest import manifest_text, timestamp
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.graph.model import Graph, Reading
 from mvbuild.graph.outline import NAME as OUTLINES
-from mvbuild.graph.outline import frame_of, outline_of, restored
+from mvbuild.graph.outline import frame_of, outline_of, outlined, restored
 from mvbuild.graph.resolve import build
 from mvbuild.parse.project import parse_project
 from mvbuild.project.kept import Kept
@@ -44,20 +45,27 @@ def compile(
     """
     environment = os.environ if env is None else env
     opened = open_project(Path(project_dir), target=target, vars=vars or {}, env=environment, target_path=target_path, threads=threads)
-    outlines, frame = Kept(opened.output / OUTLINES), frame_of(opened, environment)
-    outline = outlines.get(frame) if frame is not None else None
-    graph = restored(outline, opened, environment) if outline is not None else None
-    if graph is None:
-        graph = _built(opened, environment)
-        if frame is not None and (text := outline_of(graph, opened)) is not None:
-            outlines.put(frame, text)
-            outlines.save()
-    project = graph.project
+    graph = _graph(opened, environment)
     if branch is not None:
         from mvbuild.lifecycle.branches import checked_name
 
-        project = replace(project, branch=checked_name(branch))
-    return replace(graph, project=project, outlines=outlines, reading=Reading(target=target, vars=vars or {}, env=environment, state=state))
+        graph = replace(graph, project=replace(graph.project, branch=checked_name(branch)), outlined=None)
+    return replace(graph, reading=Reading(target=target, vars=vars or {}, env=environment, state=state))
+
+
+def _graph(opened: Opened, env: Mapping[str, str]) -> Graph:
+    """Of an outline that an earlier run left, or of all files."""
+    outlines, frame = Kept(opened.output / OUTLINES), frame_of(opened, env)
+    outline = outlines.get(frame) if frame is not None else None
+    graph = restored(frame, outline, opened, env) if frame is not None and outline is not None else None
+    if graph is not None:
+        return replace(graph, outlines=outlines)
+    graph = _built(opened, env)
+    if frame is None or (outline := outline_of(graph, opened)) is None:
+        return graph
+    outlines.put(frame, outline)
+    outlines.save()
+    return replace(graph, outlines=outlines, outlined=outlined(frame, outline, graph.nodes, graph.contracts))
 
 
 def _built(opened: Opened, env: Mapping[str, str]) -> Graph:
@@ -76,10 +84,9 @@ def check_columns(graph: Graph) -> tuple[Diagnostic, ...]:
     from mvbuild.lineage.lock import of_lock, read_lock
 
     tables = read_lock(graph)
-    contracts = [n.id for n in graph.models if n.model.config.contract]
-    if tables is None and not contracts:
+    if tables is None and not graph.contracts:
         return ()
-    found = bind(graph, of_lock(tables, graph), keep=True) if tables is not None else bind(graph, only=contracts)
+    found = bind(graph, of_lock(tables, graph), keep=True) if tables is not None else bind(graph, only=graph.contracts)
     if any(d.severity == "error" for d in found.diagnostics):
         raise ProjectError(found.diagnostics)
     return found.diagnostics
@@ -89,12 +96,17 @@ def write_artifacts(graph: Graph, result: RunResult | None = None, *, arguments:
     """target/manifest.json and target/compiled; with a result target/run_results.json and target/run as well."""
     invocation, now = str(uuid4()), timestamp(time.time_ns() // 1_000_000)
     path = graph.project.target_path
+    manifest = path / "manifest.json"
     try:
-        write_text(path / "manifest.json", manifest_text(graph, version=__version__, generated_at=now, invocation_id=invocation))
-        graph.fingerprints.save()
-        graph.project.kept.save()
-        graph.outlines.save()
-        write_compiled(graph)
+        earlier = earlier_manifest(graph, manifest)
+        forget_manifest(manifest)
+        known = earlier.entry if earlier else (lambda _: None)
+        write_text(manifest, manifest_text(graph, version=__version__, generated_at=now, invocation_id=invocation, known=known))
+        graph.fingerprints.is_whole = earlier is None
+        for kept in (graph.fingerprints, graph.project.kept, graph.outlines):
+            kept.save()
+        write_compiled(graph, is_same=lambda node: earlier is not None and earlier.is_same(node.id))
+        remember_manifest(graph, manifest)
         if result is not None:
             from mvbuild.artifacts.run_results import run_results
 

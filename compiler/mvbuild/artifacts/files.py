@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,10 +28,16 @@ def write_text(path: Path, pieces: Iterable[str]) -> None:
     temporary.replace(path)
 
 
-def write_compiled(graph: Graph) -> None:
-    """target/compiled/<project>/models/...: each model's definition as it goes into the catalog. Unchanged files are left alone."""
+def write_compiled(graph: Graph, is_same: Callable[[ModelNode], bool] = lambda _: False) -> None:
+    """target/compiled/<project>/models/...: each model's definition as it goes into the catalog. Unchanged files are left alone.
+
+    `is_same`: whether what stands there is of the same model, if anything does.
+    """
+    folder = graph.project.target_path / "compiled" / graph.project.name
     for node in graph.models:
-        path = graph.project.target_path / "compiled" / graph.project.name / node.model.file.path
+        path = folder / node.model.file.path
+        if is_same(node) and path.is_file():
+            continue
         text = definition(graph, node).text.rstrip() + "\n"
         try:
             is_there = path.read_text(encoding="utf-8") == text

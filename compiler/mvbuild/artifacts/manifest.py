@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from datetime import datetime, timezone
 from hashlib import sha256
 from typing import Any, TypeGuard
@@ -28,8 +28,13 @@ def manifest(graph: Graph, *, version: str, generated_at: str, invocation_id: st
     return _around(graph, nodes, sources, version=version, generated_at=generated_at, invocation_id=invocation_id)
 
 
-def manifest_text(graph: Graph, *, version: str, generated_at: str, invocation_id: str) -> Iterator[str]:
-    """The same as JSON text, piece by piece: all entries of a large project at a time would need a lot of memory."""
+def manifest_text(
+    graph: Graph, *, version: str, generated_at: str, invocation_id: str, known: Callable[[NodeId], str | None] = lambda _: None
+) -> Iterator[str]:
+    """The same as JSON text, piece by piece: all entries of a large project at a time would need a lot of memory.
+
+    Each entry of `nodes` is a line of its own. `known` is asked for each of them in turn: its text, where an earlier manifest has it.
+    """
     parents = {id: {"depends_on": {"nodes": list(dict.fromkeys(n.reads))}} for id, n in graph.nodes.items() if not _is_read_only(n)}
     parents |= {test.id: {"depends_on": {"nodes": list(dict.fromkeys(test.reads))}} for test in graph.tests}
     sources = {id: _entry(graph, n, MacroCalls(())) for id, n in graph.nodes.items() if _is_read_only(n) and n.source}
@@ -40,12 +45,12 @@ def manifest_text(graph: Graph, *, version: str, generated_at: str, invocation_i
             yield json.dumps(value, default=str)
             continue
         yield "{"
-        separator = ""
-        for id, entry in entries(graph):
-            if entry["resource_type"] != "source":
-                yield f"{separator}{json.dumps(id)}: {json.dumps(entry, default=str)}"
-                separator = ", "
-        yield "}"
+        separator, calls = "\n", MacroCalls(macro_texts(graph))
+        for id, one in _all(graph):
+            if not isinstance(one, TableNode | ViewNode):
+                yield f"{separator}{json.dumps(id)}: {known(id) or json.dumps(_entry(graph, one, calls), default=str)}"
+                separator = ",\n"
+        yield "\n}"
     yield "}"
 
 
@@ -57,19 +62,24 @@ def timestamp(ms: int) -> str:
 def entries(graph: Graph, ids: Container[NodeId] | None = None) -> Iterator[tuple[NodeId, dict[str, Any]]]:
     """What the manifest says of nodes and tests; of all, or of some."""
     calls = MacroCalls(macro_texts(graph))
-    for id, node in graph.nodes.items():
-        if (ids is None or id in ids) and not (_is_read_only(node) and node.source is None):
-            yield id, _entry(graph, node, calls)
-    for test in graph.tests:
-        if ids is None or test.id in ids:
-            yield test.id, _test(graph, test)
+    for id, one in _all(graph):
+        if ids is None or id in ids:
+            yield id, _entry(graph, one, calls)
+
+
+def _all(graph: Graph) -> Iterator[tuple[NodeId, Node | TestNode]]:
+    """What has an entry."""
+    yield from ((id, node) for id, node in graph.nodes.items() if not (_is_read_only(node) and node.source is None))
+    yield from ((test.id, test) for test in graph.tests)
 
 
 def _is_read_only(node: Node) -> TypeGuard[TableNode | ViewNode]:
     return isinstance(node, TableNode | ViewNode)
 
 
-def _entry(graph: Graph, node: Node, calls: MacroCalls) -> dict[str, Any]:
+def _entry(graph: Graph, node: Node | TestNode, calls: MacroCalls) -> dict[str, Any]:
+    if isinstance(node, TestNode):
+        return _test(graph, node)
     if isinstance(node, ModelNode):
         return _model(graph, node, calls)
     if isinstance(node, SeedNode):

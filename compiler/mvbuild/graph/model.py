@@ -123,6 +123,19 @@ class Reading:
     """What `state:` selectors compare with: a directory with a manifest, or a git ref."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlined:
+    """What tells whether a graph is the one that an earlier run had, but for a few models."""
+
+    key: str
+    """A hash of all that the graph depends on but the texts of `changed`."""
+    changed: frozenset[NodeId]
+    nodes: Mapping[NodeId, Node]
+    """As they were compiled: what a catalog tells may have changed them since."""
+    contracts: tuple[NodeId, ...]
+    """The models whose contract is enforced."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Graph:
     """Nodes in topological order: every node stands after those that it reads."""
@@ -135,6 +148,7 @@ class Graph:
     reading: Reading = Reading()
     outlines: Kept = field(default_factory=Kept, repr=False, compare=False)
     """The names and edges of this graph, for the next run."""
+    outlined: Outlined | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def children(self) -> Mapping[NodeId, tuple[NodeId, ...]]:
@@ -163,6 +177,11 @@ class Graph:
     def outside(self) -> Mapping[TableIdentifier, SourceLocation]:
         """The base tables that the target's catalog does not have."""
         return {n.identifier: n.outside for n in self.nodes.values() if isinstance(n, TableNode) and n.outside}
+
+    @property
+    def contracts(self) -> tuple[NodeId, ...]:
+        """The models whose contract is enforced."""
+        return self.outlined.contracts if self.outlined else tuple(n.id for n in self.models if n.model.config.contract)
 
     @property
     def models(self) -> Iterator[ModelNode]:

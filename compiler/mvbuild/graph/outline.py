@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from mvbuild.diagnostics import ProjectError
-from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, tests_of
+from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, Outlined, SeedNode, TableNode, TestNode, tests_of
 from mvbuild.graph.outside import Outside
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import ParsedModel
@@ -24,7 +25,7 @@ from mvbuild.project.kept import digest
 from mvbuild.project.load import Opened, describe, loaded_project, model_file, read_seeds
 from mvbuild.project.loaded import DataTest, LoadedProject, ModelFile
 from mvbuild.project.properties import Described
-from mvbuild.project.unread import Unread, UnreadModelFile
+from mvbuild.project.unread import Unread, UnreadModelFile, UnreadSourceFile
 
 NAME = "graph-cache"
 MOST_CHANGED = 20
@@ -58,7 +59,9 @@ def frame_of(opened: Opened, env: Mapping[str, str]) -> str | None:
     target = project.target
     named = (project.name, target.name, target.catalog_name, target.namespace, target.threads)
     vars = sorted(project.vars.items(), key=lambda item: item[0])
-    return digest(str(opened.root), project.file.path, project.file.text, named, vars, _environment(asking, env), hashes, models)
+    return digest(
+        str(opened.root), str(opened.output), project.file.path, project.file.text, named, vars, _environment(asking, env), hashes, models
+    )
 
 
 def _environment(contents: Iterable[bytes], env: Mapping[str, str]) -> list[tuple[str, str | None]]:
@@ -90,6 +93,7 @@ def outline_of(graph: Graph, opened: Opened) -> str | None:
         "leaves": [path for path in opened.documents if path in leaves],
         "nodes": [_outline_of_node(node, numbers, documents) for node in graph.nodes.values()],
         "tests": [_outline_of_test(test, graph, numbers) for test in graph.tests],
+        "contracts": graph.contracts,
     }
     return json.dumps(content, separators=(",", ":"))
 
@@ -124,38 +128,47 @@ def _face(model: ParsedModel) -> str:
     config = model.config
     names = (config.catalog, config.namespace, config.alias, config.storage_namespace, config.storage_table)
     reads = [(read.kind, read.parts, read.travel and (read.travel.kind, read.travel.value)) for read in model.query.reads]
-    return digest(config.materialized, names, reads)
+    return digest(config.materialized, config.contract, names, reads)
 
 
 # --- text -> graph -----------------------------------------------------------------------------------------------------------------
 
 
-def restored(text: str, opened: Opened, env: Mapping[str, str]) -> Graph | None:
+def outlined(frame: str, text: str, nodes: Mapping[NodeId, Node], contracts: Iterable[NodeId], changed: Iterable[NodeId] = ()) -> Outlined:
+    return Outlined(key=digest(frame, text), changed=frozenset(changed), nodes=nodes, contracts=tuple(contracts))
+
+
+def restored(frame: str, text: str, opened: Opened, env: Mapping[str, str]) -> Graph | None:
     """None where the graph has to be built: what is wrong with a project is said by those who build it."""
     if opened.report:
         return None
     try:
-        graph = _graph(json.loads(text), opened, env)
+        content = json.loads(text)
+        changed = _changed(content["files"], opened)
+        graph = _graph(content, changed, opened, env) if len(changed) <= MOST_CHANGED else None
     except (ProjectError, ValueError, LookupError, TypeError, AttributeError):
         graph = None
     opened.report.clear()
-    if graph is not None:
-        opened.kept.is_whole = False
-    return graph
-
-
-def _graph(outline: Mapping[str, Any], opened: Opened, env: Mapping[str, str]) -> Graph | None:
-    files = opened.files["model"]
-    changed = {f.path for f in files if opened.contents.hash(f.path, LARGEST_TEXT) != outline["files"][f.path]}
-    if len(changed) > MOST_CHANGED:
+    if graph is None:
         return None
-    reader = _Reader(opened, files, [row for row in outline["nodes"] if row[0] == "m"])
+    opened.kept.is_whole = False
+    ids = [node.id for node in graph.models if node.model.file.path in changed]
+    return replace(graph, outlined=outlined(frame, text, graph.nodes, content["contracts"], ids))
+
+
+def _changed(files: Mapping[str, str], opened: Opened) -> frozenset[str]:
+    """The files of models that are not as they were."""
+    return frozenset(f.path for f in opened.files["model"] if opened.contents.hash(f.path, LARGEST_TEXT) != files[f.path])
+
+
+def _graph(outline: Mapping[str, Any], changed: Collection[str], opened: Opened, env: Mapping[str, str]) -> Graph | None:
+    reader = _Reader(opened, opened.files["model"], [row for row in outline["nodes"] if row[0] == "m"])
     described = describe(opened, outline["leaves"])
     project = loaded_project(opened, models=tuple(reader.files.values()), seeds=read_seeds(opened, described), described=described)
     reader.templates = Templates(project, env)
     if any(reader.differs(row) for row in outline["nodes"] if row[0] == "m" and row[2] in changed):
         return None
-    if not changed <= reader.rows.keys():
+    if any(path not in reader.rows for path in changed):
         return None
     nodes = _nodes(outline["nodes"], project, reader)
     return Graph(project=project, nodes=nodes, tests=tuple(_tests(outline["tests"], nodes, project, reader)))
@@ -169,7 +182,7 @@ class _Reader:
     def __init__(self, opened: Opened, files: Sequence[Found], rows: Iterable[Sequence[Any]]) -> None:
         self._opened = opened
         self.rows = {row[2]: row for row in rows}
-        self.files = {f.path: UnreadModelFile.of(partial(self._file, f), {"name": f.stem, "folders": f.folders}) for f in files}
+        self.files = {f.path: self._unread(f) for f in files}
         self._described: dict[str, Described] = {}
         self._changed: dict[str, ParsedModel] = {}
 
@@ -187,18 +200,20 @@ class _Reader:
         if known is not None:
             return known
         file = self.files[path]
-        return UnreadModel.of(partial(self._model, file), {"name": file.name, "folders": file.folders})
+        return UnreadModel.of(partial(self._model, file), {"name": file.name, "folders": file.folders, "file": file.file})
 
     def _model(self, file: ModelFile, field: str) -> Mapping[str, Any]:
-        if field in ("file", "properties"):
-            return {field: getattr(file, field)}
+        if field == "properties":
+            return {field: file.properties}
         model = parse_model(file, self.templates)
         assert model is not None, file.name
         return {"config": model.config, "query": model.query}
 
-    def _file(self, found: Found, field: str) -> Mapping[str, Any]:
-        if field == "file":
-            return {"file": self._opened.contents.text(found.path)}
+    def _unread(self, found: Found) -> UnreadModelFile:
+        file = UnreadSourceFile.of(lambda _: {"text": self._opened.contents.text(found.path).text}, {"path": found.path})
+        return UnreadModelFile.of(partial(self._entry, found), {"name": found.stem, "folders": found.folders, "file": file})
+
+    def _entry(self, found: Found, _: str) -> Mapping[str, Any]:
         row = self.rows.get(found.path)
         described = self._document(self._opened.documents[row[5]]) if row and row[5] is not None else None
         entry = described.models.get(found.stem.lower()) if described else None

@@ -35,6 +35,8 @@ def has_many_words(text: str) -> bool:
 
 def is_too_deep(tokens: Sequence[Token]) -> bool:
     """Brackets within brackets, and what the parser nests without any: `a + b + c`, `a or b or c`, `x[1][2]`, `q union q union q`."""
+    if len(tokens) <= MOST_BRACKETS:
+        return False
     kind: TokenType | None = None
     run = logical = sets = around = 0
     outer: list[tuple[TokenType | None, int, int, int, int]] = []

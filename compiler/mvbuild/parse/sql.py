@@ -27,6 +27,8 @@ _COMMANDS = (
 )
 _CLAUSES = frozenset("SELECT FROM WHERE GROUP HAVING ORDER JOIN LEFT INNER ON UNION WITH AS AND OR CASE WHEN THEN ELSE END".split())
 _STATEMENTS = frozenset(_COMMANDS.split())
+_BLANKS = "\t\n\r"
+_PLAIN = re.compile(r"[\t\n\r -~]*")
 _NESTING = "Break the query up with WITH clauses."
 _OPENING = re.compile(r"--(?:\\\n|[^\n])*|/\*|'|\"|`|[rR]'|[rR]\"")
 
@@ -118,10 +120,13 @@ def _shape(statements: Sequence[Sequence[Token]], sql: MappedText) -> Iterator[D
 
 def _invisible(tokens: Sequence[Token], sql: MappedText) -> Iterator[Diagnostic]:
     """Characters that nobody sees, outside of strings and quoted names: they would make a mystery of the error that follows."""
+    if _PLAIN.fullmatch(sql.text):
+        return
     for token in tokens:
         text = "" if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER) else sql.text[token.start : token.end + 1]
         for offset, char in enumerate(text, token.start):
-            if unicodedata.category(char) in ("Cc", "Cf"):
+            # `group by` is one token, whatever stands between the words.
+            if unicodedata.category(char) in ("Cc", "Cf") and char not in _BLANKS:
                 message = f"There is an invisible character here: U+{ord(char):04X}"
                 yield error("sql-syntax", message, sql.span(offset, offset + 1), help="Remove it.")
                 return
@@ -192,6 +197,11 @@ def _for_sqlglot(tokens: Sequence[Token]) -> list[Token]:
     out: list[Token] = []
     index = 0
     while index < len(tokens):
+        token = tokens[index]
+        if token.token_type != TokenType.TABLE and token.text.upper() not in _RESPELLED:
+            out.append(token)
+            index += 1
+            continue
         replaced, used = _respelled(tokens, index, out[-1] if out else None)
         out += replaced
         index += used
@@ -213,6 +223,7 @@ def _respelled(tokens: Sequence[Token], index: int, before: Token | None) -> tup
     return (token,), 1
 
 
+_RESPELLED = frozenset(("SYSTEM_VERSION", "SYSTEM_TIME", "WITH"))
 _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _SET_OPERATORS = (TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT)
 

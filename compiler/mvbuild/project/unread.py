@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from mvbuild.project.loaded import ModelFile
+from mvbuild.source import SourceFile
 
 Later = Callable[[str], Mapping[str, Any]]
 """A field that is asked for -> that field, and others that were found with it."""
@@ -38,3 +39,7 @@ class UnreadModelFile(Unread, ModelFile):
     """A model of which only the place is known."""
 
     __slots__ = ("_later",)
+
+
+class UnreadSourceFile(Unread, SourceFile):
+    """A file of which only the path is known."""

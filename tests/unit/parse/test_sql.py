@@ -76,6 +76,7 @@ def reads(sql: str) -> list[str]:
         ),
         ("(select * from t) union (select * from u) except select * from v intersect select * from w", ["t@15", "u@39", "v@63", "w@89"]),
         ("select * from a minus select * from b", ["a@14", "b@36"]),
+        ("select a from t group\nby a order \r\n\tby a", ["t@14"]),
         ("select a from t |> where t.a = 1", ["t@14 [t@25]"]),
         ("from t |> where t.a = 1 |> select t.b |> join u on u.x = t.b", ["t@5 [t@16 t@34 t@57]", "u@46 [u@51]"]),
         ("select transform(a) using 'cat' as (x) from t", ["t@44"]),

@@ -15,6 +15,7 @@ from mvbuild.artifacts.earlier import earlier_manifest, forget_manifest, remembe
 from mvbuild.artifacts.files import write_compiled, write_executed, write_json, write_text
 from mvbuild.artifacts.manifest import manifest_text, timestamp
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
+from mvbuild.graph.definition import make_fingerprints
 from mvbuild.graph.model import Graph, Reading
 from mvbuild.graph.outline import NAME as OUTLINES
 from mvbuild.graph.outline import frame_of, outline_of, outlined, restored
@@ -22,6 +23,7 @@ from mvbuild.graph.resolve import build
 from mvbuild.parse.project import parse_project
 from mvbuild.project.kept import Kept
 from mvbuild.project.load import Opened, load, open_project
+from mvbuild.project.workers import Workers
 
 if TYPE_CHECKING:
     from mvbuild.refresh.result import RunResult
@@ -69,11 +71,12 @@ def _graph(opened: Opened, env: Mapping[str, str]) -> Graph:
 
 
 def _built(opened: Opened, env: Mapping[str, str]) -> Graph:
-    project = load(opened)
-    try:
-        parsed = parse_project(project, env=env)
-    finally:
-        project.kept.save()
+    with Workers() as workers:
+        project = load(opened, workers)
+        try:
+            parsed = parse_project(project, env=env, workers=workers)
+        finally:
+            project.kept.save()
     return build(project, parsed)
 
 
@@ -100,6 +103,9 @@ def write_artifacts(graph: Graph, result: RunResult | None = None, *, arguments:
     try:
         earlier = earlier_manifest(graph, manifest)
         forget_manifest(manifest)
+        if earlier is None:
+            with Workers() as workers:
+                make_fingerprints(graph, workers)
         known = earlier.entry if earlier else (lambda _: None)
         write_text(manifest, manifest_text(graph, version=__version__, generated_at=now, invocation_id=invocation, known=known))
         graph.fingerprints.is_whole = earlier is None

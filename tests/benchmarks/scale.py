@@ -29,6 +29,7 @@ from mvbuild.graph.select import select  # noqa: E402
 from mvbuild.parse.project import parse_project  # noqa: E402
 from mvbuild.plan.build import build_plan  # noqa: E402
 from mvbuild.project.load import load_project  # noqa: E402
+from mvbuild.project.workers import Workers  # noqa: E402
 from unit.worlds import Shop, base_table, write_project  # noqa: E402
 
 LAYERS = 10
@@ -71,7 +72,7 @@ def main() -> int:
         for number in range(50):
             base_table(shop.catalog, f"raw.t{number}")
         project = timed("load", lambda: load_project(shop.root, target=None, vars={}, env={}))
-        parsed = timed("parse", lambda: parse_project(project, env={}))
+        parsed = timed("parse", lambda: parse_project(project, env={}, workers=Workers(1)))
         graph = timed("graph", lambda: build(project, parsed))
         for state in ("stale", "fresh"):
             world = timed(f"observe, {state}", lambda: observe(graph, shop.catalog))

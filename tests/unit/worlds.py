@@ -29,6 +29,7 @@ from mvbuild.ports.engine import QueryError, Rows
 from mvbuild.ports.sources import Sources
 from mvbuild.project.load import load_project
 from mvbuild.project.seeds import read
+from mvbuild.project.workers import Workers
 from mvbuild.refresh.held import Held
 from mvbuild.refresh.result import Event, RunResult
 from mvbuild.refresh.run import run_plan
@@ -58,7 +59,7 @@ def compiled(root: Path, files: Mapping[str, str] | None = None, **options: Any)
     if files is not None:
         write_project(root, files)
     project = load_project(root, target=None, vars=options.get("vars", {}), env=options.get("env", {}))
-    return build(project, parse_project(project, env=options.get("env", {})))
+    return build(project, parse_project(project, env=options.get("env", {}), workers=Workers(1)))
 
 
 def name(text: str) -> TableIdentifier:

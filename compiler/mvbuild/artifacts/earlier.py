@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -54,7 +55,8 @@ def earlier_manifest(graph: Graph, path: Path) -> Earlier | None:
 
 def forget_manifest(path: Path) -> None:
     """Before anything is written: a run that is killed half-way leaves nothing that counts."""
-    path.with_name(NAME).unlink(missing_ok=True)
+    with suppress(FileNotFoundError, NotADirectoryError):
+        path.with_name(NAME).unlink()
 
 
 def remember_manifest(graph: Graph, path: Path) -> None:

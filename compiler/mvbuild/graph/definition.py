@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from mvbuild.formats.record import TableType
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode
@@ -11,8 +11,11 @@ from mvbuild.names import TableIdentifier, quote
 from mvbuild.parse.model import Query, Read
 from mvbuild.parse.splice import Replacement, splice
 from mvbuild.project.kept import digest
+from mvbuild.project.workers import Workers, results
 from mvbuild.source import MappedText, Segment, SourceMap, Span
 
+FEWEST = 1_000
+"""Models for which another process pays."""
 _FINGERPRINT = re.compile("[0-9a-f]{64}")
 Relation = Callable[[NodeId, Read], "str | MappedText"]
 """What stands in a query for a node that it reads: a name, or a subquery in parentheses."""
@@ -37,6 +40,24 @@ def fingerprint_of(graph: Graph, node: ModelNode) -> str:
         found = fingerprint(text)
         graph.fingerprints.put(key, found)
     return found
+
+
+def make_fingerprints(graph: Graph, workers: Workers) -> None:
+    """Of all models of which none is known, with the help of others if these are many."""
+    texts = {digest("fingerprint", text): text for node in graph.models if (text := definition(graph, node).text)}
+    new = [key for key in texts if graph.fingerprints.get(key) is None]
+    if len(new) < FEWEST:
+        return
+    own, shares = workers.begin(fingerprints_of, None, [texts[key] for key in new])
+    found = dict(zip(own, fingerprints_of(None, [texts[new[at]] for at in own]), strict=True))
+    for at, made in (found | results(shares)).items():
+        graph.fingerprints.put(new[at], made)
+
+
+def fingerprints_of(_: None, texts: Sequence[str]) -> list[str]:
+    from mvbuild.parse.fingerprint import fingerprint
+
+    return [fingerprint(text) for text in texts]
 
 
 def _definition(graph: Graph, node: ModelNode) -> MappedText:

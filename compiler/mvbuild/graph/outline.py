@@ -26,6 +26,7 @@ from mvbuild.project.load import Opened, describe, loaded_project, model_file, r
 from mvbuild.project.loaded import DataTest, LoadedProject, ModelFile
 from mvbuild.project.properties import Described
 from mvbuild.project.unread import Unread, UnreadModelFile, UnreadSourceFile
+from mvbuild.project.workers import Workers
 
 NAME = "graph-cache"
 MOST_CHANGED = 20
@@ -163,7 +164,7 @@ def _changed(files: Mapping[str, str], opened: Opened) -> frozenset[str]:
 
 def _graph(outline: Mapping[str, Any], changed: Collection[str], opened: Opened, env: Mapping[str, str]) -> Graph | None:
     reader = _Reader(opened, opened.files["model"], [row for row in outline["nodes"] if row[0] == "m"])
-    described = describe(opened, outline["leaves"])
+    described = describe(opened, outline["leaves"], Workers(1))
     project = loaded_project(opened, models=tuple(reader.files.values()), seeds=read_seeds(opened, described), described=described)
     reader.templates = Templates(project, env)
     if any(reader.differs(row) for row in outline["nodes"] if row[0] == "m" and row[2] in changed):
@@ -222,7 +223,7 @@ class _Reader:
 
     def _document(self, path: str) -> Described:
         if path not in self._described:
-            self._described[path] = describe(self._opened, (path,))
+            self._described[path] = describe(self._opened, (path,), Workers(1))
         return self._described[path]
 
 

@@ -20,7 +20,8 @@ from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.parse.model import Read
 from mvbuild.parse.project import parse_project, parse_text
 from mvbuild.project.git import Commit, checked_out, commit_of
-from mvbuild.project.load import load_project
+from mvbuild.project.load import load, open_project
+from mvbuild.project.workers import Workers
 from mvbuild.source import MappedText
 
 MANIFEST = "manifest.json"
@@ -80,8 +81,12 @@ def _at_commit(graph: Graph, commit: Commit) -> Iterator[tuple[Version, Graph | 
             yield Version(name=commit.ref, nodes={}, macros={}, vars={}, is_missing=True), None
             return
         try:
-            project = load_project(root, target=reading.target, vars=reading.vars, env=reading.env)
-            former = replace(build(project, parse_project(project, env=reading.env)), reading=reading)
+            there = open_project(root, target=reading.target, vars=reading.vars, env=reading.env)
+            with Workers() as workers:
+                # Most of its files are those of today.
+                project = load(replace(there, kept=graph.project.kept), workers)
+                parsed = parse_project(project, env=reading.env, workers=workers)
+            former = replace(build(project, parsed), reading=reading)
             version = version_of(former, commit.ref)
         except ProjectError as exc:
             first, *others = exc.diagnostics

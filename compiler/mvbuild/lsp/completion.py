@@ -10,8 +10,9 @@ from typing import Literal
 
 from mvbuild.lsp.definition import macro_files
 from mvbuild.lsp.names import Names, name_of, properties_of
-from mvbuild.lsp.sql_text import Named, ctes, in_template, macros, without_comments
+from mvbuild.lsp.sql_text import Named, cte_heads, in_template, macros, without_comments
 from mvbuild.lsp.yaml_place import expected_at, levels_at
+from mvbuild.names import quote
 from mvbuild.project.setting_values import OneOf
 from mvbuild.project.settings import MODEL_SETTINGS
 
@@ -106,7 +107,7 @@ def _models(names: Names, start: int) -> Iterator[Proposal]:
 
 def _tables(text: str, names: Names | None, start: int) -> Iterator[Proposal]:
     """CTEs by their names, models by ref() and sources by source(), which tell them apart from tables of the catalog."""
-    yield from (Proposal(label=name, new=name, start=start, kind="table", detail="in this file") for name in ctes(text))
+    yield from (Proposal(label=name, new=name, start=start, kind="table", detail="in this file") for name in cte_heads(text))
     if names is None:
         return
     for found in _models(names, start):
@@ -126,7 +127,16 @@ def _columns(text: str, names: Names | None, start: int, qualifier: str = "") ->
         docs = {column.name.lower(): column.description for column in properties_of(node).columns}
         for column in names.columns(node) if names is not None else ():
             detail = f"{column.type or ''} of {name_of(node)}".strip()
-            yield Proposal(label=column.name, new=column.name, start=start, kind="column", detail=detail, doc=docs.get(column.key, ""))
+            doc = docs.get(column.key, "")
+            yield Proposal(label=column.name, new=_written(column.name), start=start, kind="column", detail=detail, doc=doc)
+    for alias, cte, columns in names.ctes_in_scope(text) if names is not None else ():
+        if qualifier in ("", alias.lower()):
+            detail = f"of {cte}, in this file"
+            yield from (Proposal(label=name, new=_written(name), start=start, kind="column", detail=detail) for name in columns)
+
+
+def _written(column: str) -> str:
+    return column if re.fullmatch(r"[^\W\d]\w*", column) else quote(column)
 
 
 # --- YAML

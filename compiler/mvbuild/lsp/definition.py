@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mvbuild.lsp.names import Names, home_of
 from mvbuild.lsp.positions import normal
-from mvbuild.lsp.sql_text import Named, ctes, macros, named_at
+from mvbuild.lsp.sql_text import Named, cte_heads, macros, named_at
 from mvbuild.source import SourceFile, Span
 
 _YAML_NAME = re.compile(r"^\s*-?\s*\{?\s*name:\s*['\"]?([\w.]+)")
@@ -20,7 +20,8 @@ def definition(root: Path, path: str, text: str, offset: int, names: Names | Non
         return None
     if named.kind == "macro":
         return macro(root, path, text, named.parts[0], names)
-    here = ctes(text).get(named.parts[0].lower()) if named.kind == "name" else None
+    head = cte_heads(text).get(named.parts[0].lower()) if named.kind == "name" else None
+    here = head.at if head else None
     if here is not None:
         return Span(SourceFile(path, text), here, here + len(named.parts[0]))
     if names is None:

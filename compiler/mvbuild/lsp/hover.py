@@ -8,7 +8,7 @@ from mvbuild.graph.model import ModelNode, Node, SeedNode
 from mvbuild.lsp.definition import macro_files, name_in_yaml
 from mvbuild.lsp.freshness import Freshness
 from mvbuild.lsp.names import Names, name_of, properties_of
-from mvbuild.lsp.sql_text import Named, ctes, macros, named_at
+from mvbuild.lsp.sql_text import Named, cte_heads, is_cte, macros, named_at
 from mvbuild.lsp.yaml_place import doc_at
 from mvbuild.source import SourceFile
 
@@ -23,8 +23,11 @@ def hover(root: Path, path: str, text: str, offset: int, names: Names | None, fr
         return doc_at(Path(path).name, text, offset) if is_yaml else ""
     if named.kind == "macro":
         return _macro(root, path, text, named.parts[0], names)
-    if names is None or (named.kind == "name" and named.parts[0].lower() in ctes(text) and len(named.parts) == 1):
+    if names is None:
         return ""
+    if is_cte(named, cte_heads(text)):
+        columns = ", ".join(f"`{name}`" for name in names.columns_of_cte(text, named.parts[0]))
+        return f"CTE **{named.parts[0]}** of this file{f': {columns}' if columns else ''}"
     node = names.node(named)
     return about(node, names, freshness) if node is not None else _column(text, named, names)
 

@@ -8,7 +8,8 @@ from functools import cached_property
 
 from mvbuild.graph.model import Graph, ModelNode, Node, SeedNode, TableNode, ViewNode
 from mvbuild.lineage.model import Bound, Column
-from mvbuild.lsp.sql_text import Named, ctes, tables
+from mvbuild.lsp.cte_columns import cte_columns
+from mvbuild.lsp.sql_text import Named, cte_heads, is_cte, tables, without_comments, without_strings
 from mvbuild.project.loaded import Properties
 from mvbuild.source import SourceFile, Span
 
@@ -37,11 +38,25 @@ class Names:
 
     def in_scope(self, text: str) -> Iterator[tuple[str, Node]]:
         """(what qualifies its columns, node) of the tables of a text; not of its CTEs."""
-        known = ctes(text)
+        known = cte_heads(text)
         for named in tables(text):
-            node = None if named.kind == "name" and named.parts[0].lower() in known and len(named.parts) == 1 else self.node(named)
+            node = None if is_cte(named, known) else self.node(named)
             if node is not None:
                 yield named.alias or named.parts[-1], node
+
+    def ctes_in_scope(self, text: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+        """(what qualifies its columns, name, columns) of the CTEs that a text reads."""
+        known = cte_heads(text)
+        for named in tables(text):
+            if is_cte(named, known):
+                yield named.alias or named.parts[0], named.parts[0], self.columns_of_cte(text, named.parts[0])
+
+    def columns_of_cte(self, text: str, name: str) -> tuple[str, ...]:
+        return cte_columns(without_strings(without_comments(text)), name, self._names_of)
+
+    def _names_of(self, named: Named) -> tuple[str, ...]:
+        node = self.node(named)
+        return tuple(column.name for column in self.columns(node)) if node is not None else ()
 
     @property
     def models(self) -> Iterable[Node]:

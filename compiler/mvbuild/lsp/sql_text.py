@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-_NAME = r"(?:`[^`\n]+`|[^\W\d]\w*)"
-_DOTTED = rf"{_NAME}(?:\.{_NAME})*"
+NAME = r"(?:`[^`\n]+`|[^\W\d]\w*)"
+_DOTTED = rf"{NAME}(?:\.{NAME})*"
 _CALL = r"""(?P<call>ref|source)\(\s*['"](?P<first>[^'"\n]*)['"](?:\s*,\s*['"](?P<second>[^'"\n]*)['"])?\s*\)"""
 _NO_ALIAS = (
     "on|using|where|group|order|sort|cluster|distribute|having|qualify|window|limit|offset|union|except|minus|intersect|join|inner|left|right|"
     "full|cross|natural|semi|anti|lateral|pivot|unpivot|tablesample|version|timestamp|for|as|select|values|when|then|and|or|not"
 )
 _TABLE = re.compile(
-    rf"\s*(?:\{{\{{-?\s*{_CALL}\s*-?\}}\}}|(?P<name>{_DOTTED}))(?:\s+(?:as\s+)?(?!(?:{_NO_ALIAS})\b)(?P<alias>{_NAME}))?", re.IGNORECASE
+    rf"\s*(?:\{{\{{-?\s*{_CALL}\s*-?\}}\}}|(?P<name>{_DOTTED}))(?:\s+(?:as\s+)?(?!(?:{_NO_ALIAS})\b)(?P<alias>{NAME}))?", re.IGNORECASE
 )
 _FROM = re.compile(r"\b(?:from|join)\b", re.IGNORECASE)
 _COMMA = re.compile(r"\s*,")
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?(?:\*/|\Z)|\{#.*?(?:#\}|\Z)", re.DOTALL)
+_STRING = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|`[^`\n]*`|(?P<string>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")", re.DOTALL)
 _CALLS = re.compile(_CALL)
-_CTE = re.compile(rf"(?:\bwith\s+(?:recursive\s+)?|,\s*)(?P<name>{_NAME})\s*(?:\([^()]*\)\s*)?as\s*\(", re.IGNORECASE)
+_CTE = re.compile(rf"(?:\bwith\s+(?:recursive\s+)?|,\s*)(?P<name>{NAME})\s*(?:\((?P<columns>[^()]*)\)\s*)?as\s*\(", re.IGNORECASE)
 _MACRO = re.compile(r"\{%[-+]?\s*macro\s+(?P<name>\w+)\s*(?P<arguments>\([^%]*\))?")
 _WORDS = re.compile(_DOTTED)
 
@@ -40,6 +41,11 @@ class Named:
 def without_comments(text: str) -> str:
     """Blanks in their place."""
     return _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+
+
+def without_strings(text: str) -> str:
+    """Blanks in the place of what strings hold; templates stay."""
+    return _STRING.sub(lambda m: m[0] if m["string"] is None else m[0][0] + re.sub(r"[^\n]", " ", m[0][1:-1]) + m[0][-1], text)
 
 
 def named_at(text: str, offset: int) -> Named | None:
@@ -71,10 +77,29 @@ def tables(text: str) -> Iterator[Named]:
             match = _TABLE.match(plain, comma.end()) if comma else None
 
 
-def ctes(text: str) -> dict[str, int]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CteHead:
+    """`name (a, b) AS (`."""
+
+    at: int
+    """Where its name stands."""
+    columns: tuple[str, ...]
+    start: int
+    """Behind the bracket that opens its query."""
+
+
+def cte_heads(text: str) -> dict[str, CteHead]:
     """Name in small letters -> where it is defined; of several the last."""
     plain = without_comments(text)
-    return {match["name"].strip("`").lower(): match.start("name") for match in _CTE.finditer(plain)} if "with" in plain.lower() else {}
+    found = _CTE.finditer(plain) if "with" in plain.lower() else ()
+    return {
+        m["name"].strip("`").lower(): CteHead(at=m.start("name"), columns=tuple(re.findall(NAME, m["columns"] or "")), start=m.end())
+        for m in found
+    }
+
+
+def is_cte(named: Named, known: Container[str]) -> bool:
+    return named.kind == "name" and len(named.parts) == 1 and named.parts[0].lower() in known
 
 
 def macros(text: str) -> dict[str, tuple[int, str]]:
@@ -99,4 +124,4 @@ def _of_call(match: re.Match[str], alias: str | None = None) -> Named:
 
 
 def _parts(dotted: str) -> tuple[str, ...]:
-    return tuple(part.strip("`") for part in re.findall(_NAME, dotted))
+    return tuple(part.strip("`") for part in re.findall(NAME, dotted))

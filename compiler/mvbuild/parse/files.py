@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from mvbuild.parse.file import ParsedFile, dumped, key_of, loaded, parse_file
 from mvbuild.parse.templates import Templates
 from mvbuild.project.kept import Kept
+from mvbuild.project.loaded import LoadedProject, ModelFile, Properties
+from mvbuild.project.workers import Workers, results
 from mvbuild.source import SourceFile
 
 FEWEST = 300
@@ -15,33 +18,28 @@ Task = tuple[SourceFile, "str | None"]
 """A file, and the name of the model if it is one."""
 
 
-def parse_files(tasks: Sequence[Task], templates: Templates, kept: Kept) -> list[ParsedFile]:
+def parse_files(tasks: Sequence[Task], templates: Templates, kept: Kept, workers: Workers) -> list[ParsedFile]:
     """In the order of the tasks."""
     keys = [key_of(*task) for task in tasks]
     found = [_known(task, key, templates, kept) for task, key in zip(tasks, keys, strict=True)]
     missing = [i for i, known in enumerate(found) if known is None]
     if len(missing) >= FEWEST:
-        missing = _in_parallel(missing, tasks, keys, templates, kept, found)
-    for i in missing:
-        found[i] = _parsed(tasks[i], keys[i], templates, kept)
-    return [one for one in found if one is not None]
-
-
-def _in_parallel(
-    missing: Sequence[int], tasks: Sequence[Task], keys: Sequence[str], templates: Templates, kept: Kept, found: list[ParsedFile | None]
-) -> list[int]:
-    """Fill in what other processes, and this one beside them, can parse; what is left is returned."""
-    from mvbuild.parse.workers import Workers
-
-    with Workers([tasks[i] for i in missing], templates.project, templates.env) as workers:
-        for at in workers.own:
-            i = missing[at]
+        own, shares = workers.begin(kept_of, (_slim(templates.project), dict(templates.env)), [tasks[i] for i in missing])
+        for i in (missing[at] for at in own):
             found[i] = _parsed(tasks[i], keys[i], templates, kept)
-        for at, text in workers.results().items():
-            i = missing[at]
-            kept.put(keys[i], text)
-            found[i] = loaded(text, tasks[i][0], templates)
-    return [i for i in missing if found[i] is None]
+        for at, text in results(shares).items():
+            if isinstance(text, str):
+                i = missing[at]
+                kept.put(keys[i], text)
+                found[i] = loaded(text, tasks[i][0], templates)
+    # With something wrong in them, or left by a process that failed.
+    return [one or _parsed(task, key, templates, kept) for one, task, key in zip(found, tasks, keys, strict=True)]
+
+
+def kept_of(given: tuple[LoadedProject, Mapping[str, str]], tasks: Sequence[Task]) -> list[str | None]:
+    """What is to be kept of each file, by another process."""
+    templates = Templates(*given)
+    return [dumped(parse_file(file, model, templates), file, templates) for file, model in tasks]
 
 
 def _known(task: Task, key: str, templates: Templates, kept: Kept) -> ParsedFile | None:
@@ -59,3 +57,25 @@ def _parsed(task: Task, key: str, templates: Templates, kept: Kept) -> ParsedFil
     if text is not None:
         kept.put(key, text)
     return parsed
+
+
+def _slim(project: LoadedProject) -> LoadedProject:
+    """What templates can see: of models and seeds their names, of the target no secrets."""
+    nothing = SourceFile("", "")
+    names = (*(model.name for model in project.models), *(seed.name for seed in project.seeds))
+    models = tuple(ModelFile(name=name, file=nothing, folders=(), layers=(), properties=Properties()) for name in names)
+    sources = tuple(replace(source, properties=Properties(), options={}, meta={}, places={}) for source in project.sources)
+    target = replace(project.target, catalog={}, spark=replace(project.target.spark, remote=None, config={}), span=None)
+    return replace(
+        project,
+        file=nothing,
+        target=target,
+        vars=dict(project.vars),
+        models=models,
+        seeds=(),
+        sources=sources,
+        tests=(),
+        lint={},
+        documents=(),
+        kept=type(project.kept)(),
+    )

@@ -13,6 +13,7 @@ from mvbuild.parse.model import ParsedModel, ParsedTest, Query
 from mvbuild.parse.templates import Templates
 from mvbuild.project.loaded import LoadedProject, ModelFile
 from mvbuild.project.settings import Layer, Setting, model_config
+from mvbuild.project.workers import Workers
 from mvbuild.source import MappedText, SourceFile
 
 _TEST_SETTINGS = ("enabled", "severity")
@@ -36,11 +37,12 @@ class _Outcome:
     enabled: bool = True
 
 
-def parse_project(project: LoadedProject, *, env: Mapping[str, str]) -> ParsedProject:
+def parse_project(project: LoadedProject, *, env: Mapping[str, str], workers: Workers) -> ParsedProject:
     """Raises ProjectError with the errors of all files at once."""
     templates = Templates(project, env)
     active = [model for model in project.models if not _is_disabled(model.layers)]
-    files = parse_files([*((m.file, m.name) for m in active), *((file, None) for file in project.tests)], templates, project.kept)
+    tasks = [*((m.file, m.name) for m in active), *((file, None) for file in project.tests)]
+    files = parse_files(tasks, templates, project.kept, workers)
     parsed_files = iter(files)
     disabled_before = _Outcome(parsed=None, diagnostics=(), enabled=False)
     models = [(m.name, disabled_before if _is_disabled(m.layers) else _model(m, next(parsed_files))) for m in project.models]
@@ -62,14 +64,14 @@ def parse_project(project: LoadedProject, *, env: Mapping[str, str]) -> ParsedPr
 
 def parse_model(model: ModelFile, templates: Templates) -> ParsedModel | None:
     """One alone; None where it is disabled. Raises ProjectError with all that is said of it, warnings too."""
-    (file,) = parse_files([(model.file, model.name)], templates, templates.project.kept)
+    (file,) = parse_files([(model.file, model.name)], templates, templates.project.kept, Workers(1))
     parsed = _alone(_model(model, file))
     return parsed if isinstance(parsed, ParsedModel) else None
 
 
 def parse_test(file: SourceFile, templates: Templates) -> ParsedTest | None:
     """One alone; None where it is disabled. Raises ProjectError with all that is said of it, warnings too."""
-    (found,) = parse_files([(file, None)], templates, templates.project.kept)
+    (found,) = parse_files([(file, None)], templates, templates.project.kept, Workers(1))
     parsed = _alone(_test(file, found))
     return parsed if isinstance(parsed, ParsedTest) else None
 

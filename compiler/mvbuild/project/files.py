@@ -93,22 +93,30 @@ class Contents:
 
     def __init__(self, root: Path) -> None:
         self._root = str(root)
-        self._read: dict[str, bytes] = {}
+        self._read: dict[str, bytes | SourceFile] = {}
+        """A text takes the place of the bytes that it was: large projects are read whole."""
+        self._hashes: dict[str, str] = {}
 
     def of(self, path: str, largest: int) -> bytes:
-        """Raises ProjectError."""
+        """To be asked for before the text. Raises ProjectError."""
         found = self._read.get(path)
-        if found is None:
+        if not isinstance(found, bytes):
             found = self._read[path] = read_bytes(os.path.join(self._root, path), path, largest)  # noqa: PTH118  (many are read)
         return found
 
     def hash(self, path: str, largest: int) -> str:
         """Of the bytes. Raises ProjectError."""
-        return blake2b(self.of(path, largest), digest_size=16).hexdigest()
+        found = self._hashes.get(path)
+        if found is None:
+            found = self._hashes[path] = blake2b(self.of(path, largest), digest_size=16).hexdigest()
+        return found
 
     def text(self, path: str) -> SourceFile:
         """Line ends as \n, without a byte order mark. Raises ProjectError."""
-        return decode(path, self.of(path, LARGEST_TEXT))
+        found = self._read.get(path)
+        if not isinstance(found, SourceFile):
+            found = self._read[path] = decode(path, self.of(path, LARGEST_TEXT))
+        return found
 
     def texts(self, found: Iterable[Found], report: list[Diagnostic]) -> Iterator[tuple[Found, SourceFile]]:
         """Of the files that can be read."""

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from mvbuild.diagnostics import Diagnostic, Note, ProjectError, did_you_mean, error
+from mvbuild.project.documents import read_documents
 from mvbuild.project.files import LARGEST_SEED, Contents, Found, Listing, list_files
 from mvbuild.project.folders import FolderLayers, read_folders
 from mvbuild.project.kept import NAME as KEPT_NAME
-from mvbuild.project.kept import Kept, Unkept, digest
+from mvbuild.project.kept import Kept
 from mvbuild.project.loaded import LoadedProject, ModelFile, Properties, Seed
 from mvbuild.project.project_file import ProjectFile, Templates, read_project_file
-from mvbuild.project.properties import CODEC, KEPT, Described, Entry, Said, read_properties
+from mvbuild.project.properties import Described, Entry
 from mvbuild.project.seeds import checksum, type_problems
 from mvbuild.project.settings import KNOWN_MODEL_SETTINGS, KNOWN_SEED_SETTINGS, Layer, check_layer, check_seed_layer, seed_config
-from mvbuild.project.yaml_spans import Node, read_yaml
+from mvbuild.project.workers import Workers
+from mvbuild.project.yaml_spans import Node
 from mvbuild.source import SourceFile, Span
 
 _YAML = (".yml", ".yaml")
@@ -104,13 +105,13 @@ def load_project(
     threads: int | None = None,
 ) -> LoadedProject:
     """Raises one ProjectError with the errors of all files."""
-    return load(open_project(root, target=target, vars=vars, env=env, target_path=target_path, threads=threads))
+    return load(open_project(root, target=target, vars=vars, env=env, target_path=target_path, threads=threads), Workers(1))
 
 
-def load(opened: Opened) -> LoadedProject:
+def load(opened: Opened, workers: Workers) -> LoadedProject:
     """Raises one ProjectError with the errors of all files."""
     report = opened.report
-    described = describe(opened, opened.documents)
+    described = describe(opened, opened.documents, workers)
     models = _models(opened, described)
     seeds = read_seeds(opened, described)
     report += _collisions(models, seeds)
@@ -145,45 +146,10 @@ def loaded_project(opened: Opened, *, models: tuple[ModelFile, ...], seeds: Sequ
     return loaded
 
 
-def describe(opened: Opened, paths: Iterable[str]) -> Described:
+def describe(opened: Opened, paths: Iterable[str], workers: Workers) -> Described:
     """What some YAML files say together."""
-    described = Described()
-    for _, file in opened.contents.texts((Found(path, ()) for path in paths), opened.report):
-        described.files.append(file)
-        _describe(file, described, opened)
-    return described
-
-
-def _describe(file: SourceFile, described: Described, opened: Opened) -> None:
-    """What a file says without a template and without a mistake is kept."""
-    kept, report = opened.kept, opened.report
-    key = digest("yaml", file.path, file.text)
-    known = kept.get(key)
-    if known is not None and (said_before := _loaded(known, file)) is not None:
-        for kind, said in said_before:
-            described.add(kind, said, report)
-        return
-    tree, wrong = read_yaml(file)
-    report += wrong
-    if tree is None:
-        return
-    before = len(report)
-    rendered = opened.templates.render(tree, file.text, KEPT)
-    found = []
-    for kind, said in read_properties(file, rendered, report):
-        found.append((kind, said))
-        described.add(kind, said, report)
-    if rendered is tree and len(report) == before and not wrong:
-        with suppress(Unkept):
-            kept.put(key, CODEC.dumps(tuple(found), file))
-
-
-def _loaded(known: str, file: SourceFile) -> tuple[Said, ...] | None:
-    try:
-        found: tuple[Said, ...] = CODEC.loads(known, file)
-    except Unkept:
-        return None
-    return found
+    files = [file for _, file in opened.contents.texts((Found(path, ()) for path in paths), opened.report)]
+    return read_documents(files, opened.templates, opened.kept, opened.report, workers)
 
 
 def _models(opened: Opened, described: Described) -> list[ModelFile]:

@@ -204,6 +204,7 @@ def test_hover_shows_columns_with_types_and_why_the_freshness_is_not_known(serve
         ("SELECT tot|al FROM {{ ref('clean') }} WHERE (", "`total` decimal(10,2)"),
         ("SELECT {{ in_cen|ts('total') }} FROM clean", "macro `in_cents(column, digits=2)` of macros/money.sql"),
         ("SELECT email FROM {{ source('crm', 'peo|ple') }}", "There may be more columns"),
+        ("WITH big AS (SELECT id, 1 AS one FROM clean) SELECT * FROM bi|g", "CTE **big** of this file: `id`, `one`"),
     ],
 )
 def test_hover_over_columns_and_macros(spot, text: str, part: str) -> None:
@@ -236,6 +237,19 @@ def test_hover_over_a_key_of_yaml(server: Client, root: Path, daily: str) -> Non
         ("SELECT c.| FROM {{ ref('clean') }} c JOIN {{ ref('orders') }} o", {"id", "total"}, {"amount", "day"}),
         ("SELECT o.a| FROM clean c, orders AS o", {"amount", "day"}, {"total"}),
         ("SELECT tot| FROM {{ ref('clean') }}", {"id", "total"}, {"amount"}),
+        (
+            "WITH j AS (SELECT c.id, sum(o.amount) AS n, c.total + 1 FROM clean c, orders o GROUP BY 1) SELECT j.| FROM j",
+            {"id", "n"},
+            {"total", "amount"},
+        ),
+        (
+            "WITH a AS (SELECT *, 1 AS one FROM {{ ref('clean') }}), b AS (SELECT x.*, 'FROM (' AS `t w` FROM a x) SELECT q.| FROM b AS q",
+            {"id", "total", "one", "t w"},
+            {"amount"},
+        ),
+        ("WITH r (n, m) AS (SELECT 1, 2) SELECT | FROM r JOIN clean", {"n", "m", "total"}, {"amount"}),
+        ("WITH a AS (SELECT * FROM b), b AS (SELECT *, 1 AS one FROM a) SELECT a.| FROM a", {"one"}, {"total"}),
+        ("WITH a AS (SELECT id, (SELECT max(amount) FROM orders) AS most FROM clean) SELECT a.| FROM a", {"id", "most"}, {"amount"}),
         ("SELECT {{ in| }} FROM clean", {"in_cents", "ref", "var"}, {"total"}),
         ("{{ config(mat|", {"materialized", "partition_by", "refresh_policy"}, {"ref"}),
         ("{{ config(tags=['a'], materialized='|", {"view", "ephemeral"}, {"tags"}),

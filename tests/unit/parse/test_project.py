@@ -5,6 +5,7 @@ import pytest
 from mvbuild.diagnostics import ProjectError
 from mvbuild.parse.project import parse_project
 from mvbuild.project.settings import Setting
+from mvbuild.project.workers import Workers
 from mvbuild.source import Span
 
 from .projects import FILE, project
@@ -19,6 +20,7 @@ def test_models_and_tests():
             tests={"none_negative": "{{ config(severity='warn') }} select * from {{ ref('b') }} where x < 0"},
         ),
         env={},
+        workers=Workers(1),
     )
     a, b = parsed.models
     assert (a.name, a.config.materialized, a.query.columns) == ("a", "materialized_view", ("x",))
@@ -36,6 +38,7 @@ def test_all_files_are_reported_at_once():
                 macros={"m": "{% macro x %}"},
             ),
             env={},
+            workers=Workers(1),
         )
     assert [(d.code, str(d.span)) for d in raised.value.diagnostics] == [
         ("template-syntax", "macros/m.sql:1:12"),
@@ -50,19 +53,19 @@ def test_all_files_are_reported_at_once():
 
 def test_disabled_models_are_dropped_with_their_errors():
     models = {"a": "{{ nope }}", "b": "{{ config(enabled=false) }} not sql", "c": "select 1"}
-    parsed = parse_project(project(models, layers={"a": OFF}), env={})
+    parsed = parse_project(project(models, layers={"a": OFF}), env={}, workers=Workers(1))
     assert [model.name for model in parsed.models] == ["c"]
 
 
 def test_reading_a_disabled_model():
     with pytest.raises(ProjectError) as raised:
-        parse_project(project({"a": "select 1", "b": "select * from {{ ref('a') }}"}, layers={"a": OFF}), env={})
+        parse_project(project({"a": "select 1", "b": "select * from {{ ref('a') }}"}, layers={"a": OFF}), env={}, workers=Workers(1))
     (diagnostic,) = raised.value.diagnostics
     assert (diagnostic.code, str(diagnostic.span)) == ("unresolved-ref", "models/b.sql:1:15")
     assert "disabled" in diagnostic.message
 
 
 def test_warnings_are_kept():
-    parsed = parse_project(project({"a": "select 1{{ exceptions.warn('old') }}"}), env={})
+    parsed = parse_project(project({"a": "select 1{{ exceptions.warn('old') }}"}), env={}, workers=Workers(1))
     assert [d.message for d in parsed.warnings] == ["old"]
     assert len(parsed.models) == 1

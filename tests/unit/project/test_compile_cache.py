@@ -19,9 +19,11 @@ from mvbuild.artifacts.earlier import NAME as MANIFESTS
 from mvbuild.artifacts.manifest import entries, manifest, manifest_text
 from mvbuild.diagnostics import ProjectError
 from mvbuild.diagnostics.render import to_text
+from mvbuild.graph import definition as definitions
 from mvbuild.graph.definition import definition
 from mvbuild.graph.outline import NAME as OUTLINES
-from mvbuild.parse import files, workers
+from mvbuild.parse import files
+from mvbuild.project import documents, workers
 from mvbuild.project.kept import NAME
 
 EDITS = int(os.environ.get("MVBUILD_CACHE_EDITS", "60"))
@@ -214,17 +216,34 @@ def test_what_is_known_is_not_parsed_again(root: Path, tmp_path: Path, monkeypat
 
 
 def test_workers_give_what_one_process_gives(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (root / "models" / "second.sql").write_text("SELECT 2 AS two\n")
     alone = said(root, tmp_path / "alone" / "target", {})
-    monkeypatch.setattr(files, "FEWEST", 2)
-    monkeypatch.setattr(workers, "FEWEST", 2)
+    for module in (files, documents, definitions):
+        monkeypatch.setattr(module, "FEWEST", 1)
     monkeypatch.setattr(workers, "_processors", lambda: 2)
-    started = []
-    real = workers._started
-    monkeypatch.setattr(workers, "_started", lambda: started.append(1) or real())
+    shares = []
+    for module in (files, documents, definitions):
+        monkeypatch.setattr(module, "results", lambda given: shares.append(workers.results(given)) or shares[-1])
     assert said(root, tmp_path / "beside" / "target", {}) == alone
-    assert started
-    kept = [(tmp_path / which / "target" / NAME).read_text().splitlines()[1:] for which in ("alone", "beside")]
-    assert sorted(kept[0]) == sorted(kept[1])
+    assert len(shares) == 3
+    assert all(isinstance(one, str) for share in shares for one in share.values())
+    assert all(shares)
+    for name in (NAME, "fingerprint-cache"):
+        kept = [(tmp_path / which / "target" / name).read_text().splitlines()[1:] for which in ("alone", "beside")]
+        assert sorted(kept[0]) == sorted(kept[1])
+
+
+@pytest.mark.parametrize("fault", ["start", "crash"])
+def test_what_a_worker_leaves_this_process_does(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str):
+    alone = said(root, tmp_path / "alone" / "target", {})
+    for module in (files, documents, definitions):
+        monkeypatch.setattr(module, "FEWEST", 1)
+    monkeypatch.setattr(workers, "_processors", lambda: 2)
+    if fault == "crash":
+        monkeypatch.setattr(workers, "_START", "raise SystemExit(3)")
+    else:
+        monkeypatch.setattr(workers.sys, "executable", str(tmp_path / "nothing"))
+    assert said(root, tmp_path / "beside" / "target", {}) == alone
 
 
 def test_the_streamed_manifest_is_the_manifest(root: Path, tmp_path: Path):

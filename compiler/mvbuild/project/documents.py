@@ -1,0 +1,84 @@
+"""YAML files of a project -> Described: what they say of models, seeds and sources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from mvbuild.diagnostics import Diagnostic
+from mvbuild.project.kept import Kept, Unkept, digest
+from mvbuild.project.project_file import Templates
+from mvbuild.project.properties import CODEC, KEPT, Described, Said, read_properties
+from mvbuild.project.workers import Workers, results
+from mvbuild.project.yaml_spans import read_yaml
+from mvbuild.source import SourceFile
+
+FEWEST = 300_000
+"""Characters for which another process pays."""
+_Read = tuple[tuple[Said, ...], list[Diagnostic]]
+
+
+def read_documents(files: Sequence[SourceFile], templates: Templates, kept: Kept, report: list[Diagnostic], workers: Workers) -> Described:
+    """What the files say together. What one of them says without a template and without a mistake is kept."""
+    described = Described(files=list(files))
+    read = _in_parallel(files, kept, workers)
+    for number, file in enumerate(files):
+        said = _known(file, kept)
+        if said is None:
+            said, wrong = read[number] if number in read else _read(file, templates, kept)
+            report += wrong
+        for kind, one in said:
+            described.add(kind, one, report)
+    return described
+
+
+def _in_parallel(files: Sequence[SourceFile], kept: Kept, workers: Workers) -> dict[int, _Read]:
+    """Of those that nobody knows yet, if that is much: what this process read. What others read is kept."""
+    new = [i for i, file in enumerate(files) if "{{" not in file.text and kept.get(_key(file)) is None]
+    if sum(len(files[i].text) for i in new) < FEWEST:
+        return {}
+    own, shares = workers.begin(said_in, None, [files[i] for i in new])
+    read = {new[at]: _read(files[new[at]], None, kept) for at in own}
+    for at, text in results(shares).items():
+        if isinstance(text, str):
+            kept.put(_key(files[new[at]]), text)
+    return read
+
+
+def said_in(_: None, files: Sequence[SourceFile]) -> list[str | None]:
+    """What is to be kept of files without templates, by another process."""
+    found = []
+    for file in files:
+        said, wrong = _read(file, None, None)
+        found.append(None if wrong else _dumped(said, file))
+    return found
+
+
+def _read(file: SourceFile, templates: Templates | None, kept: Kept | None) -> _Read:
+    tree, wrong = read_yaml(file)
+    report = list(wrong)
+    if tree is None:
+        return (), report
+    rendered = templates.render(tree, file.text, KEPT) if templates else tree
+    found = tuple(read_properties(file, rendered, report))
+    if kept is not None and rendered is tree and not report and (text := _dumped(found, file)) is not None:
+        kept.put(_key(file), text)
+    return found, report
+
+
+def _dumped(said: tuple[Said, ...], file: SourceFile) -> str | None:
+    with suppress(Unkept):
+        return CODEC.dumps(said, file)
+    return None
+
+
+def _known(file: SourceFile, kept: Kept) -> tuple[Said, ...] | None:
+    text = kept.get(_key(file))
+    with suppress(Unkept):
+        found: tuple[Said, ...] | None = CODEC.loads(text, file) if text is not None else None
+        return found
+    return None
+
+
+def _key(file: SourceFile) -> str:
+    return digest("yaml", file.path, file.text)

@@ -39,7 +39,7 @@ class SourceFile:
         return Span(self, start, start + len(text.strip()))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Span:
     """Characters [start, end) of a file."""
 
@@ -60,7 +60,7 @@ class Span:
         return f"{self.file.path}:{line}:{column}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Segment:
     """A run of derived text that starts at `offset` and came from `origin`.
 
@@ -72,7 +72,7 @@ class Segment:
     verbatim: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SourceMap:
     """Offsets in a derived text -> Spans in the files that it came from. Segments are in ascending order and cover the text."""
 
@@ -88,7 +88,7 @@ class SourceMap:
         return Span(segment.origin.file, begin, min(begin + max(end - start, 0), max(segment.origin.end, begin)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class MappedText:
     """A text that was derived from the user's files, with the way back."""
 

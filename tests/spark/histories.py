@@ -54,6 +54,7 @@ class History:
     def __post_init__(self) -> None:
         self._random = Random(f"{self.seed} {self.version} {self.mode}")
         self._fields: list[str] = []
+        self._void: set[str] = set()
         self._dropped: list[str] = []
         self._added = 0
         self.columns = {**_FLAT, **(_NESTED if self._random.random() < 0.5 else {})}
@@ -172,18 +173,27 @@ class History:
 
     def evolve_partitioning(self) -> None:
         free = [of for of in _FIELDS if not any(_source(of) == _source(other) for other in self._fields)]
+        if self.version > 1:
+            # Iceberg gives the field of a table that once was v1 its old id again beside the void one, and cannot read the table any more.
+            free = [of for of in free if of not in self._void]
         how = self._random.choice(["add", "drop", "replace"])
         if how == "replace" and self._fields and free:
             old, new = self._random.choice(self._fields), self._random.choice(free)
             self._sql(f"ALTER TABLE {self.table} REPLACE PARTITION FIELD {old} WITH {new}")
+            self._left(old)
             self._fields = [*(of for of in self._fields if of != old), new]
         elif how == "drop" and self._fields:
             old = self._random.choice(self._fields)
             self._sql(f"ALTER TABLE {self.table} DROP PARTITION FIELD {old}")
             self._fields.remove(old)
+            self._left(old)
         elif free:
             self._fields.append(self._random.choice(free))
             self._sql(f"ALTER TABLE {self.table} ADD PARTITION FIELD {self._fields[-1]}")
+
+    def _left(self, field: str) -> None:
+        if self.version == 1:
+            self._void.add(field)
 
     def upgrade(self) -> None:
         """To the next format version; of a table of the last one, an append."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from mvbuild.formats.record import TableType
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode
@@ -48,16 +48,12 @@ def make_fingerprints(graph: Graph, workers: Workers) -> None:
     new = [key for key in texts if graph.fingerprints.get(key) is None]
     if len(new) < FEWEST:
         return
-    own, shares = workers.begin(fingerprints_of, None, [texts[key] for key in new])
-    found = dict(zip(own, fingerprints_of(None, [texts[new[at]] for at in own]), strict=True))
+    from mvbuild.parse.fingerprint import fingerprints
+
+    own, shares = workers.begin(fingerprints, None, [texts[key] for key in new])
+    found = dict(zip(own, fingerprints(None, [texts[new[at]] for at in own]), strict=True))
     for at, made in (found | results(shares)).items():
         graph.fingerprints.put(new[at], made)
-
-
-def fingerprints_of(_: None, texts: Sequence[str]) -> list[str]:
-    from mvbuild.parse.fingerprint import fingerprint
-
-    return [fingerprint(text) for text in texts]
 
 
 def _definition(graph: Graph, node: ModelNode) -> MappedText:

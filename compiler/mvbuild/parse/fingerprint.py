@@ -63,6 +63,11 @@ def fingerprint(sql: str) -> str:
     return _hash(sql, _StrictlyCased)
 
 
+def fingerprints(_: None, texts: Sequence[str]) -> list[str]:
+    """For another process."""
+    return [fingerprint(text) for text in texts]
+
+
 def folded(sql: str) -> str:
     """The same, but the case of unquoted names does not count either, except that of output columns and of what looks like a field."""
     return _hash(sql, _cased)

@@ -18,6 +18,7 @@ from functools import cached_property, lru_cache
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from sys import intern
 from types import MappingProxyType
 from typing import Any
 
@@ -35,6 +36,8 @@ class Kept:
         self._path = path
         self._used: dict[str, str] = {}
         self._is_new = False
+        self._is_saved = False
+        """Whether all that was asked for before stands in the file."""
         self.is_whole = True
         """Whether all that counts will have been asked for. A command that looks at a part must not write: it would throw away the rest."""
 
@@ -57,17 +60,21 @@ class Kept:
     def save(self) -> None:
         """Only into a folder that is there: a command that only looks makes none. Nothing is said where it cannot be written: the next run
         is slower, and that is all."""
-        if self._path is None or not self.is_whole or not (self._is_new or len(self._used) != len(self._known)):
+        is_changed = self._is_new or (not self._is_saved and len(self._used) != len(self._known))
+        if self._path is None or not self.is_whole or not is_changed:
             return
         temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}.{secrets.token_hex(4)}")
         try:
-            _write(temporary, self._used)
+            _write(temporary, {**self._known, **self._used} if self._is_saved else self._used)
             temporary.replace(self._path)
         except OSError:
             with suppress(OSError):
                 temporary.unlink()
             return
-        self._known, self._is_new = dict(self._used), False
+        # What stands in the file need not stand in memory: of a large project it is much.
+        self._used.clear()
+        self.__dict__.pop("_known", None)
+        self._is_new, self._is_saved = False, True
 
     @cached_property
     def _known(self) -> dict[str, str]:
@@ -179,7 +186,8 @@ class Codec:
         if kind == 0:
             return Span(file, plain[1], plain[2])
         value = self._value
-        items = [item if type(item) is not list else value(item, file) for item in plain]
+        # The same few names come again and again.
+        items = [intern(item) if type(item) is str else item if type(item) is not list else value(item, file) for item in plain]
         if kind == 1:
             return tuple(items[1:])
         if kind == 2:

@@ -340,16 +340,20 @@ def _require_contracts(planned: Plan) -> None:
             raise ProjectError(broken)
 
 
-def lineage(project: Project = ".") -> tuple[Bound, tuple[Diagnostic, ...]]:
-    """The columns of every node and their lineage, by schemas.lock, else by the catalog; a warning where neither is there."""
+def lineage(project: Project = ".", *, of: str | None = None) -> tuple[Bound, tuple[Diagnostic, ...]]:
+    """The columns of every node and their lineage, by schemas.lock, else by the catalog; a warning where neither is there.
+
+    `of`: a name as the command takes it, to which the answer is narrowed: what it comes from, and what is made of it. Raises ProjectError.
+    """
     from mvbuild.lineage.bind import bind
     from mvbuild.lineage.lock import of_lock, read_lock
     from mvbuild.lineage.schemas import of_states
+    from mvbuild.lineage.trace import around
 
     graph = _graph(project)
     tables = read_lock(graph)
     if tables is not None:
-        return bind(graph, of_lock(tables, graph), keep=True), ()
+        return bind(graph, of_lock(tables, graph), around(graph, of) if of else None, keep=True), ()
     try:
         world = observed(graph, catalog_of(graph))
     except ProjectError as exc:
@@ -357,8 +361,8 @@ def lineage(project: Project = ".") -> tuple[Bound, tuple[Diagnostic, ...]]:
         if not unreachable:
             raise
         help = "The columns of the tables in it are not known; a schemas.lock would tell."
-        return bind(graph), tuple(replace(d, severity="warning", help=help) for d in unreachable)
-    return bind(world.graph, of_states(world.observed.states)), ()
+        return bind(graph, only=around(graph, of) if of else None), tuple(replace(d, severity="warning", help=help) for d in unreachable)
+    return bind(world.graph, of_states(world.observed.states), around(world.graph, of) if of else None), ()
 
 
 def lock(project: Project = ".", *, write: bool = True) -> Locked:

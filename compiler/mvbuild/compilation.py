@@ -21,7 +21,7 @@ from mvbuild.graph.outline import NAME as OUTLINES
 from mvbuild.graph.outline import frame_of, outline_of, outlined, restored
 from mvbuild.graph.resolve import build
 from mvbuild.parse.project import parse_project
-from mvbuild.project.kept import Kept
+from mvbuild.project.kept import Kept, digest
 from mvbuild.project.load import Opened, load, open_project
 from mvbuild.project.workers import Workers
 
@@ -86,13 +86,28 @@ def check_columns(graph: Graph) -> tuple[Diagnostic, ...]:
     from mvbuild.lineage.bind import bind
     from mvbuild.lineage.lock import of_lock, read_lock
 
+    key = _columns_key(graph)
+    if key is not None and graph.outlines.get(key) is not None:
+        return ()
     tables = read_lock(graph)
     if tables is None and not graph.contracts:
         return ()
     found = bind(graph, of_lock(tables, graph), keep=True) if tables is not None else bind(graph, only=graph.contracts)
     if any(d.severity == "error" for d in found.diagnostics):
         raise ProjectError(found.diagnostics)
+    if key is not None and not found.diagnostics:
+        graph.outlines.put(key, "[]")
     return found.diagnostics
+
+
+def _columns_key(graph: Graph) -> str | None:
+    """Of all that the columns depend on; None where a model has changed since."""
+    from mvbuild.lineage.lock import lock_path
+
+    if graph.outlined is None or graph.outlined.changed:
+        return None
+    path = lock_path(graph)
+    return digest("columns", graph.outlined.key, path.read_bytes() if path.is_file() else None)
 
 
 def write_artifacts(graph: Graph, result: RunResult | None = None, *, arguments: Mapping[str, Any] | None = None) -> None:

@@ -32,7 +32,7 @@ def command(options: Options, name: str, direction: Direction, output: str) -> i
     from mvbuild.lineage.model import Origin
     from mvbuild.lineage.trace import as_json, find
 
-    bound, warnings = api.lineage(options.graph())
+    bound, warnings = api.lineage(options.graph(), of=name)
     report(warnings)
     node, column = find(bound, name)
     if output == "json":

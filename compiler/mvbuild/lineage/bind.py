@@ -28,7 +28,9 @@ def bind(graph: Graph, schemas: Schemas = NO_SCHEMAS, only: Collection[NodeId] |
     binder = _Binder(graph, schemas, kept, {}, {}, [])
     for node in nodes:
         binder.add(node)
-    kept.save()
+    if only is None:
+        # Of a part only its own queries would be left.
+        kept.save()
     columns = {id: found.columns for id, found in binder.known.items() if found.complete}
     bound = Bound(graph=graph, columns=columns, lineage=binder.lineage, diagnostics=tuple(binder.diagnostics))
     problems = [p for node in nodes if isinstance(node, ModelNode) for p in contract_problems(node, bound)]

@@ -22,21 +22,35 @@ class Step:
     again: bool = False
 
 
+def around(graph: Graph, name: str) -> set[NodeId]:
+    """What has to be bound to tell of a name, as `find` takes it: its node, and all that is made of it. Raises ProjectError."""
+    node, _ = _named(graph, name)
+    return {node.id} | graph.descendants([node.id])
+
+
 def find(bound: Bound, name: str) -> tuple[Node, str | None]:
     """`model`, `model.column`, or a table by its name in the catalog with or without a column. ProjectError for what does not exist."""
-    node = _node(bound.graph, name)
+    node, column = _named(bound.graph, name)
+    if column is None:
+        return node, None
+    known = bound.column(node.id, column)
+    if known is None and (node.id in bound.columns or not _names(bound, node.id, column)):
+        names = [c.name for c in bound.known(node.id)]
+        raise ProjectError([error("unknown-name", f"'{label(node)}' has no column '{column}'", help=did_you_mean(column, names))])
+    return node, known.name if known else column
+
+
+def _named(graph: Graph, name: str) -> tuple[Node, str | None]:
+    """And a column, if the name is not that of a node."""
+    node = _node(graph, name)
     if node is not None:
         return node, None
     table, _, column = name.rpartition(".")
-    node = _node(bound.graph, table) if table else None
+    node = _node(graph, table) if table else None
     if node is None:
-        names = [label(n) for n in bound.graph.nodes.values()]
+        names = [label(n) for n in graph.nodes.values()]
         raise ProjectError([error("unknown-name", f"There is no model or table '{name}'", help=did_you_mean(name, names))])
-    known = bound.column(node.id, column.strip("`"))
-    if known is None and (node.id in bound.columns or not _names(bound, node.id, column)):
-        names = [c.name for c in bound.known(node.id)]
-        raise ProjectError([error("unknown-name", f"'{table}' has no column '{column}'", help=did_you_mean(column, names))])
-    return node, known.name if known else column
+    return node, column.strip("`")
 
 
 def _names(bound: Bound, node: NodeId, column: str) -> bool:

@@ -28,6 +28,9 @@ from mvbuild.source import SourceFile, Span
 NAME = "compile-cache"
 _LIBRARIES = ("sqlglot", "sqlglotc", "jinja2", "markupsafe", "pyyaml")
 
+_PARTS = ("project", "parse", "graph", "diagnostics", "formats", "artifacts", "lineage")
+"""Packages that take part in compiling."""
+
 
 class Kept:
     """Key -> JSON text, read when something is asked for. Only what was asked for is written again."""
@@ -119,7 +122,9 @@ def _read(path: Path) -> dict[str, str]:
 def code_version() -> str:
     """Of all that takes part in compiling. An installation that is being worked on has one version for many, hence the files."""
     package = Path(__file__).parent.parent
-    found = (p for part in ("project", "parse", "graph", "diagnostics", "formats", "artifacts") for p in (package / part).glob("*.py"))
+    found = (
+        p for part in ("project", "parse", "graph", "diagnostics", "formats", "artifacts", "lineage") for p in (package / part).glob("*.py")
+    )
     stamps = sorted((str(p.relative_to(package)), (s := p.stat()).st_mtime_ns, s.st_size) for p in (*found, package / "source.py"))
     return digest(__version__, sys.version_info[:3], [_version(name) for name in _LIBRARIES], stamps)
 

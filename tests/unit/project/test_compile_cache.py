@@ -73,6 +73,12 @@ PROJECT = (
     "name: other\nseeds: {+alias: folk}\nvars: {number: 3}\n",
     "name: shop\nmodles: {}\n",
 )
+LOCKS = (
+    "version: 1\ntables:\n  raw.orders:\n    columns:\n      id: bigint\n      price: decimal(9,2)\n",
+    "version: 1\ntables: {}\n",
+    "version: 1\ntables:\n  raw.orders:\n    columns:\n      id: bigint\n",
+    "version: 1\ntables: [\n",
+)
 SEEDS = ("id,name\n1,a\n", "id,name\n1,a\n2,b\n", "id,name,id\n")
 CONTENTS = {
     **dict.fromkeys(("models/first.sql", "models/second.sql", "models/deep/third.sql", "models/deep/fourth.sql"), SQL),
@@ -82,6 +88,7 @@ CONTENTS = {
     "tests/rule.sql": SQL,
     "mvbuild.yml": PROJECT,
     "seeds/people.csv": SEEDS,
+    "schemas.lock": LOCKS,
 }
 KEPT = ("mvbuild.yml", "seeds/people.csv")
 
@@ -105,6 +112,7 @@ def said(root: Path, target_path: Path, env: dict[str, str], **options: object) 
     target_path.mkdir(parents=True, exist_ok=True)
     try:
         graph = compilation.compile(root, env=env, target_path=target_path, **options)  # type: ignore[arg-type]
+        checked = compilation.check_columns(graph)
         compilation.write_artifacts(graph)
     except ProjectError as exc:
         return to_text(exc.diagnostics)
@@ -114,7 +122,9 @@ def said(root: Path, target_path: Path, env: dict[str, str], **options: object) 
     shown = [(id, [(s.offset, str(s.origin), s.verbatim) for s in found.segments]) for id, found in mapped]
     spans = [(n.id, sorted((k, str(s)) for k, s in n.model.config.spans.items())) for n in graph.models]
     tests = [(t.id, str(t.span), t.gates) for t in graph.tests]
-    return "\n".join([text, repr(compiled), to_text(graph.warnings), repr(shown), repr(spans), repr(tests), repr(list(graph.nodes))])
+    return "\n".join(
+        [text, repr(compiled), to_text(graph.warnings), to_text(checked), repr(shown), repr(spans), repr(tests), repr(list(graph.nodes))]
+    )
 
 
 @pytest.fixture

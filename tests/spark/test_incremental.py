@@ -26,6 +26,7 @@ QUERIES: Mapping[str, str] = {
     "daily": "SELECT day, max(v) AS most FROM raw.sales GROUP BY day",
     "named": "SELECT s.id, c.name FROM raw.sales s JOIN raw.customers c ON s.k = c.k",
     "ranks": "SELECT k, v, rank() OVER (PARTITION BY k ORDER BY v) AS place FROM raw.sales",
+    "sorted": "SELECT k, sum(v) AS total, count(v) AS vs, count(*) AS n FROM raw.sales GROUP BY k ORDER BY total DESC, k",
     "median": "SELECT k, percentile_cont(0.5) WITHIN GROUP (ORDER BY v) AS middle FROM raw.sales GROUP BY k",
 }
 CHILDREN: Mapping[str, str] = {
@@ -107,13 +108,14 @@ def only(monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
         ("merge", "per_k", "INSERT INTO lake.raw.sales VALUES (22, 2, DATE'2026-03-01', 3), (23, 9, DATE'2026-03-01', NULL)", 2, 1),
         ("merge", "per_k", "DELETE FROM lake.raw.sales WHERE k = 9 OR id = 2", 1, 2),
         ("merge", "per_k_in_file", "UPDATE lake.raw.sales SET v = v + 1 WHERE k = 1", 1, 1),
+        ("merge", "sorted", "INSERT INTO lake.raw.sales VALUES (24, 2, DATE'2026-03-01', 4)", 1, 1),
         ("affected-keys", "most", "UPDATE lake.raw.sales SET v = 99 WHERE id = 4", 1, 1),
         ("affected-keys", "ranks", "DELETE FROM lake.raw.sales WHERE id = 5", None, None),
         ("partitions", "daily", "UPDATE lake.raw.sales SET v = 77 WHERE day < DATE'2026-01-10'", None, None),
         ("bag", "named", "MERGE INTO lake.raw.customers t USING (SELECT 1 AS k) s ON t.k = s.k WHEN MATCHED THEN UPDATE SET name = 'Bo'", None, None),
         ("full-diff", "most", "DELETE FROM lake.raw.sales WHERE id = 4", 1, 1),
     ],
-    ids=["append", "merge-inserts", "merge-deletes", "merge-metadata-file", "affected-keys", "affected-keys-window", "partitions", "bag", "full-diff"],
+    ids=["append", "merge-inserts", "merge-deletes", "merge-metadata-file", "merge-order-by", "affected-keys", "affected-keys-window", "partitions", "bag", "full-diff"],
 )  # fmt: skip
 def test_each_strategy(
     built: Project, monkeypatch: pytest.MonkeyPatch, strategy: str, model: str, statement: str, added: int | None, removed: int | None

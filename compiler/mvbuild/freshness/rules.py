@@ -307,7 +307,7 @@ def _moved(s: Situation, table: TableState, before: int, now: int) -> Reason:
         return _difference("base-table-compacted", f"{name} was only compacted", table, before, now, effect="fresh")
     if before not in table.snapshots:
         return _difference("snapshot-expired", f"{name} changed, and the snapshot that was read has expired", table, before, now)
-    if not _is_ancestor(table, before, now):
+    if not is_ancestor(table, before, now):
         return _difference("base-table-rolled-back", f"{name} was rolled back or replaced", table, before, now)
     window = s.node.model.config.max_staleness
     lag = table.snapshots[now].timestamp_ms - table.snapshots[before].timestamp_ms
@@ -331,7 +331,8 @@ def _difference(code: str, message: str, table: TableState, before: int, now: in
     )
 
 
-def _is_ancestor(table: TableState, before: int, now: int) -> bool:
+def is_ancestor(table: TableState, before: int, now: int) -> bool:
+    """Whether a snapshot is another one, or came before it on its line."""
     at: int | None = now
     while at is not None and at in table.snapshots:
         if at == before:

@@ -12,8 +12,8 @@ from mvbuild.freshness.embedded import with_embedded
 from mvbuild.freshness.history import STRATEGY, live_rows, next_refresh_id, written_in
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import Pin, World
+from mvbuild.freshness.overtaken import is_as_new
 from mvbuild.freshness.pins import known_as, leaf_table, pin
-from mvbuild.freshness.rules import judge_one
 from mvbuild.graph.model import ModelNode, TestNode
 from mvbuild.incremental.choose import NO_CHANGE, Choice
 from mvbuild.incremental.proof import PROVEN, SETTINGS, mark_of, noted_settings, settings_mark, settings_of
@@ -47,7 +47,7 @@ ATTEMPTS = 3
 def refresh(session: RunSession, node: ModelNode, tests: Sequence[TestNode], *, forced: bool = False) -> Outcome:
     """Refresh an MV from the run's pinned snapshots, and publish it if the tests pass. `forced`: in full, whatever changed.
 
-    If another run published it first, and it is fresh now, that is as good.
+    If another run published it first, and that one read what this one was to read, or what came after it, that is as good.
     """
     world = session.world
     for _ in range(ATTEMPTS):
@@ -55,7 +55,7 @@ def refresh(session: RunSession, node: ModelNode, tests: Sequence[TestNode], *, 
             return _attempt(session, node, world, tests, forced=forced)
         except CommitConflict:
             world = _look_again(session, node)
-            if judge_one(world, node, {}).is_fresh:
+            if is_as_new(session.world, world, node, forced=forced):
                 return Outcome(message="another run refreshed it", reused=True)
         except ProjectError as exc:
             if not is_missing_table(exc):

@@ -1,4 +1,4 @@
-"""text of an optimized plan -> the same plan without what only renames columns or leaves some out, its conditions in one order."""
+"""text of an optimized plan -> the same plan without what only renames, leaves out or orders, its conditions in one order."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def without_renames(plan: str) -> str:
 
     inlined = _RENAME.sub(lambda match: match[0].partition(" AS ")[0], plan)
     renamed = re.sub(r"(\w*)#(\d+)L?", lambda match: original(match) if match[2] in names else match[0], inlined)
-    lines = (line for root in _tree(renamed.splitlines()) for line in _lines(_simplified(root, keep=True), 0))
+    lines = (line for root in _tree(renamed.splitlines()) for line in _lines(_simplified(_unordered(root), keep=True), 0))
     labels = _labels(renamed)
     return "\n".join(_in_order(line, labels) for line in lines)
 
@@ -113,6 +113,17 @@ def _tree(lines: Sequence[str]) -> list[_Node]:
     return roots
 
 
+def _unordered(node: _Node) -> _Node:
+    """What a table keeps of a result is its rows. An order below LIMIT or within an operator stays: it decides which rows there are."""
+    if len(node.children) != 1:
+        return node
+    if node.text.startswith("Sort ["):
+        return _unordered(node.children[0])
+    if node.text.startswith("Project ["):
+        return _Node(node.text, [_unordered(node.children[0])])
+    return node
+
+
 def _simplified(node: _Node, *, keep: bool) -> _Node:
     if len(node.children) == 1 and _ATTRIBUTES.match(node.text):
         child = node.children[0]
@@ -153,7 +164,14 @@ def _outputs(node: _Node) -> list[str] | None:
     if node.text.startswith("Filter ") and len(node.children) >= 1:
         return _outputs(node.children[-1])
     match = _SCANNED.match(node.text)
-    return _ids(match[1]) if match else _ids(node.text) if _ATTRIBUTES.match(node.text) else None
+    if match:
+        return _ids(match[1])
+    operator, _, rest = node.text.partition(" ")
+    lists = list(_items(rest)) if operator in ("Project", "Aggregate") else []
+    if not lists or not lists[-1].startswith("["):
+        return None
+    last = [re.search(r"#(\d+)L?\Z", item) for item in _items(lists[-1][1:-1])]
+    return [found[1] for found in last if found] if all(last) else None
 
 
 def _ids(text: str) -> list[str]:

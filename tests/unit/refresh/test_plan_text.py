@@ -9,7 +9,10 @@ LEFT, RIGHT = "RelationV2[k#{0}, v#{1}] lake.raw.b", "RelationV2[k#{2}, v#{3}] l
 
 
 def plan(join: str, *ids: int) -> str:
-    text = f"Project [k#{{0}} AS c#{{4}}]\n+- Join Inner, {join}\n   :- {LEFT}\n   +- {RIGHT}".format(*ids)
+    return sections(f"Project [k#{{0}} AS c#{{4}}]\n+- Join Inner, {join}\n   :- {LEFT}\n   +- {RIGHT}".format(*ids))
+
+
+def sections(text: str) -> str:
     return f"== Optimized Logical Plan ==\n{text}\n\n== Physical Plan ==\n{text}\n"
 
 
@@ -55,3 +58,24 @@ def test_the_plan_of_a_subquery_belongs_to_its_operator() -> None:
     )
     assert without_renames(plan) == without_renames(plan.replace(":     +- Project [v#3]\n:        +-", ":     +-"))
     assert "Aggregate" in without_renames(plan)
+
+
+def test_the_order_of_the_whole_result_is_no_part_of_a_table() -> None:
+    table = "RelationV2[k#1L, v#2] a"
+    plain = f"Project [k#1L, (v#2 + 1) AS c#3]\n+- {table}"
+    for ordered in (
+        f"Sort [k#1L ASC NULLS FIRST], true\n+- Project [k#1L, (v#2 + 1) AS c#3]\n   +- {table}",
+        f"Project [k#1L, (v#2 + 1) AS c#3]\n+- Sort [v#2 DESC NULLS LAST], true\n   +- {table}",
+    ):
+        assert without_renames(ordered) == without_renames(plain)
+    ordered = "Project [k#1L AS c#5L, n#3L AS d#6L]\n+- Sort [n#3L DESC NULLS LAST], true\n   +- Aggregate [k#1L], [k#1L, sum(v#2) AS n#3L]"
+    plain = "Aggregate [k#1L], [k#1L AS c#5L, sum(v#2) AS d#6L]"
+    assert (
+        plan_difference(*(sections(f"{text}\n{'   ' * text.count(chr(10))}+- {table}") for text in (ordered, plain)), physical=False) == ""
+    )
+    for kept in (
+        f"GlobalLimit 3\n+- LocalLimit 3\n   +- Sort [k#1L ASC NULLS FIRST], true\n      +- Project [k#1L, (v#2 + 1) AS c#3]\n         +- {table}",
+        f"Sort [scalar-subquery#9 [] ASC NULLS FIRST], true\n:  +- OneRowRelation\n+- {table}",
+        f"Window [row_number() AS n#4], [k#1L ASC NULLS FIRST]\n+- Sort [k#1L ASC NULLS FIRST], false\n   +- {table}",
+    ):
+        assert "Sort [" in without_renames(kept)

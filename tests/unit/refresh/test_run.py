@@ -216,6 +216,49 @@ def test_the_loser_of_a_race_takes_the_winners_refresh(made: Shop) -> None:
     assert set(made.actions().values()) == {"reuse"}
 
 
+@pytest.mark.parametrize("forced", [False, True])
+def test_a_winner_that_read_what_this_run_was_to_read_has_done_its_work(made: Shop, forced: bool) -> None:
+    """Though a writer goes on all the while, so that the MV is stale again."""
+    made.run()
+    append(made.catalog, "raw.orders")
+    planned = made.plan(full_refresh=forced)
+    writes: list[str] = []
+
+    def race(table: object) -> None:
+        writes.append(str(table))
+        made.engine.before_write = lambda table: None
+        made.run()
+        append(made.catalog, "raw.orders")
+        made.engine.before_write = race if len(writes) < 9 else (lambda table: None)
+
+    made.engine.before_write = race
+    (daily,) = [r for r in made.run(planned=planned).results if r.node.endswith(".daily")]
+    if forced:
+        assert (daily.status, len(writes)) == ("error", 3)
+        assert "was changed by others 3 times" in daily.message
+    else:
+        assert (daily.status, daily.message, len(writes)) == ("reused", "another run refreshed it", 1)
+    assert mvbuild_branches(made, "main.daily__storage") == []
+    assert made.actions()["daily"] == "refresh"
+
+
+def test_a_winner_that_read_less_than_this_run_was_to_read_has_not(made: Shop) -> None:
+    made.run()
+    append(made.catalog, "raw.orders")
+    older = made.plan()
+    append(made.catalog, "raw.orders")
+    planned = made.plan()
+
+    def race(table: object) -> None:
+        made.engine.before_write = lambda table: None
+        made.run(planned=older)
+
+    made.engine.before_write = race
+    statuses = {r.node.rpartition(".")[2]: r.status for r in made.run(planned=planned).results}
+    assert statuses["daily"] == "success"
+    assert set(made.actions().values()) == {"reuse"}
+
+
 def test_two_first_runs_at_once(made: Shop) -> None:
     first, second = made.plan(), made.plan()
     made.run(planned=first)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from mvbuild import __version__
-from mvbuild.artifacts.earlier import earlier_manifest, forget_manifest, remember_manifest
+from mvbuild.artifacts.earlier import Checksum, earlier_artifacts, forget_artifacts, remember_artifacts
 from mvbuild.artifacts.files import write_compiled, write_executed, write_json, write_text
 from mvbuild.artifacts.manifest import manifest_text, timestamp
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
@@ -116,18 +116,19 @@ def write_artifacts(graph: Graph, result: RunResult | None = None, *, arguments:
     path = graph.project.target_path
     manifest = path / "manifest.json"
     try:
-        earlier = earlier_manifest(graph, manifest)
-        forget_manifest(manifest)
+        earlier, checksum = earlier_artifacts(graph, manifest), Checksum()
+        forget_artifacts(manifest)
         if earlier is None:
             with Workers() as workers:
                 make_fingerprints(graph, workers)
         known = earlier.entry if earlier else (lambda _: None)
-        write_text(manifest, manifest_text(graph, version=__version__, generated_at=now, invocation_id=invocation, known=known))
+        text = manifest_text(graph, version=__version__, generated_at=now, invocation_id=invocation, known=known)
+        write_text(manifest, checksum.of(text))
         graph.fingerprints.is_whole = earlier is None
         for kept in (graph.fingerprints, graph.project.kept, graph.outlines):
             kept.save()
-        write_compiled(graph, is_same=lambda node: earlier is not None and earlier.is_same(node.id))
-        remember_manifest(graph, manifest)
+        stamps = write_compiled(graph, earlier.stamps if earlier else {})
+        remember_artifacts(graph, manifest, checksum, stamps)
         if result is not None:
             from mvbuild.artifacts.run_results import run_results
 

@@ -1,14 +1,15 @@
-"""Graph + the manifest of an earlier run -> the entries that are the same now, which are copied and not made again."""
+"""Graph + what an earlier run wrote below target/ -> what of it is the same now, and is not made again."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 
+from mvbuild.artifacts.files import Stamp
 from mvbuild.graph.model import Graph, NodeId
 from mvbuild.project.kept import Kept
 
@@ -17,10 +18,12 @@ NAME = "manifest-cache"
 
 @dataclass(frozen=True, kw_only=True)
 class Earlier:
-    """A manifest that was made of the same files, but for those of some models."""
+    """Artifacts that were made of the same files, but for those of some models."""
 
     stale: frozenset[NodeId]
-    """The models whose entries, and whose files below target/compiled, are of another text."""
+    """The models whose entries in the manifest are of another text."""
+    stamps: Mapping[NodeId, Stamp]
+    """Of the files below target/compiled that hold the SQL of today."""
     lines: Iterator[str] = field(repr=False)
 
     def entry(self, id: NodeId) -> str | None:
@@ -30,53 +33,75 @@ class Earlier:
             return None
         return line[len(name) :].rstrip("\n").removesuffix(",")
 
-    def is_same(self, id: NodeId) -> bool:
-        return id not in self.stale
+
+class Checksum:
+    """Of a text that is being written: what stands in the file when it is done may be another run's."""
+
+    def __init__(self) -> None:
+        self._hash = blake2b(digest_size=16)
+
+    def of(self, pieces: Iterable[str]) -> Iterator[str]:
+        for piece in pieces:
+            self._hash.update(piece.encode())
+            yield piece
+
+    def __str__(self) -> str:
+        return self._hash.hexdigest()
 
 
-def earlier_manifest(graph: Graph, path: Path) -> Earlier | None:
+def earlier_artifacts(graph: Graph, manifest: Path) -> Earlier | None:
     """None where all has to be made: there is no such manifest, or it is not as it was written."""
-    outlined = graph.outlined
-    if outlined is None or len(graph.nodes) != len(outlined.nodes):
-        return None
-    if any(now is not then for now, then in zip(graph.nodes.values(), outlined.nodes.values(), strict=True)):
-        return None
-    text = Kept(path.with_name(NAME)).get(outlined.key)
+    text = Kept(manifest.with_name(NAME)).get(graph.outlined.key) if graph.outlined and _is_as_compiled(graph) else None
     if text is None:
         return None
+    assert graph.outlined is not None
     try:
         known = json.loads(text)
-        if known["checksum"] != _checksum(path):
-            return None
-        return Earlier(stale=outlined.changed.union(known["changed"]), lines=_lines(path))
-    except (OSError, ValueError, LookupError, TypeError):
+        stale = graph.outlined.changed.union(known["changed"])
+        stamps = {id: (time, size) for id, (time, size) in known["compiled"].items() if id not in stale}
+        lines = _lines(manifest, known["checksum"])
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
+    return Earlier(stale=stale, stamps=stamps, lines=lines) if lines is not None else None
 
 
-def forget_manifest(path: Path) -> None:
+def forget_artifacts(manifest: Path) -> None:
     """Before anything is written: a run that is killed half-way leaves nothing that counts."""
     with suppress(FileNotFoundError, NotADirectoryError):
-        path.with_name(NAME).unlink()
+        manifest.with_name(NAME).unlink()
 
 
-def remember_manifest(graph: Graph, path: Path) -> None:
+def remember_artifacts(graph: Graph, manifest: Path, checksum: Checksum, stamps: Mapping[NodeId, Stamp]) -> None:
     """After everything was written."""
-    if graph.outlined is not None:
-        kept = Kept(path.with_name(NAME))
-        kept.put(graph.outlined.key, json.dumps({"changed": sorted(graph.outlined.changed), "checksum": _checksum(path)}))
-        kept.save()
+    if graph.outlined is None or not _is_as_compiled(graph):
+        return
+    kept = Kept(manifest.with_name(NAME))
+    content = {"changed": sorted(graph.outlined.changed), "checksum": str(checksum), "compiled": stamps}
+    kept.put(graph.outlined.key, json.dumps(content, separators=(",", ":")))
+    kept.save()
 
 
-def _lines(path: Path) -> Iterator[str]:
+def _is_as_compiled(graph: Graph) -> bool:
+    """A catalog may have changed nodes: views that were expanded, names in another case."""
+    compiled = graph.outlined.nodes.values() if graph.outlined else ()
+    return len(graph.nodes) == len(compiled) and all(a is b for a, b in zip(graph.nodes.values(), compiled, strict=True))
+
+
+def _lines(manifest: Path, checksum: str) -> Iterator[str] | None:
+    """The entries of the file that has the checksum, even if another run puts its own there meanwhile."""
+    file = manifest.open(encoding="utf-8", newline="\n")
+    found = blake2b(digest_size=16)
+    while block := file.buffer.read(1 << 20):
+        found.update(block)
+    if found.hexdigest() != checksum:
+        file.close()
+        return None
+    file.seek(0)
+    return _entries(file)
+
+
+def _entries(file: Iterable[str]) -> Iterator[str]:
     """What stands before the entries is the first line."""
-    with path.open(encoding="utf-8") as file:
-        next(file, None)
-        yield from file
-
-
-def _checksum(path: Path) -> str:
-    check = blake2b(digest_size=16)
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            check.update(block)
-    return check.hexdigest()
+    lines = iter(file)
+    next(lines, None)
+    yield from lines

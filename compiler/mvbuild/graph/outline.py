@@ -34,6 +34,10 @@ MOST_CHANGED = 20
 _ENV_VAR = re.compile(rb"""\benv_var\s*\(\s*(?:'([^'\\]*)'|"([^"\\]*)")\s*[,)]""")
 
 
+_HIDDEN = re.compile(rb"\\[xuU\r\n]")
+"""With these a word of YAML may be spelt so that it does not stand in the file."""
+
+
 class UnreadModel(Unread, ParsedModel):
     """A model that was parsed by an earlier run."""
 
@@ -70,6 +74,8 @@ def _environment(contents: Iterable[bytes], env: Mapping[str, str]) -> list[tupl
     names: set[str] = set()
     for content in contents:
         count = content.count(b"env_var")
+        if b"{{" in content and _HIDDEN.search(content):
+            return sorted(env.items())
         if count:
             found = _ENV_VAR.findall(content)
             if len(found) != count:

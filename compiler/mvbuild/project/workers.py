@@ -89,6 +89,8 @@ def results(shares: Sequence[Share]) -> dict[int, Any]:
             assert share.process.stdout is not None
             values = pickle.load(share.process.stdout)
         except (OSError, EOFError, pickle.UnpicklingError, ValueError, LookupError, AttributeError, TypeError):
+            # What else it might say would be taken for the answer to the next question.
+            share.process.kill()
             continue
         found.update(zip(share.items, values, strict=False))
     return found

@@ -10,6 +10,7 @@ import os
 import random
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,7 @@ YAML = (
     "sources: [{name: raw, tables: [{name: orders, description: All., columns: [{name: id, data_tests: [not_null]}]}]}]\n",
     "sources: [{name: raw, namespace: elsewhere, tables: [{name: orders}]}]\n",
     "models: [{name: second, description: \"{{ env_var('PLACE', 'x') }}\", columns: [{name: id, data_tests: [{relationships: {to: ref('first'), field: id}}]}]}]\n",
+    "models: [{name: second, description: \"{{ env\\x5fvar('PLACE', 'x') }}\"}]\n",
     "models: [{name: first, colums: []}]\n",
     "models: [{name: gone}]\n",
     "models: [\n",
@@ -82,8 +84,8 @@ LOCKS = (
 SEEDS = ("id,name\n1,a\n", "id,name\n1,a\n2,b\n", "id,name,id\n")
 CONTENTS = {
     **dict.fromkeys(("models/first.sql", "models/second.sql", "models/deep/third.sql", "models/deep/fourth.sql"), SQL),
-    "models/one.yml": (*YAML[:2], YAML[7], YAML[9]),
-    "models/deep/two.yml": (YAML[4], YAML[5], YAML[2], YAML[3], *YAML[6:]),
+    "models/one.yml": (*YAML[:2], YAML[8], YAML[10]),
+    "models/deep/two.yml": (YAML[4], YAML[5], YAML[7], YAML[2], YAML[3], *YAML[6:]),
     "macros/money.sql": MACROS,
     "tests/rule.sql": SQL,
     "mvbuild.yml": PROJECT,
@@ -163,7 +165,7 @@ def look_at_one(root: Path, target_path: Path, env: dict[str, str], rng: random.
 def test_a_cache_never_changes_an_answer(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     rng = random.Random(SEED)
     warm, right, outlines, manifests = tmp_path / "warm" / "target", 0, [], []
-    for made, where in ((outlines, "restored"), (manifests, "earlier_manifest")):
+    for made, where in ((outlines, "restored"), (manifests, "earlier_artifacts")):
         real = getattr(compilation, where)
         monkeypatch.setattr(compilation, where, lambda *given, real=real, made=made: made.append(real(*given)) or made[-1])
     before = texts(root)
@@ -211,6 +213,46 @@ def test_a_broken_cache_is_no_cache(root: Path, tmp_path: Path, name: str, damag
 def test_a_folder_in_the_place_of_a_cache_does_no_harm(root: Path, tmp_path: Path, name: str):
     (tmp_path / "target" / name).mkdir(parents=True)
     assert said(root, tmp_path / "target", {}) == said(root, tmp_path / "cold" / "target", {})
+
+
+def test_what_a_catalog_told_is_not_taken_for_what_was_compiled(root: Path, tmp_path: Path):
+    (root / "models" / "second.sql").write_text("SELECT id FROM raw.Clients\n")
+    (root / "schemas.lock").unlink()
+    target = tmp_path / "target"
+    graph = compilation.compile(root, env={}, target_path=target)
+    (table,) = [node for node in graph.nodes.values() if node.identifier.name == "Clients"]
+    other = replace(table, identifier=replace(table.identifier, name="CLIENTS"))
+    compilation.write_artifacts(replace(graph, nodes={**graph.nodes, table.id: other}))
+    assert "raw.CLIENTS" in (target / "manifest.json").read_text()
+    assert said(root, target, {}) == said(root, tmp_path / "cold" / "target", {})
+
+
+def test_runs_at_the_same_time_do_not_take_the_files_of_one_another_for_theirs(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """One writes its manifest, another all of its own, and then the first goes on."""
+    target = tmp_path / "target"
+    before = (root / "models" / "second.sql").read_text()
+    slow = compilation.compile(root, env={}, target_path=target)
+    _ = [definition(slow, node) for node in slow.models]
+    real = compilation.write_compiled
+
+    def overtaken(*given: object) -> object:
+        monkeypatch.undo()
+        (root / "models" / "second.sql").write_text("{{ config(materialized='view') }}SELECT 2 AS two\n")
+        said(root, target, {})
+        return real(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(compilation, "write_compiled", overtaken)
+    compilation.write_artifacts(slow)
+    assert said(root, target, {}) == said(root, tmp_path / "cold" / "target", {})
+    (root / "models" / "second.sql").write_text(before)
+    assert said(root, target, {}) == said(root, tmp_path / "cold again" / "target", {})
+
+
+def test_a_compiled_file_that_somebody_edited_is_written_again(root: Path, tmp_path: Path):
+    expected = said(root, tmp_path / "target", {})
+    file = tmp_path / "target" / "compiled" / "shop" / "models" / "second.sql"
+    file.write_text("SELECT 0\n")
+    assert said(root, tmp_path / "target", {}) == expected
 
 
 def test_what_is_known_is_not_parsed_again(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

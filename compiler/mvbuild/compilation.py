@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from mvbuild import __version__
-from mvbuild.artifacts.earlier import Checksum, earlier_artifacts, forget_artifacts, remember_artifacts
-from mvbuild.artifacts.files import write_compiled, write_executed, write_json, write_text
+from mvbuild.artifacts.compiled import write_compiled
+from mvbuild.artifacts.earlier import Checksum, Earlier, earlier_artifacts, forget_artifacts, remember_artifacts
+from mvbuild.artifacts.files import Stamp, write_executed, write_json, write_text
 from mvbuild.artifacts.manifest import manifest_text, timestamp
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
-from mvbuild.graph.definition import make_fingerprints
-from mvbuild.graph.model import Graph, Reading
+from mvbuild.graph.model import Graph, ModelNode, NodeId, Reading
 from mvbuild.graph.outline import NAME as OUTLINES
 from mvbuild.graph.outline import frame_of, outline_of, outlined, restored
 from mvbuild.graph.resolve import build
@@ -110,6 +110,29 @@ def _columns_key(graph: Graph) -> str | None:
     return digest("columns", graph.outlined.key, path.read_bytes() if path.is_file() else None)
 
 
+def _known(
+    graph: Graph, earlier: Earlier | None, compiled: Iterator[tuple[NodeId, Stamp]], stamps: dict[NodeId, Stamp]
+) -> Callable[[NodeId], str | None]:
+    """What an earlier manifest says of a node. Where there is none, each model is compiled just before its entry is made: other processes
+    work on the next ones meanwhile, and not all definitions have to be in memory."""
+    if earlier is not None:
+        return earlier.entry
+    done: list[NodeId] = []
+
+    def known(id: NodeId) -> str | None:
+        node = graph.nodes.get(id)
+        if isinstance(node, ModelNode):
+            while done:
+                graph.definitions.pop(done.pop(), None)
+            while id not in stamps:
+                stamps.update((next(compiled),))
+            if node.materialized != "ephemeral":
+                done.append(id)
+        return None
+
+    return known
+
+
 def write_artifacts(graph: Graph, result: RunResult | None = None, *, arguments: Mapping[str, Any] | None = None) -> None:
     """target/manifest.json and target/compiled; with a result target/run_results.json and target/run as well."""
     invocation, now = str(uuid4()), timestamp(time.time_ns() // 1_000_000)
@@ -118,16 +141,15 @@ def write_artifacts(graph: Graph, result: RunResult | None = None, *, arguments:
     try:
         earlier, checksum = earlier_artifacts(graph, manifest), Checksum()
         forget_artifacts(manifest)
-        if earlier is None:
-            with Workers() as workers:
-                make_fingerprints(graph, workers)
-        known = earlier.entry if earlier else (lambda _: None)
-        text = manifest_text(graph, version=__version__, generated_at=now, invocation_id=invocation, known=known)
-        write_text(manifest, checksum.of(text))
+        with Workers() as workers:
+            compiled, stamps = write_compiled(graph, earlier.stamps if earlier else {}, workers), dict[NodeId, Stamp]()
+            known = _known(graph, earlier, compiled, stamps)
+            text = manifest_text(graph, version=__version__, generated_at=now, invocation_id=invocation, known=known)
+            write_text(manifest, checksum.of(text))
+            stamps.update(compiled)
         graph.fingerprints.is_whole = earlier is None
         for kept in (graph.fingerprints, graph.project.kept, graph.outlines):
             kept.save()
-        stamps = write_compiled(graph, earlier.stamps if earlier else {})
         remember_artifacts(graph, manifest, checksum, stamps)
         if result is not None:
             from mvbuild.artifacts.run_results import run_results

@@ -16,6 +16,8 @@ from mvbuild.project.loaded import DataTest, Properties, SourceTable
 
 SCHEMA = "https://schemas.getdbt.com/dbt/manifest/v12.json"
 
+_ENCODER = json.JSONEncoder(default=str)
+
 # Readers pick an adapter by this name and refuse what they do not know; MVs are Spark's.
 ADAPTER = "spark"
 
@@ -35,8 +37,8 @@ def manifest_text(
 
     Each entry of `nodes` is a line of its own. `known` is asked for each of them in turn: its text, where an earlier manifest has it.
     """
-    parents = {id: {"depends_on": {"nodes": list(dict.fromkeys(n.reads))}} for id, n in graph.nodes.items() if not _is_read_only(n)}
-    parents |= {test.id: {"depends_on": {"nodes": list(dict.fromkeys(test.reads))}} for test in graph.tests}
+    read = {id: list(dict.fromkeys(one.reads)) for id, one in _all(graph) if not isinstance(one, TableNode | ViewNode)}
+    parents = {id: {"depends_on": {"nodes": nodes}} for id, nodes in read.items()}
     sources = {id: _entry(graph, n, MacroCalls(())) for id, n in graph.nodes.items() if _is_read_only(n) and n.source}
     whole = _around(graph, parents, sources, version=version, generated_at=generated_at, invocation_id=invocation_id)
     for name, value in whole.items():
@@ -48,7 +50,7 @@ def manifest_text(
         separator, calls = "\n", MacroCalls(macro_texts(graph))
         for id, one in _all(graph):
             if not isinstance(one, TableNode | ViewNode):
-                yield f"{separator}{json.dumps(id)}: {known(id) or json.dumps(_entry(graph, one, calls), default=str)}"
+                yield f"{separator}{json.dumps(id)}: {known(id) or _ENCODER.encode(_entry(graph, one, calls))}"
                 separator = ",\n"
         yield "\n}"
     yield "}"
@@ -68,9 +70,15 @@ def entries(graph: Graph, ids: Container[NodeId] | None = None) -> Iterator[tupl
 
 
 def _all(graph: Graph) -> Iterator[tuple[NodeId, Node | TestNode]]:
-    """What has an entry."""
-    yield from ((id, node) for id, node in graph.nodes.items() if not (_is_read_only(node) and node.source is None))
-    yield from ((test.id, test) for test in graph.tests)
+    """What has an entry; tests come with the first node that they read."""
+    tests: dict[NodeId, list[TestNode]] = {}
+    for test in graph.tests:
+        tests.setdefault(test.reads[0] if test.reads else "", []).append(test)
+    for id, node in graph.nodes.items():
+        if not (_is_read_only(node) and node.source is None):
+            yield id, node
+        yield from ((test.id, test) for test in tests.pop(id, ()))
+    yield from ((test.id, test) for rest in tests.values() for test in rest)
 
 
 def _is_read_only(node: Node) -> TypeGuard[TableNode | ViewNode]:

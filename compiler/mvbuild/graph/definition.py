@@ -11,11 +11,8 @@ from mvbuild.names import TableIdentifier, quote
 from mvbuild.parse.model import Query, Read
 from mvbuild.parse.splice import Replacement, splice
 from mvbuild.project.kept import digest
-from mvbuild.project.workers import Workers, results
 from mvbuild.source import MappedText, Segment, SourceMap, Span
 
-FEWEST = 1_000
-"""Models for which another process pays."""
 _FINGERPRINT = re.compile("[0-9a-f]{64}")
 Relation = Callable[[NodeId, Read], "str | MappedText"]
 """What stands in a query for a node that it reads: a name, or a subquery in parentheses."""
@@ -31,29 +28,20 @@ def definition(graph: Graph, node: ModelNode) -> MappedText:
 
 def fingerprint_of(graph: Graph, node: ModelNode) -> str:
     """The fingerprint of the node's definition."""
-    text = definition(graph, node).text
-    key = digest("fingerprint", text)
+    sql = definition(graph, node)
+    key = fingerprint_key(sql)
     found = graph.fingerprints.get(key)
     if found is None or not _FINGERPRINT.fullmatch(found):
         from mvbuild.parse.fingerprint import fingerprint
 
-        found = fingerprint(text)
+        found = fingerprint(sql.text)
         graph.fingerprints.put(key, found)
     return found
 
 
-def make_fingerprints(graph: Graph, workers: Workers) -> None:
-    """Of all models of which none is known, with the help of others if these are many."""
-    texts = {digest("fingerprint", text): text for node in graph.models if (text := definition(graph, node).text)}
-    new = [key for key in texts if graph.fingerprints.get(key) is None]
-    if len(new) < FEWEST:
-        return
-    from mvbuild.parse.fingerprint import fingerprints
-
-    own, shares = workers.begin(fingerprints, None, [texts[key] for key in new])
-    found = dict(zip(own, fingerprints(None, [texts[new[at]] for at in own]), strict=True))
-    for at, made in (found | results(shares)).items():
-        graph.fingerprints.put(new[at], made)
+def fingerprint_key(sql: MappedText) -> str:
+    """Where `Graph.fingerprints` has the fingerprint of a definition."""
+    return digest("fingerprint", sql.text)
 
 
 def _definition(graph: Graph, node: ModelNode) -> MappedText:

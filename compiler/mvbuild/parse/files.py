@@ -9,7 +9,7 @@ from mvbuild.parse.file import ParsedFile, dumped, key_of, loaded, parse_file
 from mvbuild.parse.templates import Templates
 from mvbuild.project.kept import Kept
 from mvbuild.project.loaded import LoadedProject, ModelFile, Properties
-from mvbuild.project.workers import Workers, results
+from mvbuild.project.workers import Workers
 from mvbuild.source import SourceFile
 
 FEWEST = 300
@@ -24,15 +24,14 @@ def parse_files(tasks: Sequence[Task], templates: Templates, kept: Kept, workers
     found = [_known(task, key, templates, kept) for task, key in zip(tasks, keys, strict=True)]
     missing = [i for i, known in enumerate(found) if known is None]
     if len(missing) >= FEWEST:
-        own, shares = workers.begin(kept_of, (_slim(templates.project), dict(templates.env)), [tasks[i] for i in missing])
-        for i in (missing[at] for at in own):
-            found[i] = _parsed(tasks[i], keys[i], templates, kept)
-        for at, text in results(shares).items():
+        given = (_slim(templates.project), dict(templates.env))
+        for at, text in workers.shared(kept_of, given, [tasks[i] for i in missing]):
+            i = missing[at]
             if isinstance(text, str):
-                i = missing[at]
                 kept.put(keys[i], text)
                 found[i] = loaded(text, tasks[i][0], templates)
-    # With something wrong in them, or left by a process that failed.
+            else:
+                found[i] = _parsed(tasks[i], keys[i], templates, kept)
     return [one or _parsed(task, key, templates, kept) for one, task, key in zip(found, tasks, keys, strict=True)]
 
 

@@ -16,10 +16,13 @@ from sqlglot.errors import TokenError
 
 from mvbuild.parse.dialect import tokenize
 
+_DOT, _COMMA, _SELECT = TokenType.DOT, TokenType.COMMA, TokenType.SELECT
 _STRINGS = frozenset((TokenType.STRING, TokenType.RAW_STRING, TokenType.HEX_STRING))
 _EXACT = _STRINGS | {TokenType.NUMBER, TokenType.IDENTIFIER, TokenType.HINT}
 _CLAUSES = "FROM WHERE GROUP HAVING ORDER SORT CLUSTER DISTRIBUTE LIMIT OFFSET WINDOW QUALIFY LATERAL UNION EXCEPT MINUS INTERSECT"
 _LIST_ENDS = frozenset(_CLAUSES.split())
+_NO_ENDS = _EXACT | {TokenType.COMMA, TokenType.DOT, TokenType.L_PAREN, TokenType.R_PAREN, TokenType.ALIAS, TokenType.STAR}
+"""Tokens that begin no clause."""
 _COLUMN_WORDS = _LIST_ENDS | {"SELECT", "ON"}
 _BEFORE_ALIAS = frozenset(
     (
@@ -32,22 +35,24 @@ _BEFORE_ALIAS = frozenset(
         TokenType.END,
     )
 )
+_NUMERIC = frozenset((TokenType.DOT, TokenType.NUMBER))
 _WORD = re.compile(r"\w+")
 
 
 class _Stream:
     """The tokens of a query, with what is asked of each of them worked out once."""
 
-    __slots__ = ("calls", "depths", "lowers", "texts", "types", "words")
-
     def __init__(self, tokens: Sequence[Token]) -> None:
-        is_word = _WORD.fullmatch
         self.texts = [token.text for token in tokens]
         self.types = [token.token_type for token in tokens]
         self.lowers = [text.lower() for text in self.texts]
+        is_word = _WORD.fullmatch
         self.words = [is_word(text) is not None for text in self.texts]
         self.depths = _depths(self.types)
-        self.calls = _calls(self.types, self.lowers)
+
+    @cached_property
+    def calls(self) -> Sequence[str]:
+        return _calls(self.types, self.lowers)
 
     def type_at(self, index: int) -> TokenType | None:
         return self.types[index] if 0 <= index < len(self.types) else None
@@ -61,11 +66,6 @@ class _Stream:
 def fingerprint(sql: str) -> str:
     """SHA-256 of the tokens. Comments, blanks, and the case of keywords and functions do not count."""
     return _hash(sql, _StrictlyCased)
-
-
-def fingerprints(_: None, texts: Sequence[str]) -> list[str]:
-    """For another process."""
-    return [fingerprint(text) for text in texts]
 
 
 def folded(sql: str) -> str:
@@ -88,18 +88,18 @@ def _words(sql: str, keep: Callable[[_Stream], Container[int]]) -> Iterator[str]
     stream = _Stream(tokens)
     cased = keep(stream)
     last_end = -2
-    for index, token in enumerate(tokens):
+    for index, (token, kind) in enumerate(zip(tokens, stream.types, strict=True)):
         start, end = token.start, token.end
         if start <= last_end:
             # `10L` is three tokens over the same characters.
             continue
         raw = sql[start : end + 1]
-        if start == last_end + 1 and _is_glue_significant(stream, index):
+        if start == last_end + 1 and index and _is_glue_significant(stream, index):
             # 'a''b' is one quote, 'a' 'b' two strings; t.1 is a column, `t .1` is not.
             yield "\x1e"
-        words = raw.lower().split()
+        lower = raw.lower()
         # What has no capitals is the same either way, and so is most of a query.
-        if stream.types[index] in _EXACT or words == [raw] or index in cased:
+        if kind in _EXACT or (lower == raw and raw.isidentifier()) or (words := lower.split()) == [raw] or index in cased:
             yield raw
         else:
             yield from words
@@ -107,12 +107,13 @@ def _words(sql: str, keep: Callable[[_Stream], Container[int]]) -> Iterator[str]
 
 
 def _is_glue_significant(stream: _Stream, index: int) -> bool:
-    kind, before = stream.types[index], stream.type_at(index - 1)
+    """Of a token that is not the first."""
+    kind, before = stream.types[index], stream.types[index - 1]
     if kind in _STRINGS:
         return before in _STRINGS or before == TokenType.VAR
-    if kind == TokenType.DOT:
+    if kind == _DOT:
         return index + 1 < len(stream.texts) and stream.texts[index + 1][:1].isdigit()
-    return stream.texts[index][:1].isdigit() and before in (TokenType.DOT, TokenType.NUMBER)
+    return before in _NUMERIC and stream.texts[index][:1].isdigit()
 
 
 # Where case counts, strictly
@@ -146,9 +147,12 @@ class _StrictlyCased:
 
     @cached_property
     def _others(self) -> set[int]:
-        stream, calls, types = self._stream, self._stream.calls, self._stream.types
+        stream = self._stream
+        if "struct" not in stream.lowers:
+            return _stored_names(stream)
+        calls, types = stream.calls, stream.types
         # `struct(a End)` names its field without AS.
-        ends = (i - 1 for i in range(1, len(types)) if types[i] in _AFTER and calls[i - 1] == "struct" and stream.words[i - 1])
+        ends = (i for i in range(len(types) - 1) if types[i + 1] in _AFTER and calls[i] == "struct" and stream.words[i])
         # What follows a dot may be a name anyhow.
         return _stored_names(stream).union(ends)
 
@@ -242,17 +246,16 @@ def _base(stream: _Stream, start: int) -> int:
 def _select_lists(stream: _Stream) -> Iterator[tuple[int, int]]:
     """[start, end) of the columns of each SELECT, beginning with the index after the word itself."""
     types, depths = stream.types, stream.depths
-    for index, kind in enumerate(types):
-        if kind == TokenType.SELECT:
-            end, depth = index + 1, depths[index]
-            while end < len(types) and depths[end] >= depth and not (depths[end] == depth and _ends_list(stream, end)):
-                end += 1
-            yield index + 1, end
+    for index in (i for i, kind in enumerate(types) if kind == _SELECT):
+        end, depth = index + 1, depths[index]
+        while end < len(types) and (depths[end] > depth or (depths[end] == depth and not _ends_list(stream, end))):
+            end += 1
+        yield index + 1, end
 
 
 def _ends_list(stream: _Stream, index: int) -> bool:
     """Whether a token at the depth of a list's SELECT is the first word of a clause."""
-    if stream.first_word(index) not in _LIST_ENDS or stream.types[index] in _EXACT:
+    if stream.types[index] in _NO_ENDS or stream.first_word(index) not in _LIST_ENDS:
         return False
     words = stream.texts[index].upper().split()
     is_distinct_from = words == ["FROM"] and stream.types[index - 1] == TokenType.DISTINCT
@@ -275,7 +278,7 @@ def _items(stream: _Stream, bounds: tuple[int, int]) -> Iterator[tuple[int, int]
     if start < end:
         base = _base(stream, start)
         for index in range(start, end):
-            if stream.types[index] == TokenType.COMMA and stream.depths[index] == base:
+            if stream.types[index] == _COMMA and stream.depths[index] == base:
                 yield start, index
                 start = index + 1
     yield start, end
@@ -300,6 +303,8 @@ def _names(stream: _Stream, item: tuple[int, int]) -> Iterator[int]:
 def _struct_fields(stream: _Stream) -> set[int]:
     """struct(A, b) makes fields of these names."""
     kept: set[int] = set()
+    if "struct" not in stream.lowers:
+        return kept
     types, depths = stream.types, stream.depths
     for index in range(len(types) - 1):
         if stream.lowers[index] == "struct" and types[index + 1] == TokenType.L_PAREN:

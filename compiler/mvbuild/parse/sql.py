@@ -29,6 +29,8 @@ _CLAUSES = frozenset("SELECT FROM WHERE GROUP HAVING ORDER JOIN LEFT INNER ON UN
 _STATEMENTS = frozenset(_COMMANDS.split())
 _BLANKS = "\t\n\r"
 _PLAIN = re.compile(r"[\t\n\r -~]*")
+_CODED = re.compile(placeholder.PREFIX)
+_QUOTE = re.compile(r"['\"]")
 _NESTING = "Break the query up with WITH clauses."
 _OPENING = re.compile(r"--(?:\\\n|[^\n])*|/\*|'|\"|`|[rR]'|[rR]\"")
 
@@ -45,10 +47,10 @@ def parse_query(sql: MappedText) -> tuple[Query | None, tuple[Diagnostic, ...]]:
         tokens = tokenize(sql.text)
     except TokenError:
         return None, (_unclosed(sql),)
-    if any(token.token_type == TokenType.STRING and placeholder.PREFIX in token.text for token in tokens):
+    if _QUOTE.search(sql.text) and any(token.token_type == TokenType.STRING and placeholder.PREFIX in token.text for token in tokens):
         sql = _named_in_strings(sql, tokens)
         tokens = tokenize(sql.text)
-    statements = list(_statements(tokens))
+    statements = list(_statements(tokens)) if ";" in sql.text else [tokens] if tokens else []
     problems = (*_invisible(tokens, sql), *_shape(statements, sql), *_continued_comments(tokens, sql))
     if problems:
         return None, problems
@@ -59,7 +61,7 @@ def parse_query(sql: MappedText) -> tuple[Query | None, tuple[Diagnostic, ...]]:
 
 def _query(text: MappedText, tokens: Sequence[Token]) -> tuple[Query | None, tuple[Diagnostic, ...]]:
     try:
-        trees = parse(_for_sqlglot(tokens), text.text)
+        trees = parse(_for_sqlglot(tokens, text.text), text.text)
     except ParseError as exc:
         return None, (_syntax(exc, tokens, text),)
     except RecursionError:
@@ -69,17 +71,26 @@ def _query(text: MappedText, tokens: Sequence[Token]) -> tuple[Query | None, tup
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, (exp.Query, exp.Values)):
         return None, (_not_a_query(text, tokens),)
-    if sum(1 for _ in tree.find_all(exp.Table)) > MOST_TABLES:
+    if len(tokens) > MOST_TABLES and sum(1 for _ in tree.find_all(exp.Table)) > MOST_TABLES:
         return None, (_too_large(text, f"The query reads more than {MOST_TABLES:,} tables"),)
-    reads, problems = find_reads(tree, tokens, text)
+    nodes = list(tree.walk(prune=_is_hint if "/*+" in text.text else None))
+    reads, problems = find_reads(nodes, tokens, text)
     covered = {offset for read in reads for offset in (read.start, *(start for start, _ in read.qualifiers))}
     problems = (*problems, *_misplaced(tokens, covered, text))
-    return Query(sql=text, reads=reads, columns=output_columns(tree)), problems
+    columns = output_columns(tree)
+    for node in nodes:
+        # A tree whose nodes know their parents would stay until the collector of garbage has looked at everything.
+        node.parent = None
+    return Query(sql=text, reads=reads, columns=columns), problems
+
+
+def _is_hint(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Hint)
 
 
 def tree_of(query: Query) -> exp.Expr:
     """The tree of a query again, names and literals with their offsets in its text."""
-    (tree,) = parse(_for_sqlglot(tokenize(query.sql.text)), query.sql.text)
+    (tree,) = parse(_for_sqlglot(tokenize(query.sql.text), query.sql.text), query.sql.text)
     assert tree is not None, "it was parsed before"
     return tree
 
@@ -192,8 +203,14 @@ def _closing(text: str, opening: re.Match[str], kind: str) -> int:
 # What Spark can read and sqlglot cannot
 
 
-def _for_sqlglot(tokens: Sequence[Token]) -> list[Token]:
+_UNUSUAL = re.compile(r"(?<!\w)(?:table|system_version|system_time|with(?!\s+[\w`]))(?!\w)", re.IGNORECASE)
+"""Without these words there is nothing to exchange. `WITH name` is no such word."""
+
+
+def _for_sqlglot(tokens: Sequence[Token], text: str) -> Sequence[Token]:
     """The same tokens, with a few spellings exchanged for equal ones that sqlglot parses; offsets stay."""
+    if not _UNUSUAL.search(text):
+        return tokens
     out: list[Token] = []
     index = 0
     while index < len(tokens):
@@ -344,6 +361,8 @@ def _too_large(text: MappedText, message: str) -> Diagnostic:
 
 def _misplaced(tokens: Sequence[Token], covered: set[int], text: MappedText) -> Iterator[Diagnostic]:
     """A ref() or source() that is neither a table nor the qualifier of a column."""
+    if all(found.start() - 1 in covered for found in _CODED.finditer(text.text)):
+        return
     for token in tokens:
         coded = placeholder.decode(token.text) if token.token_type == TokenType.IDENTIFIER else None
         if coded and token.start not in covered:

@@ -16,6 +16,7 @@ from mvbuild.parse.model import Read
 from mvbuild.parse.travel import time_travel
 from mvbuild.source import MappedText
 
+_HINT, _PIPE = TokenType.HINT, TokenType.PIPE_GT
 BACKTICKS = "Write the name in `backticks`, or give the table its plain name."
 
 
@@ -29,8 +30,10 @@ class _Relation:
 
     def matched(self, chain: tuple[str, ...]) -> int:
         """How many leading parts of a column's path name this relation."""
-        longest = len(chain) - 1
-        return max((n for spelling in self.spellings for n in range(1, longest + 1) if self._names(spelling, chain[:n])), default=0)
+        for length in range(len(chain) - 1, 0, -1):
+            if any(self._names(spelling, chain[:length]) for spelling in self.spellings):
+                return length
+        return 0
 
     def _names(self, spelling: tuple[str, ...], parts: tuple[str, ...]) -> bool:
         return spelling == parts if self.exact else spelling[-len(parts) :] == parts
@@ -42,8 +45,10 @@ class _Found:
 
     text: MappedText
     tokens: Sequence[Token]
+    kinds: Sequence[TokenType]
+    """Of the tokens."""
     at: dict[int, int]
-    """Start offset -> index of its token."""
+    """Start offset -> index of the first token there."""
     reads: dict[int, Read] = field(default_factory=dict)
     known: set[int] = field(default_factory=set)
     """Start offsets of all relation names, of CTEs and functions too."""
@@ -57,18 +62,24 @@ class _Found:
         self.problems.append(error(code, message, self.text.span(start, end), help=help))
 
 
-def find_reads(tree: exp.Expr, tokens: Sequence[Token], text: MappedText) -> tuple[tuple[Read, ...], tuple[Diagnostic, ...]]:
-    """The tables that a query reads, in the order of the text. Offsets of `tokens` are offsets of `text`."""
-    found = _Found(text=text, tokens=tokens, at={t.start: i for i, t in reversed(list(enumerate(tokens)))})
-    nodes = list(tree.walk(prune=lambda node: isinstance(node, exp.Hint)))
+def find_reads(nodes: Iterable[exp.Expr], tokens: Sequence[Token], text: MappedText) -> tuple[tuple[Read, ...], tuple[Diagnostic, ...]]:
+    """The tables that a query reads, in the order of the text.
+
+    `nodes`: its tree from the top, without what is inside of hints. Offsets of `tokens` are offsets of `text`.
+    """
+    count, kinds = len(tokens), [token.token_type for token in tokens]
+    at = dict(zip([token.start for token in reversed(tokens)], range(count - 1, -1, -1), strict=True))
+    found = _Found(text=text, tokens=tokens, kinds=kinds, at=at)
+    columns: list[exp.Column] = []
     for node in nodes:
-        if isinstance(node, exp.Table) and not isinstance(node.parent, exp.Hint):
+        if isinstance(node, exp.Column):
+            columns.append(node)
+        elif isinstance(node, exp.Table) and not isinstance(node.parent, exp.Hint):
             _table(node, found)
         elif isinstance(node, exp.TableAlias) and not isinstance(node.parent, (exp.Table, exp.CTE)):
             _alias(node, found)
-    for node in nodes:
-        if isinstance(node, exp.Column):
-            _column(node, found)
+    for node in columns:
+        _column(node, found)
     _hints(found)
     _account(found)
     reads = tuple(_finished(found.reads[start], found) for start in sorted(found.reads))
@@ -226,6 +237,8 @@ def _is_cte(node: exp.Expr, name: str) -> bool:
 
 
 def _column(node: exp.Column, found: _Found) -> None:
+    if node.args.get("table") is None and not isinstance(node.parent, exp.Dot):
+        return
     chain = _chain(node)
     if len(chain) < 2 or any("start" not in part.meta for part in chain[:-1]):
         return
@@ -275,7 +288,7 @@ def _visible(node: exp.Expr, found: _Found) -> Iterator[list[_Relation]]:
         elif isinstance(parent, (exp.Subquery, exp.SetOperation)) and child.arg_key in ("order", "sort", "distribute", "cluster"):
             yield from _leftmost(parent, found)
         child, parent = parent, parent.parent
-    if any(token.token_type == TokenType.PIPE_GT for token in found.tokens):
+    if _PIPE in found.kinds:
         yield list(found.unaliased.values())
 
 
@@ -301,8 +314,10 @@ def _qualified(parts: Sequence[exp.Expr], relation: _Relation, found: _Found) ->
 
 def _hints(found: _Found) -> None:
     """`/*+ BROADCAST(raw.orders) */` names a table too; a hint is one token, so it is read by itself."""
+    if _HINT not in found.kinds:
+        return
     for token in found.tokens:
-        if token.token_type != TokenType.HINT:
+        if token.token_type != _HINT:
             continue
         base = token.start + 3
         try:
@@ -377,25 +392,27 @@ def _lower(names: Iterable[str]) -> tuple[str, ...]:
 # A second way to the same answer
 
 
+_COUNTED = frozenset((TokenType.L_PAREN, TokenType.R_PAREN, TokenType.SELECT, TokenType.JOIN, TokenType.FROM))
+
+
 def _account(found: _Found) -> None:
     """Every name after FROM or JOIN must be known from the tree: where the parser lost one a dependency would be missing."""
     selects = [False]
-    for index, token in enumerate(found.tokens):
-        kind = token.token_type
+    for index, kind in enumerate(found.kinds):
+        if kind not in _COUNTED:
+            continue
         if kind == TokenType.L_PAREN:
             selects.append(False)
-        elif kind == TokenType.R_PAREN and len(selects) > 1:
-            selects.pop()
+        elif kind == TokenType.R_PAREN:
+            del selects[max(len(selects) - 1, 1) :]
         elif kind == TokenType.SELECT:
             selects[-1] = True
-        elif kind == TokenType.JOIN or (kind == TokenType.FROM and selects[-1] and not _is_distinct_from(found.tokens, index)):
+        elif kind == TokenType.JOIN or (selects[-1] and not _is_distinct_from(found.kinds, index)):
             _expect_known(index + 1, found)
 
 
-def _is_distinct_from(tokens: Sequence[Token], index: int) -> bool:
-    return (
-        index > 1 and tokens[index - 1].token_type == TokenType.DISTINCT and tokens[index - 2].token_type in (TokenType.IS, TokenType.NOT)
-    )
+def _is_distinct_from(kinds: Sequence[TokenType], index: int) -> bool:
+    return index > 1 and kinds[index - 1] == TokenType.DISTINCT and kinds[index - 2] in (TokenType.IS, TokenType.NOT)
 
 
 def _expect_known(index: int, found: _Found) -> None:

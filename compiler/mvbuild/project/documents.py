@@ -9,7 +9,7 @@ from mvbuild.diagnostics import Diagnostic
 from mvbuild.project.kept import Kept, Unkept, digest
 from mvbuild.project.project_file import Templates
 from mvbuild.project.properties import CODEC, KEPT, Described, Said, read_properties
-from mvbuild.project.workers import Workers, results
+from mvbuild.project.workers import Workers
 from mvbuild.project.yaml_spans import read_yaml
 from mvbuild.source import SourceFile
 
@@ -23,9 +23,10 @@ def read_documents(files: Sequence[SourceFile], templates: Templates, kept: Kept
     described = Described(files=list(files))
     read = _in_parallel(files, kept, workers)
     for number, file in enumerate(files):
-        said = _known(file, kept)
+        mine = read.pop(number, None)
+        said = _known(file, kept) if mine is None else None
         if said is None:
-            said, wrong = read[number] if number in read else _read(file, templates, kept)
+            said, wrong = mine or _read(file, templates, kept)
             report += wrong
         for kind, one in said:
             described.add(kind, one, report)
@@ -33,15 +34,16 @@ def read_documents(files: Sequence[SourceFile], templates: Templates, kept: Kept
 
 
 def _in_parallel(files: Sequence[SourceFile], kept: Kept, workers: Workers) -> dict[int, _Read]:
-    """Of those that nobody knows yet, if that is much: what this process read. What others read is kept."""
+    """Of those that nobody knows yet, if that is much: what this process read itself. What others read is kept."""
     new = [i for i, file in enumerate(files) if "{{" not in file.text and kept.get(_key(file)) is None]
     if sum(len(files[i].text) for i in new) < FEWEST:
         return {}
-    own, shares = workers.begin(said_in, None, [files[i] for i in new])
-    read = {new[at]: _read(files[new[at]], None, kept) for at in own}
-    for at, text in results(shares).items():
+    read: dict[int, _Read] = {}
+    for at, text in workers.shared(said_in, None, [files[i] for i in new]):
         if isinstance(text, str):
             kept.put(_key(files[new[at]]), text)
+        else:
+            read[new[at]] = _read(files[new[at]], None, kept)
     return read
 
 

@@ -21,8 +21,25 @@ _SAFE_DEPTH = 1000  # libyaml composes by recursion in C and crashes the process
 _INDENTED = re.compile(rf"^[ \t?-]{{{_SAFE_DEPTH},}}", re.MULTILINE)
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TAG = "tag:yaml.org,2002:"
+_TEXT = _TAG + "str"
 _SCALAR_TAGS = frozenset(_TAG + name for name in ("null", "bool", "int", "float", "timestamp", "str", "merge", "value"))
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_SAFE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_SAFE):  # type: ignore[misc]
+    """The same words come again and again, and PyYAML matches each with the patterns of numbers, dates and so on."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._tags: dict[str, Any] = {}
+
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
+        if kind is not yaml.ScalarNode or not implicit[0]:
+            return super().resolve(kind, value, implicit)
+        tag = self._tags.get(value)
+        if tag is None:
+            tag = self._tags[value] = super().resolve(kind, value, implicit)
+        return tag
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +74,10 @@ class MapNode:
     span: Span
 
     def get(self, key: str) -> Entry | None:
-        return next((e for e in self.entries if e.key == key), None)
+        for entry in self.entries:
+            if entry.key == key:
+                return entry
+        return None
 
 
 Node = ScalarNode | ListNode | MapNode
@@ -71,7 +91,7 @@ def read_yaml(file: SourceFile) -> tuple[Node | None, tuple[Diagnostic, ...]]:
         return None, (error("yaml-syntax", f"YAML may not hold the character U+{ord(unprintable[0]):04X}", span),)
     try:
         too_deep = _too_much(file)
-        root = None if too_deep else yaml.compose(file.text, Loader=_LOADER)
+        root = None if too_deep else yaml.compose(file.text, Loader=_Loader)
     except yaml.MarkedYAMLError as exc:
         return None, (_syntax_error(file, exc),)
     except (yaml.YAMLError, ValueError, RecursionError):
@@ -129,6 +149,7 @@ class _Builder:
         self.diagnostics: list[Diagnostic] = []
         self._built: dict[int, Node] = {}
         self._sizes: dict[int, int] = {}
+        """Of all but scalars."""
         self._open: set[int] = set()
         self._size = 0
         self._aliased = 0
@@ -138,6 +159,10 @@ class _Builder:
         id_ = id(raw)
         if id_ in self._built:
             return self._again(raw, id_)
+        if raw.__class__ is yaml.ScalarNode:
+            self._size += 1
+            scalar = self._built[id_] = ScalarNode(self._value(raw), self._span(raw))
+            return scalar
         if id_ in self._open:
             self._stop(raw, "An anchor holds an alias of itself")
         if depth > DEEPEST:
@@ -151,15 +176,14 @@ class _Builder:
         return node
 
     def _again(self, raw: Any, id_: int) -> Node:
-        self._aliased += self._sizes[id_]
-        self._size += self._sizes[id_]
+        size = self._sizes.get(id_, 1)
+        self._aliased += size
+        self._size += size
         if self._aliased > MOST_ALIASED:
             self._stop(raw, f"Aliases repeat more than {MOST_ALIASED:,} values")
         return self._built[id_]
 
     def _build(self, raw: Any, depth: int) -> Node:
-        if isinstance(raw, yaml.ScalarNode):
-            return ScalarNode(self._value(raw), self._span(raw))
         if raw.tag not in (_TAG + "map", _TAG + "seq"):
             self._report(raw, f"The tag '{_short(raw.tag)}' is not known")
         if isinstance(raw, yaml.MappingNode):
@@ -176,17 +200,25 @@ class _Builder:
                 for entry in self._merged(raw_value, depth):
                     merged.setdefault(entry.key, entry)
                 continue
-            key = self.node(raw_key, depth + 1)
+            key, span = self._key(raw_key, depth)
             value = self.node(raw_value, depth + 1)
-            if not isinstance(key, ScalarNode) or not isinstance(key.value, str):
+            if key is None:
                 help = "Write it in quotes: YAML reads yes, no, on, off, numbers and dates as values of their own."
-                self._say(error("wrong-type", "A key must be text", key.span, help=help))
-            elif key.value in written:
-                notes = (Note(message="first written here", span=written[key.value].span),)
-                self._say(error("duplicate-key", f"The key '{key.value}' is there twice", key.span, notes=notes))
+                self._say(error("wrong-type", "A key must be text", span, help=help))
+            elif key in written:
+                notes = (Note(message="first written here", span=written[key].span),)
+                self._say(error("duplicate-key", f"The key '{key}' is there twice", span, notes=notes))
             else:
-                written[key.value] = Entry(key.value, key.span, value)
+                written[key] = Entry(key, span, value)
         return (*written.values(), *(e for k, e in merged.items() if k not in written)) if merged else tuple(written.values())
+
+    def _key(self, raw: Any, depth: int) -> tuple[str | None, Span]:
+        """None for what is no text."""
+        if raw.__class__ is yaml.ScalarNode and raw.tag == _TEXT:
+            self._size += 1
+            return raw.value, self._span(raw)
+        key = self.node(raw, depth + 1)
+        return (key.value if isinstance(key, ScalarNode) and isinstance(key.value, str) else None), key.span
 
     def _merged(self, raw: Any, depth: int) -> Iterator[Entry]:
         node = self.node(raw, depth + 1)
@@ -197,7 +229,7 @@ class _Builder:
                 self._say(error("wrong-type", "'<<' takes a mapping or a list of mappings", part.span))
 
     def _value(self, raw: Any) -> Any:
-        if raw.tag == _TAG + "str":
+        if raw.tag == _TEXT:
             return raw.value
         if raw.tag not in _SCALAR_TAGS:
             self._report(raw, f"The tag '{_short(raw.tag)}' is not known")
@@ -213,10 +245,9 @@ class _Builder:
 
     def _span(self, raw: Any, last: Node | None = None) -> Span:
         """Where a node was written; a block collection ends with its last part, not with the comments and empty lines below it."""
-        start, end = raw.start_mark.index, raw.end_mark.index
+        start, end, text = raw.start_mark.index, raw.end_mark.index, self.file.text
         if last is not None and not getattr(raw, "flow_style", False) and start <= last.span.end <= end:
             end = last.span.end
-        text = self.file.text
         while end > start and text[end - 1] in " \n":
             end -= 1
         return Span(self.file, start, end)
@@ -244,7 +275,7 @@ def _too_much(file: SourceFile) -> tuple[Diagnostic, ...]:
     if brackets < _SAFE_DEPTH and not could_be_many and not _INDENTED.search(text):
         return ()
     depth = nodes = 0
-    for event in yaml.parse(text, Loader=_LOADER):
+    for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > _SAFE_DEPTH // 2:

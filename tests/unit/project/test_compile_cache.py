@@ -10,17 +10,19 @@ import os
 import random
 import re
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mvbuild import compilation
+from mvbuild.artifacts import compiled
 from mvbuild.artifacts.earlier import NAME as MANIFESTS
 from mvbuild.artifacts.manifest import entries, manifest, manifest_text
 from mvbuild.diagnostics import ProjectError
 from mvbuild.diagnostics.render import to_text
-from mvbuild.graph import definition as definitions
 from mvbuild.graph.definition import definition
 from mvbuild.graph.outline import NAME as OUTLINES
 from mvbuild.parse import files
@@ -233,15 +235,16 @@ def test_runs_at_the_same_time_do_not_take_the_files_of_one_another_for_theirs(r
     before = (root / "models" / "second.sql").read_text()
     slow = compilation.compile(root, env={}, target_path=target)
     _ = [definition(slow, node) for node in slow.models]
-    real = compilation.write_compiled
+    real = compilation.write_text
 
-    def overtaken(*given: object) -> object:
+    def overtaken(path: Path, pieces: Any) -> object:
+        written = real(path, pieces)
         monkeypatch.undo()
         (root / "models" / "second.sql").write_text("{{ config(materialized='view') }}SELECT 2 AS two\n")
         said(root, target, {})
-        return real(*given)  # type: ignore[arg-type]
+        return written
 
-    monkeypatch.setattr(compilation, "write_compiled", overtaken)
+    monkeypatch.setattr(compilation, "write_text", overtaken)
     compilation.write_artifacts(slow)
     assert said(root, target, {}) == said(root, tmp_path / "cold" / "target", {})
     (root / "models" / "second.sql").write_text(before)
@@ -270,16 +273,21 @@ def test_what_is_known_is_not_parsed_again(root: Path, tmp_path: Path, monkeypat
 def test_workers_give_what_one_process_gives(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (root / "models" / "second.sql").write_text("SELECT 2 AS two\n")
     alone = said(root, tmp_path / "alone" / "target", {})
-    for module in (files, documents, definitions):
+    for module in (files, documents, compiled):
         monkeypatch.setattr(module, "FEWEST", 1)
     monkeypatch.setattr(workers, "_processors", lambda: 2)
-    shares = []
-    for module in (files, documents, definitions):
-        monkeypatch.setattr(module, "results", lambda given: shares.append(workers.results(given)) or shares[-1])
+    done: dict[str, list[object]] = {}
+    real = workers.Workers.shared
+
+    def shared(self: workers.Workers, work: Any, given: Any, items: Any) -> Iterator[tuple[int, Any]]:
+        for at, found in real(self, work, given, items):
+            done.setdefault(work.__name__, []).append(found)
+            yield at, found
+
+    monkeypatch.setattr(workers.Workers, "shared", shared)
     assert said(root, tmp_path / "beside" / "target", {}) == alone
-    assert len(shares) == 3
-    assert all(isinstance(one, str) for share in shares for one in share.values())
-    assert all(shares)
+    assert list(done) == ["said_in", "kept_of", "write_models"]
+    assert all(any(found is not None for found in of_work) for of_work in done.values())
     for name in (NAME, "fingerprint-cache"):
         kept = [(tmp_path / which / "target" / name).read_text().splitlines()[1:] for which in ("alone", "beside")]
         assert sorted(kept[0]) == sorted(kept[1])
@@ -288,7 +296,7 @@ def test_workers_give_what_one_process_gives(root: Path, tmp_path: Path, monkeyp
 @pytest.mark.parametrize("fault", ["start", "crash"])
 def test_what_a_worker_leaves_this_process_does(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str):
     alone = said(root, tmp_path / "alone" / "target", {})
-    for module in (files, documents, definitions):
+    for module in (files, documents, compiled):
         monkeypatch.setattr(module, "FEWEST", 1)
     monkeypatch.setattr(workers, "_processors", lambda: 2)
     if fault == "crash":

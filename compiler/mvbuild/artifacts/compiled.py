@@ -1,0 +1,89 @@
+"""Graph -> the files below target/compiled, and the fingerprint of each model; many are made by several processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from mvbuild.artifacts.files import Stamp, stamp_of, write_text
+from mvbuild.graph.definition import definition, fingerprint_key, fingerprint_of
+from mvbuild.graph.model import Graph, ModelNode, NodeId
+from mvbuild.parse.fingerprint import fingerprint
+from mvbuild.project.workers import Workers
+
+FEWEST = 1_000
+"""Models for which another process pays."""
+_Task = tuple[str, str, bool]
+"""A path below the folder, the definition that belongs there, and whether its fingerprint is wanted too."""
+
+
+def write_compiled(graph: Graph, known: Mapping[NodeId, Stamp], workers: Workers) -> Iterator[tuple[NodeId, Stamp]]:
+    """target/compiled/<project>/models/...: each model's definition as it goes into the catalog. Unchanged files are left alone.
+
+    `known`: how files stood when an earlier run had written the same to them. Yields how they stand now, one model after the other. The
+    fingerprint of a model is known from then on.
+    """
+    folder = graph.project.target_path / "compiled" / graph.project.name
+    new: list[ModelNode] = []
+    for node in graph.models:
+        stamp = known.get(node.id)
+        if stamp is not None and stamp == _stamp(folder / node.model.file.path):
+            yield node.id, stamp
+        else:
+            new.append(node)
+    if len(new) >= FEWEST:
+        yield from _by_many(graph, folder, new, workers)
+        return
+    for node in new:
+        fingerprint_of(graph, node)
+        yield node.id, _write(folder / node.model.file.path, definition(graph, node).text)
+
+
+def _by_many(graph: Graph, folder: Path, nodes: Sequence[ModelNode], workers: Workers) -> Iterator[tuple[NodeId, Stamp]]:
+    for at, found in workers.shared(write_models, folder, _Tasks(graph, nodes)):
+        node = nodes[at]
+        if found is None:
+            fingerprint_of(graph, node)
+            yield node.id, _write(folder / node.model.file.path, definition(graph, node).text)
+            continue
+        stamp, made = found
+        if made is not None:
+            graph.fingerprints.put(fingerprint_key(definition(graph, node)), made)
+        yield node.id, stamp
+
+
+class _Tasks(Sequence[_Task]):
+    """Each is made when somebody is to do it."""
+
+    def __init__(self, graph: Graph, nodes: Sequence[ModelNode]) -> None:
+        self._graph, self._nodes = graph, nodes
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __getitem__(self, at: Any) -> Any:
+        node = self._nodes[at]
+        sql = definition(self._graph, node)
+        return node.model.file.path, sql.text, self._graph.fingerprints.get(fingerprint_key(sql)) is None
+
+
+def write_models(folder: Path, tasks: Sequence[_Task]) -> list[tuple[Stamp, str | None]]:
+    """For another process."""
+    return [(_write(folder / path, text), fingerprint(text) if wanted else None) for path, text, wanted in tasks]
+
+
+def _write(path: Path, text: str) -> Stamp:
+    content = text.rstrip() + "\n"
+    with suppress(FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
+        stamp = stamp_of(path)
+        if path.read_text(encoding="utf-8") == content:
+            return stamp
+    return write_text(path, [content])
+
+
+def _stamp(path: Path) -> Stamp | None:
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return stamp_of(path)
+    return None

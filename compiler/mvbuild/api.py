@@ -18,7 +18,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mvbuild import compilation
 from mvbuild.compilation import compile, write_artifacts
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error, warning
 from mvbuild.freshness.former import former_states
@@ -323,7 +322,9 @@ def bound(project: Project = ".") -> Bound:
 def check_columns(project: Project = ".") -> tuple[Diagnostic, ...]:
     """ProjectError with everything that is certainly wrong with names, types and contracts; the warnings, if nothing is. Queries are looked
     at only where schemas.lock tells what they read, or where a contract is enforced."""
-    return compilation.check_columns(_graph(project))
+    from mvbuild.lineage import check
+
+    return check.check_columns(_graph(project))
 
 
 def _require_contracts(planned: Plan) -> None:

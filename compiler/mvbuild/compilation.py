@@ -15,13 +15,13 @@ from mvbuild.artifacts.compiled import write_compiled
 from mvbuild.artifacts.earlier import Checksum, Earlier, earlier_artifacts, forget_artifacts, remember_artifacts
 from mvbuild.artifacts.files import Stamp, write_executed, write_json, write_text
 from mvbuild.artifacts.manifest import manifest_text, timestamp
-from mvbuild.diagnostics import Diagnostic, ProjectError, error
+from mvbuild.diagnostics import ProjectError, error
 from mvbuild.graph.model import Graph, ModelNode, NodeId, Reading
 from mvbuild.graph.outline import NAME as OUTLINES
 from mvbuild.graph.outline import frame_of, outline_of, outlined, restored
 from mvbuild.graph.resolve import build
 from mvbuild.parse.project import parse_project
-from mvbuild.project.kept import Kept, digest
+from mvbuild.project.kept import Kept
 from mvbuild.project.load import Opened, load, open_project
 from mvbuild.project.workers import Workers
 
@@ -78,36 +78,6 @@ def _built(opened: Opened, env: Mapping[str, str]) -> Graph:
         finally:
             project.kept.save()
     return build(project, parsed)
-
-
-def check_columns(graph: Graph) -> tuple[Diagnostic, ...]:
-    """ProjectError with everything that is certainly wrong with names, types and contracts; the warnings, if nothing is. Queries are looked
-    at only where schemas.lock tells what they read, or where a contract is enforced."""
-    from mvbuild.lineage.bind import bind
-    from mvbuild.lineage.lock import of_lock, read_lock
-
-    key = _columns_key(graph)
-    if key is not None and graph.outlines.get(key) is not None:
-        return ()
-    tables = read_lock(graph)
-    if tables is None and not graph.contracts:
-        return ()
-    found = bind(graph, of_lock(tables, graph), keep=True) if tables is not None else bind(graph, only=graph.contracts)
-    if any(d.severity == "error" for d in found.diagnostics):
-        raise ProjectError(found.diagnostics)
-    if key is not None and not found.diagnostics:
-        graph.outlines.put(key, "[]")
-    return found.diagnostics
-
-
-def _columns_key(graph: Graph) -> str | None:
-    """Of all that the columns depend on; None where a model has changed since."""
-    from mvbuild.lineage.lock import lock_path
-
-    if graph.outlined is None or graph.outlined.changed:
-        return None
-    path = lock_path(graph)
-    return digest("columns", graph.outlined.key, path.read_bytes() if path.is_file() else None)
 
 
 def _known(

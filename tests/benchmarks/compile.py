@@ -121,7 +121,7 @@ def prepare(what: str, root: Path) -> None:
             file.write(" -- changed\n")
     elif what == "lineage":
         lock_sources(root)
-        (root / "target" / "lineage-cache.json").unlink(missing_ok=True)
+        (root / "target" / "lineage-cache").unlink(missing_ok=True)
 
 
 def main() -> None:

@@ -17,11 +17,12 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...])
     from mvbuild.graph.definition import definition
     from mvbuild.graph.model import ModelNode, SeedNode
     from mvbuild.graph.select import select as select_nodes
+    from mvbuild.lineage.check import check_columns
     from mvbuild.project.seeds import check
 
     graph = options.graph()
     check(node.seed for node in graph.nodes.values() if isinstance(node, SeedNode))
-    report(compilation.check_columns(graph))
+    report(check_columns(graph))
     compilation.write_artifacts(graph)
     models = list(graph.models)
     if select or exclude:

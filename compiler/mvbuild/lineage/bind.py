@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from mvbuild.diagnostics import Diagnostic, error
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode, ViewNode
 from mvbuild.lineage.contracts import contract_problems
-from mvbuild.lineage.kept import NAME, Kept
+from mvbuild.lineage.kept import NAME, bind_once
 from mvbuild.lineage.model import Bound, Column, NodeLineage, Origin
 from mvbuild.lineage.schemas import NO_SCHEMAS, Schemas, of_node
 from mvbuild.lineage.statement import BoundQuery, Input
@@ -16,6 +17,7 @@ from mvbuild.lineage.types import parsed, stored, text
 from mvbuild.lineage.values import Base
 from mvbuild.parse import placeholder
 from mvbuild.parse.model import Query, Read
+from mvbuild.project.kept import Kept
 from mvbuild.source import Span
 
 
@@ -25,12 +27,14 @@ def bind(graph: Graph, schemas: Schemas = NO_SCHEMAS, only: Collection[NodeId] |
     wanted = None if only is None else {*only, *graph.ancestors(only)}
     nodes = [node for node in graph.nodes.values() if wanted is None or node.id in wanted]
     kept = Kept(graph.project.target_path / NAME if keep else None)
+    kept.is_whole = only is None
     binder = _Binder(graph, schemas, kept, {}, {}, [])
     for node in nodes:
         binder.add(node)
-    if only is None:
-        # Of a part only its own queries would be left.
-        kept.save()
+    if keep and only is None:
+        with suppress(OSError):
+            graph.project.target_path.mkdir(parents=True, exist_ok=True)
+    kept.save()
     columns = {id: found.columns for id, found in binder.known.items() if found.complete}
     bound = Bound(graph=graph, columns=columns, lineage=binder.lineage, diagnostics=tuple(binder.diagnostics))
     problems = [p for node in nodes if isinstance(node, ModelNode) for p in contract_problems(node, bound)]
@@ -88,7 +92,7 @@ class _Binder:
         self._keep(node.id, columns, chosen, node.reads)
 
     def _bound(self, query: Query, reads: Sequence[NodeId]) -> BoundQuery:
-        return self.kept.bind(query, [self._input(read, id) for read, id in zip(query.reads, reads, strict=True)])
+        return bind_once(self.kept, query, [self._input(read, id) for read, id in zip(query.reads, reads, strict=True)])
 
     def _input(self, read: Read, id: NodeId) -> Input:
         spellings = _spellings(read, self.graph.nodes[id])

@@ -14,7 +14,7 @@ from mvbuild.lineage.schemas import NO_SCHEMAS, Schemas, of_states
 
 def known_columns(graph: Graph, selected: Collection[NodeId], world: World | None = None) -> Mapping[NodeId, tuple[Column, ...]]:
     """Of the selected models and of what they read; nodes whose columns are not all known are absent."""
-    return bind(graph, _schemas(graph, world), only=selected).columns
+    return bind(graph, _schemas(graph, world), only=selected, keep=True).columns
 
 
 def _schemas(graph: Graph, world: World | None) -> Schemas:

@@ -10,7 +10,7 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import fields
 from datetime import date
@@ -23,6 +23,7 @@ from types import MappingProxyType
 from typing import Any
 
 from mvbuild import __version__
+from mvbuild.project.kept_file import KeptFile, write_kept
 from mvbuild.source import SourceFile, Span
 
 NAME = "compile-cache"
@@ -33,11 +34,12 @@ _PARTS = ("project", "parse", "graph", "diagnostics", "formats", "artifacts", "l
 
 
 class Kept:
-    """Key -> JSON text, read when something is asked for. Only what was asked for is written again."""
+    """Key -> JSON text, read when it is asked for. Only what was asked for is written again."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._used: dict[str, str] = {}
+        self._forgotten: set[str] = set()
         self._is_new = False
         self._is_saved = False
         """Whether all that was asked for before stands in the file."""
@@ -45,30 +47,34 @@ class Kept:
         """Whether all that counts will have been asked for. A command that looks at a part must not write: it would throw away the rest."""
 
     def get(self, key: str) -> str | None:
-        found = self._used.get(key) or self._known.get(key)
-        if found is not None:
-            self._used[key] = found
+        found = self._used.get(key)
+        if found is None and self._known is not None and key not in self._forgotten:
+            found = self._known.get(key)
+            if found is not None:
+                self._used[key] = found
         return found
 
     def put(self, key: str, value: str) -> None:
         if self._path is not None:
             self._used[key] = value
+            self._forgotten.discard(key)
             self._is_new = True
 
     def forget(self, key: str) -> None:
         """An entry that turned out to be of no use."""
         self._used.pop(key, None)
-        self._known.pop(key, None)
+        self._forgotten.add(key)
 
     def save(self) -> None:
         """Only into a folder that is there: a command that only looks makes none. Nothing is said where it cannot be written: the next run
         is slower, and that is all."""
-        is_changed = self._is_new or (not self._is_saved and len(self._used) != len(self._known))
+        known = dict(self._known.items()) if self._is_saved and self._is_new and self._known is not None else {}
+        is_changed = self._is_new or (not self._is_saved and len(self._used) != len(self._known or ()))
         if self._path is None or not self.is_whole or not is_changed:
             return
         temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}.{secrets.token_hex(4)}")
         try:
-            _write(temporary, {**self._known, **self._used} if self._is_saved else self._used)
+            write_kept(temporary, code_version(), {**known, **self._used})
             temporary.replace(self._path)
         except OSError:
             with suppress(OSError):
@@ -76,46 +82,21 @@ class Kept:
             return
         # What stands in the file need not stand in memory: of a large project it is much.
         self._used.clear()
+        if self._known is not None:
+            self._known.close()
         self.__dict__.pop("_known", None)
         self._is_new, self._is_saved = False, True
 
     @cached_property
-    def _known(self) -> dict[str, str]:
-        return _read(self._path) if self._path is not None else {}
+    def _known(self) -> KeptFile | None:
+        with suppress(OSError, ValueError):
+            return KeptFile(self._path, code_version()) if self._path is not None else None
+        return None
 
 
 def digest(*parts: object) -> str:
     """A key of everything that a value depends on."""
     return blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-
-
-def _write(path: Path, entries: Mapping[str, str]) -> None:
-    """The first line tells who wrote the rest, and whether it is whole."""
-    check = blake2b(digest_size=16)
-    with path.open("wb") as file:
-        head = f"{code_version()} ".encode()
-        file.write(head + b"0" * 32 + b"\n")
-        for key, value in entries.items():
-            line = f"{key}{value}\n".encode()
-            check.update(line)
-            file.write(line)
-        file.seek(len(head))
-        file.write(check.hexdigest().encode())
-
-
-def _read(path: Path) -> dict[str, str]:
-    try:
-        with path.open("rb") as file:
-            head = file.readline(200).split()
-            if len(head) != 2 or head[0] != code_version().encode():
-                return {}
-            body = file.read()
-        if blake2b(body, digest_size=16).hexdigest().encode() != head[1]:
-            return {}
-        lines = body.decode("ascii").splitlines()
-    except (OSError, ValueError):
-        return {}
-    return {line[:32]: line[32:] for line in lines}
 
 
 @lru_cache(maxsize=1)

@@ -13,6 +13,8 @@ from mvbuild.lineage.bind import bind
 from mvbuild.lineage.lock import of_lock, read_lock
 from mvbuild.lineage.model import Bound
 from mvbuild.lineage.trace import affected, as_json, find, flat, named, tree
+from mvbuild.project.kept import code_version
+from mvbuild.project.kept_file import KeptFile, write_kept
 from unit.worlds import compiled
 
 LOCK = """version: 1
@@ -253,12 +255,13 @@ def test_what_was_kept_is_what_would_be_bound(tmp_path: Path) -> None:
 
     fresh = facts(bound(tmp_path, files))
     assert facts(kept()) == fresh
-    path = tmp_path / "target" / "lineage-cache.json"
-    written = path.read_text()
+    path = tmp_path / "target" / "lineage-cache"
+    written = path.read_bytes()
     assert facts(kept()) == fresh
-    assert path.read_text() == written
+    assert path.read_bytes() == written
     (tmp_path / "models" / "orders_clean.sql").write_text("SELECT id, customer_id, 'x' AS amount FROM raw.orders")
     assert kept().columns == bound(tmp_path, {}).columns
-    for broken in ("", "[]", "{", written.replace('"raw', "[").replace("[[", "[1, [")):
-        path.write_text(broken)
+    entries = dict(KeptFile(path, code_version()).items())
+    for foreign in ("", "[]", "{", "[[1, 2], 3]", None):
+        write_kept(path, code_version(), {key: text.replace('"raw', "[") if foreign is None else foreign for key, text in entries.items()})
         assert kept().columns == bound(tmp_path, {}).columns

@@ -25,9 +25,12 @@ from mvbuild.diagnostics import ProjectError
 from mvbuild.diagnostics.render import to_text
 from mvbuild.graph.definition import definition
 from mvbuild.graph.outline import NAME as OUTLINES
+from mvbuild.lineage import bind as bind_module
+from mvbuild.lineage.check import check_columns
 from mvbuild.parse import files
 from mvbuild.project import documents, workers
-from mvbuild.project.kept import NAME
+from mvbuild.project.kept import NAME, code_version
+from mvbuild.project.kept_file import KeptFile
 
 EDITS = int(os.environ.get("MVBUILD_CACHE_EDITS", "60"))
 SEED = int(os.environ.get("MVBUILD_CACHE_SEED", "1"))
@@ -116,7 +119,7 @@ def said(root: Path, target_path: Path, env: dict[str, str], **options: object) 
     target_path.mkdir(parents=True, exist_ok=True)
     try:
         graph = compilation.compile(root, env=env, target_path=target_path, **options)  # type: ignore[arg-type]
-        checked = compilation.check_columns(graph)
+        checked = check_columns(graph)
         compilation.write_artifacts(graph)
     except ProjectError as exc:
         return to_text(exc.diagnostics)
@@ -257,6 +260,50 @@ def test_a_compiled_file_that_somebody_edited_is_written_again(root: Path, tmp_p
     assert said(root, tmp_path / "target", {}) == expected
 
 
+def test_only_what_can_have_changed_is_checked_again(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    target, asked = tmp_path / "target", []
+    real = bind_module.bind
+    monkeypatch.setattr(bind_module, "bind", lambda graph, schemas, only, **rest: asked.append(only) or real(graph, schemas, only, **rest))
+    said(root, target, {})
+    said(root, target, {})
+    second = (root / "models" / "second.sql").read_text()
+    (root / "models" / "second.sql").write_text(f"{second}-- again\n")
+    said(root, target, {})
+    said(root, target, {})
+    (root / "models" / "second.sql").write_text(second)
+    said(root, target, {})
+    with (root / "schemas.lock").open("a") as lock:
+        lock.write("# by hand\n")
+    said(root, target, {})
+    assert asked == [None, {"model.shop.second"}, {"model.shop.second"}, None]
+
+
+def test_a_change_is_checked_with_all_that_reads_it(root: Path, tmp_path: Path):
+    for path in (root / "models").rglob("*.yml"):
+        path.unlink()
+    (root / "models" / "first.sql").write_text("SELECT id, price FROM raw.orders\n")
+    (root / "models" / "second.sql").write_text("SELECT id, price FROM {{ ref('first') }}\n")
+    target = tmp_path / "target"
+
+    def check() -> list[str]:
+        graph = compilation.compile(root, env={}, target_path=target)
+        target.mkdir(exist_ok=True)
+        try:
+            check_columns(graph)
+        except ProjectError as exc:
+            return [str(d.span) for d in exc.diagnostics]
+        finally:
+            graph.outlines.save()
+        return []
+
+    assert check() == []
+    assert check() == []
+    (root / "models" / "first.sql").write_text("SELECT id FROM raw.orders\n")
+    assert check() == check() == ["models/second.sql:1:12"]
+    (root / "models" / "first.sql").write_text("SELECT id, price FROM raw.orders\n")
+    assert check() == []
+
+
 def test_what_is_known_is_not_parsed_again(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     said(root, tmp_path / "target", {})
     parsed = []
@@ -288,8 +335,8 @@ def test_workers_give_what_one_process_gives(root: Path, tmp_path: Path, monkeyp
     assert list(done) == ["said_in", "kept_of", "write_models"]
     assert all(any(found is not None for found in of_work) for of_work in done.values())
     for name in (NAME, "fingerprint-cache"):
-        kept = [(tmp_path / which / "target" / name).read_text().splitlines()[1:] for which in ("alone", "beside")]
-        assert sorted(kept[0]) == sorted(kept[1])
+        alike = [dict(KeptFile(tmp_path / which / "target" / name, code_version()).items()) for which in ("alone", "beside")]
+        assert alike[0] == alike[1] != {}
 
 
 @pytest.mark.parametrize("fault", ["start", "crash"])

@@ -1,0 +1,69 @@
+"""Graph -> what is certainly wrong with the columns of its models: all of them, or those that can have changed since nothing was found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mvbuild.diagnostics import Diagnostic, ProjectError
+from mvbuild.graph.model import Graph, NodeId
+from mvbuild.project.kept import digest
+
+
+def check_columns(graph: Graph) -> tuple[Diagnostic, ...]:
+    """ProjectError with everything that is certainly wrong with names, types and contracts; the warnings, if nothing is. Queries are looked
+    at only where schemas.lock tells what they read, or where a contract is enforced."""
+    checked = _Checked.of(graph)
+    changed = checked.changed() if checked is not None else None
+    if changed is not None and not changed:
+        return ()
+    # Only here: most runs have nothing to check, and to import the parser of SQL takes longer than all that they do.
+    from mvbuild.lineage.bind import bind
+    from mvbuild.lineage.lock import of_lock, read_lock
+    from mvbuild.lineage.schemas import NO_SCHEMAS
+
+    tables = read_lock(graph)
+    if tables is None and not graph.contracts:
+        return ()
+    only = graph.contracts if tables is None else changed and changed | graph.descendants(changed)
+    found = bind(graph, of_lock(tables, graph) if tables is not None else NO_SCHEMAS, only, keep=tables is not None)
+    if any(d.severity == "error" for d in found.diagnostics):
+        raise ProjectError(found.diagnostics)
+    if checked is not None and not found.diagnostics:
+        checked.note()
+    return found.diagnostics
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """What is kept of a check that found nothing, to be asked in the next run."""
+
+    graph: Graph
+    key: str
+    """A hash of all that the columns depend on but the texts of some models."""
+    texts: Mapping[NodeId, str]
+    """Hashes of those."""
+
+    @classmethod
+    def of(cls, graph: Graph) -> _Checked | None:
+        from mvbuild.lineage.lock import lock_path
+
+        if graph.outlined is None:
+            return None
+        path = lock_path(graph)
+        key = digest("columns", graph.outlined.key, path.read_bytes() if path.is_file() else None)
+        changed = {node.id: digest(node.model.file.text) for node in graph.models if node.id in graph.outlined.changed}
+        return cls(graph, key, changed)
+
+    def changed(self) -> set[NodeId] | None:
+        """The models whose text is not the one that was checked; None where nothing was."""
+        known = self.graph.outlines.get(self.key)
+        try:
+            before: Mapping[NodeId, str] = json.loads(known) if known is not None else {}
+            return {id for id in {*before, *self.texts} if before.get(id) != self.texts.get(id)} if known is not None else None
+        except (ValueError, TypeError, AttributeError):
+            return None
+
+    def note(self) -> None:
+        self.graph.outlines.put(self.key, json.dumps(self.texts))

@@ -68,7 +68,7 @@ class _Peak(threading.Thread):
         self.megabytes = 0.0
 
     def run(self) -> None:
-        while not self.done.wait(0.05):
+        while not self.done.wait(0.2):
             self.megabytes = max(self.megabytes, sum(_kilobytes(pid) for pid in _family(self.pid)) / 1024)
 
 

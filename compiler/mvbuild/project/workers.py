@@ -68,7 +68,7 @@ class Workers:
         """
         size = min(max(len(items) // _SHARES, 1), _LARGEST)
         left = deque(range(at, min(at + size, len(items))) for at in range(0, len(items), size))
-        workers = self.start() if len(left) > 1 else ()
+        workers = self._started() if len(left) > 1 else ()
         for worker in workers:
             worker.begin(work, given)
         try:
@@ -91,8 +91,7 @@ class Workers:
                     worker.end()
                     worker.answers.clear()
 
-    def start(self) -> Sequence[_Worker]:
-        """The processes; to call it early lets them come up while this one is busy."""
+    def _started(self) -> Sequence[_Worker]:
         if self._processes is None:
             self._processes = []
             with suppress(OSError):

@@ -61,12 +61,12 @@ def test_every_item_once_and_by_several(team: Workers):
 
 
 def test_one_list_after_the_other_by_the_same_processes(team: Workers):
-    first = team.start()
+    first = team._started()
     for power in (1, 2, 3):
         assert {at: value for at, value in team.shared(squares, power, range(300)) if value is not None}.items() <= {
             at: at**power for at in range(300)
         }.items()
-    assert team.start() is first
+    assert team._started() is first
     assert all(worker.is_alive for worker in first)
 
 
@@ -97,7 +97,7 @@ def test_what_a_lost_process_had_is_for_the_caller(team: Workers, work: workers.
 def test_what_is_printed_is_no_answer(team: Workers):
     found = list(team.shared(chatters, 3, range(500)))
     assert (3, 3) in found
-    assert all(worker.is_alive for worker in team.start())
+    assert all(worker.is_alive for worker in team._started())
 
 
 def test_all_processes_lost(team: Workers):
@@ -117,7 +117,7 @@ def test_an_abandoned_list_leaves_no_answers_for_the_next(team: Workers):
 
 
 def test_an_empty_list_and_one_item_start_nothing(team: Workers, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(Workers, "start", lambda _: pytest.fail("started"))
+    monkeypatch.setattr(Workers, "_started", lambda _: pytest.fail("started"))
     assert list(team.shared(squares, 2, [])) == []
     assert list(team.shared(squares, 2, [7])) == [(0, None)]
 
@@ -125,12 +125,12 @@ def test_an_empty_list_and_one_item_start_nothing(team: Workers, monkeypatch: py
 def test_without_help_all_is_for_the_caller():
     with Workers(1) as alone:
         assert list(alone.shared(squares, 2, range(100))) == [(at, None) for at in range(100)]
-        assert alone.start() == []
+        assert alone._started() == []
 
 
 def test_no_process_outlives_the_team():
     with Workers() as team:
-        started = [worker._process for worker in team.start()]
+        started = [worker._process for worker in team._started()]
         assert len(started) == 2
         list(team.shared(squares, 2, range(10)))
     assert all(process.poll() is not None for process in started)

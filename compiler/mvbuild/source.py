@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
+
+_LINE_END = re.compile("\n")
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,7 +19,7 @@ class SourceFile:
 
     @cached_property
     def line_starts(self) -> tuple[int, ...]:
-        return (0, *(i + 1 for i, c in enumerate(self.text) if c == "\n"))
+        return (0, *(found.end() for found in _LINE_END.finditer(self.text)))
 
     def position(self, offset: int) -> tuple[int, int]:
         """Offset -> (line, column), both counted from 1."""
@@ -33,9 +36,10 @@ class SourceFile:
 
     def line_span(self, number: int) -> Span:
         """The text of a line without its indentation, for errors that know no column."""
-        number = min(max(number, 1), len(self.line_starts))
-        text = self.line(number)
-        start = self.line_starts[number - 1] + len(text) - len(text.lstrip())
+        start = 0 if number <= 1 else self.line_starts[min(number, len(self.line_starts)) - 1]
+        end = self.text.find("\n", start)
+        text = self.text[start : end if end >= 0 else None]
+        start += len(text) - len(text.lstrip())
         return Span(self, start, start + len(text.strip()))
 
 

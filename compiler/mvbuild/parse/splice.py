@@ -41,8 +41,8 @@ def edited(text: MappedText, edits: Iterable[Edit], *, spaced: bool = True) -> M
     at = 0
     for edit in sorted(edits, key=lambda e: (e.start, e.end)):
         pieces.append(cut(text, at, edit.start))
-        new = edit.new if isinstance(edit.new, MappedText) else _computed(edit.new, edit.origin)
-        if spaced and _glued(text.text[: edit.start][-1:], new.text[:1]):
+        new = _computed(edit.new, edit.origin) if isinstance(edit.new, str) else edit.new
+        if spaced and _glued(text.text[max(edit.start - 1, 0) : edit.start], new.text[:1]):
             pieces.append(_computed(" ", edit.origin))
         pieces.append(new)
         if spaced and _glued(new.text[-1:], text.text[edit.end : edit.end + 1]):
@@ -88,9 +88,12 @@ def _edits(read: Read, replacement: Replacement) -> Iterable[Edit]:
     alias = quote(replacement.alias or "")
     addition = f" AS {alias}" if aliased else ""
     is_later = read.tail > end
-    text = replacement.text if isinstance(replacement.text, MappedText) else _computed(replacement.text, read.span)
-    pieces = (_computed(before, read.span), text, _computed(("" if is_later else addition) + after, read.span))
-    yield Edit(start=start, end=end, new=joined(pieces), origin=read.span)
+    new, after = replacement.text, ("" if is_later else addition) + after
+    if isinstance(new, MappedText):
+        new = joined((_computed(before, read.span), new, _computed(after, read.span)))
+    else:
+        new = f"{before}{new}{after}"
+    yield Edit(start=start, end=end, new=new, origin=read.span)
     if is_later and aliased:
         yield Edit(start=read.tail, end=read.tail, new=addition, origin=read.span)
     for first, stop in read.qualifiers if aliased else ():

@@ -115,7 +115,9 @@ class Contents:
         """Line ends as \n, without a byte order mark. Raises ProjectError."""
         found = self._read.get(path)
         if not isinstance(found, SourceFile):
-            found = self._read[path] = decode(path, self.of(path, LARGEST_TEXT))
+            content = self.of(path, LARGEST_TEXT)
+            self.hash(path, LARGEST_TEXT)
+            found = self._read[path] = decode(path, content)
         return found
 
     def texts(self, found: Iterable[Found], report: list[Diagnostic]) -> Iterator[tuple[Found, SourceFile]]:

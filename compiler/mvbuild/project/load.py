@@ -202,14 +202,18 @@ def _distinct(layers: FolderLayers, entries: Iterable[Entry]) -> Iterator[Layer]
 
 def _collisions(models: Sequence[ModelFile], seeds: Sequence[Seed]) -> Iterator[Diagnostic]:
     """ref() knows one table of a name, and Spark ignores case."""
-    first: dict[str, tuple[str, Span]] = {}
-    named = [("model", m.name, m.file.line_span(1)) for m in models]
-    named += [("seed", s.name, Span(SourceFile(s.path, ""), 0, 0)) for s in seeds]
-    for what, name, span in named:
-        other = first.setdefault(name.lower(), (what, span))
-        if other[1] is not span:
-            notes = (Note(message=f"the other {other[0]}", span=other[1]),)
-            yield error("duplicate-name", f"There is already a {other[0]} called '{name}'", span, notes=notes)
+    first: dict[str, ModelFile | Seed] = {}
+    named: tuple[ModelFile | Seed, ...] = (*models, *seeds)
+    for one in named:
+        other = first.setdefault(one.name.lower(), one)
+        if other is not one:
+            what = "model" if isinstance(other, ModelFile) else "seed"
+            notes = (Note(message=f"the other {what}", span=_place(other)),)
+            yield error("duplicate-name", f"There is already a {what} called '{one.name}'", _place(one), notes=notes)
+
+
+def _place(named: ModelFile | Seed) -> Span:
+    return named.file.line_span(1) if isinstance(named, ModelFile) else Span(SourceFile(named.path, ""), 0, 0)
 
 
 def _undescribed(models: Sequence[ModelFile], seeds: Sequence[Seed], described: Described) -> Iterator[Diagnostic]:

@@ -253,6 +253,21 @@ def test_runs_at_the_same_time_do_not_take_the_files_of_one_another_for_theirs(r
     assert said(root, target, {}) == said(root, tmp_path / "cold" / "target", {})
 
 
+def test_what_is_edited_while_it_is_compiled_counts_the_next_time(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    target = tmp_path / "target"
+    real = compilation.outline_of
+
+    def edited_before(*given: Any) -> object:
+        (root / "models" / "second.sql").write_text("SELECT 'a much longer text' AS other, 2 AS two\n")
+        return real(*given)
+
+    monkeypatch.setattr(compilation, "outline_of", edited_before)
+    said(root, target, {})
+    monkeypatch.undo()
+    assert said(root, target, {}) == said(root, tmp_path / "cold" / "target", {})
+    assert "a much longer text" in (target / "manifest.json").read_text()
+
+
 def test_a_compiled_file_that_somebody_edited_is_written_again(root: Path, tmp_path: Path):
     expected = said(root, tmp_path / "target", {})
     file = tmp_path / "target" / "compiled" / "shop" / "models" / "second.sql"

@@ -47,7 +47,7 @@ class TableIdentifier:
     @property
     def sql(self) -> str:
         """`catalog.namespace.name` as Spark SQL takes it; a path stands behind the name of its format there."""
-        return ".".join(quote(part) for part in self.parts)
+        return ".".join([quote(part) for part in self.parts])
 
     @property
     def dotted(self) -> str:
@@ -57,7 +57,7 @@ class TableIdentifier:
     @property
     def key(self) -> tuple[str, ...]:
         """Equal for names that Spark, which ignores case, takes for the same. Paths have a case."""
-        return self.parts if self.is_path else tuple(part.lower() for part in self.parts)
+        return self.parts if self.is_path else tuple([part.lower() for part in self.parts])
 
     def __str__(self) -> str:
         return ".".join(self.parts)

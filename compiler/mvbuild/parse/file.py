@@ -10,9 +10,9 @@ from mvbuild.parse.model import Asked, Query, Read, TimeTravel
 from mvbuild.parse.templates import Templates
 from mvbuild.project.kept import Codec, Unkept, digest
 from mvbuild.project.settings import Layer, Setting
-from mvbuild.source import MappedText, Segment, SourceFile, SourceMap
+from mvbuild.source import SourceFile
 
-_CODEC = Codec((Setting, Query, Read, TimeTravel, MappedText, SourceMap, Segment))
+_CODEC = Codec((Setting, Query, Read, TimeTravel))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

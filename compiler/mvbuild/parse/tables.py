@@ -16,7 +16,8 @@ from mvbuild.parse.model import Read
 from mvbuild.parse.travel import time_travel
 from mvbuild.source import MappedText
 
-_HINT, _PIPE = TokenType.HINT, TokenType.PIPE_GT
+_DOT, _HINT, _PIPE = TokenType.DOT, TokenType.HINT, TokenType.PIPE_GT
+_LITERALS = frozenset((TokenType.STRING, TokenType.NUMBER))
 BACKTICKS = "Write the name in `backticks`, or give the table its plain name."
 
 
@@ -359,12 +360,11 @@ def _name_offsets(parts: Sequence[exp.Expr], found: _Found) -> tuple[int, int] |
     index = found.at.get(parts[0].meta.get("start", -1))
     if index is None:
         return None
-    last = index + 2 * (len(parts) - 1)
-    tokens = found.tokens[index : last + 1]
-    names = [token.text for token in tokens[::2]]
-    if names != [part.name for part in parts] or any(token.token_type != TokenType.DOT for token in tokens[1::2]):
+    end = index + 2 * len(parts) - 1
+    tokens, kinds = found.tokens[index:end], found.kinds[index:end]
+    if [token.text for token in tokens[::2]] != [part.name for part in parts] or any(kind != _DOT for kind in kinds[1::2]):
         return None
-    if any(token.token_type in (TokenType.STRING, TokenType.NUMBER) for token in tokens[::2]):
+    if any(kind in _LITERALS for kind in kinds[::2]):
         return None
     return tokens[0].start, tokens[-1].end + 1
 

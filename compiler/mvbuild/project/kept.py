@@ -24,7 +24,7 @@ from typing import Any
 
 from mvbuild import __version__
 from mvbuild.project.kept_file import KeptFile, write_kept
-from mvbuild.source import SourceFile, Span
+from mvbuild.source import MappedText, Segment, SourceFile, SourceMap, Span
 
 NAME = "compile-cache"
 _LIBRARIES = ("sqlglot", "sqlglotc", "jinja2", "markupsafe", "pyyaml")
@@ -152,18 +152,20 @@ class Codec:
                 raise Unkept
             return [0, value.start, value.end]
         if kind is tuple:
-            return [1, *(self._plain(item, file) for item in value)]
+            return [1, *[self._plain(item, file) for item in value]]
         if kind is list:
-            return [2, *(self._plain(item, file) for item in value)]
+            return [2, *[self._plain(item, file) for item in value]]
         if kind in (dict, MappingProxyType):
             flat = [self._plain(part, file) for pair in value.items() for part in pair]
             return [3 if kind is dict else 4, *flat]
         if kind is date:
             return [5, value.isoformat()]
+        if kind is MappedText:
+            return [6, value.text, *_flat(value.map, file)]
         index, names = self._names.get(kind, (None, ()))
         if index is None:
             raise Unkept
-        return [index + 6, *(self._plain(getattr(value, name), file) for name in names)]
+        return [index + 7, *[self._plain(getattr(value, name), file) for name in names]]
 
     def _value(self, plain: Any, file: SourceFile) -> Any:
         if type(plain) is not list:
@@ -171,6 +173,8 @@ class Codec:
         kind = plain[0]
         if kind == 0:
             return Span(file, plain[1], plain[2])
+        if kind == 6:
+            return MappedText(plain[1], _source_map(plain, file))
         value = self._value
         # The same few names come again and again.
         items = [intern(item) if type(item) is str else item if type(item) is not list else value(item, file) for item in plain]
@@ -183,7 +187,23 @@ class Codec:
             return found if kind == 3 else MappingProxyType(found)
         if kind == 5:
             return date.fromisoformat(items[1])
-        return self._makers[kind - 6](items)
+        return self._makers[kind - 7](items)
+
+
+def _flat(source_map: SourceMap, file: SourceFile) -> list[int | bool]:
+    """Of each segment its offset, the start and end of its origin, and whether it was copied."""
+    flat: list[int | bool] = []
+    for segment in source_map.segments:
+        origin = segment.origin
+        if origin.file is not file:
+            raise Unkept
+        flat += (segment.offset, origin.start, origin.end, segment.verbatim)
+    return flat
+
+
+def _source_map(plain: list[Any], file: SourceFile) -> SourceMap:
+    found = zip(plain[2::4], plain[3::4], plain[4::4], plain[5::4], strict=True)
+    return SourceMap(tuple([Segment(offset, Span(file, start, end), verbatim) for offset, start, end, verbatim in found]))
 
 
 def _maker(kind: type[Any]) -> Callable[[list[Any]], Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from mvbuild.freshness.observed import World
@@ -11,7 +11,7 @@ from mvbuild.graph.model import ModelNode
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.formats import wanted_format
 from mvbuild.plan.layout import same_layout, storage_properties
-from mvbuild.ports.catalog import AlreadyExists, Catalog, CommitConflict, TableCommit, TableLayout, TableState, ViewState
+from mvbuild.ports.catalog import AlreadyExists, Catalog, CatalogError, CommitConflict, TableCommit, TableLayout, TableState, ViewState
 from mvbuild.refresh.session import RunSession
 
 
@@ -42,7 +42,9 @@ def workplace(session: RunSession, node: ModelNode, world: World, layout: TableL
         try:
             yield Workplace(before=storage, table=storage.identifier, branch=session.run.branch)
         except BaseException:
-            drop_branches(session.catalog, storage, (session.run.branch,))
+            # What went wrong is to be told, and not that the branch stays, as on a disk that is full: the next run removes it.
+            with suppress(CatalogError):
+                drop_branches(session.catalog, storage, (session.run.branch,))
             raise
     else:
         with staged_copy(session, storage, layout) as scratch:
@@ -57,7 +59,8 @@ def staged_copy(session: RunSession, table: TableState, layout: TableLayout) -> 
         session.catalog.stage(table, layout, scratch)
         yield scratch
     finally:
-        session.catalog.drop_scratch(scratch)
+        with suppress(CatalogError):
+            session.catalog.drop_scratch(scratch)
 
 
 def drop_branches(catalog: Catalog, storage: TableState, branches: tuple[str, ...]) -> None:

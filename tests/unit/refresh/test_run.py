@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mvbuild.ports.catalog import TableCommit, TableState, ViewState
+from mvbuild.ports.catalog import CatalogError, TableCommit, TableState, ViewState
+from mvbuild.ports.engine import QueryError
 from mvbuild.refresh.result import Event, Finished, Started
 from mvbuild.refresh.staging import RunId, left_over
 from unit.worlds import PROJECT, SCHEMA, Shop, append, base_table, name, shop
@@ -115,6 +116,29 @@ def test_a_failed_mv_keeps_its_data_and_stops_its_descendants_only(made: Shop) -
     assert str(failed.diagnostics[0].span).startswith("models/daily.sql:1:1")
     skipped = next(r for r in result.results if r.status == "skipped")
     assert skipped.message == "main.daily failed"
+
+
+def test_what_failed_first_is_told_and_not_that_nothing_could_be_removed_after_it(made: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a disk that is full: neither the rows fit nor the metadata without the audit branch."""
+    made.run()
+    append(made.catalog, "raw.orders")
+
+    def full(_: object) -> None:
+        raise CatalogError("Catalog 'lake' failed: OSError: [Errno 28] No space left on device")
+
+    def fails(_: object) -> None:
+        monkeypatch.setattr(made.catalog, "commit", full)
+        raise QueryError("the disk of an executor is full")
+
+    made.engine.before_write = fails
+    (failed,) = [r for r in made.run().results if r.status == "error"]
+    assert [d.code for d in failed.diagnostics] == ["query-failed"]
+    assert "the disk of an executor is full" in failed.diagnostics[0].message
+    assert len(mvbuild_branches(made, "main.daily__storage")) == 1
+    monkeypatch.undo()
+    made.engine.before_write, made.alive = (lambda _: None), (lambda _: False)
+    assert made.run().ok
+    assert mvbuild_branches(made, "main.daily__storage") == []
 
 
 TESTED = PROJECT | {

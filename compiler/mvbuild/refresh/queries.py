@@ -11,6 +11,7 @@ from mvbuild.ports.catalog import CommitConflict
 from mvbuild.ports.engine import Engine, PreparedQuery, QueryError, SnapshotGone
 from mvbuild.source import MappedText, Span
 
+_NOT_OF_THE_QUERY = "Spark names no place and no condition of SQL: the query may be right. The data of the last refresh stays."
 _OF_COLUMNS = ("mvbuild.UNSTORABLE_COLUMN", "mvbuild.DUPLICATE_COLUMN")
 
 
@@ -58,4 +59,4 @@ def diagnostic(exc: QueryError, sql: MappedText, name: str, span: Span) -> Diagn
     if exc.start is not None:
         span = sql.span(exc.start, exc.end if exc.end is not None else exc.start + 1)
     code = "bad-column" if exc.condition in _OF_COLUMNS else "query-failed"
-    return error(code, f"'{name}': {exc}", span)
+    return error(code, f"'{name}': {exc}", span, help="" if exc.condition or exc.start is not None else _NOT_OF_THE_QUERY)

@@ -170,9 +170,13 @@ class _Worker:
                 pipe.close()
 
     def _send(self, value: Any) -> None:
-        if self.is_alive:
+        if not self.is_alive:
+            return
+        try:
             self.to_send = memoryview(bytes(self.to_send) + _message(value))
-            self.look()
+        except (pickle.PicklingError, TypeError, AttributeError):
+            self.end()
+        self.look()
 
     def _understand(self) -> None:
         while len(self._received) >= 8:

@@ -100,6 +100,11 @@ def test_what_is_printed_is_no_answer(team: Workers):
     assert all(worker.is_alive for worker in team._started())
 
 
+@pytest.mark.parametrize(("given", "item"), [(lambda: 1, 1), (1, lambda: 1)])
+def test_what_cannot_be_sent_is_for_the_caller(team: Workers, given: object, item: object):
+    assert sorted(at for at, _ in team.shared(_lengths, given, [item] * 100)) == list(range(100))  # type: ignore[arg-type]
+
+
 def test_all_processes_lost(team: Workers):
     found = list(team.shared(_always_exits, None, range(100)))
     assert sorted(found) == [(at, None) for at in range(100)]

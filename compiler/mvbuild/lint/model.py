@@ -76,13 +76,23 @@ class Finding:
         return Diagnostic(code=self.code, message=found.message, span=found.span, notes=found.notes, help=found.help, severity=severity)
 
 
+_LONGEST_LINE = 2_000
+
+
 def identity(diagnostic: Diagnostic) -> str:
     """The same for the same finding when lines above it come or go; of two on lines that are alike too."""
-    file, line = ("", "")
-    if diagnostic.span is not None:
-        file, line = diagnostic.span.file.path, " ".join(diagnostic.span.file.line(diagnostic.span.position[0]).split())
+    file, line = (diagnostic.span.file.path, " ".join(_line(diagnostic.span).split())) if diagnostic.span is not None else ("", "")
     text = "\x1f".join((diagnostic.code, file, line, diagnostic.message))
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _line(span: Span) -> str:
+    """Where a span begins; of a very long line, which may have very many findings, no more than the span."""
+    text, start = span.file.text, span.file.line_starts[span.position[0] - 1]
+    end = text.find("\n", start, start + _LONGEST_LINE)
+    if end < 0 and len(text) - start > _LONGEST_LINE:
+        return span.text[:_LONGEST_LINE]
+    return text[start : end if end >= 0 else None]
 
 
 Check = Callable[["Facts", ModelNode, Options], Iterable[Found]]

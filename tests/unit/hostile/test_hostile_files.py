@@ -222,6 +222,13 @@ def test_what_is_large_is_served(name: str, parent: Parent, tmp_path: Path) -> N
     assert told.exit == 0, told.stderr[:500]
 
 
+@pytest.mark.parametrize("output", ["text", "json", "sarif", "github"])
+def test_very_many_findings_in_one_line(output: str, parent: Parent, tmp_path: Path) -> None:
+    told = run(parent, tmp_path, sql("select 1 as a -- mvbuild: allow(" + "a: " * 100_000 + ")"), f"lint --output {output}")
+    assert told.exit == 1
+    assert "unknown-allowance" in told.stdout
+
+
 @pytest.mark.parametrize("path", ["models/m.sql", "models/m.yml", "macros/m.sql", "tests/m.sql", "seeds/m.csv", "mvbuild.yml"])
 def test_a_file_of_50_megabytes(path: str, parent: Parent, tmp_path: Path) -> None:
     lay_out(tmp_path, {path: ""} if path != "mvbuild.yml" else {})

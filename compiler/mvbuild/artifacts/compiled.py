@@ -33,17 +33,9 @@ def write_compiled(graph: Graph, known: Mapping[NodeId, Stamp], workers: Workers
             yield node.id, stamp
         else:
             new.append(node)
-    if len(new) >= FEWEST:
-        yield from _by_many(graph, folder, new, workers)
-        return
-    for node in new:
-        fingerprint_of(graph, node)
-        yield node.id, _write(folder / node.model.file.path, definition(graph, node).text)
-
-
-def _by_many(graph: Graph, folder: Path, nodes: Sequence[ModelNode], workers: Workers) -> Iterator[tuple[NodeId, Stamp]]:
-    for at, found in workers.shared(write_models, folder, _Tasks(graph, nodes)):
-        node = nodes[at]
+    helpers = workers if len(new) >= FEWEST else Workers(1)
+    for at, found in helpers.shared(write_models, folder, _Tasks(graph, new)):
+        node = new[at]
         if found is None:
             fingerprint_of(graph, node)
             yield node.id, _write(folder / node.model.file.path, definition(graph, node).text)

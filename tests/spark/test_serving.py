@@ -289,7 +289,7 @@ def test_a_storage_without_an_entry_of_its_own(project: MakeProject, monkeypatch
 def exit_calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What mvbuild wants to be called at the end of the process."""
     calls: list[Any] = []
-    monkeypatch.setattr("mvbuild.api.atexit", SimpleNamespace(register=lambda *call: calls.append(call)))
+    monkeypatch.setattr("mvbuild.api.frames.atexit", SimpleNamespace(register=lambda *call: calls.append(call)))
     return calls
 
 

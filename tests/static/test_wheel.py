@@ -24,4 +24,4 @@ def test_the_wheel_has_the_package_and_the_templates(tmp_path: Path) -> None:
     }
     packed = {name for name in names if ".dist-info/" not in name}
     assert packed == wanted
-    assert {"mvbuild_templates/init/gitignore", "mvbuild_templates/init/mvbuild.yml", "mvbuild/api.py"} <= packed
+    assert {"mvbuild_templates/init/gitignore", "mvbuild_templates/init/mvbuild.yml", "mvbuild/api/__init__.py"} <= packed

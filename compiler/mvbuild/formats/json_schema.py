@@ -10,10 +10,9 @@ import json
 import sys
 from typing import Any
 
-from mvbuild.formats.metadata_fields import (
+from mvbuild.formats.metadata_fields import FILE, NESTED_TYPES
+from mvbuild.formats.shapes import (
     DIGITS,
-    FILE,
-    NESTED_TYPES,
     PRIMITIVE,
     Boolean,
     Choice,

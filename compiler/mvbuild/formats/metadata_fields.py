@@ -1,247 +1,38 @@
-"""JSON value + Shape -> RecordError where it does not fit: every field of the MV metadata file, stated once.
+"""Every field of the MV metadata file, stated once, as a Shape.
 
 Source: the draft of a common metadata format for materialized views (apache/iceberg issue 6420), and for the parts that it takes over the
-Iceberg table specification v2 and view specification v1. The strict check, the order of a written file's keys and the published JSON Schema
-(`json_schema`) all come from `FILE`. Fields that are not stated are other writers' and left alone; an optional field may be null.
+Iceberg table specification v2 and view specification v1. The strict check (`metadata_check`), the order of a written file's keys and the
+published JSON Schema (`json_schema`) all come from `FILE`. Fields that are not stated are other writers' and left alone; an optional field
+may be null.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
 from mvbuild.formats.properties import CHILD_VIEW_VERSION
-from mvbuild.formats.record import RecordError
-
-INT_MAX = 2**31 - 1
-LONG_MAX = 2**63 - 1
-UUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-DIGITS = r"-?[0-9]{1,19}"
-REFRESH_START = "mvbuild.refresh-start-timestamp-ms"
-_TO_38 = r"0?[0-9]|[12][0-9]|3[0-8]"
-_FROM_1_TO_38 = r"0?[1-9]|[12][0-9]|3[0-8]"
-_COUNT = r"0{0,8}[1-9][0-9]{0,8}"
-PRIMITIVE = (
-    r"boolean|int|long|float|double|date|time|timestamp|timestamptz|timestamp_ns|timestamptz_ns|string|uuid|binary|unknown|variant"
-    rf"|decimal\(\s*({_FROM_1_TO_38})\s*,\s*({_TO_38})\s*\)|fixed\[\s*[0-9]{{1,9}}\s*\]|geometry(\(.*\))?|geography(\(.*\))?"
+from mvbuild.formats.shapes import (
+    DIGITS,
+    INT_MAX,
+    Anything,
+    Boolean,
+    Choice,
+    ColumnType,
+    Field,
+    Integer,
+    Keys,
+    ListOf,
+    MapOf,
+    Shape,
+    Struct,
+    Tagged,
+    Text,
 )
-"""A decimal's scale must not be more than its precision either, which is beyond a pattern."""
+
+UUID = r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+REFRESH_START = "mvbuild.refresh-start-timestamp-ms"
+_COUNT = r"0{0,8}[1-9][0-9]{0,8}"
 TRANSFORM = rf"identity|year|month|day|hour|void|(bucket|truncate)\[{_COUNT}\]"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Integer:
-    minimum: int = -LONG_MAX - 1
-    maximum: int = LONG_MAX
-    digits: bool = False
-    """Its decimal digits in a string are taken too."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
-    pattern: str = ""
-    """What the whole string must match; empty: anything."""
-    means: str = "a string"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    values: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Boolean:
-    pass
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Anything:
-    pass
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListOf:
-    of: Shape
-    identity: str = ""
-    """The field whose value no two elements may share."""
-    filled: bool = False
-    """It must not be empty."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Keys:
-    """Keys of a map that this format gives a meaning: those that start so, and what may follow."""
-
-    starts: str
-    of: Shape
-    rest: str = ""
-    """What the rest of the key must match; empty: only the key itself is meant."""
-    means: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MapOf:
-    of: Shape
-    keys: tuple[Keys, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Struct:
-    name: str
-    fields: tuple[Field, ...]
-    others: Shape | None = None
-    """What fields that are not stated must be; None: anything."""
-    doc: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tagged:
-    """One of several structs; the field `type` says which."""
-
-    variants: Mapping[str, Struct]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnType:
-    """The name of a primitive type, or a struct of `NESTED_TYPES`, whose own fields have types again."""
-
-
-Shape = Integer | Text | Choice | Boolean | Anything | ListOf | MapOf | Struct | Tagged | ColumnType
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
-    name: str
-    shape: Shape
-    required: bool
-    doc: str
-
-
-def check(path: str, value: object, shape: Shape) -> None:
-    """RecordError that names the first field, as `versions[0].version-id`, whose value is not of its shape."""
-    if isinstance(shape, Struct):
-        _check_struct(path, value, shape)
-    elif isinstance(shape, ListOf):
-        _check_list(path, value, shape)
-    elif isinstance(shape, MapOf):
-        for key, inner in _object(path, value).items():
-            check(f"{path}.{key}", inner, _of_key(f"{path}.{key}", key, shape))
-    elif isinstance(shape, Tagged):
-        _check_tagged(path, value, shape.variants)
-    elif isinstance(shape, ColumnType) and isinstance(value, dict):
-        _check_tagged(path, value, NESTED_TYPES)
-    elif not _fits(value, shape):
-        raise RecordError(path, f"must be {expected(shape)}, not {_shown(value)}")
-
-
-def expected(shape: Shape) -> str:
-    """What a value of a shape without parts is, in words."""
-    if isinstance(shape, Integer):
-        least = f" of at least {shape.minimum}" if shape.minimum > -LONG_MAX - 1 else ""
-        return f"an integer{least}" + (" or its digits" if shape.digits else "")
-    if isinstance(shape, Choice):
-        return " or ".join(f"'{value}'" for value in shape.values)
-    if isinstance(shape, Text):
-        return shape.means
-    return "the name or the object of an Iceberg type" if isinstance(shape, ColumnType) else "true or false"
-
-
-def is_integer(value: object, least: int = -LONG_MAX - 1, most: int = LONG_MAX) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def join(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
-
-
-def _fits(value: object, shape: Shape) -> bool:
-    if isinstance(shape, Integer):
-        if shape.digits and isinstance(value, str) and re.fullmatch(DIGITS, value):
-            value = int(value)
-        return is_integer(value, shape.minimum, shape.maximum)
-    if isinstance(shape, Text):
-        return isinstance(value, str) and (not shape.pattern or re.fullmatch(shape.pattern, value, re.DOTALL) is not None)
-    if isinstance(shape, Choice):
-        return isinstance(value, str) and value in shape.values
-    if isinstance(shape, ColumnType):
-        return isinstance(value, str) and _is_primitive(value)
-    return isinstance(shape, Anything) or isinstance(value, bool)
-
-
-def _is_primitive(name: str) -> bool:
-    if not re.fullmatch(PRIMITIVE, name):
-        return False
-    precision, *scale = re.findall("[0-9]+", name) if name.startswith("decimal") else ["0"]
-    return not scale or int(scale[0]) <= int(precision)
-
-
-def _of_key(path: str, key: str, shape: MapOf) -> Shape:
-    for known in shape.keys:
-        if key == known.starts and not known.rest:
-            return known.of
-        if key.startswith(known.starts) and known.rest:
-            if not re.fullmatch(known.rest, key[len(known.starts) :]):
-                raise RecordError(path, f"must end with {known.means}")
-            return known.of
-    return shape.of
-
-
-def _check_struct(path: str, value: object, struct: Struct) -> None:
-    given = _object(path, value)
-    for field in struct.fields:
-        if given.get(field.name) is not None:
-            check(join(path, field.name), given[field.name], field.shape)
-        elif field.required:
-            raise RecordError(join(path, field.name), "must not be null" if field.name in given else "is missing")
-    if struct.others is not None:
-        known = {field.name for field in struct.fields}
-        for name in given.keys() - known:
-            check(join(path, name), given[name], struct.others)
-
-
-def _check_list(path: str, value: object, shape: ListOf) -> None:
-    if not isinstance(value, list):
-        raise RecordError(path, f"must be a list, not {_shown(value)}")
-    if shape.filled and not value:
-        raise RecordError(path, "must not be empty")
-    for at, inner in enumerate(value):
-        check(f"{path}[{at}]", inner, shape.of)
-    seen: set[Any] = set()
-    for at, inner in enumerate(value):
-        if shape.identity:
-            if inner[shape.identity] in seen:
-                raise RecordError(f"{path}[{at}].{shape.identity}", f"{inner[shape.identity]!r} is there twice")
-            seen.add(inner[shape.identity])
-
-
-def _check_tagged(path: str, value: object, variants: Mapping[str, Struct]) -> None:
-    tag = _object(path, value).get("type")
-    if tag is None:
-        raise RecordError(join(path, "type"), "is missing")
-    if not isinstance(tag, str) or tag not in variants:
-        raise RecordError(join(path, "type"), f"must be {expected(Choice(values=tuple(variants)))}, not {_shown(tag)}")
-    _check_struct(path, value, variants[tag])
-
-
-def _object(path: str, value: object) -> dict[str, Any]:
-    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise RecordError(path or "metadata", f"must be a JSON object, not {_shown(value)}")
-    return value
-
-
-def _shown(value: object) -> str:
-    """A value as an error shows it, never longer than a line: what is wrong here may be of any size."""
-    if isinstance(value, str):
-        return repr(value if len(value) <= 40 else value[:40] + "…")
-    if isinstance(value, int):
-        return repr(value) if -(10**40) < value < 10**40 else "a number of more than 40 digits"
-    if isinstance(value, float) or value is None:
-        return "null" if value is None else repr(value)
-    if isinstance(value, dict):
-        return "an object"
-    return "a list" if isinstance(value, list) else f"a {type(value).__name__}"
 
 
 def _required(name: str, shape: Shape, doc: str) -> Field:

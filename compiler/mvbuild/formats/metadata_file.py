@@ -18,8 +18,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mvbuild.formats import metadata_fields, metadata_rules, quick_check
+from mvbuild.formats import metadata_check, metadata_rules, quick_check
 from mvbuild.formats.base_tables import decode_base_table, encode_base_tables, join_parts, split_parts
+from mvbuild.formats.metadata_fields import FILE
 from mvbuild.formats.metadata_fields import REFRESH_START as REFRESH_START
 from mvbuild.formats.metadata_rules import HISTORY as HISTORY
 from mvbuild.formats.metadata_rules import NO_REFRESH as NO_REFRESH
@@ -35,7 +36,7 @@ CHILD_VIEW_NAME = "mvbuild.child.view.name."
 CHILD_VIEW_CATALOG = "mvbuild.child.view.catalog."
 
 _OWN_PROPERTIES = (STORAGE_LOCATION, VIEW_PROPERTY, CHILD_VIEW_VERSION, CHILD_VIEW_NAME, CHILD_VIEW_CATALOG, REFRESH_START)
-_ORDER = {field.name: at for at, field in enumerate(metadata_fields.FILE.fields)}
+_ORDER = {field.name: at for at, field in enumerate(FILE.fields)}
 _NOT_OF_THE_TABLE = frozenset(
     "format-version uuid versions current_version_id version_log refreshes current-refresh-id metadata-log properties".split()
 )
@@ -93,11 +94,11 @@ def check(raw: object, *, expect_uuid: str | None = None) -> MvMetadata:
     if not isinstance(raw, dict):
         raise RecordError("metadata", "must be a JSON object")
     version = raw.get("format-version")
-    if metadata_fields.is_integer(version, FORMAT_VERSION + 1):
+    if metadata_check.is_integer(version, FORMAT_VERSION + 1):
         raise RecordError("format-version", f"{version} is not supported; the highest version that is supported is {FORMAT_VERSION}")
     try:
         if not quick_check.of_file()(raw):
-            metadata_fields.check("", raw, metadata_fields.FILE)
+            metadata_check.check("", raw, FILE)
         metadata_rules.check(raw)
     except RecursionError:
         raise RecordError("metadata", "is nested too deeply") from None

@@ -1,6 +1,6 @@
 """Shape -> a fast yes or no, for the files of a whole project.
 
-`metadata_fields.check` says what is wrong, and is asked only where this says no. Nothing passes here that would not pass there; both come
+`metadata_check.check` says what is wrong, and is asked only where this says no. Nothing passes here that would not pass there; both come
 from the same declarations.
 """
 
@@ -11,22 +11,10 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from mvbuild.formats import metadata_fields
-from mvbuild.formats.metadata_fields import (
-    NESTED_TYPES,
-    Anything,
-    Boolean,
-    Choice,
-    ColumnType,
-    Integer,
-    ListOf,
-    MapOf,
-    Shape,
-    Struct,
-    Tagged,
-    Text,
-)
+from mvbuild.formats import metadata_check
+from mvbuild.formats.metadata_fields import FILE, NESTED_TYPES
 from mvbuild.formats.record import RecordError
+from mvbuild.formats.shapes import Anything, Boolean, Choice, ColumnType, Integer, ListOf, MapOf, Shape, Struct, Tagged, Text
 
 Fits = Callable[[Any], bool]
 _TEXT = frozenset((str,))
@@ -35,7 +23,7 @@ _TEXT = frozenset((str,))
 @lru_cache
 def of_file() -> Fits:
     """The test for a whole file."""
-    return _fits(metadata_fields.FILE)
+    return _fits(FILE)
 
 
 def _fits(shape: Shape) -> Fits:
@@ -139,7 +127,7 @@ def _is_object(value: Any) -> bool:
 
 def _passes(value: Any, shape: Shape) -> bool:
     try:
-        metadata_fields.check("", value, shape)
+        metadata_check.check("", value, shape)
     except RecordError:
         return False
     return True

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from mvbuild.adapters.iceberg import tables
 from mvbuild.formats import metadata_file
-from mvbuild.formats.metadata_fields import FILE, NESTED_TYPES, ColumnType, Field, ListOf, MapOf, Shape, Struct, Tagged
+from mvbuild.formats.metadata_fields import FILE, NESTED_TYPES
 from mvbuild.formats.record import BaseTable, ChildView, RefreshRecord
+from mvbuild.formats.shapes import ColumnType, Field, ListOf, MapOf, Shape, Struct, Tagged
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import Partition, Sort, TableLayout
 

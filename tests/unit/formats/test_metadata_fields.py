@@ -14,22 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mvbuild.formats import json_schema, metadata_file
-from mvbuild.formats.metadata_fields import (
-    FILE,
-    NESTED_TYPES,
-    Anything,
-    Boolean,
-    Choice,
-    ColumnType,
-    Integer,
-    ListOf,
-    MapOf,
-    Shape,
-    Struct,
-    Tagged,
-    Text,
-)
+from mvbuild.formats.metadata_fields import FILE, NESTED_TYPES
 from mvbuild.formats.record import RecordError
+from mvbuild.formats.shapes import Anything, Boolean, Choice, ColumnType, Integer, ListOf, MapOf, Shape, Struct, Tagged, Text
 from unit.formats.metadata_files import CHILD, Parts, Place, everything, parts, places
 
 ROOT = Path(__file__).parents[3]

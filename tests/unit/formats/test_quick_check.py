@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mvbuild.formats import metadata_fields, quick_check
+from mvbuild.formats import metadata_check, metadata_fields, quick_check
 from mvbuild.formats.record import RecordError
 from unit.formats.metadata_files import everything
 
@@ -28,7 +28,7 @@ def damaged(value: Any) -> Iterator[Any]:
 
 def passes(raw: Any) -> bool:
     try:
-        metadata_fields.check("", raw, metadata_fields.FILE)
+        metadata_check.check("", raw, metadata_fields.FILE)
     except RecordError:
         return False
     return True

@@ -1,0 +1,50 @@
+"""project directory -> Graph | Plan | RunResult: what the commands do, for programs. Nothing here prints.
+
+>>> from mvbuild import api                                   # doctest: +SKIP
+>>> result = api.run("shop", select=["+revenue_daily"])       # doctest: +SKIP
+>>> result.ok                                                 # doctest: +SKIP
+True
+"""
+
+from __future__ import annotations
+
+from mvbuild.api.branches import branch_contents, branch_names, diff, drop_branch, publish
+from mvbuild.api.columns import bound, check_columns, lineage, lock
+from mvbuild.api.frames import read, show, sql
+from mvbuild.api.refreshes import explain, plan, run, status, test, verify
+from mvbuild.api.reviews import review
+from mvbuild.api.storages import drop, history, maintain, migrate, rollback
+from mvbuild.compilation import compile, write_artifacts
+from mvbuild.serve.frames import served
+from mvbuild.sessions import catalog_of
+
+__all__ = (
+    "bound",
+    "branch_contents",
+    "branch_names",
+    "catalog_of",
+    "check_columns",
+    "compile",
+    "diff",
+    "drop",
+    "drop_branch",
+    "explain",
+    "history",
+    "lineage",
+    "lock",
+    "maintain",
+    "migrate",
+    "plan",
+    "publish",
+    "read",
+    "review",
+    "rollback",
+    "run",
+    "served",
+    "show",
+    "sql",
+    "status",
+    "test",
+    "verify",
+    "write_artifacts",
+)

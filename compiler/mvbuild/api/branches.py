@@ -1,0 +1,91 @@
+"""project, branch -> what the branch has, how it differs from main; published or forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from mvbuild.api.of_project import Project, graph_of
+from mvbuild.diagnostics import ProjectError, did_you_mean, error
+from mvbuild.graph.select import select as select_nodes
+from mvbuild.lifecycle.branches import OnBranch, branches, checked_name, on_branch, publish_branch
+from mvbuild.lifecycle.branches import drop_branch as forget_branch
+from mvbuild.ports.catalog import TableState
+from mvbuild.refresh.row_keys import row_key
+from mvbuild.sessions import OnEvent, catalog_of, explained, main_catalog_of, observed, open_session, unheard
+
+if TYPE_CHECKING:
+    from mvbuild.refresh.comparison import Comparison
+
+
+def branch_contents(project: Project, branch: str) -> tuple[OnBranch, ...]:
+    """What a branch has of the project's tables and views. ProjectError if it has nothing. No Spark."""
+    graph = graph_of(project)
+    with explained(graph):
+        found = on_branch(graph, main_catalog_of(graph), checked_name(branch))
+    if not found:
+        known = branch_names(graph)
+        help = did_you_mean(branch, known) if known else "`mvbuild run --branch` makes one."
+        raise ProjectError([error("unknown-branch", f"The project has no branch '{branch}'", help=help)])
+    return found
+
+
+def branch_names(project: Project = ".") -> tuple[str, ...]:
+    """The branches that have something of the project. No Spark."""
+    graph = graph_of(project)
+    with explained(graph):
+        return branches(graph, main_catalog_of(graph))
+
+
+def publish(project: Project, branch: str) -> tuple[OnBranch, ...]:
+    """What a branch has becomes current, in one commit where the catalog can. No Spark."""
+    graph = graph_of(project)
+    found = branch_contents(graph, branch)
+    with explained(graph):
+        publish_branch(main_catalog_of(graph), branch, found)
+    return found
+
+
+def drop_branch(project: Project, branch: str) -> tuple[tuple[OnBranch, ...], int]:
+    """Forget a branch; how many files went with tables that only it had. No Spark."""
+    graph = graph_of(project)
+    found = branch_contents(graph, branch)
+    with explained(graph):
+        return found, forget_branch(main_catalog_of(graph), branch, found)
+
+
+def diff(
+    project: Project,
+    branch: str,
+    *,
+    select: Iterable[str] = (),
+    exclude: Iterable[str] = (),
+    key: Sequence[str] = (),
+    limit: int = 10,
+    spark: Any = None,
+    on_event: OnEvent = unheard,
+) -> tuple[Comparison, ...]:
+    """How the rows of a branch differ from those of `main`, for each MV and seed that it has. `key`: instead of what the models tell."""
+    from mvbuild.refresh.comparison import compare
+
+    graph = graph_of(project)
+    found = branch_contents(graph, branch)
+    chosen, _ = select_nodes(graph, select, exclude)
+    old = [one for one in found if one.standing == "outdated" and one.node in chosen]
+    if old:
+        help = f"Run with --branch {branch} again."
+        raise ProjectError(
+            [error("branch-outdated", f"{o.identifier} was changed since branch '{branch}' was built", help=help) for o in old]
+        )
+    catalog = catalog_of(replace(graph, project=replace(graph.project, branch=branch)))
+    done = []
+    with open_session(observed(graph, catalog), catalog, spark, on_event) as session, explained(graph):
+        for one in found:
+            after = one.branch
+            if one.node not in chosen or not isinstance(after, TableState) or after.current_snapshot_id is None:
+                continue
+            before = one.main if isinstance(one.main, TableState) else None
+            keys = tuple(key) or row_key(graph, one.node)
+            done.append(compare(session, before, after, keys, limit=limit))
+    return tuple(done)

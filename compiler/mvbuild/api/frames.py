@@ -1,0 +1,89 @@
+"""project, a name or a query -> rows, or a DataFrame: each MV in it resolved by its policy."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+from mvbuild.api.of_project import Project, graph_of
+from mvbuild.graph.model import Graph
+from mvbuild.names import TableIdentifier
+from mvbuild.ports.catalog import Catalog, CatalogError, CommitConflict
+from mvbuild.refresh.session import RunSession, ScratchKey
+from mvbuild.serve import frames
+from mvbuild.serve.as_of import AsOf
+from mvbuild.serve.rows import Shown, choose_rows
+from mvbuild.sessions import OnEvent, catalog_of, explained, new_session, observed, open_session, unheard
+
+
+def show(
+    project: Project, name: str, *, limit: int = 10, as_of: AsOf | None = None, spark: Any = None, on_event: OnEvent = unheard
+) -> Shown:
+    """Rows of a model, and where they come from: each MV's storage if its policy allows that, else its query on the tables of now.
+
+    `as_of` gives the rows that an MV had at a time, or after the refresh of that number. No Spark is needed then.
+    """
+    graph = graph_of(project)
+    catalog = catalog_of(graph)
+    world = observed(graph, catalog)
+    with open_session(world, catalog, spark, on_event) as session:
+        return choose_rows(session, name, limit, as_of)
+
+
+def read(spark: Any, name: str, *, project: Project | None = None, as_of: AsOf | None = None) -> Any:
+    """A DataFrame with all rows of a model, seed or source; each MV in it is resolved by its policy, see `served`.
+
+    `as_of` gives the rows that an MV had at a time, or after the refresh of that number.
+    """
+    return _framed(graph_of(_default(project)), spark, frames.named(name, as_of))
+
+
+def sql(spark: Any, text: str, *, project: Project | None = None) -> Any:
+    """A DataFrame of a query whose tables are named as in the project or in the catalog; each MV in it is resolved by its policy."""
+    graph, ask = frames.asked(graph_of(_default(project)), text)
+    return _framed(graph, spark, ask)
+
+
+def _default(project: Project | None) -> Project:
+    return os.environ.get("MVBUILD_PROJECT_DIR", ".") if project is None else project
+
+
+def _framed(graph: Graph, spark: Any, ask: frames.Ask) -> Any:
+    """The DataFrame, on one observation of the catalog. A snapshot that is expired in between is followed by a new look."""
+    catalog = catalog_of(graph)
+    for attempt in range(1, _LOOKS + 1):
+        session = new_session(observed(graph, catalog), catalog, spark, unheard)
+        session.kept = _KEPT.setdefault(catalog.name, {})
+        try:
+            with explained(graph, conflicts=attempt == _LOOKS):
+                found = frames.frame(session, ask)
+        except CommitConflict:
+            session.close()
+        except BaseException:
+            session.close()
+            raise
+        else:
+            _keep(session)
+            return found
+    raise AssertionError("the last look returns or raises")
+
+
+_LOOKS = 3
+_KEPT: dict[str, dict[ScratchKey, TableIdentifier]] = {}
+"""Catalog -> the scratch tables that DataFrames of this process read."""
+
+
+def _keep(session: RunSession) -> None:
+    """Spark opens a table when rows are fetched, so what a DataFrame reads must live as long as it may: to the end of the process."""
+    made = session.hand_over()
+    if made:
+        atexit.register(_drop, session.catalog, made)
+
+
+def _drop(catalog: Catalog, scratch: Iterable[TableIdentifier]) -> None:
+    with suppress(CatalogError, OSError):
+        for identifier in scratch:
+            catalog.drop_scratch(identifier)

@@ -1,0 +1,38 @@
+"""project as a caller gives it -> its graph, and what names and selections mean in it: for the other modules of this package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from mvbuild.compilation import compile
+from mvbuild.diagnostics import ProjectError, error
+from mvbuild.freshness.observed import World
+from mvbuild.freshness.rules import judge
+from mvbuild.graph.model import Graph, ModelNode, NodeId
+from mvbuild.serve.lookup import find
+from mvbuild.sessions import catalog_of, observed
+
+Project = str | Path | Graph
+"""A project directory; or what `compile` gave, where a target, vars or an environment are to be chosen."""
+
+
+def graph_of(project: Project) -> Graph:
+    return project if isinstance(project, Graph) else compile(project)
+
+
+def states_of(world: World) -> Callable[[], Mapping[NodeId, str]]:
+    """What `fresh:` and `stale:` select by."""
+    return lambda: {id: found.state for id, found in judge(world).items()}
+
+
+def states_now(graph: Graph) -> Callable[[], Mapping[NodeId, str]]:
+    """The same for what has not read the catalog yet: it does so when it is asked."""
+    return lambda: states_of(observed(graph, catalog_of(graph)))()
+
+
+def mv_of(graph: Graph, name: str) -> ModelNode:
+    node = find(graph, name)
+    if not isinstance(node, ModelNode) or node.storage is None:
+        raise ProjectError([error("unknown-name", f"'{name}' is no materialized view")])
+    return node

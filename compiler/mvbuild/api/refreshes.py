@@ -1,0 +1,214 @@
+"""project -> Plan | Explanation | World | RunResult | Verification: what is stale and why, its refresh, its tests."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from mvbuild.api.of_project import Project, graph_of, mv_of, states_of
+from mvbuild.compilation import write_artifacts
+from mvbuild.diagnostics import ProjectError, error
+from mvbuild.freshness.former import former_states
+from mvbuild.freshness.model import Freshness
+from mvbuild.freshness.observed import World
+from mvbuild.freshness.rules import judge
+from mvbuild.graph.model import Graph, ModelNode, NodeId
+from mvbuild.graph.select import select as select_nodes
+from mvbuild.graph.select import select_all
+from mvbuild.incremental.changes import Changes
+from mvbuild.lifecycle.branches import require_branchable
+from mvbuild.lifecycle.drop import drop_all
+from mvbuild.lifecycle.prune import find_removed
+from mvbuild.lifecycle.rename import rename
+from mvbuild.plan.build import build_plan
+from mvbuild.plan.explain import Explanation
+from mvbuild.plan.explain import explain as explain_mv
+from mvbuild.plan.model import Plan
+from mvbuild.plan.renames import Found, find_renames, renamed_world
+from mvbuild.plan.seeds import seed_rows
+from mvbuild.ports.catalog import Catalog
+from mvbuild.refresh.atomic import require_atomic
+from mvbuild.refresh.held import Held
+from mvbuild.refresh.result import RunResult
+from mvbuild.refresh.run import run_plan
+from mvbuild.refresh.testing import run_tests
+from mvbuild.refresh.verified import Verification
+from mvbuild.refresh.verify import Check, doubts
+from mvbuild.refresh.verify import verify as verify_all
+from mvbuild.sessions import OnEvent, catalog_of, explained, observed, open_session, unheard
+
+# What only one command needs is imported where it is used: a run that finds nothing to do is over in the time that the rest takes.
+
+
+def plan(
+    project: Project = ".",
+    *,
+    select: Iterable[str] = (),
+    exclude: Iterable[str] = (),
+    full_refresh: bool = False,
+    removed: bool = True,
+    catalog: Catalog | None = None,
+) -> Plan:
+    """What a run would do and why: one read of the catalog, no Spark. With `removed`, unless nodes are selected, one more of all its views:
+    they tell what is left of models that are gone."""
+    graph = graph_of(project)
+    catalog = catalog or catalog_of(graph)
+    world = observed(graph, catalog)
+    chosen, warnings = select_nodes(world.graph, select, exclude, states_of(world))
+    with explained(graph):
+        former = former_states(world, catalog)
+        found = find_renames(world, former, chosen) if graph.project.branch is None else Found()
+        if found.diagnostics:
+            raise ProjectError(found.diagnostics)
+        removed = removed and graph.project.branch is None
+        renamed = [r.view.identifier for r in find_renames(world, former, frozenset(world.graph.nodes)).renames]
+        gone = find_removed(world, catalog, renamed) if removed and not (tuple(select) or tuple(exclude)) else ()
+    new = renamed_world(world, found.renames)
+    planned = build_plan(new, chosen, full_refresh=full_refresh, warnings=warnings, changes=Changes(catalog))
+    before = replace(world, observed=world.observed.updated(former))
+    return replace(planned, renames=found.renames, before=before, removed=gone)
+
+
+def explain(project: Project, name: str) -> Explanation:
+    """How an MV is refreshed: its query as a tree, what changed in each table, and what every strategy says to that. No Spark."""
+    graph = graph_of(project)
+    catalog = catalog_of(graph)
+    world = observed(graph, catalog)
+    with explained(graph):
+        found = find_renames(world, former_states(world, catalog), frozenset(world.graph.nodes))
+        if found.diagnostics:
+            raise ProjectError(found.diagnostics)
+        world = renamed_world(world, found.renames)
+        return explain_mv(world, mv_of(world.graph, name), Changes(catalog))
+
+
+def status(project: Project = ".") -> tuple[World, Mapping[NodeId, Freshness]]:
+    """The freshness of every MV."""
+    graph = graph_of(project)
+    world = observed(graph, catalog_of(graph))
+    return world, judge(world)
+
+
+def run(
+    project: Project = ".",
+    *,
+    select: Iterable[str] = (),
+    exclude: Iterable[str] = (),
+    full_refresh: bool = False,
+    fail_fast: bool = False,
+    prune: bool = False,
+    atomic: bool | None = None,
+    threads: int | None = None,
+    spark: Any = None,
+    on_event: OnEvent = unheard,
+    arguments: Mapping[str, Any] | None = None,
+) -> RunResult:
+    """Refresh what is stale. With `spark` a session that the caller has is used and left running. With `prune` what is left of models that
+    the project does not have any more is dropped afterwards. With `atomic` all that the run made is published in one commit at its end, or
+    nothing if anything failed; None: as the project says."""
+    select, exclude = tuple(select), tuple(exclude)
+    if prune and (select or exclude):
+        raise ProjectError([error("command-line", "What is to be pruned depends on the whole project: nothing can be selected with it")])
+    graph = graph_of(project)
+    if prune and graph.project.branch is not None:
+        raise ProjectError([error("command-line", "A run on a branch drops nothing: --prune goes with runs on main")])
+    catalog = catalog_of(graph)
+    together = graph.project.publish == "atomic" if atomic is None else atomic
+    if together:
+        require_atomic(graph, catalog.atomic)
+    planned = plan(graph, select=select, exclude=exclude, full_refresh=full_refresh, removed=False, catalog=catalog)
+    if graph.project.branch is not None:
+        require_branchable(planned)
+    _require_contracts(planned)
+    rows = seed_rows(planned)
+    with open_session(planned.world, catalog, spark, on_event) as session:
+        session.held = Held(catalog=catalog, clock=session.clock) if together else None
+        if planned.needs_engine:
+            _ = session.engine  # before any step: where Spark cannot start nothing is touched
+        planned = rename(session, planned)
+        result = run_plan(planned, session, rows, threads=threads or graph.project.target.threads, fail_fast=fail_fast, on_event=on_event)
+    renamed = tuple(pair for r in planned.renames for pair in r.names.items())
+    result = replace(result, diagnostics=(*planned.warnings, *result.diagnostics), renamed=renamed)
+    if prune and result.ok:
+        result = _pruned(graph, catalog, result)
+    write_artifacts(planned.world.graph, result, arguments={"which": "run", **(arguments or {})})
+    return result
+
+
+def _require_contracts(planned: Plan) -> None:
+    """Nothing is touched where a model of the plan does not have the columns of its contract, by what the catalog has now."""
+    graph = planned.world.graph
+    enforced = [s.node for s in planned.steps if isinstance(n := graph.nodes[s.node], ModelNode) and n.model.config.contract]
+    if enforced:
+        from mvbuild.lineage.bind import bind
+        from mvbuild.lineage.schemas import of_states
+
+        found = bind(graph, of_states(planned.world.observed.states), only=enforced)
+        broken = [d for d in found.diagnostics if d.code == "broken-contract"]
+        if broken:
+            raise ProjectError(broken)
+
+
+def _pruned(graph: Graph, catalog: Catalog, result: RunResult) -> RunResult:
+    """The run has just changed what is there: the catalog is looked at again."""
+    world = observed(graph, catalog)
+    with explained(graph):
+        dropped, diagnostics = drop_all(catalog, find_removed(world, catalog))
+    names = tuple(name for d in dropped for name in d.names)
+    return replace(result, dropped=names, diagnostics=(*result.diagnostics, *diagnostics))
+
+
+def test(
+    project: Project = ".", *, select: Iterable[str] = (), exclude: Iterable[str] = (), spark: Any = None, on_event: OnEvent = unheard
+) -> RunResult:
+    """Run the data tests of the selected models, seeds and sources on what the catalog has now."""
+    graph = graph_of(project)
+    catalog = catalog_of(graph)
+    world = observed(graph, catalog)
+    chosen, warnings = select_all(world.graph, select, exclude, states_of(world))
+    tests = [t for t in world.graph.tests if t.id in chosen]
+    with open_session(world, catalog, spark, on_event) as session:
+        result = run_tests(session, tests, warnings=warnings, on_event=on_event)
+    write_artifacts(world.graph, result, arguments={"which": "test"})
+    return result
+
+
+test.__test__ = False  # type: ignore[attr-defined]
+
+
+def verify(
+    project: Project = ".",
+    names: Iterable[str] = (),
+    *,
+    select: Iterable[str] = (),
+    exclude: Iterable[str] = (),
+    sample: float | None = None,
+    seed: int | None = None,
+    limit: int = 10,
+    float_tolerance: float | None = None,
+    spark: Any = None,
+    on_event: OnEvent = unheard,
+) -> Verification:
+    """Compute MVs again from the snapshots that their last refresh read, and compare that with their storage. Nothing is written.
+
+    `sample` is a share of the keys, 0.01 for one in a hundred; `seed` chooses which. `float_tolerance` wins over what models say. An MV
+    that cannot be verified is an error if it is among `names`, else a warning.
+    """
+    if not (sample is None or 0 < sample <= 1):
+        raise ProjectError([error("command-line", "A sample is a share of the keys: above 0, and 1 at most")])
+    if not (float_tolerance is None or (math.isfinite(float_tolerance) and float_tolerance >= 0)):
+        raise ProjectError([error("command-line", "A tolerance is a number, not below 0")])
+    graph = graph_of(project)
+    catalog = catalog_of(graph)
+    world = observed(graph, catalog)
+    named = {mv_of(world.graph, name).id for name in names}
+    chosen, warnings = (named, ()) if named else select_nodes(world.graph, select, exclude, states_of(world))
+    nodes = [n for n in world.graph.views if n.id in chosen]
+    seed = secrets.randbelow(1_000_000) if seed is None else seed
+    check = Check(sample=sample, seed=seed, limit=limit, float_tolerance=float_tolerance)
+    with open_session(world, catalog, spark, on_event) as session, explained(graph):
+        found = verify_all(session, nodes, check, on_event)
+    return replace(found, diagnostics=(*warnings, *doubts(world.graph, found.results, named=bool(named))))

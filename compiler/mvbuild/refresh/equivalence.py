@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlglot import TokenType
 from sqlglot.errors import TokenError
 
-from mvbuild.graph.changes import same_but_names
+from mvbuild.graph.canonical import same_but_names
 from mvbuild.parse.dialect import tokenize
 from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.parse.steadiness import unsteady

@@ -12,7 +12,8 @@ from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry, Manifes
 from behaviour.manifests_of import DeleteWriter, file, manifest_of, with_snapshot
 from behaviour.world import embedded, layout, name
 from mvbuild.adapters.iceberg.manifests import read_manifests
-from mvbuild.ports.catalog import Partition, TableChange, TableState
+from mvbuild.ports.changes import TableChange
+from mvbuild.ports.states import Partition, TableState
 
 MANIFESTS, FILES = 200, 50
 CHANGED = 10

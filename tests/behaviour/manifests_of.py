@@ -27,7 +27,7 @@ from pyiceberg.typedef import Record
 
 from behaviour.world import World
 from mvbuild.adapters.iceberg import tables
-from mvbuild.ports.catalog import TableState
+from mvbuild.ports.states import TableState
 
 Manifests = Callable[[Any, int], list[ManifestFile]]
 """(PyIceberg's table, snapshot id) -> manifests to add."""

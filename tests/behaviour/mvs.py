@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from behaviour.world import layout, name, schema, table_commit, view_commit
 from mvbuild.formats.record import BaseTable, RefreshRecord
-from mvbuild.ports.catalog import Refresh, TableCommit, TableLayout, TableState, ViewState
+from mvbuild.ports.commits import Refresh, TableCommit, TableLayout
+from mvbuild.ports.states import TableState, ViewState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from behaviour.mvs import created, embedded_commit, loaded
 from behaviour.world import embedded_properties, warehouse_properties
 from mvbuild.adapters import open_catalog
-from mvbuild.ports.catalog import CatalogError, ViewState
+from mvbuild.ports.catalog import CatalogError
+from mvbuild.ports.states import ViewState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from behaviour.world import World, layout, name, table_commit, view_commit
-from mvbuild.ports.catalog import BranchCommit, Catalog, CatalogError, CommitConflict, DropCommit, TableState, ViewState
+from mvbuild.ports.catalog import Catalog, CatalogError, CommitConflict
+from mvbuild.ports.commits import BranchCommit, DropCommit
+from mvbuild.ports.states import TableState, ViewState
 
 PR = "pr-1"
 

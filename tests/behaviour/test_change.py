@@ -20,7 +20,9 @@ from mvbuild.adapters.iceberg.change import compared
 from mvbuild.adapters.iceberg.manifests import FileEntry, Header
 from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import ChangeRefused, TableChange, TableState
+from mvbuild.ports.catalog import ChangeRefused
+from mvbuild.ports.changes import TableChange
+from mvbuild.ports.states import TableState
 
 T = name("mart.t")
 LAYOUT = layout(id="long", n="int")

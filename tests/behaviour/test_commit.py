@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from behaviour.world import World, layout, name, schema, table_commit, view_commit
-from mvbuild.ports.catalog import CatalogError, CommitConflict, TableState, ViewState
+from mvbuild.ports.catalog import CatalogError, CommitConflict
+from mvbuild.ports.states import TableState, ViewState
 
 
 def _written(world: World, text: str, branch: str = "main") -> TableState:

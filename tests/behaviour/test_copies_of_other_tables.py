@@ -12,8 +12,9 @@ from mvbuild.adapters.memory import MemoryCatalog
 from mvbuild.adapters.sources import OpenedSources
 from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import CatalogError, TableState
+from mvbuild.ports.catalog import CatalogError
 from mvbuild.ports.sources import SourceLocation
+from mvbuild.ports.states import TableState
 
 SCRATCH = name("mvbuild_scratch.s1")
 

@@ -14,7 +14,8 @@ from behaviour.world import embedded_properties, layout, name, table_commit
 from mvbuild.adapters import open_catalog
 from mvbuild.adapters.iceberg.failures import Translator
 from mvbuild.adapters.iceberg.metadata import table_state
-from mvbuild.ports.catalog import CatalogError, TableState, Unreadable
+from mvbuild.ports.catalog import CatalogError
+from mvbuild.ports.states import TableState, Unreadable
 
 if TYPE_CHECKING:
     from behaviour.world import World

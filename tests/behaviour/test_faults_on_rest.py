@@ -20,7 +20,8 @@ from mvbuild.adapters import open_catalog
 from mvbuild.diagnostics import ProjectError
 from mvbuild.formats import properties
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import CatalogError, State, TableState, Unreadable
+from mvbuild.ports.catalog import CatalogError
+from mvbuild.ports.states import State, TableState, Unreadable
 from mvbuild.refresh.result import RunResult
 from servers.proxy import between
 from servers.rest import RestServer

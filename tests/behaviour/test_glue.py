@@ -11,7 +11,9 @@ import pytest
 from behaviour.mvs import MV, created, loaded
 from behaviour.world import World, layout, name, table_commit, view_commit
 from mvbuild.adapters import open_catalog
-from mvbuild.ports.catalog import AlreadyExists, CatalogError, CommitConflict, ConvertCommit, DropCommit, TableState
+from mvbuild.ports.catalog import AlreadyExists, CatalogError, CommitConflict
+from mvbuild.ports.commits import ConvertCommit, DropCommit
+from mvbuild.ports.states import TableState
 from servers.moto import SECRET
 
 if TYPE_CHECKING:

@@ -15,7 +15,9 @@ from behaviour.mvs import MV, created, loaded, redefined
 from behaviour.world import World, layout, name, schema, served, table_commit, view_commit
 from mvbuild.adapters import open_catalog
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import AlreadyExists, CatalogError, ConvertCommit, Partition, TableLayout, TableState
+from mvbuild.ports.catalog import AlreadyExists, CatalogError
+from mvbuild.ports.commits import ConvertCommit, TableLayout
+from mvbuild.ports.states import Partition, TableState
 
 if TYPE_CHECKING:
     from servers.hive import Hive

@@ -15,17 +15,9 @@ from mvbuild.adapters.memory import MemoryCatalog
 from mvbuild.formats import metadata_file
 from mvbuild.formats.metadata_file import METADATA_LOCATION
 from mvbuild.formats.properties import STORAGE_TABLE
-from mvbuild.ports.catalog import (
-    AlreadyExists,
-    CatalogError,
-    CommitConflict,
-    ConvertCommit,
-    DropCommit,
-    Refresh,
-    TableState,
-    ViewCommit,
-    ViewState,
-)
+from mvbuild.ports.catalog import AlreadyExists, CatalogError, CommitConflict
+from mvbuild.ports.commits import ConvertCommit, DropCommit, Refresh, ViewCommit
+from mvbuild.ports.states import TableState, ViewState
 
 if TYPE_CHECKING:
     from behaviour.world import World

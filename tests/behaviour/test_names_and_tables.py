@@ -6,7 +6,9 @@ import pytest
 
 from behaviour.world import World, layout, name, schema, table_commit, view_commit
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import AlreadyExists, CatalogError, Partition, Sort, TableLayout, TableState, ViewState
+from mvbuild.ports.catalog import AlreadyExists, CatalogError
+from mvbuild.ports.commits import TableLayout
+from mvbuild.ports.states import Partition, Sort, TableState, ViewState
 
 
 def test_load_finds_tables_and_leaves_out_absent_names(world: World) -> None:

@@ -17,7 +17,8 @@ from behaviour.swaps import race
 from behaviour.world import embedded_properties, layout, name, served, table_commit, view_commit
 from mvbuild.adapters import open_catalog
 from mvbuild.adapters.iceberg.sql import ServerDatabase, Statement
-from mvbuild.ports.catalog import CatalogError, TableState
+from mvbuild.ports.catalog import CatalogError
+from mvbuild.ports.states import TableState
 from servers.postgres import PASSWORD, Postgres
 
 _PATIENT = {"commit.retry.num-retries": "1000", "commit.retry.min-wait-ms": "5", "commit.retry.max-wait-ms": "60"}

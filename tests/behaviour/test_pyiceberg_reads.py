@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from behaviour.world import embedded_properties, layout, name, schema, table_commit, view_commit
-from mvbuild.ports.catalog import Partition, Sort, TableLayout, TableState, ViewState
+from mvbuild.ports.commits import TableLayout
+from mvbuild.ports.states import Partition, Sort, TableState, ViewState
 
 if TYPE_CHECKING:
     from behaviour.world import World

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from behaviour.world import World, embedded_properties, layout, name, table_commit
-from mvbuild.ports.catalog import CommitConflict, TableState
+from mvbuild.ports.catalog import CommitConflict
+from mvbuild.ports.states import TableState
 
 if TYPE_CHECKING:
     from collections.abc import Callable

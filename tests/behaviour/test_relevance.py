@@ -8,7 +8,8 @@ from decimal import Decimal
 
 from behaviour.world import World, layout, name
 from mvbuild.formats.record import NO_SNAPSHOT
-from mvbuild.ports.catalog import AnyOf, Comparison, Partition, Predicate, TableChange, TableState
+from mvbuild.ports.changes import AnyOf, Comparison, Predicate, TableChange
+from mvbuild.ports.states import Partition, TableState
 
 T = name("mart.t")
 COLUMNS = {"id": "long", "s": "string", "d": "date", "m": "decimal(10, 2)", "b": "boolean", "e": "int"}

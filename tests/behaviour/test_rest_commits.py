@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from behaviour.world import World, layout, name, table_commit, view_commit
-from mvbuild.ports.catalog import CatalogError, CommitConflict, TableState, ViewState
+from mvbuild.ports.catalog import CatalogError, CommitConflict
+from mvbuild.ports.states import TableState, ViewState
 from servers.proxy import Proxy
 
 TRANSACTION = "POST /v1/transactions/commit"

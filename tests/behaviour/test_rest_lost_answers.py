@@ -14,7 +14,9 @@ from behaviour.test_rest_commits import TRANSACTION, publish, staged, states
 from behaviour.world import World, name, remote, schema, table_commit, view_commit
 from mvbuild.adapters.iceberg import remote_answers, rest_requests
 from mvbuild.adapters.iceberg.retries import Retries
-from mvbuild.ports.catalog import CatalogError, CommitConflict, TableState, ViewCommit, ViewState
+from mvbuild.ports.catalog import CatalogError, CommitConflict
+from mvbuild.ports.commits import ViewCommit
+from mvbuild.ports.states import TableState, ViewState
 from servers.proxy import Proxy
 
 Proxied = tuple[World, Proxy]

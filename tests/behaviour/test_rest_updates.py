@@ -15,7 +15,9 @@ from mvbuild.adapters.iceberg.remote_answers import LostAnswer, Outdated, settle
 from mvbuild.adapters.iceberg.remote_made import was_made
 from mvbuild.adapters.iceberg.rest_view_updates import marked, marked_version, permitting, view_updates
 from mvbuild.adapters.iceberg.retries import Retries
-from mvbuild.ports.catalog import CatalogError, CommitConflict, Partition, Sort, TableLayout
+from mvbuild.ports.catalog import CatalogError, CommitConflict
+from mvbuild.ports.commits import TableLayout
+from mvbuild.ports.states import Partition, Sort
 
 Raw = dict[str, Any]
 OTHER = TableLayout(

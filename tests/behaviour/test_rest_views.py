@@ -13,7 +13,9 @@ import pytest
 from behaviour.world import World, layout, name, schema, table_commit, view_commit
 from mvbuild.adapters.iceberg.metadata import parse
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import AlreadyExists, CatalogError, CommitConflict, ConvertCommit, TableState, ViewCommit, ViewState
+from mvbuild.ports.catalog import AlreadyExists, CatalogError, CommitConflict
+from mvbuild.ports.commits import ConvertCommit, ViewCommit
+from mvbuild.ports.states import TableState, ViewState
 from servers.proxy import Proxy
 
 V = name("mart.v")

@@ -11,7 +11,8 @@ import pytest
 from behaviour.mvs import created, loaded, refreshed
 from behaviour.world import World, layout, name, served, table_commit, view_commit
 from mvbuild.adapters import open_catalog
-from mvbuild.ports.catalog import CatalogError, TableState, ViewState
+from mvbuild.ports.catalog import CatalogError
+from mvbuild.ports.states import TableState, ViewState
 from servers.moto import BUCKET, SECRET
 
 if TYPE_CHECKING:

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from behaviour.world import World, layout, name, schema, table_commit
-from mvbuild.ports.catalog import AlreadyExists, CatalogError, CommitConflict, Partition, Sort, TableLayout, TableState
+from mvbuild.ports.catalog import AlreadyExists, CatalogError, CommitConflict
+from mvbuild.ports.commits import TableLayout
+from mvbuild.ports.states import Partition, Sort, TableState
 
 SCRATCH = name("mvbuild_scratch.s1")
 WIDER = TableLayout(

@@ -11,7 +11,8 @@ import pytest
 
 from behaviour.world import World, layout, name, table_commit, view_commit
 from mvbuild.adapters.iceberg.pointers import Swap
-from mvbuild.ports.catalog import AlreadyExists, CatalogError, TableState
+from mvbuild.ports.catalog import AlreadyExists, CatalogError
+from mvbuild.ports.states import TableState
 
 _WRITERS = 4
 _TABLES = 1000

@@ -11,19 +11,9 @@ import pytest
 from behaviour.world import embedded, layout, name, table_commit, view_commit
 from mvbuild.adapters.iceberg.retries import retries
 from mvbuild.adapters.memory import MemoryCatalog
-from mvbuild.ports.catalog import (
-    AlreadyExists,
-    CatalogError,
-    CommitConflict,
-    ConvertCommit,
-    DropCommit,
-    Partition,
-    Sort,
-    TableLayout,
-    TableState,
-    ViewCommit,
-    ViewState,
-)
+from mvbuild.ports.catalog import AlreadyExists, CatalogError, CommitConflict
+from mvbuild.ports.commits import ConvertCommit, DropCommit, TableLayout, ViewCommit
+from mvbuild.ports.states import Partition, Sort, TableState, ViewState
 
 if TYPE_CHECKING:
     from pathlib import Path

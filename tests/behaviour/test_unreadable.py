@@ -11,7 +11,9 @@ import pytest
 from behaviour.mvs import MV, created, embedded_commit, redefined
 from behaviour.world import layout, name, schema, table_commit, view_commit
 from mvbuild.formats.metadata_file import METADATA_LOCATION
-from mvbuild.ports.catalog import CatalogError, DropCommit, TableState, Unreadable, ViewState
+from mvbuild.ports.catalog import CatalogError
+from mvbuild.ports.commits import DropCommit
+from mvbuild.ports.states import TableState, Unreadable, ViewState
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,9 @@ from mvbuild.adapters.iceberg import tables
 from mvbuild.adapters.iceberg.data import arrow_table
 from mvbuild.adapters.memory import MemoryCatalog
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import Catalog, TableCommit, TableLayout, TableState, ViewCommit
+from mvbuild.ports.catalog import Catalog
+from mvbuild.ports.commits import TableCommit, TableLayout, ViewCommit
+from mvbuild.ports.states import TableState
 from servers.rest import RestServer
 
 Columns = Mapping[str, Sequence[Any]]

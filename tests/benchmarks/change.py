@@ -31,7 +31,7 @@ from journal import Journal, commit_now  # noqa: E402
 from mvbuild.adapters import open_catalog  # noqa: E402
 from mvbuild.adapters.spark import start_engine  # noqa: E402
 from mvbuild.names import TableIdentifier  # noqa: E402
-from mvbuild.ports.catalog import TableState  # noqa: E402
+from mvbuild.ports.states import TableState  # noqa: E402
 from mvbuild.project.loaded import SparkSettings, Target  # noqa: E402
 from spark import quick  # noqa: E402
 from spark.change_pairs import Checker  # noqa: E402

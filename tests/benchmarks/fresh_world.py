@@ -25,7 +25,7 @@ from mvbuild.freshness.pins import pin
 from mvbuild.graph.model import Graph, ModelNode, TableNode
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.layout import storage_layout, storage_properties
-from mvbuild.ports.catalog import TableLayout
+from mvbuild.ports.commits import TableLayout
 from mvbuild.refresh.recording import record_of, summary_of
 from mvbuild.refresh.views import mv_commit
 from mvbuild.sessions import catalog_of, observed

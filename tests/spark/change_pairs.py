@@ -11,7 +11,9 @@ from typing import Any
 
 from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.names import TableIdentifier, quote
-from mvbuild.ports.catalog import Catalog, StagedChange, TableState
+from mvbuild.ports.catalog import Catalog
+from mvbuild.ports.changes import StagedChange
+from mvbuild.ports.states import TableState
 from mvbuild.refresh.change_sql import change_sql
 
 _AT_ONCE = 40

@@ -10,7 +10,8 @@ import pytest
 
 from mvbuild.adapters import open_catalog
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import ChangePart, TableState
+from mvbuild.ports.changes import ChangePart
+from mvbuild.ports.states import TableState
 from spark.change_pairs import Checker
 from spark.conftest import Lake
 from spark.histories import KINDS, History

@@ -22,7 +22,7 @@ import pytest
 from mvbuild import api
 from mvbuild.adapters.spark.catalog_conf import catalog_conf
 from mvbuild.freshness.stored import stored
-from mvbuild.ports.catalog import ConvertCommit, Refresh
+from mvbuild.ports.commits import ConvertCommit, Refresh
 from mvbuild.refresh.staging import RunId
 from spark.crashes import Seen, read
 from spark.projects import ENVIRONMENT, Project, bag, command_line, messages, new_project, order, orders

@@ -27,7 +27,7 @@ from mvbuild.diagnostics import ProjectError
 from mvbuild.formats import metadata_file
 from mvbuild.freshness.history import history
 from mvbuild.freshness.model import Freshness
-from mvbuild.ports.catalog import TableState
+from mvbuild.ports.states import TableState
 from mvbuild.refresh.result import Event, Finished, Started
 from spark.projects import NoSpark, Project, arrow_bag, bag, customers, messages, named, of, order, orders
 from spark.shop import MakeProject

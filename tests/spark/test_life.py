@@ -15,7 +15,7 @@ from mvbuild import api
 from mvbuild.adapters import open_catalog
 from mvbuild.diagnostics import ProjectError
 from mvbuild.lifecycle.maintain import Maintained
-from mvbuild.ports.catalog import TableCommit
+from mvbuild.ports.commits import TableCommit
 from spark.projects import NoSpark, Project, messages, order, orders, properties
 from spark.shop import DAILY, MORE, MakeProject, shop
 

@@ -24,9 +24,10 @@ from mvbuild.parse.project import parse_project
 from mvbuild.plan.build import build_plan
 from mvbuild.plan.model import Plan
 from mvbuild.plan.renames import find_renames, renamed_world
-from mvbuild.ports.catalog import TableLayout, TableState
+from mvbuild.ports.commits import TableLayout
 from mvbuild.ports.engine import QueryError, Rows
 from mvbuild.ports.sources import Sources
+from mvbuild.ports.states import TableState
 from mvbuild.project.load import load_project
 from mvbuild.project.seeds import read
 from mvbuild.project.workers import Workers

@@ -15,7 +15,9 @@ from mvbuild.adapters.iceberg.metadata import Raw, current_schema, current_snaps
 from mvbuild.adapters.iceberg.pointers import SqlPointers
 from mvbuild.adapters.iceberg.publish import publish, table_edit
 from mvbuild.adapters.iceberg.subset import with_snapshot
-from mvbuild.ports.catalog import AnyOf, CatalogError, ChangePart, FileGroup, Operator, Predicate, Side, TableChange, TableState, ValueRange
+from mvbuild.ports.catalog import CatalogError
+from mvbuild.ports.changes import AnyOf, ChangePart, FileGroup, Operator, Predicate, Side, TableChange, ValueRange
+from mvbuild.ports.states import TableState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

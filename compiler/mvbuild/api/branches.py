@@ -11,7 +11,7 @@ from mvbuild.diagnostics import ProjectError, did_you_mean, error
 from mvbuild.graph.select import select as select_nodes
 from mvbuild.lifecycle.branches import OnBranch, branches, checked_name, on_branch, publish_branch
 from mvbuild.lifecycle.branches import drop_branch as forget_branch
-from mvbuild.ports.catalog import TableState
+from mvbuild.ports.states import TableState
 from mvbuild.refresh.row_keys import row_key
 from mvbuild.sessions import OnEvent, catalog_of, explained, main_catalog_of, observed, open_session, unheard
 

@@ -14,7 +14,7 @@ from mvbuild.serve.words import size
 
 if TYPE_CHECKING:
     from mvbuild.plan.explain import Explanation, TableNow, Verdict
-    from mvbuild.ports.catalog import FileGroup, TableChange
+    from mvbuild.ports.changes import FileGroup, TableChange
 
 _NOTHING = {
     "nothing": "nothing",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mvbuild.freshness.observed import Pin
-from mvbuild.ports.catalog import Schema, TableState
+from mvbuild.ports.states import Schema, TableState
 
 SCHEMA_READ = "mvbuild.base.schema."
 """Prefix of properties of the storage table: UUID of a base table -> the id of its schema that the refresh read."""

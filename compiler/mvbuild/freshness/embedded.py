@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mvbuild.graph.model import Graph
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import State, ViewState
+from mvbuild.ports.states import State, ViewState
 
 
 def with_embedded(graph: Graph, states: Mapping[TableIdentifier, State]) -> dict[TableIdentifier, State]:

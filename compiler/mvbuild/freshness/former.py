@@ -6,7 +6,8 @@ from mvbuild.formats import properties
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import ModelNode
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import Catalog, State, TableState, ViewState
+from mvbuild.ports.catalog import Catalog
+from mvbuild.ports.states import State, TableState, ViewState
 
 
 def former_name(node: ModelNode) -> TableIdentifier | None:

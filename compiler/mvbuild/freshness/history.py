@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from mvbuild.formats import metadata_file, refresh_state
 from mvbuild.formats.record import RecordError, RefreshRecord
-from mvbuild.ports.catalog import Snapshot, TableState
+from mvbuild.ports.states import Snapshot, TableState
 
 REFRESH_ID = "mvbuild.refresh-id"
 """Key of a snapshot's summary: the number of the refresh, counted from 1. Not of any specification."""

@@ -14,8 +14,9 @@ from mvbuild.graph.travel import bad_travel
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import Read
 from mvbuild.parse.project import parse_text
-from mvbuild.ports.catalog import Catalog, State, ViewState
+from mvbuild.ports.catalog import Catalog
 from mvbuild.ports.sources import SourceError, SourceLocation, Sources
+from mvbuild.ports.states import State, ViewState
 
 _QUERY_COLUMNS = "spark.query-column-names"
 """Spark's view property: which columns of the query's result the view takes, by name and in order."""

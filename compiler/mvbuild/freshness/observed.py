@@ -9,7 +9,7 @@ from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.graph.model import Graph, NodeId
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import TimeTravel
-from mvbuild.ports.catalog import State, TableState, Unreadable, ViewState
+from mvbuild.ports.states import State, TableState, Unreadable, ViewState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

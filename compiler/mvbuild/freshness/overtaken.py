@@ -9,7 +9,7 @@ from mvbuild.freshness.observed import Pin, World
 from mvbuild.freshness.pins import leaf_table, pin
 from mvbuild.freshness.rules import is_ancestor, judge_one
 from mvbuild.graph.model import ModelNode
-from mvbuild.ports.catalog import TableState
+from mvbuild.ports.states import TableState
 
 
 def is_as_new(planned: World, now: World, node: ModelNode, *, forced: bool) -> bool:

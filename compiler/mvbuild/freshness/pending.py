@@ -11,7 +11,7 @@ from mvbuild.graph.model import ModelNode, NodeId, SeedNode
 from mvbuild.graph.representations import DEFINITION, representations, storage_select
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.fingerprint import fingerprint
-from mvbuild.ports.catalog import ViewState
+from mvbuild.ports.states import ViewState
 
 SEED_CHECKSUM = "mvbuild.seed.sha256"
 """Property of a seed's table: the checksum of the file that its rows came from."""

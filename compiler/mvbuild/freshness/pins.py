@@ -8,7 +8,7 @@ from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.freshness.observed import Leaf, Observed, Pin
 from mvbuild.graph.model import Graph, ModelNode
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import TableState
+from mvbuild.ports.states import TableState
 
 
 def leaf_table(graph: Graph, leaf: Leaf) -> TableIdentifier:

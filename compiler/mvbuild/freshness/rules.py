@@ -24,7 +24,7 @@ from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode, NodeId, SeedNode, ViewNode
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.steadiness import unsteady
-from mvbuild.ports.catalog import TableState, ViewState
+from mvbuild.ports.states import TableState, ViewState
 from mvbuild.project.setting_values import written
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from mvbuild.formats import metadata_file, properties, refresh_state, trino
 from mvbuild.formats.record import NO_SNAPSHOT, BaseTable, RecordError, RefreshRecord
 from mvbuild.freshness.history import refreshed_at
-from mvbuild.ports.catalog import Snapshot, TableState
+from mvbuild.ports.states import Snapshot, TableState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from sqlglot import exp
 from mvbuild.incremental.algebra import Aggregate, Distinct, Filter, Join, Project, Ref, Relation, Scan, Union, conjuncts, with_children
 from mvbuild.incremental.restrict import UNLIKE
 from mvbuild.names import quote
-from mvbuild.ports.catalog import ValueRange
+from mvbuild.ports.changes import ValueRange
 
 MAX_VALUES = 200
 """Iceberg compares no more values of an IN with the bounds of a file."""

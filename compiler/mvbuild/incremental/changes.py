@@ -13,7 +13,9 @@ from mvbuild.incremental.inputs import Inputs
 from mvbuild.incremental.literals import told
 from mvbuild.incremental.relevance import relevant
 from mvbuild.incremental.shape import Shape
-from mvbuild.ports.catalog import Catalog, ChangeRefused, Comparison, Predicate, Side, TableChange, TableState, ValueRange
+from mvbuild.ports.catalog import Catalog, ChangeRefused
+from mvbuild.ports.changes import Comparison, Predicate, Side, TableChange, ValueRange
+from mvbuild.ports.states import TableState
 
 MAX_FILES = 2000
 """Whose bounds are read to tell how much of a table a refresh reads: no more than the reading itself takes."""

@@ -20,7 +20,9 @@ from mvbuild.incremental.shape import Shape, readable
 from mvbuild.incremental.sizes import Sizes, StorageSize
 from mvbuild.incremental.statements import Difference, Stored, difference
 from mvbuild.incremental.strategies import FULL, STRATEGIES, full_diff
-from mvbuild.ports.catalog import ChangeRefused, TableChange, TableState
+from mvbuild.ports.catalog import ChangeRefused
+from mvbuild.ports.changes import TableChange
+from mvbuild.ports.states import TableState
 from mvbuild.project.settings import RefreshPolicy
 from mvbuild.source import Span
 

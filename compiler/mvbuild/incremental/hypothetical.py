@@ -12,7 +12,7 @@ from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.rewrite import Case, Exchange, OverwritePartitions, Rewrite
 from mvbuild.incremental.shape import Shape
 from mvbuild.incremental.strategies import STRATEGIES
-from mvbuild.ports.catalog import Partition
+from mvbuild.ports.states import Partition
 
 Kinds = Literal["inserts", "deletes"]
 """Rows are only added; or rows are added and removed, as updates do."""

@@ -19,7 +19,9 @@ from mvbuild.incremental.prune import pruned
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.shape import MARKER, LeafColumns, Shape, shape_of
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import ChangeRefused, Schema, Side, TableChange, TableState, ValueRange
+from mvbuild.ports.catalog import ChangeRefused
+from mvbuild.ports.changes import Side, TableChange, ValueRange
+from mvbuild.ports.states import Schema, TableState
 from mvbuild.source import MappedText, Span
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from mvbuild.ports.catalog import AnyOf, Comparison, Operator, Predicate
+from mvbuild.ports.changes import AnyOf, Comparison, Operator, Predicate
 
 Columns = Mapping[str, tuple[str, Any]]
 """Name in the tree -> (column of the table, its Iceberg type)."""

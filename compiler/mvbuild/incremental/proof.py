@@ -15,8 +15,8 @@ import sqlglot
 from mvbuild import __version__
 from mvbuild.freshness.history import current_refresh_id
 from mvbuild.incremental.inputs import Inputs
-from mvbuild.ports.catalog import TableState
 from mvbuild.ports.engine import TIME_ZONE
+from mvbuild.ports.states import TableState
 
 PROVEN = "mvbuild.proven-query"
 """Property of a storage table. Not of any specification."""

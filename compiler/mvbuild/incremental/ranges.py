@@ -30,7 +30,7 @@ from mvbuild.incremental.delta import Let
 from mvbuild.incremental.restrict import UNLIKE, partition_columns
 from mvbuild.incremental.sizes import Sizes
 from mvbuild.incremental.statements import Difference
-from mvbuild.ports.catalog import ValueRange
+from mvbuild.ports.changes import ValueRange
 
 Wanted = Mapping[str, ValueRange]
 """Column -> the range of the values that matter."""

@@ -34,7 +34,7 @@ from mvbuild.incremental.algebra import (
 )
 from mvbuild.incremental.literals import translated
 from mvbuild.incremental.restrict import UNLIKE, partition_columns
-from mvbuild.ports.catalog import Predicate
+from mvbuild.ports.changes import Predicate
 
 Conditions = tuple[exp.Expr, ...]
 Types = Sequence[Mapping[str, Any]]

@@ -12,7 +12,7 @@ from mvbuild.incremental.algebra import Relation
 from mvbuild.incremental.delta import Deltas, Let
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.shape import Shape
-from mvbuild.ports.catalog import Partition
+from mvbuild.ports.states import Partition
 
 TARGET, SOURCE = "t", "d"
 """The names of storage and delta in the expressions of an Upsert."""

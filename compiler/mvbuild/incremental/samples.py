@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mvbuild.incremental.shape import MARKER, LeafColumns, Shape, shape_of
-from mvbuild.ports.catalog import Partition
+from mvbuild.ports.states import Partition
 
 TABLES = ("orders", "customers")
 COLUMNS = (

@@ -460,10 +460,7 @@ class _Builder:
 
     def _scope_only(self, select: exp.Select, scope: Scope) -> Scope:
         """The names of a subquery's tables, to tell its own columns from others."""
-        saved = self.numbers
-        _, made = self._from(select, replace(scope, sources=(), outer=None, merged={}))
-        self.numbers = saved
-        return made
+        return self._from(select, replace(scope, sources=(), outer=None, merged={}))[1]
 
     def _refers_out(self, part: exp.Expr, inner: Scope, outer: Scope) -> bool:
         for found in part.find_all(exp.Column):

@@ -10,7 +10,8 @@ from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.incremental.algebra import Scan
 from mvbuild.incremental.inputs import Input, ReadChange, total
 from mvbuild.incremental.statements import STORAGE
-from mvbuild.ports.catalog import TableChange, TableState, ValueRange
+from mvbuild.ports.changes import TableChange, ValueRange
+from mvbuild.ports.states import TableState
 
 ROW, CELL, TEXT = 0.02, 0.03, 0.3
 """Microseconds to read a row, a value of it, and a value of variable length."""

@@ -19,7 +19,9 @@ from mvbuild.lifecycle.drop import everything, shares_directory, tables_of
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.formats import is_embedded
 from mvbuild.plan.model import Plan
-from mvbuild.ports.catalog import BRANCH_PROPERTY, BranchCommit, Catalog, DropCommit, State, TableState, ViewState
+from mvbuild.ports.catalog import Catalog
+from mvbuild.ports.commits import BRANCH_PROPERTY, BranchCommit, DropCommit
+from mvbuild.ports.states import State, TableState, ViewState
 
 Standing = Literal["changed", "new", "outdated"]
 

@@ -9,7 +9,9 @@ from mvbuild.freshness.history import current_refresh_id, history
 from mvbuild.freshness.stored import replaced_since, stored
 from mvbuild.graph.model import ModelNode
 from mvbuild.names import TableIdentifier, quote
-from mvbuild.ports.catalog import CommitConflict, Snapshot, TableCommit, TableLayout, TableState
+from mvbuild.ports.catalog import CommitConflict
+from mvbuild.ports.commits import TableCommit, TableLayout
+from mvbuild.ports.states import Snapshot, TableState
 from mvbuild.refresh.recording import recorded, summary_of
 from mvbuild.refresh.session import RunSession
 

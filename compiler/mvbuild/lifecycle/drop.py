@@ -11,7 +11,9 @@ from mvbuild.formats.metadata_file import METADATA_LOCATION
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.dependents import Dependent
 from mvbuild.plan.removed import Removed, refusal
-from mvbuild.ports.catalog import Catalog, CatalogError, CommitConflict, DropCommit, State, TableState, Unreadable, ViewState
+from mvbuild.ports.catalog import Catalog, CatalogError, CommitConflict
+from mvbuild.ports.commits import DropCommit
+from mvbuild.ports.states import State, TableState, Unreadable, ViewState
 
 _CHECKSUM = re.compile(r"/\.[^/]+\.crc\Z")
 """Of a file that is gone: who deleted it did not know of Hadoop's checksum."""

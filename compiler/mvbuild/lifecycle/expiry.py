@@ -11,7 +11,7 @@ from mvbuild.formats.properties import REFRESH_SNAPSHOT
 from mvbuild.freshness.history import history
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.stored import stored
-from mvbuild.ports.catalog import TableState
+from mvbuild.ports.states import TableState
 
 
 def expirable(storage: TableState, *, before_ms: int, keep: int | Literal["all"], recorded: Iterable[int] = ()) -> frozenset[int]:

@@ -16,8 +16,10 @@ from mvbuild.lifecycle.compaction import Compaction, compact, file_count, is_nee
 from mvbuild.lifecycle.drop import everything
 from mvbuild.lifecycle.expiry import before, expirable, recorded_of
 from mvbuild.lifecycle.orphans import orphans
-from mvbuild.ports.catalog import CatalogError, CommitConflict, State, TableCommit, TableState, ViewState
+from mvbuild.ports.catalog import CatalogError, CommitConflict
+from mvbuild.ports.commits import TableCommit
 from mvbuild.ports.engine import EngineError, QueryError
+from mvbuild.ports.states import State, TableState, ViewState
 from mvbuild.refresh.run import remove_leftovers
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.staging import started_ms

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 
 from mvbuild.lifecycle.drop import metadata_files, shares_directory, tables_of
-from mvbuild.ports.catalog import Catalog, State, TableState, ViewState
+from mvbuild.ports.catalog import Catalog
+from mvbuild.ports.states import State, TableState, ViewState
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.staging import SCRATCH_NAMESPACE, started_ms
 

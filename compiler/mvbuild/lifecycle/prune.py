@@ -10,7 +10,8 @@ from mvbuild.graph.model import ModelNode
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.collisions import OWNER
 from mvbuild.plan.removed import Removed, named, pointers, removed, removed_views, unreadable, with_dependents
-from mvbuild.ports.catalog import Catalog, State, Unreadable, ViewState
+from mvbuild.ports.catalog import Catalog
+from mvbuild.ports.states import State, Unreadable, ViewState
 
 
 def find_removed(world: World, catalog: Catalog, renamed: Iterable[TableIdentifier] = ()) -> tuple[Removed, ...]:

@@ -14,7 +14,9 @@ from mvbuild.names import TableIdentifier
 from mvbuild.plan.collisions import OWNER
 from mvbuild.plan.model import Plan
 from mvbuild.plan.renames import Followed, Rename, followed, moved_records, new_properties
-from mvbuild.ports.catalog import CatalogError, Change, CommitConflict, State, TableCommit, TableState, ViewCommit, ViewState
+from mvbuild.ports.catalog import CatalogError, CommitConflict
+from mvbuild.ports.commits import Change, TableCommit, ViewCommit
+from mvbuild.ports.states import State, TableState, ViewState
 from mvbuild.refresh.recording import recorded
 from mvbuild.refresh.session import RunSession
 

@@ -11,7 +11,7 @@ from mvbuild.freshness.columns import stale_schemas
 from mvbuild.freshness.history import PastRefresh, history
 from mvbuild.graph.model import ModelNode
 from mvbuild.parse.fingerprint import fingerprint
-from mvbuild.ports.catalog import TableState, ViewState
+from mvbuild.ports.states import TableState, ViewState
 from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.recording import described, other_refreshes, recorded
 from mvbuild.refresh.session import RunSession

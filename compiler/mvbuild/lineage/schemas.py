@@ -10,7 +10,7 @@ from mvbuild.graph.model import Graph, Node, SeedNode, TableNode, ViewNode
 from mvbuild.lineage.model import Column
 from mvbuild.lineage.types import of_iceberg, parsed, text
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import Schema, State, Unreadable
+from mvbuild.ports.states import Schema, State, Unreadable
 from mvbuild.project.csv_rows import CsvError, records
 from mvbuild.project.files import LARGEST_SEED, decode, read_bytes
 from mvbuild.project.loaded import Properties, Seed

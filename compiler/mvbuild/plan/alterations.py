@@ -8,7 +8,8 @@ from mvbuild.freshness.observed import World
 from mvbuild.freshness.pending import view_text_differs
 from mvbuild.graph.model import ModelNode
 from mvbuild.plan.layout import PropertyChanges, changed_properties, docs, documented, storage_layout
-from mvbuild.ports.catalog import TableLayout, TableState, ViewState
+from mvbuild.ports.commits import TableLayout
+from mvbuild.ports.states import TableState, ViewState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

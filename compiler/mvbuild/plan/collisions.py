@@ -10,7 +10,7 @@ from mvbuild.freshness.observed import World
 from mvbuild.freshness.pending import SEED_CHECKSUM
 from mvbuild.graph.model import ModelNode, NodeId, SeedNode
 from mvbuild.plan.formats import is_mv
-from mvbuild.ports.catalog import State, TableState, ViewState
+from mvbuild.ports.states import State, TableState, ViewState
 from mvbuild.source import SourceFile, Span
 
 OWNER = "mvbuild.model"

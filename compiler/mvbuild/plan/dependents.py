@@ -12,7 +12,7 @@ from mvbuild.graph.model import Graph, ModelNode
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.project import parse_text
 from mvbuild.parse.renaming import mentions
-from mvbuild.ports.catalog import ViewState
+from mvbuild.ports.states import ViewState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

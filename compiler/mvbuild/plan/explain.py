@@ -25,7 +25,9 @@ from mvbuild.incremental.strategies import FULL
 from mvbuild.plan.build import build_plan
 from mvbuild.plan.model import Step
 from mvbuild.plan.question import question
-from mvbuild.ports.catalog import ChangeRefused, TableChange, TableState
+from mvbuild.ports.catalog import ChangeRefused
+from mvbuild.ports.changes import TableChange
+from mvbuild.ports.states import TableState
 from mvbuild.source import Span
 
 What = Literal["changed", "not-relevant", "compacted", "same-rows", "nothing", "unknown"]

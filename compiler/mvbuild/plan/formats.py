@@ -6,7 +6,7 @@ from mvbuild.diagnostics import Diagnostic, error
 from mvbuild.formats import properties
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import ModelNode
-from mvbuild.ports.catalog import TableState, ViewState
+from mvbuild.ports.states import TableState, ViewState
 from mvbuild.project.settings import StorageFormat
 
 

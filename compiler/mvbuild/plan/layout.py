@@ -10,7 +10,8 @@ from typing import Any
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
 from mvbuild.graph.model import ModelNode
 from mvbuild.plan.collisions import OWNER
-from mvbuild.ports.catalog import Partition, Schema, Sort, TableLayout, TableState
+from mvbuild.ports.commits import TableLayout
+from mvbuild.ports.states import Partition, Schema, Sort, TableState
 from mvbuild.project.settings import PartitionField
 from mvbuild.project.table_properties import RESERVED
 

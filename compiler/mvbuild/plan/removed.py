@@ -12,7 +12,7 @@ from mvbuild.graph.model import Graph, ModelNode
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.collisions import OWNER
 from mvbuild.plan.dependents import Dependent, dependents
-from mvbuild.ports.catalog import State, TableState, Unreadable, ViewState
+from mvbuild.ports.states import State, TableState, Unreadable, ViewState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

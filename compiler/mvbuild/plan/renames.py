@@ -22,7 +22,7 @@ from mvbuild.graph.representations import DEFINITION
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.renaming import with_new_names, with_new_names_in_text
 from mvbuild.plan.collisions import OWNER
-from mvbuild.ports.catalog import State, TableState, ViewState
+from mvbuild.ports.states import State, TableState, ViewState
 
 Names = Mapping[TableIdentifier, TableIdentifier]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import Schema
+from mvbuild.ports.states import Schema
 
 TIME_ZONE = "spark.sql.session.timeZone"
 ANSI = "spark.sql.ansi.enabled"

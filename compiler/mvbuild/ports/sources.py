@@ -8,7 +8,8 @@ from typing import Protocol
 
 from mvbuild.formats.record import TableType
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import CatalogError, TableState
+from mvbuild.ports.catalog import CatalogError
+from mvbuild.ports.states import TableState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

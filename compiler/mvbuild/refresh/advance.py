@@ -13,7 +13,7 @@ from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.choose import Choice
 from mvbuild.incremental.proof import PROVEN
-from mvbuild.ports.catalog import TableState
+from mvbuild.ports.states import TableState
 from mvbuild.refresh.choosing import facts
 from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.recording import record_of, recorded, summary_of

@@ -14,7 +14,9 @@ from mvbuild.freshness.stored import stored
 from mvbuild.graph.model import ModelNode
 from mvbuild.plan.alterations import Alteration, alteration
 from mvbuild.plan.layout import documented
-from mvbuild.ports.catalog import CommitConflict, TableCommit, TableState, ViewCommit
+from mvbuild.ports.catalog import CommitConflict
+from mvbuild.ports.commits import TableCommit, ViewCommit
+from mvbuild.ports.states import TableState
 from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.recording import recorded
 from mvbuild.refresh.session import RunSession

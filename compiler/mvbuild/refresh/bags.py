@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mvbuild.names import quote
-from mvbuild.ports.catalog import Schema
+from mvbuild.ports.states import Schema
 
 Type = str | Mapping[str, Any]
 """A type of an Iceberg schema in its JSON form."""

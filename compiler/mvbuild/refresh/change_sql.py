@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mvbuild.names import TableIdentifier, quote
-from mvbuild.ports.catalog import StagedChange, StagedPart
+from mvbuild.ports.changes import StagedChange, StagedPart
 
 
 def change_sql(staged: StagedChange, columns: Sequence[str]) -> tuple[str | None, str | None]:

@@ -15,7 +15,7 @@ from mvbuild.incremental.choose import Choice, choose
 from mvbuild.incremental.strategies import FULL
 from mvbuild.plan.question import question
 from mvbuild.plan.strictness import strict_error
-from mvbuild.ports.catalog import Snapshot
+from mvbuild.ports.states import Snapshot
 from mvbuild.refresh.result import count_rows
 from mvbuild.refresh.session import RunSession
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from mvbuild.freshness.observed import Pin
 from mvbuild.names import TableIdentifier, quote
-from mvbuild.ports.catalog import Schema, TableState
+from mvbuild.ports.states import Schema, TableState
 from mvbuild.refresh.bags import canonical, counts_sql, differences_sql
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.sql import pinned_table

@@ -8,7 +8,8 @@ from mvbuild.freshness.history import current_refresh_id
 from mvbuild.freshness.stored import stored
 from mvbuild.graph.model import ModelNode
 from mvbuild.plan.formats import found_format, wanted_format
-from mvbuild.ports.catalog import AlreadyExists, CommitConflict, ConvertCommit, Refresh
+from mvbuild.ports.catalog import AlreadyExists, CommitConflict
+from mvbuild.ports.commits import ConvertCommit, Refresh
 from mvbuild.project.settings import StorageFormat
 from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.recording import described, kept_refreshes, other_refreshes, require_recordable

@@ -13,8 +13,10 @@ from threading import Lock
 
 from mvbuild.freshness.observed import World
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import Catalog, CatalogError, Change, State, TableCommit, TableState, ViewCommit, ViewState
+from mvbuild.ports.catalog import Catalog, CatalogError
 from mvbuild.ports.clock import Clock
+from mvbuild.ports.commits import Change, TableCommit, ViewCommit
+from mvbuild.ports.states import State, TableState, ViewState
 
 
 class _NotPublished(Exception):

@@ -22,8 +22,10 @@ from mvbuild.names import TableIdentifier
 from mvbuild.plan.collisions import OWNER
 from mvbuild.plan.formats import is_embedded
 from mvbuild.plan.layout import changed_properties, docs, same_layout, storage_layout
-from mvbuild.ports.catalog import Catalog, CommitConflict, TableCommit, TableLayout, TableState
+from mvbuild.ports.catalog import Catalog, CommitConflict
+from mvbuild.ports.commits import TableCommit, TableLayout
 from mvbuild.ports.engine import ANSI, PreparedQuery
+from mvbuild.ports.states import TableState
 from mvbuild.refresh import incremental
 from mvbuild.refresh.advance import advance
 from mvbuild.refresh.audits import audit_sql, failures, run_audits, test_inputs

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mvbuild.names import quote
-from mvbuild.ports.catalog import Side
+from mvbuild.ports.changes import Side
 
 Types = Mapping[str, Any]
 """Column -> its Iceberg type in JSON form."""

@@ -37,7 +37,7 @@ from mvbuild.incremental.rewrite import Upsert
 from mvbuild.incremental.sizes import LITTLE
 from mvbuild.incremental.statements import STORAGE, Difference
 from mvbuild.names import TableIdentifier, quote
-from mvbuild.ports.catalog import TableChange
+from mvbuild.ports.changes import TableChange
 from mvbuild.refresh.change_sql import change_sql
 from mvbuild.refresh.net_change import is_comparable, net_side, net_sql
 from mvbuild.refresh.session import RunSession

@@ -21,7 +21,7 @@ from mvbuild.names import TableIdentifier
 from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.parse.model import Query
 from mvbuild.parse.steadiness import unsteady
-from mvbuild.ports.catalog import TableState, ViewState
+from mvbuild.ports.states import TableState, ViewState
 from mvbuild.refresh.redefine import resolved
 
 _NOTHING_TO_COMPARE = (

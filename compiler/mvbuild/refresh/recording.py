@@ -16,7 +16,8 @@ from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.pins import known_as, pin
 from mvbuild.graph.model import ModelNode, TableNode
 from mvbuild.plan.formats import unrecordable
-from mvbuild.ports.catalog import OtherRefresh, Refresh, TableCommit, TableState
+from mvbuild.ports.commits import OtherRefresh, Refresh, TableCommit
+from mvbuild.ports.states import TableState
 
 
 def record_of(world: World, below: Inputs, pins: Mapping[Leaf, Pin], version: int, started_ms: int) -> RefreshRecord:

@@ -16,8 +16,8 @@ from mvbuild.incremental.proof import mark_of
 from mvbuild.incremental.prune import pruned
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.shape import Shape
-from mvbuild.ports.catalog import Schema
 from mvbuild.ports.engine import Engine, QueryError
+from mvbuild.ports.states import Schema
 from mvbuild.refresh.equivalence import plan_difference, with_plain_columns
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.sql import pinned_table

@@ -8,7 +8,9 @@ from typing import Any
 from mvbuild.freshness.pending import SEED_CHECKSUM
 from mvbuild.graph.model import SeedNode
 from mvbuild.plan.collisions import OWNER
-from mvbuild.ports.catalog import AlreadyExists, CommitConflict, TableCommit, TableLayout, TableState
+from mvbuild.ports.catalog import AlreadyExists, CommitConflict
+from mvbuild.ports.commits import TableCommit, TableLayout
+from mvbuild.ports.states import TableState
 from mvbuild.project.seeds import SeedRows
 from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.result import count_rows

@@ -16,10 +16,12 @@ from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.pins import pin
 from mvbuild.incremental.changes import Changes
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import Catalog, CatalogError, State, TableCommit, TableState, ViewCommit
+from mvbuild.ports.catalog import Catalog, CatalogError
 from mvbuild.ports.clock import Clock
+from mvbuild.ports.commits import TableCommit, ViewCommit
 from mvbuild.ports.engine import Engine
 from mvbuild.ports.sources import Sources
+from mvbuild.ports.states import State, TableState
 from mvbuild.refresh.held import Held
 from mvbuild.refresh.staging import SCRATCH_NAMESPACE, RunId
 

@@ -12,7 +12,7 @@ from mvbuild.graph.definition import table_sql
 from mvbuild.graph.model import Graph, NodeId
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import Query, Read
-from mvbuild.ports.catalog import TableState
+from mvbuild.ports.states import TableState
 from mvbuild.source import MappedText
 
 

@@ -10,8 +10,9 @@ from mvbuild.freshness.model import Reason
 from mvbuild.freshness.observed import Pin
 from mvbuild.graph.model import Graph, ModelNode
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import CommitConflict, Schema
+from mvbuild.ports.catalog import CommitConflict
 from mvbuild.ports.engine import QueryError, SnapshotGone
+from mvbuild.ports.states import Schema
 from mvbuild.refresh.bags import Sample, counts_sql, differences_sql, has_floats, ordered_sql
 from mvbuild.refresh.recorded import Recorded, Unverifiable, recorded_state
 from mvbuild.refresh.result import Started

@@ -16,7 +16,9 @@ from mvbuild.plan.alterations import changed_comment
 from mvbuild.plan.collisions import OWNER
 from mvbuild.plan.formats import is_embedded, is_mv
 from mvbuild.plan.layout import docs, documented, same_columns
-from mvbuild.ports.catalog import CommitConflict, Schema, ViewCommit, ViewState
+from mvbuild.ports.catalog import CommitConflict
+from mvbuild.ports.commits import ViewCommit
+from mvbuild.ports.states import Schema, ViewState
 from mvbuild.refresh.queries import prepare
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.sql import pinned_sql

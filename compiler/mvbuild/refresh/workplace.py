@@ -11,7 +11,9 @@ from mvbuild.graph.model import ModelNode
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.formats import wanted_format
 from mvbuild.plan.layout import same_layout, storage_properties
-from mvbuild.ports.catalog import AlreadyExists, Catalog, CatalogError, CommitConflict, TableCommit, TableLayout, TableState, ViewState
+from mvbuild.ports.catalog import AlreadyExists, Catalog, CatalogError, CommitConflict
+from mvbuild.ports.commits import TableCommit, TableLayout
+from mvbuild.ports.states import TableState, ViewState
 from mvbuild.refresh.session import RunSession
 
 

@@ -9,7 +9,7 @@ from mvbuild.freshness.history import at_time, history
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.readable import require_readable
 from mvbuild.graph.model import ModelNode, Node
-from mvbuild.ports.catalog import Snapshot, TableState
+from mvbuild.ports.states import Snapshot, TableState
 
 AsOf = int | str | datetime
 """A refresh by its number (see `mvbuild history`) or by the id of its snapshot; or a time, in ISO form UTC unless it says otherwise."""

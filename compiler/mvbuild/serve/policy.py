@@ -14,7 +14,7 @@ from mvbuild.freshness.pins import known_as
 from mvbuild.graph.model import Graph, ModelNode, NodeId
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import Query
-from mvbuild.ports.catalog import TableState
+from mvbuild.ports.states import TableState
 
 Source = Literal["storage", "query"]
 

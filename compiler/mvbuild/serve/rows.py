@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from mvbuild.freshness.pins import known_as
 from mvbuild.freshness.readable import require_readable
 from mvbuild.graph.model import ModelNode, Node
-from mvbuild.ports.catalog import TableState
 from mvbuild.ports.engine import Rows
+from mvbuild.ports.states import TableState
 from mvbuild.refresh.session import RunSession
 from mvbuild.serve import answers
 from mvbuild.serve.as_of import AsOf, snapshot_as_of

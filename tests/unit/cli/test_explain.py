@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from mvbuild import api, sessions
 from mvbuild.cli.main import group
 from mvbuild.incremental.changes import Changes
-from mvbuild.ports.catalog import TableLayout
+from mvbuild.ports.commits import TableLayout
 from unit.worlds import Shop, name
 
 PLAN = "== Optimized Logical Plan ==\nRelationV2[id#1] orders\n\n== Physical Plan ==\nBatchScan orders[id#1]\n"

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from mvbuild import sessions
 from mvbuild.cli.main import group
 from mvbuild.formats.metadata_file import METADATA_LOCATION
-from mvbuild.ports.catalog import TableState, ViewState
+from mvbuild.ports.states import TableState, ViewState
 from unit.worlds import PROJECT, Shop, name, shop
 
 FILE = {**PROJECT, "mvbuild.yml": "name: shop\nmodels: {+storage: {format: metadata-file}}\n"}

@@ -16,7 +16,8 @@ from mvbuild.formats.metadata_fields import FILE, NESTED_TYPES
 from mvbuild.formats.record import BaseTable, ChildView, RefreshRecord
 from mvbuild.formats.shapes import ColumnType, Field, ListOf, MapOf, Shape, Struct, Tagged
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import Partition, Sort, TableLayout
+from mvbuild.ports.commits import TableLayout
+from mvbuild.ports.states import Partition, Sort
 
 MV = TableIdentifier("lake", ("mart",), "daily")
 CHILD = "7f0d6c1e-0000-4000-8000-00000000000c"

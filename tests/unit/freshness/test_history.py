@@ -8,7 +8,7 @@ import pytest
 
 from mvbuild.formats import refresh_state
 from mvbuild.freshness.history import EXPECTED_BYTES, REASON, REFRESH_ID, ROWS_REMOVED, STRATEGY, PastRefresh, history, live_rows
-from mvbuild.ports.catalog import TableCommit
+from mvbuild.ports.commits import TableCommit
 from unit.worlds import Shop, name, shop
 
 STORAGE = name("main.daily__storage")

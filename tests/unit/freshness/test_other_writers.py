@@ -15,7 +15,8 @@ import pytest
 from mvbuild.formats import metadata_file
 from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.rules import judge
-from mvbuild.ports.catalog import TableCommit, TableState, ViewState
+from mvbuild.ports.commits import TableCommit
+from mvbuild.ports.states import TableState, ViewState
 from unit.worlds import Shop, append, base_table, name, shop
 
 FILES = {

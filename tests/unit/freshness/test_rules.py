@@ -8,7 +8,8 @@ import pytest
 
 from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.rules import judge
-from mvbuild.ports.catalog import TableCommit, TableState, ViewCommit, ViewState
+from mvbuild.ports.commits import TableCommit, ViewCommit
+from mvbuild.ports.states import TableState, ViewState
 from unit.worlds import PROJECT, Shop, append, base_table, name, shop
 
 

@@ -9,7 +9,8 @@ import pytest
 from mvbuild.freshness.pending import same_definition, view_text_differs
 from mvbuild.graph.model import ModelNode
 from mvbuild.graph.representations import DEFINITION
-from mvbuild.ports.catalog import ViewCommit, ViewState
+from mvbuild.ports.commits import ViewCommit
+from mvbuild.ports.states import ViewState
 from mvbuild.refresh.views import next_version
 from unit.worlds import Shop, name, shop
 

@@ -12,7 +12,8 @@ from mvbuild.adapters.iceberg.metadata import serialize, table_state
 from mvbuild.adapters.iceberg.pointers import SqlPointers, Swap
 from mvbuild.adapters.iceberg.sql import SqliteDatabase
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import TableLayout, TableState
+from mvbuild.ports.commits import TableLayout
+from mvbuild.ports.states import TableState
 from unit.worlds import SCHEMA
 
 NAME = TableIdentifier("lake", ("raw",), "orders")

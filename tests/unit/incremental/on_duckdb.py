@@ -26,7 +26,7 @@ from mvbuild.incremental.rewrite import Bag, Case, Exchange, Rewrite
 from mvbuild.incremental.shape import MARKER, LeafColumns, Shape, shape_of
 from mvbuild.incremental.statements import STORAGE, Stored, difference
 from mvbuild.incremental.strategies import STRATEGIES
-from mvbuild.ports.catalog import ValueRange
+from mvbuild.ports.changes import ValueRange
 
 SQL_TYPES: Mapping[str, str] = {
     "int": "INTEGER",

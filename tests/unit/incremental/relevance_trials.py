@@ -29,7 +29,7 @@ from mvbuild.adapters.iceberg.manifests import FileEntry, Header
 from mvbuild.adapters.iceberg.relevance import may_match
 from mvbuild.incremental.relevance import relevant
 from mvbuild.incremental.shape import MARKER, LeafColumns, shape_of
-from mvbuild.ports.catalog import Predicate
+from mvbuild.ports.changes import Predicate
 
 COLUMNS = {
     "i": "int",

@@ -14,7 +14,8 @@ from mvbuild.incremental.changes import Changes
 from mvbuild.incremental.inputs import Input, Inputs, changes_of, recorded_at, shape_of_inputs
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.shape import MARKER
-from mvbuild.ports.catalog import Comparison, FileGroup, Predicate, TableChange, TableState, ValueRange
+from mvbuild.ports.changes import Comparison, FileGroup, Predicate, TableChange, ValueRange
+from mvbuild.ports.states import TableState
 from mvbuild.source import MappedText, SourceFile
 from unit.freshness.other_hands import Fields, added, evolve, two
 from unit.worlds import Shop, append, base_table

@@ -24,7 +24,10 @@ from mvbuild.incremental.inputs import recorded_at
 from mvbuild.incremental.reasons import CODES, Refused
 from mvbuild.incremental.samples import Sample
 from mvbuild.plan.question import question
-from mvbuild.ports.catalog import ChangeRefused, TableChange, TableCommit, TableLayout, TableState
+from mvbuild.ports.catalog import ChangeRefused
+from mvbuild.ports.changes import TableChange
+from mvbuild.ports.commits import TableCommit, TableLayout
+from mvbuild.ports.states import TableState
 from mvbuild.project.settings import RefreshPolicy
 from unit.worlds import PROJECT, SCHEMA, Shop, append, base_table, name, shop
 

@@ -11,7 +11,8 @@ from mvbuild.freshness.observe import observe
 from mvbuild.lifecycle.drop import drop_all
 from mvbuild.lifecycle.prune import find_named, find_removed
 from mvbuild.plan.removed import Removed
-from mvbuild.ports.catalog import ViewCommit, ViewState
+from mvbuild.ports.commits import ViewCommit
+from mvbuild.ports.states import ViewState
 from unit.worlds import PROJECT, SCHEMA, Shop, append, compiled, name, shop
 
 FILE = {"mvbuild.yml": "name: shop\nmodels:\n  +storage: {format: metadata-file}\n"}

@@ -10,7 +10,8 @@ from mvbuild.diagnostics import ProjectError
 from mvbuild.formats import properties
 from mvbuild.freshness.rules import judge
 from mvbuild.plan.collisions import OWNER
-from mvbuild.ports.catalog import TableState, ViewCommit, ViewState
+from mvbuild.ports.commits import ViewCommit
+from mvbuild.ports.states import TableState, ViewState
 from unit.worlds import PROJECT, Shop, name, shop
 
 FILE = {"mvbuild.yml": "name: shop\nmodels:\n  +storage: {format: metadata-file}\n"}

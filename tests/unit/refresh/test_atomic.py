@@ -10,7 +10,9 @@ import pytest
 
 from mvbuild.diagnostics import ProjectError
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import CatalogError, Change, State, TableCommit
+from mvbuild.ports.catalog import CatalogError
+from mvbuild.ports.commits import Change, TableCommit
+from mvbuild.ports.states import State
 from mvbuild.refresh.atomic import require_atomic
 from mvbuild.refresh.result import RunResult
 from unit.worlds import PROJECT, Shop, append, compiled, name, shop

@@ -16,7 +16,8 @@ import pytest
 from mvbuild.diagnostics import ProjectError
 from mvbuild.formats import properties
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import CatalogError, State, TableState, Unreadable, ViewState
+from mvbuild.ports.catalog import CatalogError
+from mvbuild.ports.states import State, TableState, Unreadable, ViewState
 from mvbuild.refresh.result import RunResult
 from unit.worlds import PROJECT, Shop, append, shop
 

@@ -14,7 +14,8 @@ from mvbuild.lifecycle.maintain import maintain
 from mvbuild.lifecycle.rollback import rollback
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.layout import CONFIGURED
-from mvbuild.ports.catalog import TableCommit, TableState, ViewState
+from mvbuild.ports.commits import TableCommit
+from mvbuild.ports.states import TableState, ViewState
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.staging import RunId
 from unit.worlds import PROJECT, Shop, append, name, shop

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mvbuild.ports.catalog import TableState
+from mvbuild.ports.states import TableState
 from mvbuild.refresh.incremental import _Writer
 from unit.worlds import Shop, base_table
 

@@ -11,8 +11,9 @@ import pytest
 from mvbuild.freshness.rules import judge
 from mvbuild.lifecycle.maintain import Maintained, maintain
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import TableLayout, TableState
+from mvbuild.ports.commits import TableLayout
 from mvbuild.ports.engine import QueryError, Rows
+from mvbuild.ports.states import TableState
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.staging import RunId
 from unit.worlds import PROJECT, Shop, append, shop

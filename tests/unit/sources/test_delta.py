@@ -16,8 +16,8 @@ from mvbuild.adapters.sources import OpenedSources
 from mvbuild.adapters.sources.delta import Versions, iceberg_schema
 from mvbuild.freshness.stored import replaced_since
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import Snapshot, TableState
 from mvbuild.ports.sources import SourceError, SourceLocation
+from mvbuild.ports.states import Snapshot, TableState
 
 
 def location(path: Path | str, **options: str) -> SourceLocation:

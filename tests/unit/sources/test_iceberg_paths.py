@@ -12,8 +12,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from mvbuild.adapters.sources import OpenedSources
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import TableState
 from mvbuild.ports.sources import SourceError, SourceLocation
+from mvbuild.ports.states import TableState
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64())})
 

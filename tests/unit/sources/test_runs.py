@@ -16,8 +16,8 @@ from mvbuild.diagnostics import ProjectError
 from mvbuild.freshness.history import history
 from mvbuild.lifecycle.rollback import rollback
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import Snapshot, TableState
 from mvbuild.ports.sources import SourceError, SourceLocation
+from mvbuild.ports.states import Snapshot, TableState
 from mvbuild.project.loaded import SparkSettings, Target
 from mvbuild.refresh.recording import described
 from mvbuild.refresh.session import RunSession

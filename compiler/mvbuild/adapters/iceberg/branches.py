@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from mvbuild.adapters.iceberg.metadata import CURRENT_LAYOUT, MAIN, current_snapshot_id, current_version
 from mvbuild.adapters.iceberg.scratch import is_scratch
 from mvbuild.adapters.iceberg.tables import now_ms
-from mvbuild.ports.catalog import BRANCH_PROPERTY, CatalogError, CommitConflict
+from mvbuild.ports.catalog import CatalogError, CommitConflict
+from mvbuild.ports.commits import BRANCH_PROPERTY
 
 if TYPE_CHECKING:
     from mvbuild.adapters.iceberg.metadata import Raw

@@ -22,7 +22,9 @@ from mvbuild.adapters.iceberg.pointers import numbered
 from mvbuild.adapters.iceberg.publish import MV_FILE, publish, table_edit
 from mvbuild.adapters.iceberg.table_commits import committed
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import AlreadyExists, CatalogError, CommitConflict, State, TableCommit, TableLayout, TableState, ViewState
+from mvbuild.ports.catalog import AlreadyExists, CatalogError, CommitConflict
+from mvbuild.ports.commits import TableCommit, TableLayout
+from mvbuild.ports.states import State, TableState, ViewState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
     from mvbuild.adapters.iceberg.change_tables import Subset
     from mvbuild.adapters.iceberg.files import Files
     from mvbuild.adapters.iceberg.pointers import Pointers
-    from mvbuild.ports.catalog import Change, FileGroup, Predicate, Side, StagedChange, TableChange, ValueRange
+    from mvbuild.ports.changes import FileGroup, Predicate, Side, StagedChange, TableChange, ValueRange
+    from mvbuild.ports.commits import Change
 
 _DELETE_TRIES = 12
 

@@ -14,7 +14,9 @@ from mvbuild.adapters.iceberg.change_steps import stretches
 from mvbuild.adapters.iceberg.change_tables import PartFiles, group
 from mvbuild.adapters.iceberg.manifest_reader import ManifestReader
 from mvbuild.adapters.iceberg.prune import matching_deletes
-from mvbuild.ports.catalog import ChangePart, ChangeRefused, TableChange, TableState
+from mvbuild.ports.catalog import ChangeRefused
+from mvbuild.ports.changes import ChangePart, TableChange
+from mvbuild.ports.states import TableState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mvbuild.freshness.stored import balanced
-from mvbuild.ports.catalog import Snapshot, TableState
+from mvbuild.ports.states import Snapshot, TableState
 
 
 def stretches(table: TableState, old: int, new: int) -> tuple[tuple[int, int], ...] | None:

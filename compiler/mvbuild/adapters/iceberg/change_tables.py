@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import ChangePart, ChangeRefused, FileGroup, StagedChange, StagedPart, TableChange, TableState
+from mvbuild.ports.catalog import ChangeRefused
+from mvbuild.ports.changes import ChangePart, FileGroup, StagedChange, StagedPart, TableChange
+from mvbuild.ports.states import TableState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from mvbuild.adapters.iceberg.change_tables import Subset
-    from mvbuild.ports.catalog import FileGroup, Predicate, Side, TableChange, TableState, ValueRange
+    from mvbuild.ports.changes import FileGroup, Predicate, Side, TableChange, ValueRange
+    from mvbuild.ports.states import TableState
 
 
 class IcebergData:

@@ -11,16 +11,8 @@ from mvbuild.adapters.iceberg.branches import dropped, published
 from mvbuild.adapters.iceberg.entries import Entry, key, read_table
 from mvbuild.adapters.iceberg.publish import Edit, Gone, Put
 from mvbuild.adapters.iceberg.table_commits import committed
-from mvbuild.ports.catalog import (
-    AlreadyExists,
-    BranchCommit,
-    CatalogError,
-    CommitConflict,
-    ConvertCommit,
-    DropCommit,
-    TableCommit,
-    ViewCommit,
-)
+from mvbuild.ports.catalog import AlreadyExists, CatalogError, CommitConflict
+from mvbuild.ports.commits import BranchCommit, ConvertCommit, DropCommit, TableCommit, ViewCommit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,7 +22,7 @@ if TYPE_CHECKING:
     from mvbuild.adapters.iceberg.pointers import Pointers
     from mvbuild.adapters.iceberg.table_commits import Restate
     from mvbuild.names import TableIdentifier
-    from mvbuild.ports.catalog import Change
+    from mvbuild.ports.commits import Change
 
 
 class Editor:

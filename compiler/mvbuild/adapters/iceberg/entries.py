@@ -12,7 +12,8 @@ from mvbuild.adapters.iceberg.pointers import Key, Kind
 from mvbuild.formats import metadata_file
 from mvbuild.formats.metadata_file import METADATA_LOCATION, MvMetadata
 from mvbuild.formats.record import RecordError
-from mvbuild.ports.catalog import CatalogError, TableState, Unreadable, ViewState
+from mvbuild.ports.catalog import CatalogError
+from mvbuild.ports.states import TableState, Unreadable, ViewState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -9,7 +9,9 @@ import re
 from typing import Any
 
 from mvbuild.adapters.iceberg.metadata import Raw, comparable, current_schema, schemas
-from mvbuild.ports.catalog import CatalogError, Partition, Schema, Sort, TableLayout
+from mvbuild.ports.catalog import CatalogError
+from mvbuild.ports.commits import TableLayout
+from mvbuild.ports.states import Partition, Schema, Sort
 
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 _TRANSFORM = re.compile(r"(identity|year|month|day|hour|void)|(bucket|truncate)\[(\d+)\]")

@@ -12,7 +12,8 @@ from sys import intern
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg.packed import PackedMapping, PackedSequence
-from mvbuild.ports.catalog import CatalogError, Partition, Snapshot, Sort, TableState, ViewState
+from mvbuild.ports.catalog import CatalogError
+from mvbuild.ports.states import Partition, Snapshot, Sort, TableState, ViewState
 
 if TYPE_CHECKING:
     from mvbuild.names import TableIdentifier

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mvbuild.adapters.iceberg.metadata import Raw
     from mvbuild.adapters.iceberg.table_commits import Restate
     from mvbuild.names import TableIdentifier
-    from mvbuild.ports.catalog import ConvertCommit, Refresh, TableCommit, ViewCommit
+    from mvbuild.ports.commits import ConvertCommit, Refresh, TableCommit, ViewCommit
 
 _NO_STORAGE = "{} is not a materialized view in the metadata-file format."
 

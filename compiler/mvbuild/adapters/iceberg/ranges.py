@@ -7,7 +7,7 @@ from decimal import Decimal
 from struct import error as StructError  # noqa: N812
 from typing import TYPE_CHECKING, Any
 
-from mvbuild.ports.catalog import Side, TableChange, ValueRange
+from mvbuild.ports.changes import Side, TableChange, ValueRange
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile

@@ -13,7 +13,7 @@ from struct import error as StructError  # noqa: N812
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg.change_tables import group
-from mvbuild.ports.catalog import AnyOf, Comparison, FileGroup, Predicate, TableChange
+from mvbuild.ports.changes import AnyOf, Comparison, FileGroup, Predicate, TableChange
 
 if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression

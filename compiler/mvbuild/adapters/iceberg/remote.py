@@ -23,18 +23,10 @@ from mvbuild.adapters.iceberg.remote_tables import RemoteTables
 from mvbuild.adapters.iceberg.remote_views import NoViews
 from mvbuild.adapters.iceberg.table_commits import committed
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import (
-    AlreadyExists,
-    BranchCommit,
-    CatalogError,
-    DropCommit,
-    StagedChange,
-    State,
-    TableCommit,
-    TableState,
-    ViewCommit,
-    ViewState,
-)
+from mvbuild.ports.catalog import AlreadyExists, CatalogError
+from mvbuild.ports.changes import StagedChange
+from mvbuild.ports.commits import BranchCommit, DropCommit, TableCommit, ViewCommit
+from mvbuild.ports.states import State, TableState, ViewState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -43,7 +35,8 @@ if TYPE_CHECKING:
 
     from mvbuild.adapters.iceberg.change_tables import Subset
     from mvbuild.adapters.iceberg.metadata import Raw
-    from mvbuild.ports.catalog import Change, FileGroup, Predicate, Side, TableChange, TableLayout, ValueRange
+    from mvbuild.ports.changes import FileGroup, Predicate, Side, TableChange, ValueRange
+    from mvbuild.ports.commits import Change, TableLayout
 
 
 class RemoteCatalog(RemoteTables):

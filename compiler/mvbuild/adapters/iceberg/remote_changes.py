@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mvbuild.ports.catalog import CatalogError, ConvertCommit, DropCommit, TableCommit, ViewCommit
+from mvbuild.ports.catalog import CatalogError
+from mvbuild.ports.commits import ConvertCommit, DropCommit, TableCommit, ViewCommit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mvbuild.adapters.iceberg.remote_views import ViewStore
     from mvbuild.names import TableIdentifier
-    from mvbuild.ports.catalog import Change
+    from mvbuild.ports.commits import Change
 
 
 def require_possible(changes: Sequence[Change], views: ViewStore) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mvbuild.adapters.iceberg import metadata, tables
 from mvbuild.adapters.iceberg.data import IcebergData
-from mvbuild.ports.catalog import TableState
+from mvbuild.ports.states import TableState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,18 +17,9 @@ from mvbuild.adapters.iceberg.rest_commits import RestCommits
 from mvbuild.adapters.iceberg.rest_requests import Rest, is_rest
 from mvbuild.adapters.iceberg.table_commits import committed
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.catalog import (
-    AlreadyExists,
-    BranchCommit,
-    CatalogError,
-    CommitConflict,
-    DropCommit,
-    State,
-    TableCommit,
-    TableState,
-    Unreadable,
-    ViewState,
-)
+from mvbuild.ports.catalog import AlreadyExists, CatalogError, CommitConflict
+from mvbuild.ports.commits import BranchCommit, DropCommit, TableCommit
+from mvbuild.ports.states import State, TableState, Unreadable, ViewState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +29,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from mvbuild.adapters.iceberg.metadata import Raw
-    from mvbuild.ports.catalog import TableLayout
+    from mvbuild.ports.commits import TableLayout
 
 
 class RemoteTables:

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog as PyCatalog
 
     from mvbuild.names import TableIdentifier
-    from mvbuild.ports.catalog import BranchCommit, ViewCommit, ViewState
+    from mvbuild.ports.commits import BranchCommit, ViewCommit
+    from mvbuild.ports.states import ViewState
 
 
 _NOT_OFFERED = "the server of this REST catalog tells of no views (if it has them, set view-endpoints-supported: true)"

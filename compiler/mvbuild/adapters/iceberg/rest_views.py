@@ -20,14 +20,15 @@ from mvbuild.adapters.iceberg.remote_files import full_name
 from mvbuild.adapters.iceberg.rest_requests import Refused, Rest
 from mvbuild.adapters.iceberg.rest_view_updates import marked, marked_version, permitting, same_text, view_updates
 from mvbuild.adapters.iceberg.updates import property_updates
-from mvbuild.ports.catalog import AlreadyExists, CommitConflict, ViewState
+from mvbuild.ports.catalog import AlreadyExists, CommitConflict
+from mvbuild.ports.states import ViewState
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog as PyCatalog
 
     from mvbuild.adapters.iceberg.metadata import Raw
     from mvbuild.names import TableIdentifier
-    from mvbuild.ports.catalog import BranchCommit, ViewCommit
+    from mvbuild.ports.commits import BranchCommit, ViewCommit
 
 _LIST = "namespaces/{namespace}/views"
 _VIEW = "namespaces/{namespace}/views/{name}"

@@ -13,7 +13,9 @@ from mvbuild.adapters.iceberg.layout import fitted, with_layout
 from mvbuild.adapters.iceberg.metadata import schemas
 from mvbuild.adapters.iceberg.tables import check, now_ms
 from mvbuild.formats.record import NO_SNAPSHOT
-from mvbuild.ports.catalog import CatalogError, CommitConflict, TableLayout, TableState
+from mvbuild.ports.catalog import CatalogError, CommitConflict
+from mvbuild.ports.commits import TableLayout
+from mvbuild.ports.states import TableState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from mvbuild.ports.catalog import CatalogError
 
 if TYPE_CHECKING:
     from mvbuild.names import TableIdentifier
-    from mvbuild.ports.catalog import TableCommit
+    from mvbuild.ports.commits import TableCommit
 
 Restate = Callable[[Raw, Mapping[str, str]], Raw]
 """(table, summary) -> the snapshot that repeats the current one; its manifest list is written."""

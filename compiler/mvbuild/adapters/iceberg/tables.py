@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from mvbuild.adapters.iceberg.layout import with_layout
 from mvbuild.adapters.iceberg.metadata import Raw, comparable, current_snapshot_id
-from mvbuild.ports.catalog import CatalogError, CommitConflict, TableLayout
+from mvbuild.ports.catalog import CatalogError, CommitConflict
+from mvbuild.ports.commits import TableLayout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from mvbuild import __version__
 from mvbuild.adapters.iceberg.tables import now_ms
-from mvbuild.ports.catalog import CommitConflict, Schema, ViewCommit
+from mvbuild.ports.catalog import CommitConflict
+from mvbuild.ports.commits import ViewCommit
+from mvbuild.ports.states import Schema
 
 if TYPE_CHECKING:
     from mvbuild.adapters.iceberg.metadata import Raw

@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from mvbuild.ports.catalog import CatalogError, TableState
+from mvbuild.ports.catalog import CatalogError
 from mvbuild.ports.sources import SourceError, SourceLocation
+from mvbuild.ports.states import TableState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

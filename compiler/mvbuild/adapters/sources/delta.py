@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from mvbuild.adapters.iceberg.files import local_path
 from mvbuild.adapters.sources.failures import told
-from mvbuild.ports.catalog import Partition, Schema, Snapshot, TableState
 from mvbuild.ports.sources import SourceError
+from mvbuild.ports.states import Partition, Schema, Snapshot, TableState
 
 if TYPE_CHECKING:
     from pathlib import Path

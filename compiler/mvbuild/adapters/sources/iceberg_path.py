@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mvbuild.adapters.iceberg.files import FileStore, local_path
 from mvbuild.adapters.iceberg.metadata import parse, state
 from mvbuild.adapters.sources.failures import told
-from mvbuild.ports.catalog import TableState
+from mvbuild.ports.states import TableState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mvbuild.adapters.iceberg import open_catalog
-from mvbuild.ports.catalog import TableState
 from mvbuild.ports.sources import SourceError
+from mvbuild.ports.states import TableState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql.conf import RuntimeConfig
 
     from mvbuild.names import TableIdentifier
-    from mvbuild.ports.catalog import Schema
     from mvbuild.ports.engine import PreparedQuery
+    from mvbuild.ports.states import Schema
 
 
 class SparkEngine:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StructField, StructType
 
-    from mvbuild.ports.catalog import Schema
+    from mvbuild.ports.states import Schema
 
 UNSTORABLE = "mvbuild.UNSTORABLE_COLUMN"
 DUPLICATE = "mvbuild.DUPLICATE_COLUMN"

@@ -23,7 +23,7 @@ from mvbuild.lint.rules.windows import is_foreign
 from mvbuild.lint.statement import relations, selects
 from mvbuild.parse.dialect import parse, tokenize
 from mvbuild.parse.steadiness import unsteady_tokens
-from mvbuild.ports.catalog import Partition
+from mvbuild.ports.states import Partition
 from mvbuild.source import MappedText, Span
 
 _ASKING = ("incremental", "incremental_strict")

@@ -87,6 +87,22 @@ def test_a_change_that_leaves_the_expectations_is_no_conflict(proxied: tuple[Wor
     assert done[one.identifier].properties.items() >= {"theirs": "1", "by": "me"}.items()
 
 
+def test_a_branch_of_an_empty_table_beside_another_that_is_written(proxied: tuple[World, Proxy], rest_world: World) -> None:
+    world, proxy = proxied
+    table = world.catalog.create_table(name("mart.a"), layout(id="long"), {})
+
+    def others() -> None:
+        rest_world.catalog.create_branch(table, "theirs")
+        rest_world.write(table.identifier, {"id": [1]}, "theirs")
+
+    proxy.expect("POST /v1/namespaces/mart/tables/a", before=others)
+    made = world.catalog.create_branch(table, "mine")
+    assert set(made.refs) == {"mine", "theirs"}
+    numbers = {id: snapshot.sequence_number for id, snapshot in made.snapshots.items()}
+    assert numbers[made.refs["mine"]] > numbers[made.refs["theirs"]]
+    assert world.write(table.identifier, {"id": [2]}, "mine").current_snapshot_id is None
+
+
 def test_a_conflict_shows_before_a_view_is_changed(rest_world: World) -> None:
     one, two = staged(rest_world, "mart.a", "mart.b")
     (view,) = rest_world.catalog.commit([view_commit("mart.v")]).values()

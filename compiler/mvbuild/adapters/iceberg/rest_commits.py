@@ -39,9 +39,15 @@ class RestCommits:
             else:
                 self._rest.write("POST", self._rest.url(_TRANSACTION), {"table-changes": changes})
         except Refused as error:
-            if error.status not in _MOVED:
+            if error.status not in _MOVED and not _is_behind(error):
                 raise
             raise Outdated(str(error)) from error
+
+
+def _is_behind(error: Refused) -> bool:
+    """Whether another branch went on meanwhile. A first snapshot has no parent, so a server takes its number for the table's highest and
+    then finds those of the other branch above it; every other snapshot that comes too late is a conflict by itself."""
+    return error.kind == "ValidationException" and "last sequence number" in str(error)
 
 
 def _change(step: Step) -> Raw:

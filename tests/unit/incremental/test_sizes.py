@@ -1,0 +1,41 @@
+"""A change told by files -> how many rows the estimate expects on each side of it, and what finding them costs."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from mvbuild.incremental.algebra import Scan
+from mvbuild.incremental.sizes import Sizes, TableSize
+from mvbuild.ports.changes import ChangePart, FileGroup, TableChange
+
+NOTHING: Any = None
+WHOLE = SimpleNamespace(schema={"fields": [{"name": "a", "type": "long"}]}, rows=10_000)
+
+
+def side(version: Any, *, added: int = 0, removed: int = 0, altered: int = 0, deleted: int = 0) -> TableSize:
+    files = {"added": added, "removed": removed, "altered": altered}
+    groups: Any = {name: FileGroup(files=rows and 1, rows=rows, bytes=rows * 8) for name, rows in files.items()}
+    part = ChangePart(old=1, new=2, **groups, only_deletes=True, had_deletes=False, deleted_rows=deleted, files=NOTHING)
+    change = TableChange(table=NOTHING, old=1, new=2, parts=(part,), manifests_read=1, manifest_bytes_read=1)
+    inputs: Any = [WHOLE]
+    return Sizes(inputs=inputs, changes={0: change}, storage=NOTHING, read=NOTHING).of(Scan(0, (("a", "a"),), version))
+
+
+def test_files_that_came_hold_what_came() -> None:
+    assert side("plus", added=100).rows == 100
+    assert side("minus", added=100).rows == 0
+
+
+def test_most_rows_of_files_that_were_written_again_are_as_they_were() -> None:
+    """900 of 1,000 rows came back: 100 went, and some of the others may have been updated."""
+    plus, minus = (side(version, added=900, removed=1000) for version in ("plus", "minus"))
+    assert (plus.rows, minus.rows) == (27, 127)
+    assert (plus.read, minus.read) == (900, 1000)
+    assert plus.row_cost > side("plus", added=900).row_cost
+
+
+def test_deletes_hide_a_few_rows_of_whole_files() -> None:
+    found = side("minus", altered=1000, deleted=10)
+    assert (found.rows, found.read) == (10, 1000)
+    assert found.row_cost == side("plus", added=1).row_cost

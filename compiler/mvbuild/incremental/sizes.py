@@ -10,7 +10,7 @@ from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.incremental.algebra import Scan
 from mvbuild.incremental.inputs import Input, ReadChange, total
 from mvbuild.incremental.statements import STORAGE
-from mvbuild.ports.changes import TableChange, ValueRange
+from mvbuild.ports.changes import Side, TableChange, ValueRange
 from mvbuild.ports.states import TableState
 
 ROW, CELL, TEXT = 0.02, 0.03, 0.3
@@ -108,7 +108,7 @@ class Sizes:
         return TableSize(bytes=one.bytes, rows=one.rows, read=one.rows, of=one.rows, row_cost=cost)
 
 
-def _of_change(change: TableChange, side: str, of: int, cost: float) -> TableSize:
+def _of_change(change: TableChange, side: Side, of: int, cost: float) -> TableSize:
     added, removed, altered = change.added, change.removed, change.altered
     again = min(added.rows, removed.rows)
     same = again - int(again * DIFFER)

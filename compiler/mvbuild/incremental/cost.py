@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from mvbuild.incremental.algebra import Aggregate, Distinct, Filter, Join, Project, Ref, Relation, Scan, walk
+from mvbuild.incremental.change_filters import change_filters
 from mvbuild.incremental.effort import Estimator
 from mvbuild.incremental.prune import pruned
 from mvbuild.incremental.ranges import Ranges
@@ -53,7 +54,7 @@ def full_work(root: Relation, sizes: Sizes) -> Work:
 def work_of(rewrite: Rewrite, difference: Difference, root: Relation, sizes: Sizes) -> Work:
     """Every statement once: each table that it reads, less where keys narrow it down."""
     total = sum((_work(relation, sizes, narrowed=False) for relation in difference.relations), Work(bytes=0, rows=0))
-    estimator = Estimator(Ranges(sizes), groups=_groups(rewrite, root, sizes))
+    estimator = Estimator(Ranges(sizes), groups=_groups(rewrite, root, sizes), filters=change_filters(difference.relations))
     effort = sum(estimator.let(let.name, pruned(let.relation)) for let in difference.lets)
     effort += sum(estimator.flow(pruned(r), {}).cost for r in (difference.gone, difference.came) if r is not None)
     total += Work(bytes=0, rows=0, effort=effort)

@@ -7,7 +7,7 @@ table with a filtered one keeps the share that the filter left.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp as e_to_the
 from math import prod
@@ -32,6 +32,7 @@ from mvbuild.incremental.algebra import (
     conjuncts,
 )
 from mvbuild.incremental.ranges import Ranges, Wanted
+from mvbuild.incremental.sizes import COMPARED, TableSize
 
 CONDITION, PATTERN, PROBE, SHUFFLE, SORT = 0.02, 0.3, 0.05, 0.4, 0.6
 """For each row: a condition, one on the text of a value, a look into a small table, the way to another task, and its place in an order."""
@@ -71,6 +72,8 @@ class Estimator:
     ranges: Ranges
     groups: Mapping[str, float] = field(default_factory=dict)
     """Statement with changed keys -> how many different keys the result has."""
+    filters: Mapping[int, exp.Expr] = field(default_factory=dict)
+    """Leaf -> what the rows of its change fulfil that are compared with each other."""
     lets: dict[str, Flow] = field(default_factory=dict)
     _read: set[tuple[int, str]] = field(default_factory=set)
 
@@ -111,8 +114,7 @@ class Estimator:
             parts = conjuncts(relation.predicate)
             if relation.predicate == exp.false():
                 return Flow(0, below.of, 0)
-            share = prod(_SHARES.get(type(part.unnest()), _OTHER_SHARE) for part in parts)
-            return Flow(below.rows * max(share, 0.001), below.of, below.cost + below.tested * _conditions(parts), below.scanned)
+            return Flow(below.rows * _share(parts), below.of, below.cost + below.tested * _conditions(parts), below.scanned)
         if isinstance(relation, Aggregate):
             cost = below.cost + below.rows * (GROUP + FUNCTION * len(relation.values))
             rows = below.rows / 4 if relation.keys else 1.0
@@ -132,12 +134,20 @@ class Estimator:
         if scan.version in ("plus", "minus"):
             again = (scan.leaf, scan.version) in self._read
             self._read.add((scan.leaf, scan.version))
-            return Flow(size.rows, size.of, size.rows * PROBE if again else size.read * size.row_cost)
+            return Flow(size.rows, size.of, size.rows * PROBE if again else self._of_change(scan.leaf, size))
         share = self.ranges.sizes.share(scan, wanted)
         return Flow(size.rows * share, size.of, size.read * size.row_cost * share, size.read * share)
 
+    def _of_change(self, leaf: int, size: TableSize) -> float:
+        condition = self.filters.get(leaf)
+        share = 1.0 if condition is None else min(1.0, sum(_share(conjuncts(part)) for part in _disjuncts(condition)))
+        return size.read * size.row_cost + size.compared * share * COMPARED
+
     def _join(self, join: Join, wanted: Wanted) -> Flow:
         left, right = self._both(join, wanted)
+        if join.kind in ("inner", "semi") and not (left.rows and right.rows):
+            # Known before the other side is read.
+            return Flow(0, max(left.of, right.of), right.cost if left.rows else left.cost)
         small = min(left.rows, right.rows) <= SMALL
         others = [part for part in conjuncts(join.on) if not isinstance(part, exp.EQ | exp.NullSafeEQ)]
         cost = (
@@ -160,6 +170,14 @@ class Estimator:
         if isinstance(keys, Ref) and keys.name in self.groups:
             return 1 - e_to_the(-right.rows / max(1.0, self.groups[keys.name]))
         return min(1.0, right.rows / max(1.0, min(left.of, right.of)))
+
+
+def _share(parts: Sequence[exp.Expr]) -> float:
+    return max(prod(_SHARES.get(type(part.unnest()), _OTHER_SHARE) for part in parts), 0.001)
+
+
+def _disjuncts(condition: exp.Expr) -> Sequence[exp.Expr]:
+    return list(condition.flatten()) if isinstance(condition, exp.Or) else [condition]
 
 
 def _conditions(parts: Iterable[exp.Expr]) -> float:

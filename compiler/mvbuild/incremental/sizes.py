@@ -18,7 +18,8 @@ ROW, CELL, TEXT = 0.02, 0.03, 0.3
 COMPARED = 1.4
 """Microseconds to look for a row of a file that was written again on the other side of the change."""
 DIFFER = 0.03
-"""Of the rows of files that were written again, those that are not there as they were: nothing tells how many an update touched."""
+"""Of the rows of files that were written again, those that are not there as they were: nothing tells how many an update touched. Where
+rows are missing afterwards it was a DELETE, most likely, which touches no other."""
 LITTLE = 32 * 1024 * 1024
 """Bytes that any refresh reads in about the time of its statements."""
 _FIXED = ("boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz")
@@ -35,6 +36,8 @@ class TableSize:
     of: int
     """Rows of the table that they belong to."""
     row_cost: float
+    compared: int = 0
+    """Rows that are looked for on the other side of the change, unless the query leaves them out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,13 +114,14 @@ class Sizes:
 def _of_change(change: TableChange, side: Side, of: int, cost: float) -> TableSize:
     added, removed, altered = change.added, change.removed, change.altered
     again = min(added.rows, removed.rows)
-    same = again - int(again * DIFFER)
-    cost += COMPARED if again else 0.0
+    same = again if removed.rows > added.rows else again - int(again * DIFFER)
     if side == "plus":
         # Files whose deletes differ are read for rows that were hidden.
-        return TableSize(bytes=added.bytes, rows=added.rows - same, read=added.rows, of=of, row_cost=cost)
+        compared = added.rows if again else 0
+        return TableSize(bytes=added.bytes, rows=added.rows - same, read=added.rows, of=of, row_cost=cost, compared=compared)
     gone, read = change.rows - added.rows - same, removed.rows + altered.rows
-    return TableSize(bytes=removed.bytes + altered.bytes, rows=gone, read=read, of=of, row_cost=cost)
+    compared = read if again else 0
+    return TableSize(bytes=removed.bytes + altered.bytes, rows=gone, read=read, of=of, row_cost=cost, compared=compared)
 
 
 def _row_cost(types: Iterable[Any]) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
@@ -28,6 +29,7 @@ from mvbuild.incremental.bounds import (
     scan_name,
     values_sql,
 )
+from mvbuild.incremental.change_filters import change_filters
 from mvbuild.incremental.choose import Choice
 from mvbuild.incremental.delta import KEYS, Let
 from mvbuild.incremental.emit import sql_of
@@ -68,6 +70,11 @@ class Readings:
     def difference(self) -> Difference:
         assert self.choice.difference is not None
         return self.choice.difference
+
+    @cached_property
+    def wanted(self) -> dict[int, exp.Expr]:
+        """Leaf -> what the rows of its change fulfil that are read."""
+        return change_filters(self.difference.relations)
 
     @property
     def target(self) -> str:
@@ -166,7 +173,10 @@ class Readings:
 
     def _net(self, leaf: int, plus: str, minus: str) -> tuple[str, str]:
         """Rows that did not change are on both sides where files were written again, or a row was set to what it was: they cancel out."""
-        types = self._types(leaf)
+        types, condition = self._types(leaf), self.wanted.get(leaf)
+        if condition is not None:
+            names, where = ", ".join(map(quote, types)), condition.sql("spark", comments=False)
+            plus, minus = (f"SELECT {names} FROM ({side}) WHERE {where}" for side in (plus, minus))
         net = self._cache(f"net_{leaf}", net_sql(plus, minus, types))
         return net_side(net, "plus", types), net_side(net, "minus", types)
 

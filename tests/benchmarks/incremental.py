@@ -23,7 +23,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent.parent / "compiler")]
 
-from tpch import models  # noqa: E402
+from tpch import QUERIES, models  # noqa: E402
 from tpch_data import tables_of_tpch  # noqa: E402
 from warm_spark import warm_spark  # noqa: E402
 
@@ -109,6 +109,8 @@ def main() -> int:
     parser.add_argument("--report", default="", help="a Markdown file to append the table to")
     options = parser.parse_args()
     only = set(filter(None, options.only.split(",")))
+    if unknown := sorted(only - QUERIES.keys()):
+        parser.error(f"no such query: {', '.join(unknown)}; they are q01 to q22")
     with warm_spark(Path(f"/tmp/mvbuild-speed-{options.mode}-{options.format_version}")) as spark:
         project = tables_of_tpch(spark, options.scale, format_version=options.format_version, mode=options.mode, files={})
         for left in (project.root / "models").glob("*.sql"):

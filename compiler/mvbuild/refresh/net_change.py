@@ -36,8 +36,8 @@ def _float(type_: Any) -> str | None:
 def net_sql(plus: str, minus: str, types: Types) -> str:
     """Each row, and how many more there are of it in `plus` than in `minus`. The text of a float gives back the same float.
 
-    Rows are sent to where they are counted before anything is counted: a task that reads files of one side finds no equal rows, and to group
-    them there first costs a third of the time (measured with 2.4 million rows on each side).
+    Rows are sent to where they are counted before anything is counted: a task that reads files of one side finds no equal rows, and to
+    group them there first costs a third of the time (measured with 2.4 million rows on each side).
     """
     weight, columns = _free("mvbuild_weight", types), ", ".join(map(quote, types))
     shown = ", ".join(_cast(name, "STRING") if _float(type_) else quote(name) for name, type_ in types.items())

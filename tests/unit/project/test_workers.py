@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -44,6 +45,8 @@ def chatters(at: int, items: Sequence[int]) -> list[int]:
 @pytest.fixture(autouse=True)
 def three_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "_processors", lambda: 3)
+    # Workers import the functions of this module by the name that pytest gave it.
+    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[3])
 
 
 @pytest.fixture

@@ -81,10 +81,10 @@ def rounds(project: Project, options: argparse.Namespace) -> int:
             differ = [name for name, sql in queries.items() if name in _built(result) and differs(project, name, sql)]
             wrong += len(differ)
             print(f"round {number} {kind}: {result.seconds:.0f} s, wrong: {', '.join(differ) or 'none'}", flush=True)
-    lines = table(list(queries), seen, options, wrong)
+            lines = table(list(queries), seen, options, wrong)
+            if options.report:
+                Path(options.report).write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
-    if options.report:
-        Path(options.report).write_text("\n".join(lines) + "\n", encoding="utf-8")
     return wrong
 
 

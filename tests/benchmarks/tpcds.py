@@ -93,7 +93,7 @@ def _built(result: RunResult) -> set[str]:
 
 
 def table(names: list[str], seen: dict[tuple[str, str], Counter[str]], options: argparse.Namespace, wrong: int) -> list[str]:
-    kinds = ("inserts", "updates", "deletes")
+    kinds = [kind for kind in ("inserts", "updates", "deletes") if any(of == kind for _, of in seen)]
     incremental = {kind: sum(not any(how.startswith(("full", "error")) for how in seen[name, kind]) for name in names) for kind in kinds}
     told = (
         f"{options.rounds} rounds of {options.fraction:.1%}, {options.mode}, format v{options.format_version}, refresh_policy incremental"

@@ -11,5 +11,8 @@ QUERIES: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "2",
 }
 """Of a session."""
-JVM: Mapping[str, str] = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-"""When it starts: the optimizing compiler and collectors with threads take the cores from the tests."""
+JVM: Mapping[str, str] = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"}
+"""When it starts: the optimizing compiler and collectors with threads take the cores from the tests.
+
+Without that compiler the JVM reserves 48 MB for code; a Spark that runs for minutes fills them, and is interpreted or stopped from then on.
+"""

@@ -55,7 +55,7 @@ targets:
       master: local[2]
       config:
         spark.driver.memory: 1g
-        spark.driver.extraJavaOptions: -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+        spark.driver.extraJavaOptions: -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC
         spark.log.level: INFO
         spark.eventLog.enabled: true
         spark.eventLog.compress: false

@@ -1,6 +1,6 @@
 """TPC-DS's 99 queries as MVs over its tables at a tiny scale, under changes -> how each is refreshed, why, and whether it is right.
 
-    .venv/bin/python tests/benchmarks/tpcds.py --rounds 2 [--share 0.2] [--threads 2] [--format-version 3] [--mode copy-on-write]
+    .venv/bin/python tests/benchmarks/tpcds.py --rounds 2 [--kinds deletes] [--threads 2] [--format-version 3] [--mode copy-on-write]
                                               [--report docs/proofs/tpcds.md]
 
 In each round sales and returns get rows, then are updated, then lose rows; all MVs are refreshed after each kind of change. The generator
@@ -68,7 +68,7 @@ def rounds(project: Project, options: argparse.Namespace) -> int:
     seen: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     queries = {p.stem: p.read_text(encoding="utf-8") for p in sorted((project.root / "models").glob("*.sql"))}
     for number in range(options.rounds):
-        for kind in ("inserts", "updates", "deletes"):
+        for kind in options.kinds.split(","):
             for statement in getattr(streams, kind)(number, options.fraction):
                 project.sql(statement)
             result = project.run(threads=options.threads)
@@ -92,8 +92,11 @@ def _built(result: RunResult) -> set[str]:
     return {one.node.rpartition(".")[2] for one in result.results if one.status != "error"}
 
 
+KINDS = ("inserts", "updates", "deletes")
+
+
 def table(names: list[str], seen: dict[tuple[str, str], Counter[str]], options: argparse.Namespace, wrong: int) -> list[str]:
-    kinds = [kind for kind in ("inserts", "updates", "deletes") if any(of == kind for _, of in seen)]
+    kinds = [kind for kind in KINDS if any(of == kind for _, of in seen)]
     incremental = {kind: sum(not any(how.startswith(("full", "error")) for how in seen[name, kind]) for name in names) for kind in kinds}
     told = (
         f"{options.rounds} rounds of {options.fraction:.1%}, {options.mode}, format v{options.format_version}, refresh_policy incremental"
@@ -118,9 +121,11 @@ def main() -> int:
     parser.add_argument("--format-version", type=int, choices=(2, 3), default=2)
     parser.add_argument("--mode", choices=MODES, default="merge-on-read")
     parser.add_argument("--rounds", type=int, default=0)
+    parser.add_argument("--kinds", default=",".join(KINDS), help="of changes")
+    parser.add_argument("--memory", default="6g", help="of Spark")
     parser.add_argument("--fraction", type=float, default=0.01)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="mvbuild-tpcds-") as directory, warm_spark(Path(directory) / "spark") as spark:
+    with tempfile.TemporaryDirectory(prefix="mvbuild-tpcds-") as directory, warm_spark(Path(directory) / "spark", memory=options.memory) as spark:
         project = tpcds(Path(directory), spark, options)
         built = build(project, options.threads)
         wrong = rounds(project, options) if options.rounds else 0

@@ -5,7 +5,7 @@
 
 In one session, after a change that is not measured, so that all code is warm: rounds of three changes each, after which every query is
 refreshed by `auto`, in full, and by `incremental`, so that it is known what the other choice would have cost; each in a pass of its own, for a
-statement that was just made is always faster the second time. Told are medians. Bytes are those of the files that were expected to be read,
+statement that was just made is always faster the second time, and each round begins with another one. Told are medians. Bytes are those of the files that were expected to be read,
 and of those that were written.
 """
 
@@ -135,25 +135,32 @@ def main() -> int:
             for name in names:
                 timed(project, name, **how)
         measured = {name: Measured(query=name) for name in names}
+
+        def auto(one: Measured) -> None:
+            note(one, *timed(project, one.query))
+
+        def full(one: Measured) -> None:
+            one.fulls.append(timed(project, one.query, full_refresh=True)[0])
+
+        def incremental(one: Measured) -> None:
+            seconds, found = timed(project, one.query)
+            if found.details.get("strategy") not in (None, "full"):
+                one.incrementals.append(seconds)
+
+        passes = [("auto", auto), ("auto", full), ("incremental", incremental)]
         for round_ in range(options.rounds):
-            change(3 * round_ + 1)
-            with_policy(project, "auto")
-            for name, one in measured.items():
-                seconds, found = timed(project, name)
-                note(one, seconds, found)
-            change(3 * round_ + 2)
-            for name, one in measured.items():
-                one.fulls.append(timed(project, name, full_refresh=True)[0])
+            for number in range(len(passes)):
+                # Another one first in each round: it reads what was just written.
+                policy, refreshed = passes[(number + round_) % len(passes)]
+                change(3 * round_ + number + 1)
+                with_policy(project, policy)
+                for one in measured.values():
+                    refreshed(one)
+            for one in measured.values():
                 print(
-                    f"{name} {one.strategy:14} {one.reason:16} auto {one.auto:6.2f} s  full {one.full:6.2f} s  {one.ratio:5.1f}x",
+                    f"{one.query} {one.strategy:14} {one.reason:16} auto {one.auto:6.2f} s  full {one.full:6.2f} s  {one.ratio:5.1f}x",
                     flush=True,
                 )
-            change(3 * round_ + 3)
-            with_policy(project, "incremental")
-            for name, one in measured.items():
-                seconds, found = timed(project, name)
-                if found.details.get("strategy") not in (None, "full"):
-                    one.incrementals.append(seconds)
         report(list(measured.values()), options)
     return 0
 

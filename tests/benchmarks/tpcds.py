@@ -125,7 +125,10 @@ def main() -> int:
     parser.add_argument("--memory", default="6g", help="of Spark")
     parser.add_argument("--fraction", type=float, default=0.01)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="mvbuild-tpcds-") as directory, warm_spark(Path(directory) / "spark", memory=options.memory) as spark:
+    with (
+        tempfile.TemporaryDirectory(prefix="mvbuild-tpcds-") as directory,
+        warm_spark(Path(directory) / "spark", memory=options.memory) as spark,
+    ):
         project = tpcds(Path(directory), spark, options)
         built = build(project, options.threads)
         wrong = rounds(project, options) if options.rounds else 0

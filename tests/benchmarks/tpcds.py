@@ -122,7 +122,7 @@ def main() -> int:
     parser.add_argument("--mode", choices=MODES, default="merge-on-read")
     parser.add_argument("--rounds", type=int, default=0)
     parser.add_argument("--kinds", default=",".join(KINDS), help="of changes")
-    parser.add_argument("--memory", default="6g", help="of Spark")
+    parser.add_argument("--memory", default="9g", help="of Spark")
     parser.add_argument("--fraction", type=float, default=0.01)
     options = parser.parse_args()
     with (

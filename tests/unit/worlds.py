@@ -144,6 +144,9 @@ class RecordingEngine:
     def keep(self, name: str, sql: str, *, at_once: bool = True) -> None:
         self.call(sql)
 
+    def supply(self, name: str, data: Any) -> None:
+        """Nothing is computed."""
+
     def forget(self, name: str) -> None:
         """Nothing was kept."""
 

@@ -16,7 +16,7 @@ from mvbuild.adapters.iceberg.pointers import SqlPointers
 from mvbuild.adapters.iceberg.publish import publish, table_edit
 from mvbuild.adapters.iceberg.subset import with_snapshot
 from mvbuild.ports.catalog import CatalogError
-from mvbuild.ports.changes import AnyOf, ChangePart, FileGroup, Operator, Predicate, Side, TableChange, ValueRange
+from mvbuild.ports.changes import AnyOf, ChangePart, FileGroup, NetRows, Operator, Predicate, Side, TableChange, ValueRange
 from mvbuild.ports.states import TableState
 
 if TYPE_CHECKING:
@@ -219,6 +219,9 @@ class _Held:
                 name = change.table.schema["fields"][at]["name"]
                 found[name] = ValueRange(type=type_, low=low, high=high, has_null=len(values) < len(rows))
         return found
+
+    def net_rows(self, raw: Raw, change: TableChange, columns: Sequence[str]) -> NetRows | None:  # noqa: ARG002
+        return None
 
     def with_subset(self, pinned: Raw, subset: Subset) -> Raw:
         names = [field["name"] for field in current_schema(pinned)["fields"]]

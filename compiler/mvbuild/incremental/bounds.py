@@ -217,11 +217,11 @@ def _decoded(digits: str) -> str:
 
 def bounds_of_range(found: ValueRange) -> Bounds | None:
     """What the metadata of files tells of a column. None where that stands for bytes that are no text, which lie elsewhere."""
-    if any(isinstance(value, str) and "\ufffd" in value for value in (found.low, found.high)):
+    if any(isinstance(value, str) and "\ufffd" in value for value in (found.low, found.high, *found.values)):
         return None
     type_ = {"long": "bigint"}.get(found.type, found.type)
     low, high = (None if value is None else _literal(_text(value), type_) for value in (found.low, found.high))
-    return Bounds(low=low, high=high, has_null=found.has_null)
+    return Bounds(low=low, high=high, has_null=found.has_null, values=tuple(_literal(_text(value), type_) for value in found.values))
 
 
 def _text(value: Any) -> str:

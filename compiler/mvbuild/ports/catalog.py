@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.changes import FileGroup, Predicate, Side, StagedChange, TableChange, ValueRange
+from mvbuild.ports.changes import FileGroup, NetRows, Predicate, Side, StagedChange, TableChange, ValueRange
 from mvbuild.ports.commits import Change, TableLayout
 from mvbuild.ports.states import State, TableState, ViewState
 
@@ -101,6 +101,10 @@ class Catalog(Protocol):
 
     def value_ranges(self, change: TableChange, side: Side, columns: Iterable[str]) -> Mapping[str, ValueRange]:
         """The ranges of columns in the rows that came or went, of those columns for which metadata tells one. Reads nothing."""
+
+    def net_rows(self, change: TableChange, columns: Sequence[str]) -> NetRows | None:
+        """Some columns of a change whose files were written again, read and compared in this process, under the table's current schema;
+        None where that is not possible, or too much: the engine does it then."""
 
     def stage_change(self, change: TableChange, new_scratch: Callable[[], TableIdentifier]) -> StagedChange:
         """Register scratch tables of metadata alone that show the rows of a change, under the table's current schema."""

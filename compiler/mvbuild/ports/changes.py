@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -136,6 +137,27 @@ class ValueRange:
     high: Any
     has_null: bool
     """False only if no row is NULL."""
+    values: tuple[Any, ...] = ()
+    """Every value, where the rows were read and are few."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRows:
+    """Rows that were read outside of the engine."""
+
+    count: int
+    ranges: Mapping[str, ValueRange]
+    """Of the columns whose values have an order that all agree on."""
+    data: Any = field(repr=False, compare=False)
+    """The adapter's own, for `Engine.supply`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetRows:
+    """The rows of a change without those that it has on both sides: T(new) = T(old) - minus + plus, as bags."""
+
+    plus: ReadRows
+    minus: ReadRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

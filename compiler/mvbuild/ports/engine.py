@@ -97,6 +97,9 @@ class Engine(Protocol):
         """`define`, and compute the rows once: who reads the name reads those. If not `at_once` the first who reads it computes them, and
         must read all."""
 
+    def supply(self, name: str, data: Any) -> None:
+        """`define`, for rows that the catalog adapter read: `ReadRows.data`."""
+
     def forget(self, name: str) -> None:
         """Undo `define` or `keep`. Nothing happens if the name is not known."""
 

@@ -6,7 +6,7 @@ the session's configuration, which other threads share.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -39,7 +39,7 @@ from mvbuild.incremental.rewrite import Upsert
 from mvbuild.incremental.sizes import LITTLE
 from mvbuild.incremental.statements import STORAGE, Difference
 from mvbuild.names import TableIdentifier, quote
-from mvbuild.ports.changes import TableChange
+from mvbuild.ports.changes import NetRows, ReadRows, TableChange, ValueRange
 from mvbuild.refresh.change_sql import change_sql
 from mvbuild.refresh.net_change import is_comparable, net_side, net_sql
 from mvbuild.refresh.session import RunSession
@@ -64,6 +64,8 @@ class Readings:
     """Scan or let -> what stands for it in the statements after: the name of what was kept, or a query."""
     made: list[str] = field(default_factory=list)
     """The names of what was kept, each after those that it is made of."""
+    read: dict[str, ReadRows] = field(default_factory=dict)
+    """Scan -> the rows of a change that were read here."""
     statements: list[str] = field(default_factory=list)
 
     @property
@@ -88,6 +90,11 @@ class Readings:
         scratch: list[TableIdentifier] = []
         try:
             for leaf, change in self.choice.changes.items():
+                with self.session.comparing:
+                    net = self.session.catalog.net_rows(change, sorted(self._used(leaf)))
+                if net is not None:
+                    self._supply(leaf, net)
+                    continue
                 staged = self.session.catalog.stage_change(change, self.session.new_scratch)
                 scratch.extend(staged.tables)
                 self._define_change(leaf, change, change_sql(staged, sorted(self._used(leaf))))
@@ -143,12 +150,16 @@ class Readings:
 
     def _cache(self, what: str, sql: str, *, at_once: bool = True) -> str:
         """The name by which others read it. If not at once: the next statement computes it, and reads nothing else."""
-        own = sha256(self.node.encode()).hexdigest()[:8]
-        name = f"{self.session.run.branch}_{own}_{what}"
+        name = self._name(what)
         self.statements.append(f"CACHE TABLE {quote(name)} AS {sql}")
-        self.made.append(name)
         self.session.engine.keep(name, sql, at_once=at_once)
         return quote(name)
+
+    def _name(self, what: str) -> str:
+        """A new temporary name, unlike those of other refreshes of this session."""
+        own = sha256(self.node.encode()).hexdigest()[:8]
+        self.made.append(f"{self.session.run.branch}_{own}_{what}")
+        return self.made[-1]
 
     def kept(self, what: str, relation: Relation | None) -> str | None:
         """The name of a relation that is read more than once."""
@@ -161,6 +172,16 @@ class Readings:
         else:
             self.inline(Let(what, relation))
         return self.relations[what]
+
+    def _supply(self, leaf: int, net: NetRows) -> None:
+        for version, rows in (("plus", net.plus), ("minus", net.minus)):
+            key = f"{leaf} {version}"
+            self.read[key] = rows
+            if rows.count:
+                name = self._name(key.replace(" ", "_"))
+                self.statements.append(f"-- {quote(name)}: {rows.count:,} rows, found by comparing files that were written again")
+                self.session.engine.supply(name, rows.data)
+                self.relations[key] = quote(name)
 
     def _define_change(self, leaf: int, change: TableChange, sides: tuple[str | None, str | None]) -> None:
         plus, minus = sides
@@ -205,10 +226,13 @@ class Readings:
                 if isinstance(node, Scan) and scan_name(node) in self.relations:
                     reads.setdefault(scan_name(node), []).append(node)
         large = self._read_bytes() >= LITTLE
-        counted: list[int | None] = []
+        counted: list[int | None] = [rows.count for rows in self.read.values()]
         asked: list[tuple[str, str, Sequence[str]]] = []
         for key, scans in reads.items():
             columns = sorted({source for scan in scans for name, source in scan.sources if name in compared}) if large else []
+            if key in self.read:
+                self._know(key, {name: found for name, found in self.read[key].ranges.items() if name in columns})
+                continue
             if (len(scans) < 2 and not columns) or self._is_told_by_files(scans[0], columns):
                 counted.append(None)
                 continue
@@ -229,9 +253,11 @@ class Readings:
         if scan.version != "plus" or not change.is_insert_only or change.bytes >= LITTLE or change.rows <= MAX_VALUES:
             return False
         ranges = self.session.catalog.value_ranges(change, "plus", columns)
-        told = {name: bounds for name, found in ranges.items() if (bounds := bounds_of_range(found))}
-        self.known.update({(scan_name(scan), name): bounds for name, bounds in told.items()})
+        self._know(scan_name(scan), ranges)
         return True
+
+    def _know(self, name: str, ranges: Mapping[str, ValueRange]) -> None:
+        self.known.update({(name, column): bounds for column, found in ranges.items() if (bounds := bounds_of_range(found))})
 
     def _bounds(self, tables: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[int, dict[str, Bounds]]]:
         """The number of rows, and the bounds of some columns, of each."""

@@ -42,6 +42,8 @@ class RunSession:
     world: World
     start_engine: Callable[[], Engine]
     is_alive: Callable[[int], bool]
+    comparing: Lock = field(default_factory=Lock)
+    """One comparison of files at a time in this process: each may take a gigabyte."""
     sources: Sources | None = None
     """The base tables outside of the catalog."""
     _engine: Engine | None = None

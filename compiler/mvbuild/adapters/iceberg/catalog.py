@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mvbuild.adapters.iceberg.change_tables import Subset
     from mvbuild.adapters.iceberg.files import Files
     from mvbuild.adapters.iceberg.pointers import Pointers
-    from mvbuild.ports.changes import FileGroup, Predicate, Side, StagedChange, TableChange, ValueRange
+    from mvbuild.ports.changes import FileGroup, NetRows, Predicate, Side, StagedChange, TableChange, ValueRange
     from mvbuild.ports.commits import Change
 
 _DELETE_TRIES = 12
@@ -64,6 +64,9 @@ class Data(Protocol):
 
     def value_ranges(self, change: TableChange, side: Side, columns: Iterable[str]) -> Mapping[str, ValueRange]:
         """The ranges of columns in the rows that came or went."""
+
+    def net_rows(self, raw: Raw, change: TableChange, columns: Sequence[str]) -> NetRows | None:
+        """The rows of a change that are not on both sides of it, where they can be read and compared here."""
 
     def with_subset(self, pinned: Raw, subset: Subset) -> Raw:
         """A scratch table's metadata over some files of its snapshot; manifests of its own are written."""
@@ -183,6 +186,10 @@ class MetadataCatalog:
 
     def value_ranges(self, change: TableChange, side: Side, columns: Iterable[str]) -> Mapping[str, ValueRange]:
         return self._data.value_ranges(change, side, columns)
+
+    def net_rows(self, change: TableChange, columns: Sequence[str]) -> NetRows | None:
+        with self._guard():
+            return self._data.net_rows(storage_metadata(self._files, change.table), change, columns)
 
     def stage_change(self, change: TableChange, new_scratch: Callable[[], TableIdentifier]) -> StagedChange:
         raw = storage_metadata(self._files, change.table) if change.parts else {}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from mvbuild.adapters.iceberg.change_tables import Subset
-    from mvbuild.ports.changes import FileGroup, Predicate, Side, TableChange, ValueRange
+    from mvbuild.ports.changes import FileGroup, NetRows, Predicate, Side, TableChange, ValueRange
     from mvbuild.ports.states import TableState
 
 
@@ -74,6 +74,11 @@ class IcebergData:
 
     def value_ranges(self, change: TableChange, side: Side, columns: Iterable[str]) -> Mapping[str, ValueRange]:
         return value_ranges(change, side, columns)
+
+    def net_rows(self, raw: Raw, change: TableChange, columns: Sequence[str]) -> NetRows | None:
+        from mvbuild.adapters.iceberg.net_rows import is_possible, net_rows
+
+        return net_rows(self._table(raw, ""), change, columns) if is_possible(change, columns) else None
 
     def with_subset(self, pinned: Raw, subset: Subset) -> Raw:
         from mvbuild.adapters.iceberg.subset import with_subset

@@ -24,7 +24,7 @@ from mvbuild.adapters.iceberg.remote_views import NoViews
 from mvbuild.adapters.iceberg.table_commits import committed
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import AlreadyExists, CatalogError
-from mvbuild.ports.changes import StagedChange
+from mvbuild.ports.changes import NetRows, StagedChange
 from mvbuild.ports.commits import BranchCommit, DropCommit, TableCommit, ViewCommit
 from mvbuild.ports.states import State, TableState, ViewState
 
@@ -136,6 +136,11 @@ class RemoteCatalog(RemoteTables):
 
     def value_ranges(self, change: TableChange, side: Side, columns: Iterable[str]) -> Mapping[str, ValueRange]:
         return value_ranges(change, side, columns)
+
+    def net_rows(self, change: TableChange, columns: Sequence[str]) -> NetRows | None:
+        with self._guard():
+            raw, io = self._readable(change.table)
+            return IcebergData(lambda _: io).net_rows(raw, change, columns)
 
     def stage_change(self, change: TableChange, new_scratch: Callable[[], TableIdentifier]) -> StagedChange:
         def register(change: TableChange, subset: Subset, scratch: TableIdentifier) -> None:

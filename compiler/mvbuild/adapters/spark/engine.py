@@ -6,7 +6,7 @@ import warnings
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.spark.connect import is_remote
 from mvbuild.adapters.spark.errors import translated
@@ -84,6 +84,13 @@ class SparkEngine:
             frame.createOrReplaceTempView(name)
             if at_once:
                 frame.count()
+
+    def supply(self, name: str, data: Any) -> None:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        # The type of a time stamp without a zone must not depend on what the session takes for the usual one.
+        with self._translated(""):
+            self.session.createDataFrame(data, from_arrow_schema(data.schema, prefer_timestamp_ntz=True)).createOrReplaceTempView(name)
 
     def forget(self, name: str) -> None:
         with suppress(EngineError, QueryError), self._translated(""):

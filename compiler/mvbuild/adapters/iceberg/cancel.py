@@ -1,0 +1,131 @@
+"""two bags of rows -> both without the rows that they share, as Arrow tables.
+
+Hashes only tell which rows may be the same: a pair is cancelled where every value of it is, bit by bit. What is not found to be the same
+stays on both sides, which is as right and only more to do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy as np
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    _Cell = tuple[np.ndarray, np.ndarray]
+    """A part of all values of a column, on the left and on the right side."""
+
+_ODD = 0x9E3779B97F4A7C15
+_SHIFT = 32
+_WORD = 8
+"""Bytes of the widest numbers that are compared at once."""
+
+
+def cancelled(plus: pa.Table, minus: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Columns of both in one order, of types for which `is_comparable`."""
+    import pyarrow as pa
+
+    if not plus.num_rows or not minus.num_rows:
+        return plus, minus
+    cells = [
+        (cell[: plus.num_rows], cell[plus.num_rows :])
+        for column in plus.column_names
+        for cell in _cells(pa.chunked_array([*plus[column].chunks, *minus[column].chunks]))
+    ]
+    head = _alike(cells)
+    cells = [(left[head:], right[head:]) for left, right in cells]
+    tail = _alike([(left[::-1], right[::-1]) for left, right in cells])
+    plus, minus = plus.slice(head, plus.num_rows - head - tail), minus.slice(head, minus.num_rows - head - tail)
+    if not plus.num_rows or not minus.num_rows:
+        return plus, minus
+    left, right = _pairs([(left[: plus.num_rows], right[: minus.num_rows]) for left, right in cells])
+    return _without(plus, left), _without(minus, right)
+
+
+def _without(rows: pa.Table, places: np.ndarray) -> pa.Table:
+    import numpy as np
+    import pyarrow as pa
+
+    stays = np.ones(rows.num_rows, dtype=bool)
+    stays[places] = False
+    return rows.filter(pa.array(stays))
+
+
+def _alike(cells: Sequence[_Cell]) -> int:
+    """How many rows at the beginning are the same: what writes a file again mostly leaves out rows, and keeps the order."""
+    import numpy as np
+
+    rows = min(map(len, cells[0]))
+    for left, right in cells:
+        same = left[:rows] == right[:rows]
+        if not same.all():
+            rows = int(np.argmin(same))
+    return rows
+
+
+def _pairs(cells: Sequence[_Cell]) -> tuple[np.ndarray, np.ndarray]:
+    """Places of rows that are the same."""
+    left, right = _of_one_hash(*map(_hashes, zip(*cells, strict=True)))
+    for one, other in cells:
+        same = one[left] == other[right]
+        if not same.all():
+            left, right = left[same], right[same]
+    return left, right
+
+
+def _hashes(cells: Sequence[np.ndarray]) -> np.ndarray:
+    import numpy as np
+
+    found = np.zeros(len(cells[0]), dtype=np.uint64)
+    for cell in cells:
+        found ^= cell.astype(np.uint64)
+        found *= np.uint64(_ODD)
+        found ^= found >> np.uint64(_SHIFT)
+    return found
+
+
+def _of_one_hash(lefts: np.ndarray, rights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Places with the same hash: the first that has it with the first, the second with the second."""
+    import numpy as np
+
+    left, right = np.argsort(lefts), np.argsort(rights)
+    wanted, offered = lefts[left], rights[right]
+    places = np.arange(len(wanted))
+    begins = np.concatenate(([True], wanted[1:] != wanted[:-1]))
+    at = np.searchsorted(offered, wanted) + places - np.maximum.accumulate(np.where(begins, places, 0))
+    found = at < len(offered)
+    found[found] = offered[at[found]] == wanted[found]
+    return left[found], right[at[found]]
+
+
+def _cells(column: pa.ChunkedArray) -> Iterator[np.ndarray]:
+    """Whole numbers that are equal in two rows if, and only if, the value is the same."""
+    import numpy as np
+    import pyarrow as pa
+
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    elif not (pa.types.is_primitive(column.type) or pa.types.is_decimal(column.type)):
+        column = pa.chunked_array([chunk.indices for chunk in column.dictionary_encode().chunks])
+    array = column.combine_chunks()
+    if not array.null_count:
+        yield from _words(array)
+        return
+    valid = array.is_valid().to_numpy(zero_copy_only=False)
+    yield valid.astype(np.int8)
+    for word in _words(array):
+        yield np.where(valid, word, 0)  # under a NULL lies anything
+
+
+def _words(array: pa.Array) -> Iterator[np.ndarray]:
+    """The bits of the values."""
+    import numpy as np
+
+    size = array.type.byte_width
+    words = max(1, size // _WORD)
+    bits = np.frombuffer(array.buffers()[1], dtype=f"i{min(size, _WORD)}")
+    found = bits[array.offset * words : (array.offset + len(array)) * words].reshape(-1, words)
+    for at in range(words):
+        yield found[:, at]

@@ -1,0 +1,97 @@
+"""TableChange whose files were written again + columns -> the rows that came and those that went, without those on both sides.
+
+A copy-on-write DELETE of a few rows writes millions again. To find the few, an engine moves all of them to where they are compared; here
+both sides are read by PyIceberg, column by column, and compared where they stand (`cancel`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mvbuild.adapters.iceberg.cancel import cancelled
+from mvbuild.ports.changes import NetRows, ReadRows, ValueRange
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa  # type: ignore[import-untyped]
+    from pyiceberg.table import Table
+
+    from mvbuild.ports.changes import TableChange
+
+MAX_VALUES = 32_000_000
+"""Values to read on both sides: about 1 GB of memory, and seconds of one processor. More is work for an engine."""
+MAX_TEXT = 128 * 1024 * 1024
+"""Bytes of texts in the files, as they are compressed there."""
+MAX_NET_ROWS = 250_000
+"""Rows to hand over to the engine; it reads more of them faster by itself."""
+FEW = 200
+_TEXTS = ("string", "binary")
+_TYPES = ("boolean", "int", "long", "float", "double", "date", "timestamp", "timestamptz", *_TEXTS)
+_ORDERED = ("int", "long", "date", "string")
+"""And decimals: the types whose order and text mean the same to everyone."""
+
+
+def is_possible(change: TableChange, columns: Sequence[str]) -> bool:
+    """Told by metadata."""
+    fields = {field["name"]: field for field in change.table.schema["fields"]}
+    used = [fields[name] for name in columns if name in fields]
+    files = [entry.file for part in change.parts for entry in (*part.files.added, *part.files.removed)]
+    texts = [field["id"] for field in used if field["type"] in _TEXTS]
+    return (
+        bool(columns)
+        and len(used) == len(columns)
+        and all(map(_is_readable, used))
+        and bool(change.added.files and change.removed.files)
+        and not any(part.altered.files or part.files.old_deletes or part.files.new_deletes for part in change.parts)
+        and all(file.file_format.value == "PARQUET" for file in files)
+        and (change.added.rows + change.removed.rows) * len(columns) <= MAX_VALUES
+        and sum((file.column_sizes or {}).get(id_, file.file_size_in_bytes) for file in files for id_ in texts) <= MAX_TEXT
+    )
+
+
+def _is_readable(field: dict[str, Any]) -> bool:
+    """What a file lacks is null, unless the schema has another value for it."""
+    type_ = field["type"]
+    return isinstance(type_, str) and (type_ in _TYPES or type_.startswith("decimal")) and "initial-default" not in field
+
+
+def net_rows(table: Table, change: TableChange, columns: Sequence[str]) -> NetRows | None:
+    try:
+        plus, minus = cancelled(*(_read(table, change, columns, side) for side in ("added", "removed")))
+    except Exception:  # noqa: BLE001  whatever file or store did wrong: the engine reads them too, and its error is the one to tell
+        return None
+    if plus.num_rows + minus.num_rows > MAX_NET_ROWS:
+        return None
+    types = {field["name"]: field["type"] for field in change.table.schema["fields"]}
+    plus, minus = (ReadRows(count=rows.num_rows, ranges=_ranges(rows, types), data=rows) for rows in (plus, minus))
+    return NetRows(plus=plus, minus=minus)
+
+
+def _read(table: Table, change: TableChange, columns: Sequence[str], side: str) -> pa.Table:
+    from pyiceberg.expressions import AlwaysTrue
+    from pyiceberg.io.pyarrow import ArrowScan
+    from pyiceberg.table import FileScanTask
+
+    scan = ArrowScan(table.metadata, table.io, table.schema().select(*columns), AlwaysTrue())
+    tasks = [FileScanTask(entry.file) for part in change.parts for entry in getattr(part.files, side)]
+    return scan.to_table(tasks).select(list(columns))
+
+
+def _ranges(rows: pa.Table, types: dict[str, Any]) -> dict[str, ValueRange]:
+    found = {}
+    for name in rows.column_names:
+        if types[name] in _ORDERED or types[name].startswith("decimal"):
+            try:
+                found[name] = _range(rows[name], types[name])
+            except UnicodeDecodeError:
+                continue  # bytes that are no text have no place among texts
+    return found
+
+
+def _range(column: pa.ChunkedArray, type_: str) -> ValueRange:
+    import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+    ends = pc.min_max(column).as_py()
+    values = sorted({value for value in column.to_pylist() if value is not None}) if len(column) <= FEW else ()
+    return ValueRange(type=type_, low=ends["min"], high=ends["max"], has_null=bool(column.null_count), values=tuple(values))

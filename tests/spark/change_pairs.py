@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from itertools import count, permutations
 from random import Random
 from typing import Any
 
+from mvbuild.adapters.spark.engine import SparkEngine
 from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.names import TableIdentifier, quote
 from mvbuild.ports.catalog import Catalog
@@ -34,6 +36,7 @@ class Checker:
     def __post_init__(self) -> None:
         self._numbers = count()
         self._columns = [f["name"] for f in self.table.schema["fields"]]
+        self._simple = [f["name"] for f in self.table.schema["fields"] if isinstance(f["type"], str)]
 
     def pairs(self, most: int | None = None, seed: int = 0) -> list[Pair]:
         """All ordered pairs of snapshots and the empty table, or so many of them."""
@@ -48,8 +51,13 @@ class Checker:
             for pair, (plus, minus) in self._changes(some).items():
                 old, new = contents[pair[0]], contents[pair[1]]
                 if old + plus != new + minus:
-                    lacks, extra = (new + minus) - (old + plus), (old + plus) - (new + minus)
-                    found[pair] = f"lacks {dict(lacks)}, has too much {dict(extra)}"
+                    found[pair] = _told(old + plus, new + minus)
+            for pair, (plus, minus) in self._nets(some).items():
+                old, new = (_only(contents[at], self._simple) for at in pair)
+                if old + plus != new + minus:
+                    found[pair] = f"compared here: {_told(old + plus, new + minus)}"
+                elif plus & minus:
+                    found[pair] = f"compared here: on both sides {dict(plus & minus)}"
         return found
 
     def _contents(self, snapshots: Sequence[int]) -> dict[int, Counter[str]]:
@@ -73,6 +81,21 @@ class Checker:
         finally:
             self._drop(table for one in staged.values() for table in one.tables)
 
+    def _nets(self, pairs: Sequence[Pair]) -> dict[Pair, tuple[Counter[str], Counter[str]]]:
+        """Of the pairs whose files were written again, what mvbuild finds without Spark."""
+        engine, found = SparkEngine(self.spark, own=False), {}
+        for pair in pairs:
+            change = self.catalog.change(self.table, *pair)
+            net = self.catalog.net_rows(change, self._simple) if self.catalog.compares(change, self._simple) else None
+            if net is not None:
+                self.kinds["compared here"] += 1
+                for side, rows in (("plus", net.plus), ("minus", net.minus)):
+                    engine.supply(f"net_{side}", rows.data)
+                queries = {side: f"SELECT * FROM net_{side}" for side in ("plus", "minus")}
+                rows_of = self._rows(queries, self._simple)
+                found[pair] = (_only(rows_of["plus"], self._simple), _only(rows_of["minus"], self._simple))
+        return found
+
     def _note(self, staged: StagedChange) -> None:
         self.kinds["stepwise"] += len(staged.parts) > 1
         for part in staged.parts:
@@ -83,10 +106,10 @@ class Checker:
                     f"altered, {'had' if part.had_deletes else 'no'} deletes, {'only' if part.only_deletes else 'not only'} more"
                 ] += 1
 
-    def _rows(self, queries: dict[Any, str]) -> dict[Any, Counter[str]]:
+    def _rows(self, queries: dict[Any, str], columns: Sequence[str] = ()) -> dict[Any, Counter[str]]:
         """The rows of several queries, as JSON, in one job."""
         found: dict[Any, Counter[str]] = {}
-        keys, struct = list(queries), ", ".join(map(quote, self._columns))
+        keys, struct = list(queries), ", ".join(map(quote, columns or self._columns))
         if not keys:
             return found
         row = f"to_json(struct({struct}), map('ignoreNullFields', 'false')) AS row"
@@ -101,6 +124,19 @@ class Checker:
     def _drop(self, tables: Iterable[TableIdentifier]) -> None:
         for table in tables:
             self.catalog.drop_scratch(table)
+
+
+def _told(left: Counter[str], right: Counter[str]) -> str:
+    return f"lacks {dict(right - left)}, has too much {dict(left - right)}"
+
+
+def _only(rows: Counter[str], columns: Sequence[str]) -> Counter[str]:
+    """Some columns of rows that are JSON, with the texts of their numbers."""
+    found: Counter[str] = Counter()
+    for row, times in rows.items():
+        whole = json.loads(row, parse_int=str, parse_float=str)
+        found[json.dumps({name: whole[name] for name in columns})] += times
+    return found
 
 
 def _chunks(pairs: Sequence[Pair]) -> Iterator[Sequence[Pair]]:

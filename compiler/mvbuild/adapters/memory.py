@@ -220,6 +220,9 @@ class _Held:
                 found[name] = ValueRange(type=type_, low=low, high=high, has_null=len(values) < len(rows))
         return found
 
+    def compares(self, change: TableChange, columns: Sequence[str]) -> bool:  # noqa: ARG002
+        return False
+
     def net_rows(self, raw: Raw, change: TableChange, columns: Sequence[str]) -> NetRows | None:  # noqa: ARG002
         return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
@@ -70,6 +70,9 @@ class Changes:
         if key not in self._ranges:
             self._ranges[key] = self.catalog.value_ranges(change, side, (column,)).get(column)
         return self._ranges[key]
+
+    def compares(self, change: TableChange, columns: Sequence[str]) -> bool:
+        return self.catalog.compares(change, columns)
 
     def irrelevant(self, shape: Shape, given: Inputs, changes: Mapping[int, TableChange]) -> Mapping[int, str]:
         """The leaves none of whose changed rows can matter to the query, each with why."""

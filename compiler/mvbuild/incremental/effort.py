@@ -32,7 +32,7 @@ from mvbuild.incremental.algebra import (
     conjuncts,
 )
 from mvbuild.incremental.ranges import Ranges, Wanted
-from mvbuild.incremental.sizes import COMPARED, TableSize
+from mvbuild.incremental.sizes import COMPARED, COMPARED_HERE, TableSize
 
 CONDITION, PATTERN, PROBE, SHUFFLE, SORT = 0.02, 0.3, 0.05, 0.4, 0.6
 """For each row: a condition, one on the text of a value, a look into a small table, the way to another task, and its place in an order."""
@@ -139,6 +139,8 @@ class Estimator:
         return Flow(size.rows * share, size.of, size.read * size.row_cost * share, size.read * share)
 
     def _of_change(self, leaf: int, size: TableSize) -> float:
+        if size.here:
+            return size.read * size.row_cost + size.compared * COMPARED_HERE
         condition = self.filters.get(leaf)
         share = 1.0 if condition is None else min(1.0, sum(_share(conjuncts(part)) for part in _disjuncts(condition)))
         return size.read * size.row_cost + size.compared * share * COMPARED

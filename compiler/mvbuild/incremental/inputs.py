@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -35,6 +35,9 @@ class ReadChange(Protocol):
 
     def range(self, change: TableChange, side: Side, column: str, /) -> ValueRange | None:
         """Of a column in the rows that came or went, where metadata tells it."""
+
+    def compares(self, change: TableChange, columns: Sequence[str], /) -> bool:
+        """Whether rows that are on both sides are found without an engine."""
 
     def irrelevant(self, shape: Shape, given: Inputs, changes: Mapping[int, TableChange], /) -> Mapping[int, str]:
         """The leaves none of whose changed rows can matter to the query, each with why."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mvbuild.formats.record import NO_SNAPSHOT
@@ -15,8 +15,8 @@ from mvbuild.ports.states import TableState
 
 ROW, CELL, TEXT = 0.02, 0.03, 0.3
 """Microseconds to read a row, a value of it, and a value of variable length."""
-COMPARED = 1.0
-"""Microseconds to look for a row of a file that was written again on the other side of the change."""
+COMPARED, COMPARED_HERE = 1.0, 0.2
+"""Microseconds to look for a row of a file that was written again on the other side of the change: in the engine, and without it."""
 DIFFER = 0.03
 """Of the rows of files that were written again, those that are not there as they were: nothing tells how many an update touched. Where
 rows are missing afterwards it was a DELETE, most likely, which touches no other."""
@@ -37,7 +37,9 @@ class TableSize:
     """Rows of the table that they belong to."""
     row_cost: float
     compared: int = 0
-    """Rows that are looked for on the other side of the change, unless the query leaves them out."""
+    """Rows that are looked for on the other side of the change."""
+    here: bool = False
+    """Whether that is done without an engine: with all of them, also those that the query leaves out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +109,8 @@ class Sizes:
         cost = _row_cost(types.get(source, "") for _, source in scan.sources)
         change = self.changes.get(scan.leaf)
         if change is not None and scan.version in ("plus", "minus"):
-            return _of_change(change, scan.version, one.rows, cost)
+            here = self.read.compares(change, sorted({source for _, source in scan.sources}))
+            return replace(_of_change(change, scan.version, one.rows, cost), here=here)
         return TableSize(bytes=one.bytes, rows=one.rows, read=one.rows, of=one.rows, row_cost=cost)
 
 

@@ -102,9 +102,12 @@ class Catalog(Protocol):
     def value_ranges(self, change: TableChange, side: Side, columns: Iterable[str]) -> Mapping[str, ValueRange]:
         """The ranges of columns in the rows that came or went, of those columns for which metadata tells one. Reads nothing."""
 
+    def compares(self, change: TableChange, columns: Sequence[str]) -> bool:
+        """Whether files were written again, and `net_rows` can read and compare these columns, as far as metadata tells. Reads nothing."""
+
     def net_rows(self, change: TableChange, columns: Sequence[str]) -> NetRows | None:
-        """Some columns of a change whose files were written again, read and compared in this process, under the table's current schema;
-        None where that is not possible, or too much: the engine does it then."""
+        """Columns for which `compares` holds, read and compared in this process, under the table's current schema; None where they cannot
+        be read, or too many rows differ: the engine does it then."""
 
     def stage_change(self, change: TableChange, new_scratch: Callable[[], TableIdentifier]) -> StagedChange:
         """Register scratch tables of metadata alone that show the rows of a change, under the table's current schema."""

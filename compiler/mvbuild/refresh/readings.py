@@ -90,14 +90,14 @@ class Readings:
         scratch: list[TableIdentifier] = []
         try:
             for leaf, change in self.choice.changes.items():
-                with self.session.comparing:
-                    net = self.session.catalog.net_rows(change, sorted(self._used(leaf)))
+                columns = sorted(self._used(leaf))
+                net = self._net_rows(change, columns)
                 if net is not None:
                     self._supply(leaf, net)
                     continue
                 staged = self.session.catalog.stage_change(change, self.session.new_scratch)
                 scratch.extend(staged.tables)
-                self._define_change(leaf, change, change_sql(staged, sorted(self._used(leaf))))
+                self._define_change(leaf, change, change_sql(staged, columns))
             yield
         finally:
             for name in reversed(self.made):  # what is made of others first: Spark resolves a view by its text
@@ -172,6 +172,13 @@ class Readings:
         else:
             self.inline(Let(what, relation))
         return self.relations[what]
+
+    def _net_rows(self, change: TableChange, columns: Sequence[str]) -> NetRows | None:
+        catalog = self.session.catalog
+        if not catalog.compares(change, columns):
+            return None
+        with self.session.comparing:
+            return catalog.net_rows(change, columns)
 
     def _supply(self, leaf: int, net: NetRows) -> None:
         for version, rows in (("plus", net.plus), ("minus", net.minus)):

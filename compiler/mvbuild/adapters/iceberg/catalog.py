@@ -65,8 +65,11 @@ class Data(Protocol):
     def value_ranges(self, change: TableChange, side: Side, columns: Iterable[str]) -> Mapping[str, ValueRange]:
         """The ranges of columns in the rows that came or went."""
 
+    def compares(self, change: TableChange, columns: Sequence[str]) -> bool:
+        """Whether the columns of both sides of a change can be read and compared here."""
+
     def net_rows(self, raw: Raw, change: TableChange, columns: Sequence[str]) -> NetRows | None:
-        """The rows of a change that are not on both sides of it, where they can be read and compared here."""
+        """The rows of a change that are not on both sides of it."""
 
     def with_subset(self, pinned: Raw, subset: Subset) -> Raw:
         """A scratch table's metadata over some files of its snapshot; manifests of its own are written."""
@@ -186,6 +189,9 @@ class MetadataCatalog:
 
     def value_ranges(self, change: TableChange, side: Side, columns: Iterable[str]) -> Mapping[str, ValueRange]:
         return self._data.value_ranges(change, side, columns)
+
+    def compares(self, change: TableChange, columns: Sequence[str]) -> bool:
+        return self._data.compares(change, columns)
 
     def net_rows(self, change: TableChange, columns: Sequence[str]) -> NetRows | None:
         with self._guard():

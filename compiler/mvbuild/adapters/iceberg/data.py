@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Literal
 
 from mvbuild.adapters.iceberg.metadata import Raw, current_schema, schemas
+from mvbuild.adapters.iceberg.net_rows import compares, net_rows
 from mvbuild.adapters.iceberg.ranges import value_ranges
 from mvbuild.adapters.iceberg.relevance import matching, may_match
 from mvbuild.adapters.iceberg.tables import current
@@ -75,10 +76,11 @@ class IcebergData:
     def value_ranges(self, change: TableChange, side: Side, columns: Iterable[str]) -> Mapping[str, ValueRange]:
         return value_ranges(change, side, columns)
 
-    def net_rows(self, raw: Raw, change: TableChange, columns: Sequence[str]) -> NetRows | None:
-        from mvbuild.adapters.iceberg.net_rows import is_possible, net_rows
+    def compares(self, change: TableChange, columns: Sequence[str]) -> bool:
+        return compares(change, columns)
 
-        return net_rows(self._table(raw, ""), change, columns) if is_possible(change, columns) else None
+    def net_rows(self, raw: Raw, change: TableChange, columns: Sequence[str]) -> NetRows | None:
+        return net_rows(self._table(raw, ""), change, columns)
 
     def with_subset(self, pinned: Raw, subset: Subset) -> Raw:
         from mvbuild.adapters.iceberg.subset import with_subset

@@ -32,8 +32,7 @@ _ORDERED = ("int", "long", "date", "string")
 """And decimals: the types whose order and text mean the same to everyone."""
 
 
-def is_possible(change: TableChange, columns: Sequence[str]) -> bool:
-    """Told by metadata."""
+def compares(change: TableChange, columns: Sequence[str]) -> bool:
     fields = {field["name"]: field for field in change.table.schema["fields"]}
     used = [fields[name] for name in columns if name in fields]
     files = [entry.file for part in change.parts for entry in (*part.files.added, *part.files.removed)]

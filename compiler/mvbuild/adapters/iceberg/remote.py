@@ -14,6 +14,7 @@ from mvbuild.adapters.iceberg import scratch as scratches
 from mvbuild.adapters.iceberg.branch_files import NAMESPACE as BRANCHES
 from mvbuild.adapters.iceberg.change_tables import require_change, stage
 from mvbuild.adapters.iceberg.data import IcebergData, column_names, scanned
+from mvbuild.adapters.iceberg.net_rows import compares
 from mvbuild.adapters.iceberg.ranges import value_ranges
 from mvbuild.adapters.iceberg.relevance import matching, may_match
 from mvbuild.adapters.iceberg.remote_changes import no_file_format, require_on_branch, require_possible, with_uuids
@@ -136,6 +137,9 @@ class RemoteCatalog(RemoteTables):
 
     def value_ranges(self, change: TableChange, side: Side, columns: Iterable[str]) -> Mapping[str, ValueRange]:
         return value_ranges(change, side, columns)
+
+    def compares(self, change: TableChange, columns: Sequence[str]) -> bool:
+        return compares(change, columns)
 
     def net_rows(self, change: TableChange, columns: Sequence[str]) -> NetRows | None:
         with self._guard():

@@ -1,0 +1,91 @@
+"""Rows that two tables share are cancelled, each as often as both have it, and no row that only looks like another."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from mvbuild.adapters.iceberg import cancel
+from mvbuild.adapters.iceberg.cancel import cancelled
+
+NAN = float("nan")
+VALUES: dict[Any, list[Any]] = {
+    pa.int32(): [0, 1, -1, 2**31 - 1],
+    pa.int64(): [0, 1, 2**32, -(2**63)],
+    pa.bool_(): [True, False],
+    pa.float32(): [0.0, -0.0, NAN, 1.5],
+    pa.float64(): [0.0, -0.0, NAN, float("inf"), 5e-324],
+    pa.decimal128(9, 2): [Decimal("0.00"), Decimal("-0.01"), Decimal("1.00")],
+    pa.decimal128(38, 0): [Decimal(0), Decimal(2**64), Decimal(2**65), Decimal(-1)],
+    pa.date32(): [date(1970, 1, 1), date(2024, 2, 29), date(1, 1, 1)],
+    pa.timestamp("us"): [datetime(1970, 1, 1), datetime(2024, 2, 29, 1, 2, 3, 4)],
+    pa.timestamp("us", "UTC"): [datetime(1970, 1, 1, tzinfo=UTC), datetime(2024, 2, 29, tzinfo=UTC)],
+    pa.string(): ["", "a", "A", "\u00e9", "e\u0301", "a\x00"],
+    pa.large_string(): ["", "a", "b"],
+    pa.binary(): [b"", b"\xff", b"\x00"],
+}
+
+
+def _bag(rows: pa.Table) -> Counter[tuple[Any, ...]]:
+    """With floats as bits: 0.0 is -0.0 to Python, and no NaN is another."""
+    columns = [[struct.pack("d", v) if isinstance(v, float) else v for v in column.to_pylist()] for column in rows.columns]
+    return Counter(zip(*columns, strict=True))
+
+
+def _drawn(random: Random, types: list[Any], rows: int) -> pa.Table:
+    """In several chunks, some of which begin inside of what they are made of."""
+    columns = {f"c{at}": pa.array([random.choice([*VALUES[of], None]) for _ in range(rows + 1)], of) for at, of in enumerate(types)}
+    table = pa.table(columns)
+    cut = random.randrange(1, rows + 1)
+    return pa.concat_tables([table.slice(1, cut - 1), table.slice(cut)])
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_what_both_have_goes_from_both(seed: int) -> None:
+    random = Random(seed)
+    types = random.choices(list(VALUES), k=random.randrange(1, 4))
+    plus, minus = (_drawn(random, types, random.randrange(1, 40)) for _ in range(2))
+    came, went = cancelled(plus, minus)
+    assert _bag(came) == _bag(plus) - _bag(minus)
+    assert _bag(went) == _bag(minus) - _bag(plus)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_that_stand_as_they_stood(seed: int) -> None:
+    """As a DELETE leaves them, in the order of the file; or as another engine writes them, in any order."""
+    random = Random(seed)
+    old = pa.table({"id": [at // 3 for at in range(500)], "x": [random.choice(["a", None]) for _ in range(500)]})
+    begin = random.randrange(500)
+    gone = set(range(begin, min(500, begin + 20))) | {random.randrange(500)}
+    stays = [at for at in range(500) if at not in gone]
+    if seed % 2:
+        random.shuffle(stays)
+    came, went = cancelled(old.take(stays), old)
+    assert came.num_rows == 0
+    assert _bag(went) == _bag(old.take(sorted(gone)))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_with_one_hash_are_not_taken_for_each_other(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cancel, "_hashes", lambda cells: np.zeros(len(cells[0]), dtype=np.uint64))
+    random = Random(seed)
+    plus, minus = (_drawn(random, [pa.int64(), pa.string()], 30) for _ in range(2))
+    came, went = cancelled(plus, minus)
+    # It may find fewer that are the same, and never one that is not.
+    lefts, rights = _bag(plus) - _bag(came), _bag(minus) - _bag(went)
+    assert lefts == rights
+    assert _bag(plus) - lefts == _bag(came)
+
+
+def test_nothing_on_one_side() -> None:
+    rows = pa.table({"id": [1, 2]})
+    assert cancelled(rows, rows.slice(0, 0)) == (rows, rows.slice(0, 0))
+    assert [one.num_rows for one in cancelled(rows, rows)] == [0, 0]

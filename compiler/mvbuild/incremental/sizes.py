@@ -15,7 +15,7 @@ from mvbuild.ports.states import TableState
 
 ROW, CELL, TEXT = 0.02, 0.03, 0.3
 """Microseconds to read a row, a value of it, and a value of variable length."""
-COMPARED, COMPARED_HERE = 1.0, 0.2
+COMPARED, COMPARED_HERE = 1.0, 0.1
 """Microseconds to look for a row of a file that was written again on the other side of the change: in the engine, and without it."""
 DIFFER = 0.03
 """Of the rows of files that were written again, those that are not there as they were: nothing tells how many an update touched. Where

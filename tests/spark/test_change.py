@@ -173,3 +173,35 @@ def test_deletes_that_took_the_place_of_others_add_to_them(lake: Lake, catalog: 
     (back,) = catalog.change(checker.table, after, before).parts
     assert (forward.only_deletes, forward.had_deletes) == (True, True)
     assert not back.only_deletes
+
+
+def test_files_that_were_written_again_are_compared_without_spark(lake: Lake, catalog: Any) -> None:
+    columns = "id INT, f FLOAT, d DOUBLE, n DECIMAL(9, 2), w DECIMAL(38, 10), s STRING, b BINARY, at TIMESTAMP, seen TIMESTAMP_NTZ, day DATE, ok BOOLEAN"
+    rows = [
+        f"({at}, {f}, {d}, {at}.50, -{at}.0000000001, {s}, X'FF0{at}', TIMESTAMP'2024-03-10 0{at}:30:00.000001', "
+        f"TIMESTAMP_NTZ'2024-03-10 02:30:00', DATE'1582-10-1{at}', {at} > 3)"
+        for at, (f, d, s) in enumerate(
+            [("0.0F", "-0.0D", "''"), ("-0.0F", "DOUBLE('NaN')", "NULL"), ("NULL", "0.0D", "'\u00e9'"), ("1.5F", "NULL", "'a'")] * 2
+        )
+    ]
+    name = _created(lake, "again", 2, "copy-on-write", columns, ", ".join([*rows, *rows[:3]]))
+    zone = lake.session.conf.get("spark.sql.session.timeZone")
+    lake.session.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        lake.sql(f"UPDATE {name} SET d = -d, s = coalesce(s, 'x'), at = at + INTERVAL 1 HOUR WHERE id % 2 = 0")
+        lake.sql(f"DELETE FROM {name} WHERE id = 1")
+        lake.sql(f"ALTER TABLE {name} ADD COLUMNS (extra STRING)")
+        lake.sql(f"ALTER TABLE {name} RENAME COLUMN s TO t")
+        lake.sql(f"ALTER TABLE {name} ALTER COLUMN id TYPE BIGINT")
+        lake.sql(f"ALTER TABLE {name} ALTER COLUMN f TYPE DOUBLE")
+        lake.sql(f"ALTER TABLE {name} ALTER COLUMN n TYPE DECIMAL(18, 2)")
+        lake.sql(f"ALTER TABLE {name} ADD PARTITION FIELD ok")
+        lake.sql(f"UPDATE {name} SET n = n + 1, extra = t, f = id WHERE id > 4")
+        lake.sql(f"ALTER TABLE {name} DROP COLUMN b")
+        lake.sql(f"UPDATE {name} SET seen = NULL, day = NULL WHERE ok")
+        checker = _checker(lake, catalog, "again")
+        assert checker.wrong(checker.pairs()) == {}
+    finally:
+        lake.session.conf.set("spark.sql.session.timeZone", zone)
+    # All between two of the five snapshots; from and to the empty table there is nothing to compare.
+    assert checker.kinds["compared here"] == 5 * 4

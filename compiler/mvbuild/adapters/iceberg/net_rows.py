@@ -69,12 +69,14 @@ def net_rows(table: Table, change: TableChange, columns: Sequence[str]) -> NetRo
 
 def _read(table: Table, change: TableChange, columns: Sequence[str], side: str) -> pa.Table:
     from pyiceberg.expressions import AlwaysTrue
-    from pyiceberg.io.pyarrow import ArrowScan
+    from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
     from pyiceberg.table import FileScanTask
 
-    scan = ArrowScan(table.metadata, table.io, table.schema().select(*columns), AlwaysTrue())
+    schema = table.schema().select(*columns)
     tasks = [FileScanTask(entry.file) for part in change.parts for entry in getattr(part.files, side)]
-    return scan.to_table(tasks).select(list(columns))
+    rows = ArrowScan(table.metadata, table.io, schema, AlwaysTrue()).to_table(tasks)
+    # A column comes as one kind of text where a file has it, and as another where it has not.
+    return rows.cast(schema_to_pyarrow(schema, include_field_ids=False)).select(list(columns))
 
 
 def _ranges(rows: pa.Table, types: dict[str, Any]) -> dict[str, ValueRange]:

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date
+from datetime import date, datetime, timezone
 from decimal import Decimal
 from itertools import count
 from pathlib import Path
@@ -377,3 +377,35 @@ def test_what_is_kept_is_computed_once(lake: Any, at_once: bool) -> None:
     with pytest.raises(QueryError):
         engine.rows("SELECT doubled FROM kept_once", 1)
     assert "InMemoryTableScan" not in engine.explain("SELECT id * 2 AS doubled FROM range(3)")
+
+
+def test_rows_from_outside_keep_their_types_whatever_the_session_takes_for_usual(lake: Any) -> None:
+    """A time stamp without a zone stays one without, and one with a zone the same instant."""
+    import pyarrow as pa
+
+    moment = datetime(2024, 3, 10, 2, 30)
+    rows = pa.table(
+        {
+            "a name": pa.array([1, None], pa.int32()),
+            "local": pa.array([moment, None], pa.timestamp("us")),
+            "instant": pa.array([moment.replace(tzinfo=timezone.utc), None], pa.timestamp("us", "UTC")),
+            "amount": pa.array([Decimal("1.50"), None], pa.decimal128(38, 2)),
+            "text": pa.array(["\u00e9", None], pa.large_string()),
+        }
+    )
+    settings = {"spark.sql.session.timeZone": "America/New_York", "spark.sql.timestampType": "TIMESTAMP_NTZ"}
+    before = {key: lake.session.conf.get(key) for key in settings}
+    try:
+        for key, value in settings.items():
+            lake.session.conf.set(key, value)
+        lake.engine.supply("supplied", rows)
+        types = [f["type"] for f in lake.engine.prepare("SELECT * FROM supplied").schema["fields"]]
+        assert types == ["int", "timestamp", "timestamptz", "decimal(38, 2)", "string"]
+        text = "SELECT concat_ws(' ', `a name`, local, unix_micros(instant), amount, text) FROM supplied ORDER BY 1"
+        assert lake.engine.rows(text, 9).rows == (("",), (f"1 2024-03-10 02:30:00 {1710037800 * 1_000_000} 1.50 \u00e9",))
+    finally:
+        for key, value in before.items():
+            lake.session.conf.set(key, value)
+    lake.engine.forget("supplied")
+    with pytest.raises(QueryError):
+        lake.engine.rows("SELECT * FROM supplied", 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from datetime import UTC, date, datetime
+from datetime import date, datetime, timezone
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -27,7 +27,7 @@ VALUES: dict[Any, list[Any]] = {
     pa.decimal128(38, 0): [Decimal(0), Decimal(2**64), Decimal(2**65), Decimal(-1)],
     pa.date32(): [date(1970, 1, 1), date(2024, 2, 29), date(1, 1, 1)],
     pa.timestamp("us"): [datetime(1970, 1, 1), datetime(2024, 2, 29, 1, 2, 3, 4)],
-    pa.timestamp("us", "UTC"): [datetime(1970, 1, 1, tzinfo=UTC), datetime(2024, 2, 29, tzinfo=UTC)],
+    pa.timestamp("us", "UTC"): [datetime(1970, 1, 1, tzinfo=timezone.utc), datetime(2024, 2, 29, tzinfo=timezone.utc)],
     pa.string(): ["", "a", "A", "\u00e9", "e\u0301", "a\x00"],
     pa.large_string(): ["", "a", "b"],
     pa.binary(): [b"", b"\xff", b"\x00"],

@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
+
+import pytest
 
 from behaviour.world import World, layout, name
+from mvbuild.adapters.memory import MemoryCatalog
 from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.ports.changes import AnyOf, Comparison, Predicate, TableChange
 from mvbuild.ports.states import Partition, TableState
@@ -121,3 +125,49 @@ def test_the_ranges_of_what_went(world: World) -> None:
     change = world.catalog.change(new, old, new.current_snapshot_id)
     plus, minus = (world.catalog.value_ranges(change, side, ["id"])["id"] for side in ("plus", "minus"))
     assert (plus.low, plus.high, minus.low, minus.high) == (50, 60, 10, 20)
+
+
+def test_the_rows_that_are_on_one_side_only(world: World) -> None:
+    world.catalog.create_table(T, layout(**COLUMNS), {})
+    old = world.write(T, ROWS, "main").current_snapshot_id
+    new: TableState = world.catalog.replace_rows(T, layout(**COLUMNS), {**ROWS, "id": [10, 60], "s": ["bear", None]}, {})
+    assert old is not None
+    assert new.current_snapshot_id is not None
+    change = world.catalog.change(new, old, new.current_snapshot_id)
+    columns = ["e", "id", "m", "s"]
+    assert world.catalog.compares(change, columns) != isinstance(world.catalog, MemoryCatalog)
+    if isinstance(world.catalog, MemoryCatalog):
+        pytest.skip("it has no files")
+    net = world.catalog.net_rows(change, columns)
+    assert net is not None
+    assert (net.plus.data.to_pylist(), net.minus.data.to_pylist()) == (
+        [{"e": None, "id": 60, "m": Decimal("2.25"), "s": None}],
+        [{"e": None, "id": 20, "m": Decimal("2.25"), "s": "cat"}],
+    )
+    assert (net.plus.count, net.minus.count) == (1, 1)
+    ranges = {name: (found.low, found.high, found.has_null, found.values) for name, found in net.minus.ranges.items()}
+    assert ranges == {
+        "e": (None, None, True, ()),
+        "id": (20, 20, False, (20,)),
+        "m": (Decimal("2.25"), Decimal("2.25"), False, (Decimal("2.25"),)),
+        "s": ("cat", "cat", False, ("cat",)),
+    }
+    same = world.catalog.net_rows(change, ["d"])
+    assert same is not None
+    assert (same.plus.count, same.minus.count) == (0, 0)
+    added = world.catalog.change(new, NO_SNAPSHOT, new.current_snapshot_id)
+    assert not world.catalog.compares(added, columns)  # nothing is on both sides
+    assert not world.catalog.compares(change, ["id", "unknown"])
+
+
+def test_files_that_cannot_be_read_are_left_to_the_engine(disk_world: World) -> None:
+    disk_world.catalog.create_table(T, layout(**COLUMNS), {})
+    old = disk_world.write(T, ROWS, "main").current_snapshot_id
+    new: TableState = disk_world.catalog.replace_rows(T, layout(**COLUMNS), {**ROWS, "id": [10, 60]}, {})
+    assert old is not None
+    assert new.current_snapshot_id is not None
+    change = disk_world.catalog.change(new, old, new.current_snapshot_id)
+    for part in change.parts:
+        for entry in part.files.removed:
+            Path(entry.path.removeprefix("file://")).unlink()
+    assert disk_world.catalog.net_rows(change, ["id"]) is None

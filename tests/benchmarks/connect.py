@@ -17,7 +17,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent.parent / "compiler"
 
 from pyiceberg.catalog import load_catalog  # noqa: E402
 from tpch import QUERIES, counted, models  # noqa: E402
-from tpch_data import CACHE  # noqa: E402
+from tpch_data import CACHE, MODES, properties_clause, write_properties  # noqa: E402
 
 from mvbuild.adapters.spark.catalog_conf import catalog_conf  # noqa: E402
 from spark.projects import Project, properties  # noqa: E402
@@ -28,6 +28,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=0.01)
     parser.add_argument("--format-version", type=int, default=2)
+    parser.add_argument("--mode", choices=MODES, default="merge-on-read")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--fraction", type=float, default=0.01)
     parser.add_argument("--only", default="")
@@ -48,6 +49,8 @@ def main() -> int:
     spark = builder.getOrCreate()
     spark.conf.set("spark.sql.shuffle.partitions", "4")
     print(type(spark).__module__, spark.version, flush=True)
+    for table in ("orders", "lineitem"):
+        spark.sql(f"ALTER TABLE lake.main.{table} SET {properties_clause(write_properties(options.mode))}").collect()
     for left in (root / "models").glob("*.sql"):
         left.unlink()
     project = Project(root=root, spark=spark, catalog=load_catalog("lake", **properties(root)))  # type: ignore[arg-type]

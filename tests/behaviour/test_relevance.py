@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from behaviour.world import World, layout, name
+from mvbuild.adapters.iceberg import net_rows
 from mvbuild.adapters.memory import MemoryCatalog
 from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.ports.changes import AnyOf, Comparison, Predicate, TableChange
@@ -171,3 +172,27 @@ def test_files_that_cannot_be_read_are_left_to_the_engine(disk_world: World) -> 
         for entry in part.files.removed:
             Path(entry.path.removeprefix("file://")).unlink()
     assert disk_world.catalog.net_rows(change, ["id"]) is None
+
+
+def test_more_than_a_process_should_hold_is_left_to_the_engine(disk_world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = {**COLUMNS, "many": {"type": "list", "element-id": 99, "element": "int", "element-required": False}}
+    disk_world.catalog.create_table(T, layout(**columns), {})
+    old = disk_world.write(T, ROWS, "main").current_snapshot_id
+    new: TableState = disk_world.catalog.replace_rows(T, layout(**columns), {**ROWS, "id": [50, 60]}, {})
+    assert old is not None
+    assert new.current_snapshot_id is not None
+    change = disk_world.catalog.change(new, old, new.current_snapshot_id)
+
+    def compares(*names: str) -> bool:
+        return disk_world.catalog.compares(change, names)
+
+    assert (compares("id"), compares("id", "s"), compares("id", "many"), compares()) == (True, True, False, False)
+    for limit, value in (("MAX_NET_ROWS", 3), ("MAX_NET_BYTES", 31)):
+        with monkeypatch.context() as smaller:
+            assert disk_world.catalog.net_rows(change, ["id"]) is not None
+            smaller.setattr(net_rows, limit, value)
+            assert disk_world.catalog.net_rows(change, ["id"]) is None
+    monkeypatch.setattr(net_rows, "MAX_VALUES", 7)
+    assert (compares("id"), compares("id", "s")) == (True, False)
+    monkeypatch.setattr(net_rows, "MAX_TEXT", 0)
+    assert (compares("id"), compares("s")) == (True, False)

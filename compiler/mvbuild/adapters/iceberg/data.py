@@ -80,7 +80,7 @@ class IcebergData:
         return compares(change, columns)
 
     def net_rows(self, raw: Raw, change: TableChange, columns: Sequence[str]) -> NetRows | None:
-        return net_rows(self._table(raw, ""), change, columns)
+        return net_rows(lambda: self._table(raw, ""), change, columns)
 
     def with_subset(self, pinned: Raw, subset: Subset) -> Raw:
         from mvbuild.adapters.iceberg.subset import with_subset

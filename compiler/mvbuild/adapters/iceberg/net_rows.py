@@ -12,7 +12,7 @@ from mvbuild.adapters.iceberg.cancel import cancelled
 from mvbuild.ports.changes import NetRows, ReadRows, ValueRange
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import pyarrow as pa  # type: ignore[import-untyped]
     from pyiceberg.table import Table
@@ -25,6 +25,8 @@ MAX_TEXT = 128 * 1024 * 1024
 """Bytes of texts in the files, as they are compressed there."""
 MAX_NET_ROWS = 250_000
 """Rows to hand over to the engine; it reads more of them faster by itself."""
+MAX_NET_BYTES = 32 * 1024 * 1024
+"""And bytes of them: they go in one message over Spark Connect."""
 FEW = 200
 _TEXTS = ("string", "binary")
 _TYPES = ("boolean", "int", "long", "float", "double", "date", "timestamp", "timestamptz", *_TEXTS)
@@ -55,12 +57,13 @@ def _is_readable(field: dict[str, Any]) -> bool:
     return isinstance(type_, str) and (type_ in _TYPES or type_.startswith("decimal")) and "initial-default" not in field
 
 
-def net_rows(table: Table, change: TableChange, columns: Sequence[str]) -> NetRows | None:
+def net_rows(table: Callable[[], Table], change: TableChange, columns: Sequence[str]) -> NetRows | None:
     try:
-        plus, minus = cancelled(*(_read(table, change, columns, side) for side in ("added", "removed")))
-    except Exception:  # noqa: BLE001  whatever file or store did wrong: the engine reads them too, and its error is the one to tell
+        opened = table()
+        plus, minus = cancelled(*(_read(opened, change, columns, side) for side in ("added", "removed")))
+    except Exception:  # noqa: BLE001  a type that PyIceberg does not know, a file that is gone: the engine's answer is the one to tell
         return None
-    if plus.num_rows + minus.num_rows > MAX_NET_ROWS:
+    if plus.num_rows + minus.num_rows > MAX_NET_ROWS or plus.nbytes + minus.nbytes > MAX_NET_BYTES:
         return None
     types = {field["name"]: field["type"] for field in change.table.schema["fields"]}
     plus, minus = (ReadRows(count=rows.num_rows, ranges=_ranges(rows, types), data=rows) for rows in (plus, minus))

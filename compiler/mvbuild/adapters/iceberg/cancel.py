@@ -24,7 +24,7 @@ _WORD = 8
 
 
 def cancelled(plus: pa.Table, minus: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Columns of both in one order, of types for which `is_comparable`."""
+    """Both have the same columns, of numbers, moments, texts or bytes: nothing nested."""
     import pyarrow as pa
 
     if not plus.num_rows or not minus.num_rows:

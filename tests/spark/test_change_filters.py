@@ -80,6 +80,27 @@ def test_only_rows_that_fulfil_them_are_compared(house: Project, monkeypatch: py
         )
 
 
+def test_a_table_that_has_the_same_rows_says_nothing_of_another(house: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`full-diff` reads no change at all, so what it reads tells nothing either."""
+    monkeypatch.setattr(choose, "STRATEGIES", {"full-diff": STRATEGIES["full-diff"]})
+    house.sql("CREATE TABLE lake.raw.others (k INT, x STRING) USING iceberg")
+    house.sql("INSERT INTO lake.raw.others VALUES (1, 'a'), (2, 'b')")
+    sql = "SELECT s.id, o.x FROM raw.sales s JOIN raw.others o ON s.k = o.k"
+    house.write(
+        {"models/both.sql": sql + "\n", "models/reader.sql": "SELECT id FROM mart.both\n"}
+    )  # for whom only the difference is written
+    assert house.run("+reader").ok
+    house.sql("UPDATE lake.raw.sales SET v = coalesce(v, 0) + 1")
+    house.sql("INSERT INTO lake.raw.others VALUES (3, 'c')")
+    result = house.run("both")
+    assert result.ok, messages(result)
+    assert of(result, "both").details["strategy"] == "full-diff"
+    assert house.bag("SELECT * FROM lake.mart.both__storage") == house.bag(sql.replace("raw.", "lake.raw."))
+    house.sql("UPDATE lake.raw.sales SET v = v + 1")
+    assert house.run("both").ok
+    assert house.bag("SELECT * FROM lake.mart.both__storage") == house.bag(sql.replace("raw.", "lake.raw."))
+
+
 def _statements(house: Project, name: str) -> list[str]:
     (file,) = (house.root / "target" / "run").rglob(f"{name}.sql")
     return [" ".join(s.split()) for s in file.read_text(encoding="utf-8").split("\n;\n")]

@@ -225,6 +225,10 @@ class Readings:
     def bound_changes(self) -> bool:
         """What changed is kept where it is read more than once, or can narrow down what it is joined with. Whether anything did change: the
         columns that the query reads may have the same rows as before."""
+        # Asked of every table: a strategy need not read what changed, so what it reads may tell nothing.
+        sides = [self.read.get(f"{leaf} {version}") for leaf in self.choice.changes for version in ("plus", "minus")]
+        if sides and all(rows is not None and not rows.count for rows in sides):
+            return False
         relations = self.difference.relations
         compared = frozenset().union(*(equal_names(relation) for relation in relations)) if relations else frozenset()
         reads: dict[str, list[Scan]] = {}
@@ -233,12 +237,13 @@ class Readings:
                 if isinstance(node, Scan) and scan_name(node) in self.relations:
                     reads.setdefault(scan_name(node), []).append(node)
         large = self._read_bytes() >= LITTLE
-        counted: list[int | None] = [rows.count for rows in self.read.values()]
+        counted: list[int | None] = []
         asked: list[tuple[str, str, Sequence[str]]] = []
         for key, scans in reads.items():
             columns = sorted({source for scan in scans for name, source in scan.sources if name in compared}) if large else []
             if key in self.read:
                 self._know(key, {name: found for name, found in self.read[key].ranges.items() if name in columns})
+                counted.append(self.read[key].count)
                 continue
             if (len(scans) < 2 and not columns) or self._is_told_by_files(scans[0], columns):
                 counted.append(None)

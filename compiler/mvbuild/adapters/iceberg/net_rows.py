@@ -28,6 +28,7 @@ MAX_NET_ROWS = 250_000
 MAX_NET_BYTES = 32 * 1024 * 1024
 """And bytes of them: they go in one message over Spark Connect."""
 FEW = 200
+"""Rows whose values are told one by one."""
 _TEXTS = ("string", "binary")
 _TYPES = ("boolean", "int", "long", "float", "double", "date", "timestamp", "timestamptz", *_TEXTS)
 _ORDERED = ("int", "long", "date", "string")

@@ -36,15 +36,15 @@ _ORDERED = ("int", "long", "date", "string")
 
 
 def compares(change: TableChange, columns: Sequence[str]) -> bool:
+    if not (columns and change.added.files and change.removed.files):
+        return False
     fields = {field["name"]: field for field in change.table.schema["fields"]}
     used = [fields[name] for name in columns if name in fields]
     files = [entry.file for part in change.parts for entry in (*part.files.added, *part.files.removed)]
     texts = [field["id"] for field in used if field["type"] in _TEXTS]
     return (
-        bool(columns)
-        and len(used) == len(columns)
+        len(used) == len(columns)
         and all(map(_is_readable, used))
-        and bool(change.added.files and change.removed.files)
         and not any(part.altered.files or part.files.old_deletes or part.files.new_deletes for part in change.parts)
         and all(file.file_format.value == "PARQUET" for file in files)
         and (change.added.rows + change.removed.rows) * len(columns) <= MAX_VALUES

@@ -85,7 +85,7 @@ def _model(model: ModelWork) -> MappedText:
 def _key_test(model: ModelWork) -> str:
     keys = ", ".join(f"`{key}`" for key in model.tested_keys)
     present = " and ".join(f"`{key}` is not null" for key in model.tested_keys)
-    head = "-- dbt merged by this unique_key; the table is the same only while the key is unique.\n"
+    head = "-- dbt merged by this unique_key; the result is the same only while the key is unique.\n"
     return f"{head}select {keys}\nfrom {{{{ ref('{model.name}') }}}}\nwhere {present}\ngroup by {keys}\nhaving count(*) > 1\n"
 
 
@@ -95,9 +95,9 @@ def needs_key_test(work: Work, model: ModelWork) -> bool:
 
 
 def _has_unique_test(work: Work, model: ModelWork) -> bool:
-    name = f"unique_{model.name}_{model.tested_keys[0]}".lower()
-    return len(model.tested_keys) == 1 and any(
-        t.item.name.lower() == name and t.item.verdict != "refused" and t.of == f"model.{model.name}" for t in work.generic_tests
+    return any(
+        (test.unique,) == model.tested_keys and test.item.verdict != "refused" and test.of == f"model.{model.name}"
+        for test in work.generic_tests
     )
 
 
@@ -132,7 +132,7 @@ def _tests(work: Work) -> Iterator[tuple[str, MappedText]]:
 
 
 def _yaml(work: Work, file: YamlFile) -> MappedText | None:
-    draft = YamlDraft(file.file, file.tree)
+    draft = YamlDraft(file.file, file.tree, is_rewritten=file.is_rewritten)
     for what, part, value in work.changes.get(file.file.path, ()):
         if what == "remove":
             draft.remove(part)

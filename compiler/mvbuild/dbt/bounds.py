@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from sqlglot import exp
 
 from mvbuild.dbt.reasons import REASONS
 from mvbuild.parse import placeholder
+from mvbuild.parse.steadiness import unsteady
 
 _WRAPPERS = (exp.Cast, exp.TryCast, exp.Date, exp.TsOrDsToDate, exp.DateTrunc, exp.TimestampTrunc, exp.Paren, exp.Timestamp, exp.Trunc)
 """Functions that keep the order of their argument."""
+_BACK = (exp.Sub, exp.DateSub, exp.TimestampSub, exp.DatetimeSub)
+_ON = (exp.Add, exp.DateAdd, exp.TimestampAdd, exp.TsOrDsAdd, exp.AddMonths)
+"""Take a step back from their first argument, or on from it."""
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 _LOWER: Mapping[type[exp.Expr], bool] = {exp.GT: False, exp.GTE: False, exp.LT: True, exp.LTE: True}
 """Comparison -> whether the bounded side is the right one."""
 
@@ -38,31 +44,72 @@ def lower_bound(condition: exp.Expr, model: str) -> tuple[exp.Expr, str | None]:
 
 
 def _constant(node: exp.Expr, model: str) -> str | None:
-    """A value that no row of the query decides: literals, clocks, and the maximum of a column of the table itself."""
-    compared: set[str] = set()
-    for query in list(node.find_all(exp.Query)):
-        if isinstance(query, exp.Subquery) or query.find_ancestor(exp.Select) in list(node.find_all(exp.Select)):
-            continue
-        compared.add(_maximum(query, model))
+    """The column whose maximum in the model's table `node` never exceeds; None for literals and clocks. No row of the query decides it."""
+    found = _at_most(node, model)
     inside = {id(c) for query in node.find_all(exp.Select) for c in query.find_all(exp.Column)}
-    if any(id(column) not in inside for column in node.find_all(exp.Column)) or len(compared) > 1:
+    if any(id(column) not in inside for column in node.find_all(exp.Column)):
         raise NotProven("guard-not-lower-bound")
-    return next(iter(compared), None)
+    return found
 
 
-def _maximum(query: exp.Expr, model: str) -> str:
-    """The column c of `select max(c) from this`, whatever is done with the maximum."""
-    plain = isinstance(query, exp.Select) and not any(
+def _at_most(node: exp.Expr, model: str) -> str | None:
+    """Follow only what never makes a value larger: a guard `ts > max(ts) + 7 days` would leave out rows for good."""
+    if isinstance(node, exp.Coalesce):
+        found = [_at_most(part, model) for part in (node.this, *node.expressions)]
+        if len({*found} - {None}) > 1:
+            raise NotProven("guard-not-lower-bound")
+        return next((name for name in found if name), None)
+    if isinstance(node, _BACK) and _sign(node.expression) >= 0:
+        return _at_most(node.this, model)
+    if isinstance(node, _ON) and _sign(node.expression) <= 0:
+        return _at_most(node.this, model)
+    if isinstance(node, exp.Subquery):
+        return _at_most(_value_of(node.unnest(), model), model)
+    if isinstance(node, _WRAPPERS):
+        return _at_most(node.this, model)
+    if isinstance(node, exp.Max):
+        return _column_of(node)
+    if isinstance(node, (exp.CurrentDate, exp.CurrentTimestamp)):
+        return None
+    if node.find(exp.Query, exp.Max, exp.Column) or unsteady(node.sql("spark")).lower() not in ("", node.name.lower()):
+        raise NotProven("guard-not-lower-bound")
+    return None
+
+
+def _sign(step: exp.Expr) -> int:
+    """1, 0 or -1 for a number or an interval that is a literal. Raises NotProven for anything else."""
+    value = step.this if isinstance(step, exp.Interval) else step
+    if isinstance(value, (exp.Neg, exp.Paren)):
+        return -_sign(value.this) if isinstance(value, exp.Neg) else _sign(value.this)
+    if isinstance(value, exp.Mul):
+        return _sign(value.this) * _sign(value.expression)
+    if isinstance(value, exp.Add) and (sign := _sign(value.this)) == _sign(value.expression):
+        return sign
+    match = _NUMBER.fullmatch(value.name.strip()) if isinstance(value, exp.Literal) else None
+    if match is None:
+        raise NotProven("guard-not-lower-bound")
+    number = float(match[0])
+    return (number > 0) - (number < 0)
+
+
+def _value_of(query: exp.Expr, model: str) -> exp.Expr:
+    """The expression of `select expression from this`, a query of one row over all rows of the model's own table."""
+    whole = isinstance(query, exp.Select) and not any(
         query.args.get(k) for k in ("where", "joins", "group", "having", "with_", "laterals", "limit", "distinct", "qualify")
     )
     tables = list(query.find_all(exp.Table))
-    maxima = list(query.find_all(exp.Max))
-    one = len(tables) == len(maxima) == 1 and len(query.expressions) == 1
-    if not plain or not one or placeholder.decode(tables[0].name) != ("ref", (model,)):
+    if not whole or len(tables) != 1 or len(query.expressions) != 1 or placeholder.decode(tables[0].name) != ("ref", (model,)):
         raise NotProven("guard-not-lower-bound")
-    column = maxima[0].this
+    value: exp.Expr = query.expressions[0].unalias()
+    if not value.find(exp.Max):
+        raise NotProven("guard-not-lower-bound")
+    return value
+
+
+def _column_of(maximum: exp.Max) -> str:
+    column = maximum.this
     while isinstance(column, _WRAPPERS):
         column = column.this
-    if not isinstance(column, exp.Column) or len(list(query.find_all(exp.Column))) != 1 or query.find(exp.Min, exp.Sum):
+    if not isinstance(column, exp.Column):
         raise NotProven("guard-not-lower-bound")
     return str(column.name).lower()

@@ -30,8 +30,8 @@ def read_target(directories: tuple[Path, ...], profile: str | None, asked: str |
     if home is None or profile is None:
         return DbtTarget(name=asked or "dev")
     file = read_text(home, "profiles.yml")
-    tree, wrong = read_yaml(file)
-    if wrong:
+    tree, wrong = read_yaml(file, last_wins=True)
+    if any(d.code != "duplicate-key" for d in wrong):
         raise ProjectError(wrong)
     block = _get(tree, profile)
     outputs = _get(block, "outputs")

@@ -22,6 +22,8 @@ _CALL = re.compile(r"\s*(?:ref|source|var|env_var)\s*\(.*\)\s*\Z", re.DOTALL)
 _TEMPLATE = re.compile(r"\s*\{\{(.*)\}\}\s*\Z", re.DOTALL)
 _REF = re.compile(r"ref\(\s*['\"]([^'\"]+)['\"]\s*\)")
 _IDENTIFIER = re.compile(r"\w+\Z")
+_FILE_NAME = re.compile(r"[^\w-]")
+"""What a test's name may not put into a file's name: a name is free text, and could lead to another folder."""
 _INSTEAD: Mapping[str, str] = {
     "dbt_utils.relationships_where": "Use `relationships` with `config: {where: ...}`.",
     "dbt_utils.unique_where": "Use `unique` with `config: {where: ...}`.",
@@ -40,7 +42,7 @@ def read_tests(work: Work, path: str, node: Node, of: str, table: str, column: s
 def _test(work: Work, path: str, node: Node, of: str, table: str, column: str | None) -> None:
     kind, place, arguments = _kind(node)
     if kind is None:
-        work.item("test", "?", node.span).add("unknown-test", "This is no test", node.span)
+        work.item("test", "?", node.span).add("unknown-test", "This is not a test", node.span)
         work.remove(path, node)
         return
     values, config = _values(arguments)
@@ -50,8 +52,15 @@ def _test(work: Work, path: str, node: Node, of: str, table: str, column: str | 
     work.generic_tests.append(test)
     _options(work, path, arguments, test.item, config)
     _judge(work, test, kind, values, config, table, column)
+    if kind == "unique" and column and not any(_weakens(key, config.get(key)) for key in ("where", "severity", "enabled")):
+        test.unique = column.strip("`").lower()
     if test.item.verdict == "refused" or test.sql:
         work.remove(path, node)
+
+
+def _weakens(key: str, value: Any) -> bool:
+    """Whether an option leaves rows with the same key possible: only an error of all rows keeps them from being published."""
+    return {"where": value is not None, "severity": str(value or "error").lower() != "error", "enabled": value not in (None, True)}[key]
 
 
 def _judge(
@@ -71,8 +80,8 @@ def _judge(
             _as_sql(test, macro, values, config, table, column)
     elif kind not in TEST_ARGUMENTS:
         code = "package-macro" if "." in kind else "unknown-test"
-        said = f"'{kind}' is a test of a package" if "." in kind else f"There is no test '{kind}'"
-        test.item.add(code, said, help=_INSTEAD.get(kind, "Write a SQL test in tests/ that returns the rows that are wrong."))
+        said = f"'{kind}' is a test of a package" if "." in kind else f"Unknown test '{kind}'"
+        test.item.add(code, said, help=_INSTEAD.get(kind, "Write a SQL test in tests/ that returns the rows that violate the rule."))
     elif column is not None and not _IDENTIFIER.fullmatch(column.strip("`")):
         _expression(test, kind, config, table, column)
     elif kind == "relationships":
@@ -108,7 +117,7 @@ def _as_sql(test: TestWork, macro: str, values: dict[str, Any], config: dict[str
 def _expression(test: TestWork, kind: str, config: dict[str, Any], table: str, column: str) -> None:
     """A built-in test of an expression: the query that dbt runs for it."""
     if kind not in ("unique", "not_null") or "{{" in column:
-        test.item.add("unknown-test", f"'{kind}' of an expression is no test of mvbuild")
+        test.item.add("unknown-test", f"mvbuild has no test '{kind}' for expressions")
         return
     read = f"{{{{ {table} }}}}"
     condition = f" and ({config['where']})" if config.get("where") else ""
@@ -123,7 +132,7 @@ def _expression(test: TestWork, kind: str, config: dict[str, Any], table: str, c
 def _sql(test: TestWork, config: dict[str, Any], query: str) -> None:
     head = "{{ config(severity='warn') }}\n" if str(config.get("severity") or "").lower() == "warn" else ""
     head = "{{ config(enabled=false) }}\n" if config.get("enabled") is False else head
-    test.sql = (f"{test.item.name}.sql", head + query)
+    test.sql = (f"{_FILE_NAME.sub('_', test.item.name)}.sql", head + query)
     test.item.add("test-as-sql", "The test becomes a SQL test")
     for name in _REF.findall(query):
         test.reads[name.lower()] = test.item.span

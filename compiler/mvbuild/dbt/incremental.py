@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sqlglot import exp
+
 from mvbuild.dbt.bounds import NotProven
-from mvbuild.dbt.guards import Guard, guards
+from mvbuild.dbt.climb import conjuncts
+from mvbuild.dbt.guards import Guard, guards, tree_of
 from mvbuild.parse.steadiness import unsteady
 
 _IDENTIFIER = re.compile(r"`[^`]+`|[A-Za-z_]\w*")
@@ -31,7 +34,7 @@ def shown_equal(config: Mapping[str, Any], full: str, incremental: str, model: s
     if strategy == "merge" and not keys:
         raise NotProven("merge-without-key")
     if strategy not in ("merge", "insert_overwrite"):
-        raise NotProven("strategy", f"The incremental strategy '{strategy}' is not one that can be taken over")
+        raise NotProven("strategy", f"The incremental strategy '{strategy}' cannot be imported")
     try:
         found = guards(full, incremental, model)
     except RecursionError as exc:
@@ -43,7 +46,9 @@ def shown_equal(config: Mapping[str, Any], full: str, incremental: str, model: s
         return Shown(guards=())
     word = unsteady(full)
     if word:
-        raise NotProven("load-time", f"The incremental query has '{word}' in it: each row keeps the value of the run that wrote it")
+        raise NotProven("load-time", f"The incremental query uses '{word}': each row keeps the value of the run that wrote it")
+    if strategy == "insert_overwrite":
+        _require_moving_partitions(full, partitions)
     for guard in found:
         if strategy == "insert_overwrite" and not (guard.whole and guard.exposed & set(partitions)):
             raise NotProven("guard-not-partition", _not_partition(guard, partitions))
@@ -54,12 +59,33 @@ def shown_equal(config: Mapping[str, Any], full: str, incremental: str, model: s
 
 def _append(config: Mapping[str, Any]) -> str:
     start = (
-        "incremental_strategy is append"
-        if config.get("incremental_strategy")
-        else "dbt-spark appends unless incremental_strategy says more"
+        "incremental_strategy is append" if config.get("incremental_strategy") else "dbt-spark appends unless incremental_strategy is set"
     )
-    ignored = ", and takes no notice of unique_key" if config.get("unique_key") else ""
+    ignored = ", and ignores unique_key" if config.get("unique_key") else ""
     return f"{start}{ignored}: the table keeps every version of a row, and a query over the source does not"
+
+
+def _require_moving_partitions(full: str, partitions: tuple[str, ...]) -> None:
+    """Raises NotProven where a query gives the rows of one value of a partition column: dbt keeps the partitions of earlier runs."""
+    for select in tree_of(full).find_all(exp.Select):
+        for projection in select.expressions:
+            name = projection.alias_or_name.lower()
+            if name in partitions and not projection.find(exp.Column, exp.Star):
+                raise NotProven("constant-partition", f"The partition column '{name}' has one value: '{projection.unalias().sql('spark')}'")
+        for clause in ("where", "having", "qualify"):
+            for condition in conjuncts(select.args.get(clause)):
+                if column := _pinned(condition, partitions):
+                    raise NotProven("constant-partition", f"'{condition.sql('spark')}' gives the rows of one partition by '{column}'")
+
+
+def _pinned(condition: exp.Expr, partitions: tuple[str, ...]) -> str | None:
+    """The partition column that a condition compares with a constant."""
+    sides = (condition.args.get("this"), condition.args.get("expression"))
+    if not isinstance(condition, (exp.EQ, exp.NullSafeEQ, exp.In)) or (isinstance(condition, exp.In) and condition.args.get("query")):
+        return None
+    columns = [c for side in sides if isinstance(side, exp.Expr) for c in side.find_all(exp.Column)]
+    names = {c.name.lower() for c in columns}
+    return next(iter(names)) if len(columns) == 1 and names <= set(partitions) else None
 
 
 def _not_partition(guard: Guard, partitions: tuple[str, ...]) -> str:

@@ -12,12 +12,14 @@ from mvbuild.dbt.incremental import Shown, shown_equal
 from mvbuild.dbt.rendering import Renderings
 from mvbuild.dbt.scorecard import Item
 from mvbuild.dbt.settings import MATERIALIZATIONS, MATERIALIZED, fate
+from mvbuild.dbt.template_uses import closure, uses_of
 from mvbuild.dbt.templates import judge_uses
 from mvbuild.dbt.work import ModelWork, Template, Work
 from mvbuild.parse.dialect import tokenize
 from mvbuild.parse.sql import parse_query
+from mvbuild.parse.steadiness import unsteady
 from mvbuild.project.settings import ALIASES, Layer, Setting
-from mvbuild.source import MappedText, Span
+from mvbuild.source import MappedText, SourceFile, Span
 
 _MERGED = ("meta", "tblproperties", "table_properties", "column_types")
 
@@ -26,12 +28,15 @@ def judge_models(work: Work, renderings: Renderings) -> None:
     """The layers of the project file and of YAML are in Work already; those of config() calls are added here."""
     for model in work.models.values():
         if not _is_enabled(model.layers):
-            model.enabled = False
+            _disable(work, model)
             continue
         judge_uses(work, model.item, model.template)
         _configure(work, model, renderings)
         if model.enabled:
             _judge(work, model, renderings)
+    for model in work.models.values():
+        if model.enabled and model.config.get("materialized") == "incremental":
+            _judge_upstream(work, model)
 
 
 def merged(layers: Sequence[Layer]) -> dict[str, Any]:
@@ -72,8 +77,8 @@ def _message(code: str, key: str) -> str:
     if code == "hook":
         return f"'{key}' runs statements"
     if code == "merge-partial":
-        return f"'{key}' makes the table more than its query"
-    return f"'{key}' cannot be taken over"
+        return f"'{key}' makes the table differ from its query"
+    return f"'{key}' cannot be imported"
 
 
 def _is_enabled(layers: Sequence[Layer]) -> bool:
@@ -81,12 +86,23 @@ def _is_enabled(layers: Sequence[Layer]) -> bool:
     return setting is None or setting.value is not False
 
 
+def _disable(work: Work, model: ModelWork) -> None:
+    """A model that is not compiled is not judged: it may only be written if nothing but an edit of the project can enable it."""
+    model.enabled = False
+    setting = setting_of(model.layers, "enabled")
+    span = work.origin(setting.span) if setting else model.item.span
+    if span.text.strip().strip("'\"").lower() == "false":
+        model.item.add("disabled", "The model is disabled", span)
+    else:
+        model.item.add("disabled-by-template", f"'{span.text.strip()}' disables the model", span)
+
+
 def _configure(work: Work, model: ModelWork, renderings: Renderings) -> None:
     rendered = renderings.full(model.template)
     model.layers += rendered.layers
     model.config = merged(model.layers)
     if not _is_enabled(model.layers):
-        model.enabled = False
+        _disable(work, model)
         return
     for diagnostic in rendered.diagnostics:
         if diagnostic.severity == "error" and model.item.verdict != "refused":
@@ -106,7 +122,7 @@ def _judge(work: Work, model: ModelWork, renderings: Renderings) -> None:
     partition = model.config.get("partition_by")
     if partition and not _are_texts(partition):
         found = setting_of(model.layers, "partition_by")
-        item.add("partition-by", "'partition_by' is no list of columns", work.origin(found.span) if found else None)
+        item.add("partition-by", "'partition_by' is not a list of columns", work.origin(found.span) if found else None)
     if model.full is None:
         return
     query, problems = parse_query(model.full)
@@ -124,6 +140,21 @@ def _judge(work: Work, model: ModelWork, renderings: Renderings) -> None:
         item.add("not-incremental", "The branch of is_incremental() is removed", _guards_of(model.template)[0])
     if item.verdict != "refused":
         _check_cut(model, renderings)
+        _check_this(work, model)
+
+
+def _judge_upstream(work: Work, model: ModelWork) -> None:
+    """A clock in what an incremental model reads is read by each of dbt's runs anew, and rows of earlier runs keep their values."""
+    seen, stack = {model.name.lower()}, list(model.reads.items())
+    while stack:
+        name, span = stack.pop()
+        upstream = work.models.get(name)
+        if name in seen or upstream is None or upstream.full is None:
+            continue
+        seen.add(name)
+        if word := unsteady(upstream.full.text):
+            model.item.add("load-time", f"It reads '{upstream.name}', which uses '{word}'", span)
+        stack += [(inner, span) for inner in upstream.reads]
 
 
 def _does_not_render(item: Item) -> bool:
@@ -144,11 +175,22 @@ def _incremental(work: Work, model: ModelWork, renderings: Renderings) -> None:
                 "guard-changes-query", f"The query with its guard cannot be rendered: {problems[0].message}" if problems else ""
             )
         shown = shown_equal(model.config, model.full.text, rendered.text.text, model.name, work.project.target.adapter)
+        _require_same_for_each_run(model, renderings)
     except NotProven as exc:
         is_guard = exc.code.startswith("guard")
         model.item.add(exc.code, str(exc), guard if is_guard and guard else strategy_span)
         return
     _tell(model, shown, guard)
+
+
+def _require_same_for_each_run(model: ModelWork, renderings: Renderings) -> None:
+    """Raises NotProven where the query changes with a variable that dbt_project.yml does not set."""
+    if model.full is None or not renderings.run_variables(model.template):
+        return
+    other = renderings.with_other_variables(model.template)
+    if other.text is None or _words(other.text) != _words(model.full):
+        names = ", ".join(f"'{name}'" for name in renderings.run_variables(model.template))
+        raise NotProven("run-variable", f"The query depends on a variable of the run: {names}")
 
 
 def _tell(model: ModelWork, shown: Shown, guard: Span | None) -> None:
@@ -165,7 +207,16 @@ def _check_cut(model: ModelWork, renderings: Renderings) -> None:
         return
     written = renderings.as_written(model.template)
     if written.text is None or _words(written.text) != _words(model.full):
-        model.item.add("guard-condition", "The guard cannot be taken out of the template", _guards_of(model.template)[0])
+        model.item.add("guard-condition", "The guard cannot be removed from the template", _guards_of(model.template)[0])
+
+
+def _check_this(work: Work, model: ModelWork) -> None:
+    """`{{ this }}` and its parts are dbt's names; what is left of them after the guards are cut would be written into the query."""
+    left = uses_of(SourceFile(model.template.path, model.template.final.result.text)).uses
+    inner = {m.name: m for t in work.macro_files for m in uses_of(SourceFile(t.path, t.final.result.text)).macros}
+    if any(use.root == "this" for _, use in closure(left, inner)):
+        place = next((use.span for use in model.template.uses if use.root == "this"), None)
+        model.item.add("this-used", "The query uses `{{ this }}`", work.origin(place) if place else None)
 
 
 def _words(text: MappedText) -> list[str]:
@@ -221,7 +272,7 @@ def _edit_call(work: Work, template: Template, call: ConfigCall) -> None:
                 literal = f"'_{argument.literal}'" if argument.literal is not None else f"'_' ~ ({value})"
                 template.final.replace(argument.value.start, argument.value.end, f"target.schema ~ {literal}")
                 for model in users:
-                    model.item.add("schema-spelled-out", f"The schema is target.schema, '_' and {value}, as dbt has it", argument.value)
+                    model.item.add("schema-spelled-out", f"The schema is target.schema, '_' and {value}, as in dbt", argument.value)
 
 
 def _materialized(template: Template, argument: Argument, users: list[ModelWork]) -> None:

@@ -23,7 +23,7 @@ def name_tables(work: Work, renderings: Renderings) -> None:
                     for entry in entries_of(get(node, "config")):
                         if thing and entry.key in _SCHEMA and (new := prefixed(work, entry.node)):
                             work.replace(file.file.path, entry.node, new)
-                            thing.item.add("schema-spelled-out", f"The schema is '{new}', as dbt has it", entry.node.span)
+                            thing.item.add("schema-spelled-out", f"The schema is '{new}', as in dbt", entry.node.span)
 
 
 def prefixed(work: Work, node: Node) -> str | None:
@@ -63,4 +63,4 @@ def _by_macro(work: Work, renderings: Renderings) -> None:
             thing.override["alias"] = named.alias
         if thing.override:
             said = " and ".join(f"{key} '{value}'" for key, value in thing.override.items())
-            thing.item.add("name-spelled-out", f"The project's macros give it the {said}, which is written down", span)
+            thing.item.add("name-spelled-out", f"The project's macros give it the {said}, which is written out", span)

@@ -18,6 +18,7 @@ from mvbuild.project.yaml_spans import Entry, MapNode, Node, is_empty, plain
 from mvbuild.source import MappedText
 
 _RENAMED = {"source-paths": "model-paths", "data-paths": "seed-paths"}
+_PATH_KINDS = {key: kind for kind, (_, keys, _) in PATHS.items() for key in keys}
 _HOOKS = ("on-run-start", "on-run-end")
 _HARMLESS_OF_TESTS = ("store_failures", "store_failures_as", "schema", "database", "tags", "meta", "limit")
 _HARMLESS_OF_SOURCES = ("tags", "meta", "freshness", "loaded_at_field")
@@ -51,24 +52,26 @@ def judge_project(work: Work, item: Item, unknown: Iterable[int], implicit_views
             key = entry.key.removeprefix("+")
             value = setting_of_node(entry.node).value
             if entry.span.start in absent:
-                item.add("unused-path", f"There is nothing that '{entry.key}' configures", entry.span)
+                item.add("unused-path", f"'{entry.key}' configures nothing", entry.span)
             elif fate(key, value, seed=kind == "seeds")[0] == "remove":
                 item.add("setting-removed", f"'{entry.key}' is removed", entry.span)
             elif key == "materialized" and value in MATERIALIZED:
                 item.add("table-to-mv", f"`{value}` becomes `materialized_view`", entry.node.span)
     if implicit_views:
-        item.add("view-written", "`+materialized: view` is written for the models that say nothing")
+        item.add("view-written", "`+materialized: view` is added for the models that set none")
 
 
 def project_file(work: Work, taken: Taken) -> MappedText:
     project = work.project
-    draft = YamlDraft(project.file, project.tree)
+    draft = YamlDraft(project.file, project.tree, is_rewritten=project.is_rewritten)
     for entry in entries_of(project.tree):
         if entry.key in _RENAMED:
             draft.remove(entry)
-            draft.insert((_RENAMED[entry.key],), plain(entry.node))
+            draft.insert((_RENAMED[entry.key],), list(project.paths[_PATH_KINDS[entry.key]]))
         elif entry.key not in PROJECT.keys or entry.key in ("targets", "target"):
             draft.remove(entry)
+        elif entry.key in _PATH_KINDS and any(entry.node.span.start <= span.start < entry.node.span.end for span in project.outside):
+            draft.replace(entry.node, list(project.paths[_PATH_KINDS[entry.key]]))
     for kind, section in (("model", "models"), ("seed", "seeds")):
         _folders(draft, get(project.tree, section), (), taken.folders[kind], project.name, kind == "seed", at_top=True)
         if "generate_schema_name" not in work.macros:

@@ -9,6 +9,7 @@ from typing import Any
 
 from mvbuild import api
 from mvbuild.dbt.assemble import Files, assemble
+from mvbuild.dbt.confined import write_text
 from mvbuild.dbt.scorecard import Item
 from mvbuild.dbt.work import Work
 from mvbuild.diagnostics import Diagnostic, ProjectError
@@ -67,11 +68,10 @@ def _compile(files: Files, vars: Mapping[str, Any], env: Mapping[str, str]) -> I
     with tempfile.TemporaryDirectory(prefix="mvbuild-import-") as directory:
         root = Path(directory)
         for path, text in files.items():
-            file = root / path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text.text, encoding="utf-8")
+            write_text(root, path, text.text)
         try:
             graph = api.compile(root, vars=vars, env=env)
+            yield from graph.problems
             check(node.seed for node in graph.nodes.values() if isinstance(node, SeedNode))
         except ProjectError as exc:
             yield from (d for d in exc.diagnostics if d.severity == "error")

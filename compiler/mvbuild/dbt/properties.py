@@ -108,13 +108,13 @@ class _Judge:
         thing = things.get((name or "").lower())
         if thing is None:
             if name and name.lower() not in self.work.python:
-                self.work.item("resource", f"{kind} {name}", node.span).add("unknown-name", f"There is no {kind} '{name}'", node.span)
+                self.work.item("resource", f"{kind} {name}", node.span).add("unknown-name", f"Unknown {kind} '{name}'", node.span)
             self.work.remove(self.path, node)
             return
         item = thing.item
         for entry in entries_of(node):
             if entry.key in _REFUSES:
-                item.add(_REFUSES[entry.key], "mvbuild has no versions of models", entry.span)
+                item.add(_REFUSES[entry.key], "mvbuild does not support versions of models", entry.span)
             elif entry.key == "config":
                 self._config(entry, item, kind)
         self._keys(node, block, item, keep=("config", *_REFUSES))
@@ -145,17 +145,12 @@ class _Judge:
             self._content(table, item, f"source.{name}.{inner}", f"source('{name}', '{inner}')")
 
     def _schema(self, node: Node, item: Item) -> None:
-        """`{{ target.schema }}` in the names of a source."""
+        """Templates in the names of a source."""
         for key in ("schema", "database", "catalog", "namespace"):
             value = get(node, key)
             rendered = self.work.project.rendered(value) if value else None
             if isinstance(value, ScalarNode) and isinstance(rendered, ScalarNode) and "{{" in str(rendered.value):
-                if re.fullmatch(r"\{\{\s*target\.schema\s*\}\}", str(value.value).strip()):
-                    schema = self.work.project.target.schema
-                    self.work.replace(self.path, value, schema)
-                    item.add("schema-spelled-out", f"target.schema is '{schema}'", value.span)
-                else:
-                    item.add("yaml-template", f"'{key}' has a template that mvbuild cannot render in YAML", value.span)
+                item.add("yaml-template", f"'{key}' has a template that mvbuild cannot render in YAML", value.span)
 
     def _keys(self, node: Node | None, block: Block, item: Item, keep: tuple[str, ...] = ()) -> None:
         for entry in entries_of(node):

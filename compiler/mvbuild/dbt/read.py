@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+from mvbuild.dbt.confined import is_inside
 from mvbuild.dbt.dbt_target import DbtTarget, read_target
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.project.files import Found, Listing, list_files, read_text
@@ -49,6 +51,8 @@ class DbtFile:
 class YamlFile:
     file: SourceFile
     tree: MapNode
+    is_rewritten: bool = False
+    """Whether the text has keys that the tree has not: the earlier ones of duplicates, which dbt ignores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +61,16 @@ class DbtProject:
     file: SourceFile
     """dbt_project.yml."""
     tree: MapNode
+    is_rewritten: bool
+    """See YamlFile."""
     name: str
     target: DbtTarget
     paths: Mapping[str, tuple[str, ...]]
+    outside: tuple[Span, ...]
+    """The configured paths that lead out of the project: nothing below them is read, and no file is written there."""
     vars: Mapping[str, Any]
+    own_vars: Mapping[str, Any]
+    """Those of dbt_project.yml alone: every run has them."""
     given_vars: Mapping[str, Any]
     """Those of the command line, which stay there."""
     env: Mapping[str, str]
@@ -74,24 +84,27 @@ class DbtProject:
     unreadable: tuple[Diagnostic, ...]
 
     def rendered(self, node: Node) -> Node:
-        """env_var() and var() in YAML replaced by their values; what needs more stays as it was written."""
-        return _rendered(node, Interpolation(self.env, self.vars))
+        """env_var(), var() and target in YAML replaced by their values; what needs more stays as it was written."""
+        target = SimpleNamespace(name=self.target.name, schema=self.target.schema, type=self.target.adapter)
+        return _rendered(node, Interpolation(self.env, self.vars, {"target": target}))
 
 
 def read_project(
     root: Path, *, profiles: tuple[Path, ...], target: str | None, vars: Mapping[str, Any], env: Mapping[str, str], schema: str | None
 ) -> DbtProject:
     """Raises ProjectError where there is no dbt project that can be read."""
-    file, tree = _project_file(root)
+    written, repeated = _project_file(root)
+    file, tree = written.file, written.tree
     name = text_of(tree, "name")
     if not name:
-        raise ProjectError([error("missing-key", "'name' is missing in dbt_project.yml", file.line_span(1))])
+        raise ProjectError([error("missing-key", "Missing key 'name' in dbt_project.yml", file.line_span(1))])
     chosen = read_target((*profiles, root), text_of(tree, "profile"), target, env)
     if schema:
         chosen = DbtTarget(name=chosen.name, schema=schema, adapter=chosen.adapter, known=chosen.known)
-    report: list[Diagnostic] = []
+    report: list[Diagnostic] = list(repeated)
     output = root / (text_of(tree, "target-path") or "target")
-    paths = {kind: _paths(tree, default, keys) for kind, (default, keys, _) in PATHS.items()}
+    outside: list[Span] = []
+    paths = {kind: _paths(tree, default, keys, outside) for kind, (default, keys, _) in PATHS.items()}
     lists = {kind: list_files(root, paths[kind], without=output) for kind in PATHS}
     files = {kind: tuple(_texts(root, lists[kind], suffixes, report)) for kind, (_, _, suffixes) in PATHS.items()}
     main = [f for kind in ("model", "seed") for f in lists[kind].files]
@@ -100,10 +113,13 @@ def read_project(
         root=root,
         file=file,
         tree=tree,
+        is_rewritten=written.is_rewritten,
         name=name,
         target=chosen,
         paths=paths,
+        outside=tuple(outside),
         vars=_vars(tree, name, vars, env),
+        own_vars=_vars(tree, name, {}, env),
         given_vars=vars,
         env=env,
         files=files,
@@ -134,25 +150,27 @@ def entries_of(node: Node | None) -> tuple[Entry, ...]:
     return node.entries if isinstance(node, MapNode) else ()
 
 
-def _project_file(root: Path) -> tuple[SourceFile, MapNode]:
+def _project_file(root: Path) -> tuple[YamlFile, tuple[Diagnostic, ...]]:
     if not (root / "dbt_project.yml").is_file():
         raise ProjectError(
-            [error("not-a-project", f"There is no dbt_project.yml in {root}", help="Name the directory of the dbt project.")]
+            [error("not-a-project", f"There is no dbt_project.yml in {root}", help="Pass the directory of the dbt project.")]
         )
     file = read_text(root, "dbt_project.yml")
-    tree, wrong = read_yaml(file)
-    if wrong:
+    tree, wrong = read_yaml(file, last_wins=True)
+    if any(d.code != "duplicate-key" for d in wrong):
         raise ProjectError(wrong)
     if not isinstance(tree, MapNode):
-        raise ProjectError([error("wrong-type", "dbt_project.yml is a mapping", file.line_span(1))])
-    return file, tree
+        raise ProjectError([error("wrong-type", "dbt_project.yml must be a mapping", file.line_span(1))])
+    return YamlFile(file=file, tree=tree, is_rewritten=bool(wrong)), wrong
 
 
-def _paths(tree: MapNode, default: str, keys: tuple[str, ...]) -> tuple[str, ...]:
+def _paths(tree: MapNode, default: str, keys: tuple[str, ...], outside: list[Span]) -> tuple[str, ...]:
+    """The configured folders inside of the project. The places of the others are added to `outside`."""
     node = next((n for key in keys if (n := get(tree, key)) is not None), None)
-    value = plain(node) if node else None
-    found = tuple(v for v in (value if isinstance(value, list) else [value]) if isinstance(v, str))
-    return found or (default,)
+    items = node.items if isinstance(node, ListNode) else (node,)
+    texts = [(item.value, item.span) for item in items if isinstance(item, ScalarNode) and isinstance(item.value, str)]
+    outside += (span for value, span in texts if not is_inside(value))
+    return tuple(value for value, _ in texts if is_inside(value)) or (default,)
 
 
 def _vars(tree: MapNode, name: str, given: Mapping[str, Any], env: Mapping[str, str]) -> Mapping[str, Any]:
@@ -180,10 +198,11 @@ def _yamls(root: Path, found: list[Found], report: list[Diagnostic]) -> Iterator
         except ProjectError as exc:
             report.extend(exc.diagnostics)
             continue
-        tree, wrong = read_yaml(file)
+        tree, wrong = read_yaml(file, last_wins=True)
+        repeated = tuple(d for d in wrong if d.code == "duplicate-key")
         report.extend(wrong)
-        if isinstance(tree, MapNode) and not wrong:
-            yield YamlFile(file=file, tree=tree)
+        if isinstance(tree, MapNode) and len(repeated) == len(wrong):
+            yield YamlFile(file=file, tree=tree, is_rewritten=bool(repeated))
 
 
 def _rendered(node: Node, interpolation: Interpolation) -> Node:

@@ -15,7 +15,7 @@ class ReasonCode:
     refuses: bool
 
 
-def _changed(title: str, help: str = "Nothing has to be done.") -> ReasonCode:
+def _changed(title: str, help: str = "Nothing to do.") -> ReasonCode:
     return ReasonCode(title, help, refuses=False)
 
 
@@ -28,38 +28,39 @@ REASONS: Mapping[str, ReasonCode] = {
     "table-to-mv": _changed("`materialized: table` becomes `materialized_view`, the same query kept fresh by mvbuild."),
     "guard-removed": _changed(
         "An `is_incremental()` guard that only leaves out rows is removed: mvbuild finds the increments by itself.",
-        "The table is what `dbt run --full-refresh` makes: rows that came late, and that dbt skipped, are in it.",
+        "The table is the one that `dbt run --full-refresh` builds: it includes late rows that dbt skipped.",
     ),
-    "not-incremental": _changed("`is_incremental()` is false in what is no incremental model, so its branch is removed."),
+    "not-incremental": _changed("`is_incremental()` is false in a model that is not incremental, so its branch is removed."),
     "unique-key-tested": _changed(
-        "A test was added that the `unique_key` is unique, since the table is the same as dbt's only then.",
+        "A test is added that the `unique_key` is unique, because only then the table is the same as dbt's.",
         "Keep the test: a refresh that breaks it is not published.",
     ),
-    "setting-removed": _changed("A setting that decides about no row is removed: file format, clustering, location, persist_docs."),
+    "setting-removed": _changed("A setting that does not affect any row is removed: file format, clustering, location, persist_docs."),
     "schema-spelled-out": _changed(
-        "dbt makes the schema of `target.schema` and the custom one; mvbuild takes it as it stands, so the whole name is written."
+        "dbt combines `target.schema` and the custom schema; mvbuild uses the name as written, so the full name is written out."
     ),
-    "name-spelled-out": _changed("The schema or alias that the project's own `generate_..._name` macro gives is written down."),
+    "name-spelled-out": _changed("The schema or alias from the project's own `generate_..._name` macro is written out."),
     "types-written": _changed(
-        "dbt finds out the types of a seed's columns from its values; they are written down.", "Look whether they are what you want."
+        "dbt infers the types of a seed's columns from its values; they are written out.", "Check that they are what you want."
     ),
     "null-written": _changed("A field that dbt reads as NULL (`null`, empty quotes, blanks) is left empty, which is NULL in mvbuild."),
     "docs-inlined": _changed("A description takes the text of its docs block in place of `doc()`."),
-    "property-removed": _changed("A key of the YAML that mvbuild does not have is removed; it decides about no row.", "See the key."),
+    "property-removed": _changed("A key of the YAML that mvbuild does not support is removed; it does not affect any row.", "See the key."),
     "test-as-sql": _changed("A generic test of the project becomes a SQL test that calls it."),
-    "test-option-removed": _changed("An option of a test that does not decide whether it fails is removed."),
+    "test-option-removed": _changed("An option of a test that does not affect its result is removed."),
     "test-tag-renamed": _changed("`{% test name %}` becomes `{% macro test_name %}`; SQL tests call it."),
     "project-prefix-removed": _changed("`project.macro()` becomes `macro()`."),
     "key-removed": _changed("A key of dbt_project.yml that has no meaning in mvbuild is removed."),
-    "view-written": _changed("dbt makes a view of a model that says nothing; mvbuild an MV. `+materialized: view` is written down."),
-    "unused-path": _changed("Folder configuration for something that is not there is removed, as dbt ignores it."),
-    "unknown-name": _changed("YAML of a model or seed that is not there is removed, as dbt ignores it."),
+    "view-written": _changed("dbt builds a view if a model sets no materialization, and mvbuild an MV. `+materialized: view` is added."),
+    "unused-path": _changed("Folder configuration for something that does not exist is removed; dbt ignores it."),
+    "unknown-name": _changed("YAML for a model or seed that does not exist is removed; dbt ignores it."),
     "package-unused": _changed("A package that the project installs and does not use is left out."),
-    "name-macro-applied": _changed("The macro that names tables was applied; its results are written down, and it is left out."),
+    "name-macro-applied": _changed("The macro that names tables was applied; its results are written out, and it is left out."),
+    "duplicate-key": _changed("A YAML mapping has a duplicate key. As in dbt the last value is used, and the others are removed."),
     # What is refused: how a model is written
     "append-keeps-rows": _refused(
         "A model that appends keeps every version of a row, and what was appended twice; a query over the source does not.",
-        "If the source only ever gains rows, remove `materialized: incremental` and the guard: then the query is the table.",
+        "If rows of the source never change, remove `materialized: incremental` and the guard: then the query is the table.",
     ),
     "merge-without-key": _refused(
         "A merge without a `unique_key` of plain column names appends, or matches by an expression.",
@@ -70,25 +71,44 @@ REASONS: Mapping[str, ReasonCode] = {
         "Write a query that gives the whole row, and remove the option.",
     ),
     "strategy": _refused(
-        "The incremental strategy is none of append, merge and insert_overwrite.", "Write the plain query; mvbuild finds the increments."
+        "The incremental strategy is not append, merge or insert_overwrite.", "Write the plain query; mvbuild finds the increments."
     ),
     "never-full-refresh": _refused(
-        "`full_refresh: false` says that the table cannot be built anew from its query.", "Keep the table in dbt and read it as a source."
+        "`full_refresh: false` means that the table cannot be rebuilt from its query.", "Keep the table in dbt and read it as a source."
     ),
     "load-time": _refused(
-        "The incremental query has a clock, a random number or the user in it: each row keeps the value of the run that wrote it.",
-        "Take the value from the source, or leave the column out.",
+        "The incremental query uses a clock, a random number or the user: each row keeps the value of the run that wrote it.",
+        "Take the value from the source, or remove the column.",
+    ),
+    "constant-partition": _refused(
+        "insert_overwrite writes one partition in each run, by a constant of the query, and keeps those of earlier runs; an MV holds one.",
+        "Write a query that gives the rows of all partitions, with the partition column from the source.",
+    ),
+    "run-variable": _refused(
+        "The incremental query depends on a variable that each run can give another value; dbt's table keeps the rows of earlier values.",
+        "Set the variable in dbt_project.yml if it never changes, or write the query without it.",
+    ),
+    "disabled-by-template": _refused(
+        "A template decides whether the model is enabled. It is disabled here, so its SQL was not checked.",
+        "Import again with the variables or the target that enable it, or remove the model.",
+    ),
+    "disabled": _changed(
+        "The model is disabled, so its SQL was not checked. It stays disabled.", "Enable it and import again to take it over."
+    ),
+    "this-used": _refused(
+        "A template uses `{{ this }}` outside of a guard: the name of dbt's table, which is not the name of the MV's storage.",
+        "Write the name itself, or remove it.",
     ),
     "guard-condition": _refused(
-        "`is_incremental()` is used in a way from which its guard cannot be told.",
+        "`is_incremental()` is used in a way that hides its guard.",
         "Use it as `{% if is_incremental() %} and ... {% endif %}`.",
     ),
     "guard-changes-query": _refused(
-        "With and without `is_incremental()` the queries differ by more than conditions in a WHERE.",
+        "The queries with and without `is_incremental()` differ by more than conditions in a WHERE.",
         "Write one query, without the guard; mvbuild finds the increments.",
     ),
     "guard-not-lower-bound": _refused(
-        "The guard is no lower bound like `ts > (select max(ts) from {{ this }})`: nobody can tell that the runs together gave every row.",
+        "The guard is not a lower bound like `ts > (select max(ts) from {{ this }})`: the runs together may not have read every row.",
         "If the query without the guard is the whole table, remove the guard.",
     ),
     "guard-other-column": _refused(
@@ -100,38 +120,38 @@ REASONS: Mapping[str, ReasonCode] = {
         "If the query without the guard is what you want, remove the guard.",
     ),
     "guard-below-join": _refused(
-        "The guard leaves out rows of a table that an outer join fills up with NULL, or that is read more than once.",
+        "The guard removes rows of a table that an outer join fills with NULL, or that is read more than once.",
         "If the query without the guard is what you want, remove the guard.",
     ),
     "guard-several": _refused(
-        "Several guards leave out rows of different tables: a row whose parts came at different times is in none of dbt's runs.",
+        "Several guards remove rows of different tables: a row whose parts came at different times is in none of dbt's runs.",
         "If the query without the guards is what you want, remove them.",
     ),
     "guard-not-partition": _refused(
-        "insert_overwrite replaces whole partitions, and the guard does not leave out whole partitions.",
+        "insert_overwrite replaces whole partitions, and the guard does not keep or remove whole partitions.",
         "If the query without the guard is what you want, remove the guard.",
     ),
     "overwrites-table": _refused(
         "insert_overwrite without `partition_by` replaces the whole table by the rows of the guard.",
-        "Write the query for what the table is to hold, without the guard.",
+        "Write the query for what the table should contain, without the guard.",
     ),
     "reads-itself": _refused(
-        "The model reads its own table: what it holds depends on what was there before.", "Write a query over other tables only."
+        "The model reads its own table: its result depends on what was there before.", "Write a query over other tables only."
     ),
-    "hook": _refused("A hook runs statements before or after the model.", "Do what it does outside of the model, and remove it."),
-    "run-hook": _refused("on-run-start or on-run-end runs statements.", "Run them by your orchestrator before or after `mvbuild run`."),
-    "grants": _refused("`grants` gives rights on the table, and mvbuild does not.", "Grant in the catalog, and remove the setting."),
-    "sql-header": _refused("`sql_header` runs statements before the query.", "Set what it sets under `spark: config:` of the target."),
+    "hook": _refused("A hook runs statements before or after the model.", "Do its work outside of the model, and remove it."),
+    "run-hook": _refused("on-run-start or on-run-end runs statements.", "Run them in your orchestrator before or after `mvbuild run`."),
+    "grants": _refused("`grants` grants rights on the table, which mvbuild does not do.", "Grant in the catalog, and remove the setting."),
+    "sql-header": _refused("`sql_header` runs statements before the query.", "Set the same under `spark: config:` of the target."),
     "materialization": _refused(
-        "The materialization is none of table, view, incremental, ephemeral and materialized_view.", "Use one of these."
+        "The materialization is not table, view, incremental, ephemeral or materialized_view.", "Use one of these."
     ),
-    "computed-setting": _refused("A setting is computed where mvbuild needs it plain.", "Write the value itself."),
+    "computed-setting": _refused("A setting is computed, and mvbuild needs a literal.", "Write the value itself."),
     "unknown-config": _refused("The configuration has a key that is neither dbt's nor mvbuild's.", "Put it under `meta`, or remove it."),
-    "partition-by": _refused("`partition_by` is no list of columns or partition transforms.", "Write it as `partition_by: [day(ts)]`."),
-    "versions": _refused("Versions of a model.", "Keep each version as a model of its own."),
+    "partition-by": _refused("`partition_by` is not a list of columns or partition transforms.", "Write it as `partition_by: [day(ts)]`."),
+    "versions": _refused("The model has versions.", "Make each version a separate model."),
     # What is refused: what templates use
     "run-query": _refused(
-        "A template runs a query while it is rendered; mvbuild's templates see no data.", "Write the values down, or join in SQL."
+        "A template runs a query while it is rendered; mvbuild's templates see no data.", "Write out the values, or join in SQL."
     ),
     "adapter-call": _refused("A template uses `adapter`, dbt's connection to the warehouse.", "Write the Spark SQL itself."),
     "graph-used": _refused("A template reads dbt's `graph` or `model`.", "Name the models with ref()."),
@@ -139,10 +159,10 @@ REASONS: Mapping[str, ReasonCode] = {
     "jinja-name": _refused("A template uses a name that dbt has and mvbuild does not.", "Write the value, or pass it by var()."),
     "package-macro": _refused("A template uses a macro of a package.", "Write the Spark SQL itself, or a macro of your own."),
     "dbt-macro": _refused("A template uses one of dbt's own macros.", "Write the Spark SQL itself."),
-    "macro-refused": _refused("A macro that is called here is refused.", "Mend the macro first."),
+    "macro-refused": _refused("It calls a macro that is refused.", "Fix the macro first."),
     "overrides-dbt": _refused(
         "A macro of the project replaces one of dbt's, which decides how tables are written or read.",
-        "Look at what it does; mvbuild writes tables itself.",
+        "Check what it does; mvbuild writes tables itself.",
     ),
     "custom-materialization": _refused("The project defines a materialization.", "Use materialized_view, view or ephemeral."),
     "schema-macro": _refused(
@@ -152,29 +172,31 @@ REASONS: Mapping[str, ReasonCode] = {
     "yaml-template": _refused("A template in YAML uses more than env_var() and var().", "Write the value itself."),
     # What is refused: whole things
     "other-dialect": _refused(
-        "The profile is of another database: its SQL can mean something else in Spark.", "Make the project run with dbt-spark first."
+        "The profile is for another database: its SQL can mean something else in Spark.", "Make the project run with dbt-spark first."
     ),
     "python-model": _refused("A Python model.", "Write it in SQL, or keep it outside and read its table as a source."),
-    "snapshot": _refused(
-        "A snapshot keeps versions that its query does not give any more.", "Keep it in dbt and read its table as a source."
-    ),
+    "snapshot": _refused("A snapshot keeps versions that its query no longer returns.", "Keep it in dbt and read its table as a source."),
     "analysis": _refused("An analysis.", "Keep the file where you need it; `mvbuild show` runs queries."),
     "exposure": _refused("An exposure.", "Keep it in the catalog of your BI tool, or under `meta`."),
     "metric": _refused("A metric or another part of dbt's semantic layer.", "Write the metric as a model."),
     "unit-test": _refused("A unit test.", "Write a SQL test."),
-    "resource": _refused("A kind of resource that mvbuild does not have.", "Leave it out."),
+    "resource": _refused("A kind of resource that mvbuild does not support.", "Remove it."),
     "package": _refused("A package whose macros, tests or models the project uses.", "See the models; write your own macros."),
     "unknown-test": _refused("A test that mvbuild does not have and the project does not define.", "Write a SQL test in tests/."),
     "test-threshold": _refused(
-        "A test fails by a count or a threshold (error_if, warn_if, fail_calc).", "Write a SQL test that returns rows when it is to fail."
+        "A test fails by a count or a threshold (error_if, warn_if, fail_calc).", "Write a SQL test that returns rows if it should fail."
     ),
-    "folder-config": _refused("Folder configuration of tests or sources that decides something.", "Write it at each test or source."),
-    "selector": _refused("YAML selectors.", "Give the selection to --select."),
+    "folder-config": _refused("Folder configuration of tests or sources that affects results.", "Write it at each test or source."),
+    "selector": _refused("YAML selectors.", "Pass the selection to --select."),
     "seed-type-unsure": _refused(
-        "A seed has values whose type dbt finds by rules of its own (currencies, percents, thousands).", "Declare `column_types`."
+        "A seed has values whose type dbt infers by its own rules (currencies, percents, thousands).", "Declare `column_types`."
     ),
-    "seed-unreadable": _refused("A seed is no CSV that mvbuild reads.", "Mend the row that is shown."),
-    "unreadable": _refused("A file cannot be read.", "Mend it."),
-    "reads-refused": _refused("It reads something that is refused.", "Mend that first, or read the table that dbt builds as a source."),
-    "does-not-compile": _refused("mvbuild does not compile it.", "Mend what is said."),
+    "seed-unreadable": _refused("A seed is not valid CSV.", "Fix the row shown."),
+    "unreadable": _refused("A file cannot be read.", "Fix the file."),
+    "outside-project": _refused(
+        "A path of dbt_project.yml leads out of the project. The import reads and writes only below the project's folder.",
+        "Move or copy the files into the project, and name that folder.",
+    ),
+    "reads-refused": _refused("It reads something that is refused.", "Fix that first, or read the table that dbt builds as a source."),
+    "does-not-compile": _refused("mvbuild does not compile it.", "Fix what the message says."),
 }

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from mvbuild.dbt.confined import write_text
 from mvbuild.dbt.read import items_of, text_of
 from mvbuild.dbt.table_names import NameMacros
 from mvbuild.dbt.work import Template, Work
@@ -37,6 +38,10 @@ class Renderings:
     mode: Mode
     guarded: Renderer
     """For queries with their guards: a variable that is not set has a value."""
+    other: Renderer
+    """For the full query: a variable of the run has another value than the given one or the default."""
+    asked: dict[str, None]
+    """The variables of the run that `other` was asked for."""
 
     def full(self, template: Template) -> Rendered:
         self.mode.incremental = False
@@ -48,6 +53,17 @@ class Renderings:
             return self.guarded.render(SourceFile(template.path, template.prepared.text), template.file.stem)
         finally:
             self.mode.incremental = False
+
+    def run_variables(self, template: Template) -> tuple[str, ...]:
+        """The variables that the full query asks for and dbt_project.yml does not set: each run may give them other values."""
+        self.asked.clear()
+        self.with_other_variables(template)
+        return tuple(self.asked)
+
+    def with_other_variables(self, template: Template) -> Rendered:
+        """The full query when each variable of the run has another value."""
+        self.mode.incremental = False
+        return self.other.render(SourceFile(template.path, template.prepared.text), template.file.stem)
 
     def as_written(self, template: Template) -> Rendered:
         """The text that the taken-over project gets."""
@@ -66,13 +82,32 @@ def start(work: Work, env: Mapping[str, str]) -> Renderings:
     def var(name: Any, default: Any = None) -> Any:
         return variables.get(name, default if default is not None else ANY_VALUE)
 
+    asked: dict[str, None] = {}
+
+    def other_var(name: Any, default: Any = None) -> Any:
+        if name in work.project.own_vars:
+            return variables.get(name, default)
+        asked[str(name)] = None
+        return _another(variables.get(name, default))
+
     extra = {**names.template_names(), "is_incremental": lambda *_: mode.incremental}
     return Renderings(
         names=names,
         mode=mode,
         renderer=Renderer(loaded, env, extra),
         guarded=Renderer(loaded, env, {**extra, "var": var}),
+        other=Renderer(loaded, env, {**extra, "var": other_var}),
+        asked=asked,
     )
+
+
+def _another(value: Any) -> Any:
+    """Another value of the same type; a list, a mapping or a switch decides about the query itself, and is another one too."""
+    if isinstance(value, bool) or value is None:
+        return ANY_VALUE if value is None else not value
+    if isinstance(value, (int, float)):
+        return value + 1
+    return f"{value}1" if isinstance(value, str) else value
 
 
 def _skeleton(work: Work, env: Mapping[str, str]) -> LoadedProject:
@@ -81,25 +116,25 @@ def _skeleton(work: Work, env: Mapping[str, str]) -> LoadedProject:
     with tempfile.TemporaryDirectory(prefix="mvbuild-import-") as directory:
         root = Path(directory)
         tree = {
-            "name": "imported",
+            "name": project.name,
             "vars": dict(project.vars),
             "target": project.target.name,
             "targets": {project.target.name: {"namespace": project.target.schema}},
             **{f"{kind}-paths": list(project.paths[kind]) for kind in ("model", "seed", "macro", "test")},
         }
         tree["model-paths"] = [*tree["model-paths"], "mvbuild_import_sources"]
-        write(root, "mvbuild.yml", yaml.safe_dump(tree))
-        write(root, "mvbuild_import_sources/sources.yml", yaml.safe_dump({"sources": list(_sources(work))}))
+        write_text(root, "mvbuild.yml", yaml.safe_dump(tree))
+        write_text(root, "mvbuild_import_sources/sources.yml", yaml.safe_dump({"sources": list(_sources(work))}))
         for model in work.models.values():
-            write(root, model.template.path, model.template.prepared.text)
+            write_text(root, model.template.path, model.template.prepared.text)
         for template in work.macro_files:
-            write(root, _macro_path(work, template), template.prepared.text)
+            write_text(root, _macro_path(work, template), template.prepared.text)
         for seed in work.seeds.values():
-            write(root, seed.file.path, "a\n")
+            write_text(root, seed.file.path, "a\n")
         for item in work.snapshots.values():
-            write(root, f"{project.paths['model'][0]}/mvbuild_import_snapshots/{item.name}.sql", "select 1")
+            write_text(root, f"{project.paths['model'][0]}/mvbuild_import_snapshots/{item.name}.sql", "select 1")
         for item in work.python.values():
-            write(root, f"{project.paths['model'][0]}/mvbuild_import_python/{item.name}.sql", "select 1")
+            write_text(root, f"{project.paths['model'][0]}/mvbuild_import_python/{item.name}.sql", "select 1")
         return load_project(root, target=None, vars={}, env=env)
 
 
@@ -119,9 +154,3 @@ def _sources(work: Work) -> list[dict[str, Any]]:
                 if name and inner:
                     found.setdefault(name, {}).setdefault(inner.lower(), {"name": inner})
     return [{"name": name, "tables": list(tables.values())} for name, tables in found.items()]
-
-
-def write(root: Path, path: str, text: str) -> None:
-    file = root / path
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")

@@ -106,7 +106,7 @@ def to_text(card: Scorecard) -> str:
     lines.append(f"{'':{width}}  {'unchanged':>9}  {'changed':>9}  {'refused':>9}")
     lines += (f"{_plural(kind):{width}}  " + "  ".join(f"{card.count(v, (kind,)):>9}" for v in VERDICTS) for kind in kinds)
     lines.append(f"{'total':{width}}  " + "  ".join(f"{card.count(v):>9}" for v in VERDICTS))
-    for verdict, title in (("changed", "Taken over with changes"), ("refused", "Refused")):
+    for verdict, title in (("changed", "Imported with changes"), ("refused", "Refused")):
         items = [item for item in card.items if item.verdict == verdict]
         if items:
             lines += ["", f"{title}:", *(line for item in items for line in _lines(item, with_help=verdict == "refused"))]

@@ -34,7 +34,7 @@ def _judge_columns(seed: SeedWork) -> None:
     seed.types, seed.nulls = columns.types, columns.nulls
     if columns.types:
         said = ", ".join(f"{name} {type_}" for name, type_ in columns.types.items())
-        seed.item.add("types-written", f"The types that dbt finds are written down: {said}")
+        seed.item.add("types-written", f"The types that dbt infers are written out: {said}")
     if columns.nulls:
         many = f"{len(columns.nulls)} fields are" if len(columns.nulls) > 1 else "A field is"
         seed.item.add("null-written", f"{many} left empty, which is NULL", columns.nulls[0])

@@ -44,7 +44,10 @@ def take_over(
     whole = work.item("project", project.name, project.file.line_span(1))
     for diagnostic in project.unreadable:
         item = work.item("resource", diagnostic.span.file.path if diagnostic.span else "?", diagnostic.span or whole.span)
-        item.add("unreadable", diagnostic.message, diagnostic.span, help=diagnostic.help)
+        code = "duplicate-key" if diagnostic.code == "duplicate-key" else "unreadable"
+        item.add(code, diagnostic.message, diagnostic.span, help=diagnostic.help if code == "unreadable" else "")
+    for span in project.outside:
+        whole.add("outside-project", f"'{span.text}' leads out of the project: nothing below it is imported", span)
     seeds_of(work)
     read_templates(work)
     unknown = read_layers(work)
@@ -106,7 +109,7 @@ def _other_dialect(work: Work) -> None:
     adapter = work.project.target.adapter
     things: list[Item] = [m.item for m in work.models.values()] + [item for _, item, _ in work.sql_tests.values()]
     for item in things:
-        item.add("other-dialect", f"The profile is of {adapter}: its SQL can mean something else in Spark")
+        item.add("other-dialect", f"The profile is for {adapter}: its SQL can mean something else in Spark")
 
 
 def _card(work: Work) -> Scorecard:

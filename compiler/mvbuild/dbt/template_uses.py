@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from jinja2 import TemplateError, nodes
 
+from mvbuild.parse.dispatch import PREFIXES
 from mvbuild.parse.sandbox import Sandbox
 from mvbuild.parse.template_text import TemplateText
 from mvbuild.source import SourceFile, Span
@@ -105,6 +106,15 @@ class _Finder:
         return Span(self.text.file, best.start, best.end) if best else self.text.tag(line)
 
 
+def _dispatched(call: nodes.Call) -> tuple[str, ...]:
+    """The name in `adapter.dispatch('name')`: the macros that it may find are used."""
+    asked, first = call.node, next(iter(call.args), None)
+    if not isinstance(asked, nodes.Getattr) or asked.attr != "dispatch" or not isinstance(first, nodes.Const):
+        return ()
+    is_dispatch = isinstance(asked.node, nodes.Name) and asked.node.name == "adapter" and isinstance(first.value, str)
+    return (first.value,) if is_dispatch else ()
+
+
 def _names(node: nodes.Node) -> Iterator[nodes.Name]:
     if isinstance(node, nodes.Name):
         yield node
@@ -113,6 +123,7 @@ def _names(node: nodes.Node) -> Iterator[nodes.Name]:
 
 def _outside(node: nodes.Node, called: bool = False) -> Iterator[tuple[str, str | None, bool, int]]:
     if isinstance(node, nodes.Call):
+        yield from ((f"{prefix}{name}", None, True, node.lineno) for name in _dispatched(node) for prefix in PREFIXES)
         yield from _outside(node.node, called=True)
         for child in (*node.args, *node.kwargs):
             yield from _outside(child)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from mvbuild.dbt.blocks import cut_guards, cut_tags, lexed, macro_blocks
@@ -11,6 +12,7 @@ from mvbuild.dbt.scorecard import Item
 from mvbuild.dbt.table_names import MACROS
 from mvbuild.dbt.template_uses import Use, closure, uses_of
 from mvbuild.dbt.work import ModelWork, Template, Work
+from mvbuild.parse.dispatch import PREFIXES
 from mvbuild.source import MappedText, SourceFile, Span
 
 _QUERIES = ("run_query", "statement", "load_result", "store_result", "dbt_spark_get_query")
@@ -25,10 +27,17 @@ _BUILTIN = (
 )  # fmt: skip
 _OWN_NAMES = (*_BUILTIN, "loop", "self", "super", "caller", "range", "dict", "namespace", "varargs", "kwargs", "true", "false", "none")
 _WITH_ATTRIBUTES = ("this", "target", "exceptions", "loop", "namespace", "kwargs", "var", "ref", "source", "env_var")
+
+
+def _surrogate_key(null: str) -> str:
+    fields = ", '-', ".join(f"coalesce(cast({name} as string), '{null}')" for name in "ab")
+    return f"Write the compiled SQL of dbt: `md5(concat({fields}))`. concat_ws gives other keys where a field is NULL."
+
+
 _INSTEAD: Mapping[str, str] = {
     "dbt_utils.star": "Write the columns, or `* except (...)`.",
-    "dbt_utils.generate_surrogate_key": "Write `md5(concat_ws('-', ...))` as the compiled SQL of dbt has it.",
-    "dbt_utils.surrogate_key": "Write `md5(concat_ws('-', ...))` as the compiled SQL of dbt has it.",
+    "dbt_utils.generate_surrogate_key": _surrogate_key("_dbt_utils_surrogate_key_null_"),
+    "dbt_utils.surrogate_key": _surrogate_key(""),
     "dbt_utils.date_spine": "Write `explode(sequence(start, stop, interval 1 day))`.",
     "dbt_utils.union_relations": "Write UNION ALL with the columns, or UNION ALL BY NAME.",
     "dbt_utils.group_by": "Write GROUP BY ALL, or the columns.",
@@ -36,6 +45,9 @@ _INSTEAD: Mapping[str, str] = {
     "dbt_utils.safe_divide": "Write `try_divide(a, b)`.",
     "dbt_utils.get_column_values": "Write the values in a {% set %}.",
 }
+
+
+_DISPATCH = re.compile(r"\s*\.\s*dispatch\(\s*['\"](\w+)['\"]\s*(?:,\s*(?:macro_namespace\s*=\s*)?['\"](\w+)['\"]\s*)?\)")
 
 
 def read_templates(work: Work) -> None:
@@ -53,7 +65,7 @@ def read_templates(work: Work) -> None:
     for file in work.project.files["snapshot"]:
         _snapshots(work, file)
     for file in work.project.files["analysis"]:
-        work.item("analysis", file.stem, file.start).add("analysis", "mvbuild has no analyses")
+        work.item("analysis", file.stem, file.start).add("analysis", "mvbuild does not support analyses")
 
 
 def judge_macros(work: Work) -> None:
@@ -61,7 +73,7 @@ def judge_macros(work: Work) -> None:
     for name, macro in work.macros.items():
         item = work.macro_items[name]
         if name in MACROS:
-            item.add("name-macro-applied", f"'{name}' was applied to every model; its results are written down")
+            item.add("name-macro-applied", f"'{name}' was applied to every model; its results are written out")
             continue
         if name in _BUILTIN:
             item.add("overrides-dbt", f"'{name}' replaces dbt's own")
@@ -106,21 +118,36 @@ def _problem(work: Work, use: Use) -> tuple[str, str, str] | None:
         return None
     if root in _QUERIES:
         return "run-query", f"'{root}' runs a query while the template is rendered", ""
+    if root == "adapter" and attribute == "dispatch":
+        return _dispatch_problem(work, use)
     if root == "adapter":
         return "adapter-call", f"'{full}' asks dbt's adapter", ""
     if root in ("graph", "model"):
-        return "graph-used", f"'{full}' is dbt's own knowledge of the project", ""
+        return "graph-used", f"'{full}' is dbt's own information about the project", ""
     if root == "config" and attribute:
         return "config-get", f"'{full}' reads the model's configuration", ""
     if root in _OF_DBT:
-        return "jinja-name", f"'{full}' is known to dbt and not to mvbuild", ""
+        return "jinja-name", f"'{full}' exists in dbt but not in mvbuild", ""
+    if root == "target" and attribute == "type" and work.project.target.adapter == "spark":
+        return None
     if root == "target" and attribute not in (None, "name", "schema", "database", "catalog", "namespace", "threads"):
-        return "jinja-name", f"'{full}' is known to dbt and not to mvbuild", ""
+        return "jinja-name", f"'{full}' exists in dbt but not in mvbuild", ""
     if root == "dbt" and attribute:
         return "dbt-macro", f"'{full}' is one of dbt's own macros", ""
     if attribute and use.called and root not in _WITH_ATTRIBUTES and root != work.project.name and root not in _OWN_NAMES:
         return "package-macro", f"'{full}' is a macro of a package", _INSTEAD.get(full, "")
     return None
+
+
+def _dispatch_problem(work: Work, use: Use) -> tuple[str, str, str] | None:
+    """`adapter.dispatch('name')` finds a macro of the project here as it does in dbt, if no package and no other adapter has one."""
+    text = use.span.file.text
+    found = _DISPATCH.match(text, use.span.end)
+    name, namespace = (found[1], found[2]) if found else (None, None)
+    own = name is not None and namespace in (None, work.project.name) and any(f"{prefix}{name}" in work.macros for prefix in PREFIXES)
+    if own and not (work.project.target.adapter == "databricks" and f"databricks__{name}" in work.macros):
+        return None
+    return "adapter-call", "'adapter.dispatch' chooses a macro that is not in this project", ""
 
 
 def _model(work: Work, file: DbtFile) -> None:
@@ -142,7 +169,7 @@ def _snapshots(work: Work, file: DbtFile) -> None:
     found = cut_tags(Draft(file.file), text).snapshots if text else {}
     for name, span in (found or {file.stem: file.start}).items():
         item = work.item("snapshot", name, span)
-        item.add("snapshot", "A snapshot keeps versions that its query does not give any more", span)
+        item.add("snapshot", "A snapshot keeps versions that its query no longer returns", span)
         work.snapshots[name.lower()] = item
 
 
@@ -158,7 +185,7 @@ def _macro_file(work: Work, file: DbtFile) -> None:
             item.add("does-not-compile", f"There is another macro '{macro.name}'")
             continue
         if macro.name.removeprefix("test_") in tests:
-            item.add("test-tag-renamed", f"The test is the macro '{macro.name}' now")
+            item.add("test-tag-renamed", f"The test is now the macro '{macro.name}'")
         if any(s.file is file.file and _inside(s, template.macros.get(macro.name)) for s in template.is_incremental):
             item.add("not-incremental", "The branch of is_incremental() is removed", template.is_incremental[0])
         work.macros[macro.name] = macro

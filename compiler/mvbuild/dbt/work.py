@@ -70,6 +70,8 @@ class TestWork:
     of: str
     """The model, seed or source that it tests, as `model.x`, `source.a.b`."""
     sql: tuple[str, str] | None = None
+    unique: str | None = None
+    """The column, in lower case, that the test shows to be unique: of all rows, and as an error."""
     reads: dict[str, Span] = field(default_factory=dict)
 
 

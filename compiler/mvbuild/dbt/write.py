@@ -7,17 +7,23 @@ import tempfile
 from pathlib import Path
 
 from mvbuild.dbt.assemble import Files
+from mvbuild.dbt.confined import writable
 from mvbuild.diagnostics import ProjectError, error
 from mvbuild.project.files import decode
 
 
 def write(files: Files, into: Path, *, root: Path, force: bool) -> None:
-    """Raises ProjectError before anything is written where files are there already, and leaves what was there where writing fails."""
+    """Raises ProjectError before anything is written where a file exists or would lie outside of `into`.
+
+    Restores what was there if writing fails.
+    """
     taken = sorted(path for path in files if (into / path).exists() or (into / path).is_symlink())
     if taken and not force:
         shown = ", ".join(taken[:5]) + (f" and {len(taken) - 5} more" if len(taken) > 5 else "")
         help = "Choose another directory with --into, or overwrite them with --force."
-        raise ProjectError([error("file-exists", f"{into} has files of these names: {shown}", help=help)])
+        raise ProjectError([error("file-exists", f"{into} already has files with these names: {shown}", help=help)])
+    for path in files:
+        writable(into, path)
     try:
         into.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{into.name}-", dir=into.parent) as directory:

@@ -16,9 +16,11 @@ from mvbuild.source import MappedText, Segment, SourceFile, SourceMap, Span
 class YamlDraft:
     """Collects what is to be removed, replaced and inserted. Where the text cannot be edited in place the file is written anew."""
 
-    def __init__(self, file: SourceFile, tree: MapNode) -> None:
+    def __init__(self, file: SourceFile, tree: MapNode, *, is_rewritten: bool = False) -> None:
+        """`is_rewritten`: the text is not what the tree says, so it is written anew even if nothing is changed."""
         self.file = file
         self.tree = tree
+        self._is_rewritten = is_rewritten
         self._removed: set[int] = set()
         self._values: dict[int, Any] = {}
         self._inserted: dict[int, dict[str, Any]] = {}
@@ -50,7 +52,7 @@ class YamlDraft:
 
     @property
     def is_changed(self) -> bool:
-        return bool(self._removed or self._values or self._inserted)
+        return bool(self._removed or self._values or self._inserted or self._is_rewritten)
 
     def result(self) -> MappedText | None:
         """None where nothing is left in the file."""
@@ -59,7 +61,7 @@ class YamlDraft:
         wanted = self._plain(self.tree)
         if wanted is _GONE or not wanted:
             return None
-        found = self._edited()
+        found = None if self._is_rewritten else self._edited()
         if found is not None and _value_of(found.text) == wanted:
             return found
         text = yaml.safe_dump(wanted, sort_keys=False, allow_unicode=True, width=120)

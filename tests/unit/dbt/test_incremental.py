@@ -192,3 +192,178 @@ def test_a_guard_in_a_macro(tmp_path: Path) -> None:
     found = taken(tmp_path, {**files, "macros/newer.sql": macro})
     assert item(found, "m").verdict == "changed"
     assert text(found, "macros/newer.sql") == "{% macro newer() %}{% endmacro %}"
+
+
+SOURCE = "{{ source('raw', 'events') }}"
+IF = "{% if is_incremental() %}"
+
+
+def first_of_each(where: str, order: str = "ts desc", more: str = "") -> str:
+    ranked = f"select id, ts, row_number() over (partition by id order by {order}) as n{more} from {SOURCE}{IF} where {NEWER}{{% endif %}}"
+    return f"select id, ts from ({ranked}) where {where}"
+
+
+@pytest.mark.parametrize("where", ["n = 1", "1 = n", "n <= 1", "n < 2", "id > 0 and n = 1"])
+def test_the_first_row_may_be_chosen_in_several_ways(tmp_path: Path, where: str) -> None:
+    assert item(taken(tmp_path, model(MERGE, first_of_each(where))), "m").verdict == "changed"
+
+
+@pytest.mark.parametrize("where", ["n = 2", "n <= 2", "n > 1", "n = 1 or id = 3", "n <> 1", "true", "n = '1'", "n + 1 = 2", "n = id"])
+def test_a_rank_that_is_not_compared_with_1_is_refused(tmp_path: Path, where: str) -> None:
+    assert "guard-below-aggregate" in codes(taken(tmp_path, model(MERGE, first_of_each(where))), "m")
+
+
+@pytest.mark.parametrize(
+    ("config", "query", "code"),
+    [
+        # Every window counts, not only the last.
+        (MERGE, first_of_each("n = 1", more=", row_number() over (partition by other order by ts desc) as o"), "guard-below-aggregate"),
+        (MERGE, first_of_each("n = 1", more=", sum(v) over (partition by other) as o"), "guard-below-aggregate"),
+        # The key of the rank is not the key of the merge, though it has its name.
+        (MERGE, first_of_each("n = 1").replace("select id, ts from (", "select ts as id, ts from (", 1), "guard-below-aggregate"),
+        # A rank that nobody filters.
+        (MERGE, first_of_each("n = 1").replace(" where n = 1", ""), "guard-below-aggregate"),
+        # PIVOT and aggregates that sqlglot does not know.
+        (
+            MERGE,
+            f"select * from (select id, ts, kind, v from {SOURCE}{IF} where {NEWER}{{% endif %}}) pivot (sum(v) for kind in ('a', 'b'))",
+            "guard-below-aggregate",
+        ),
+        (MERGE, f"select try_sum(v) as id, try_avg(ts) as ts from {SOURCE}{IF} where {NEWER}{{% endif %}}", "guard-below-aggregate"),
+        (MERGE, f"select my_udaf(v) as id, max(ts) as ts from {SOURCE}{IF} where {NEWER}{{% endif %}}", "guard-below-aggregate"),
+        # A column of the same name in another table.
+        (
+            MERGE,
+            f"select e.id, u.ts from {SOURCE} e join {{{{ source('raw', 'users') }}}} u on u.id = e.id{IF} where e.ts > (select max(ts) from {{{{ this }}}}){{% endif %}}",
+            "guard-other-column",
+        ),
+        (
+            MERGE,
+            f"select e.id, e.payload.ts from {SOURCE} e{IF} where e.ts > (select max(ts) from {{{{ this }}}}){{% endif %}}",
+            "guard-other-column",
+        ),
+        (
+            OVERWRITE,
+            f"select u.day, count(*) n from {SOURCE} e join {{{{ source('raw', 'users') }}}} u on u.id = e.id{IF} where e.day >= (select max(day) from {{{{ this }}}}){{% endif %}} group by u.day",
+            "guard-below-aggregate",
+        ),
+        (
+            MERGE,
+            f"select id, ts from (select * except (ts), loaded as ts from {SOURCE}{IF} where {NEWER}{{% endif %}})",
+            "guard-other-column",
+        ),
+        (
+            MERGE,
+            f"with e(ts, id) as (select id, ts from {SOURCE}{IF} where {NEWER}{{% endif %}}) select id, ts from e",
+            "guard-other-column",
+        ),
+        # UNION goes by position.
+        (
+            OVERWRITE,
+            " union all ".join(
+                f"select {columns} from {SOURCE}{IF} where day >= (select max(day) from {{{{ this }}}}){{% endif %}}"
+                for columns in ("id, day", "day, id")
+            ),
+            "guard-other-column",
+        ),
+        # A partition that is a constant.
+        (OVERWRITE, f"select id, '{{{{ var('run_day', '2024-01-01') }}}}' as day from {SOURCE}", "constant-partition"),
+        (OVERWRITE, f"select id, date '2024-01-01' as day from {SOURCE}", "constant-partition"),
+        (OVERWRITE, f"select id, day from {SOURCE} where day = date '2024-01-01'", "constant-partition"),
+        (OVERWRITE, f"select id, day from {SOURCE} where date(day) in (date '2024-01-01')", "constant-partition"),
+        (OVERWRITE, f"select id, current_date() as day from {SOURCE}", "load-time"),
+        (OVERWRITE, f"select id, day from {SOURCE} where day >= '{{{{ var('start', '2024-01-01') }}}}'", "run-variable"),
+        (MERGE, f"select id, ts from {SOURCE} where day = '{{{{ var('start', '2024-01-01') }}}}'", "run-variable"),
+    ],
+)
+def test_what_looks_like_a_part_of_the_table_and_is_not(tmp_path: Path, config: str, query: str, code: str) -> None:
+    found = taken(tmp_path, model(config, query))
+    assert code in codes(found, "m"), item(found, "m").reasons
+    assert "models/m.sql" not in found.files
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [
+        "-(select max(ts) from {{ this }})",
+        "(select -max(ts) from {{ this }})",
+        "(select max(ts) + interval 7 days from {{ this }})",
+        "(select max(ts) from {{ this }}) + interval 7 days",
+        "(select max(ts) - interval '-7' day from {{ this }})",
+        "date_add((select max(ts) from {{ this }}), 7)",
+        "date_sub((select max(ts) from {{ this }}), -7)",
+        "(select max(ts) * 2 from {{ this }})",
+        "(select greatest(max(ts), current_timestamp()) from {{ this }})",
+        "(select max(ts) + count(*) from {{ this }})",
+        "(select max(ts - x) from {{ this }})",
+        "(select coalesce(max(ts), max(day)) from {{ this }})",
+        "current_date + 7",
+        "date_add(current_date(), 7)",
+        "my_function((select max(ts) from {{ this }}))",
+    ],
+)
+def test_a_bound_above_the_maximum_leaves_out_rows_for_good(tmp_path: Path, bound: str) -> None:
+    assert "guard-not-lower-bound" in codes(taken(tmp_path, guarded(MERGE, f"ts > {bound}")), "m")
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [
+        "(select max(ts) - interval '3' day from {{ this }})",
+        "date_add((select max(ts) from {{ this }}), -3)",
+        "date_sub((select max(ts) from {{ this }}), 0)",
+        "timestampadd(day, -3, (select max(ts) from {{ this }}))",
+        "(select date_trunc('day', max(ts)) from {{ this }})",
+        "(select date(max(ts)) - 1 from {{ this }})",
+        "current_timestamp() - interval 1 day",
+        "now() - interval 3 days",
+        "to_date('2020-01-01')",
+    ],
+)
+def test_a_bound_that_goes_back_is_a_lower_bound(tmp_path: Path, bound: str) -> None:
+    found = taken(tmp_path, guarded(MERGE, f"ts > {bound}"))
+    assert item(found, "m").verdict == "changed", item(found, "m").reasons
+
+
+@pytest.mark.parametrize("upstream", ["view", "ephemeral", "table"])
+def test_a_clock_in_what_an_incremental_model_reads(tmp_path: Path, upstream: str) -> None:
+    files = {
+        "models/up.sql": f"{{{{ config(materialized='{upstream}') }}}}select id, ts, current_timestamp() as seen from {SOURCE}",
+        "models/mid.sql": "{{ config(materialized='view') }}select * from {{ ref('up') }}",
+        **model(MERGE, f"select id, ts, seen from {{{{ ref('mid') }}}}{IF} where {NEWER}{{% endif %}}"),
+    }
+    found = taken(tmp_path, files)
+    assert "load-time" in codes(found, "m")
+
+
+@pytest.mark.parametrize("config", ["{severity: warn}", "{where: 'id > 3'}", "{enabled: false}"])
+def test_a_unique_test_that_lets_rows_pass_does_not_prove_the_key(tmp_path: Path, config: str) -> None:
+    yaml = f"models:\n  - name: m\n    columns:\n      - name: id\n        tests: [{{unique: {{config: {config}}}}}]\n"
+    found = taken(tmp_path, {**guarded(MERGE, NEWER), "models/m.yml": yaml})
+    assert "tests/m_unique_key.sql" in found.files
+
+
+@pytest.mark.parametrize("part", ["{{ this }}", "{{ this.schema }}", "{{ this.identifier }}", "{{ shown() }}"])
+def test_the_name_of_dbts_table_is_not_written_into_a_query(tmp_path: Path, part: str) -> None:
+    files = {"models/m.sql": f"select '{part}' as a", "macros/shown.sql": "{% macro shown() %}{{ this.name }}{% endmacro %}"}
+    found = taken(tmp_path, files)
+    assert item(found, "m").verdict == "refused"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"models/m.sql": "{{ config(enabled=var('on', false)) }}select 1 as a"},
+        {"models/m.sql": "select 1 as a", "models/m.yml": "models: [{name: m, config: {enabled: \"{{ var('on', false) }}\"}}]"},
+    ],
+)
+def test_a_model_that_a_variable_disables_is_not_taken_unjudged(tmp_path: Path, files: dict[str, str]) -> None:
+    found = taken(tmp_path, files)
+    assert codes(found, "m") == ["disabled-by-template"]
+    assert "models/m.sql" not in found.files
+
+
+def test_a_model_that_is_disabled_for_good_stays_disabled(tmp_path: Path) -> None:
+    found = taken(tmp_path, {"models/m.sql": "{{ config(enabled=false) }}select 1 as a"})
+    assert codes(found, "m") == ["disabled"]
+    assert "enabled=false" in text(found, "models/m.sql")

@@ -279,3 +279,70 @@ def test_names_in_other_letters(tmp_path: Path) -> None:
 def test_every_reason_is_in_the_documentation() -> None:
     page = (Path(__file__).parents[3] / "docs" / "import-dbt.md").read_text(encoding="utf-8")
     assert [code for code in REASONS if f"`{code}`" not in page] == []
+
+
+@pytest.mark.parametrize(("macro", "null"), [("generate_surrogate_key", "_dbt_utils_surrogate_key_null_"), ("surrogate_key", "")])
+def test_the_key_that_replaces_a_surrogate_key_keeps_nulls_apart(tmp_path: Path, macro: str, null: str) -> None:
+    found = taken(tmp_path, {"models/m.sql": f"select {{{{ dbt_utils.{macro}(['a', 'b']) }}}} as k"})
+    (reason,) = [r for r in item(found, "m").reasons if r.code == "package-macro"]
+    assert f"md5(concat(coalesce(cast(a as string), '{null}'), '-', coalesce(cast(b as string), '{null}')))" in reason.advice
+
+
+def test_a_duplicate_key_has_its_last_value_as_in_dbt(tmp_path: Path) -> None:
+    sources = "sources:\n  - name: raw\n    schema: wrong\n    schema: right\n    tables:\n      - name: events\n"
+    project = "name: shop\nprofile: shop\nvars: {a: 1}\nmodels: {+materialized: view}\nmodels: {+materialized: table}\nvars: {a: 2}\n"
+    files = {"models/sources.yml": sources, "models/m.sql": "select {{ var('a') }} as a from {{ source('raw', 'events') }}"}
+    found = taken(tmp_path, {"dbt_project.yml": project, **files})
+    assert item(found, "m").verdict == "unchanged"
+    assert "right" in text(found, "models/sources.yml")
+    assert "wrong" not in text(found, "models/sources.yml")
+    assert text(found, "mvbuild.yml").count("vars:") == text(found, "mvbuild.yml").count("models:") == 1
+    repeated = [str(r.span) for i in found.card.items for r in i.reasons if r.code == "duplicate-key"]
+    assert sorted(repeated) == ["dbt_project.yml:5:1", "dbt_project.yml:6:1", "models/sources.yml:4:5"]
+
+
+def test_dispatch_to_the_projects_own_macros_is_kept(tmp_path: Path) -> None:
+    macros = (
+        "{% macro day(c) %}{{ return(adapter.dispatch('day', 'shop')(c)) }}{% endmacro %}\n"
+        "{% macro default__day(c) %}date({{ c }}){% endmacro %}\n"
+        "{% macro postgres__day(c) %}{{ c }}::date{% endmacro %}\n"
+    )
+    found = taken(
+        tmp_path,
+        {"macros/day.sql": macros, "models/m.sql": f"select {{{{ day('ts') }}}} as d, '{{{{ target.type }}}}' as t from ({EVENTS})"},
+    )
+    assert item(found, "m").verdict == "unchanged", item(found, "m").reasons
+
+
+@pytest.mark.parametrize(
+    "macro",
+    [
+        "{% macro day(c) %}{{ adapter.dispatch('day', 'dbt_utils')(c) }}{% endmacro %}{% macro default__day(c) %}{{ c }}{% endmacro %}",
+        "{% macro day(c) %}{{ adapter.dispatch('day')(c) }}{% endmacro %}",
+        "{% macro day(c) %}{{ adapter.dispatch(c)(c) }}{% endmacro %}",
+        "{% macro day(c) %}{{ adapter.dispatch('day')(c) }}{% endmacro %}{% macro default__day(c) %}{{ adapter.quote(c) }}{% endmacro %}",
+    ],
+)
+def test_dispatch_to_others_is_refused(tmp_path: Path, macro: str) -> None:
+    found = taken(tmp_path, {"macros/day.sql": macro, "models/m.sql": f"select {{{{ day('ts') }}}} as d from ({EVENTS})"})
+    assert codes(found, "m") == ["macro-refused"]
+
+
+def test_target_in_yaml_is_rendered_as_dbt_does_and_kept(tmp_path: Path) -> None:
+    sources = 'sources:\n  - name: raw\n    schema: "{{ target.schema }}_raw"\n    tables:\n      - name: events\n'
+    yml = "models:\n  - name: m\n    config:\n      enabled: \"{{ target.name == 'prod' or target.type == 'spark' }}\"\n"
+    profile = "shop: {target: dev, outputs: {dev: {type: spark, schema: me}}}"
+    files = {"profiles.yml": profile, "models/sources.yml": sources, "models/m.yml": yml, "models/m.sql": EVENTS}
+    found = taken(tmp_path, files)
+    assert item(found, "m").verdict == "unchanged", item(found, "m").reasons
+    assert "{{ target.schema }}_raw" in text(found, "models/sources.yml")
+
+
+def test_ref_may_name_the_project_itself(tmp_path: Path) -> None:
+    files = {
+        "models/a.sql": EVENTS,
+        "models/b.sql": "select * from {{ ref('shop', 'a') }}",
+        "models/c.sql": "select * from {{ ref('other', 'a') }}",
+    }
+    found = taken(tmp_path, files)
+    assert (item(found, "b").verdict, codes(found, "c")) == ("unchanged", ["does-not-compile"])

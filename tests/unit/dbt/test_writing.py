@@ -81,3 +81,48 @@ def test_no_project(tmp_path: Path) -> None:
     )
     assert (result.returncode, result.stdout) == (2, "")
     assert "error[not-a-project]" in result.stderr
+
+
+OUTSIDE = ["../shared", "models/../../shared", "/{tmp}/shared", "..", "a/../../.."]
+
+
+@pytest.mark.parametrize("path", OUTSIDE)
+@pytest.mark.parametrize("key", ["model-paths", "source-paths", "macro-paths", "test-paths", "seed-paths", "data-paths"])
+def test_a_path_that_leads_out_of_the_project_is_refused_and_never_written(tmp_path: Path, key: str, path: str) -> None:
+    (tmp_path / "work" / "shared").mkdir(parents=True)
+    for name, content in (("m.sql", "select 1 as theirs"), ("s.csv", "a\n1\n"), ("x.yml", "models: [{name: m}]\n")):
+        (tmp_path / "work" / "shared" / name).write_text(content)
+    outside = path.replace("/{tmp}", str(tmp_path / "work"))
+    project = f"name: shop\nprofile: shop\n{key}: ['{outside}', good]\n"
+    root = write(tmp_path / "work" / "shop", {"dbt_project.yml": project, "models/m.sql": "select 1 as a", "good/n.sql": "select 2 as a"})
+    before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    result = run(str(root), "--check", "--output", "json")
+    card = json.loads(result.stdout)
+    whole = next(i for i in card["items"] if i["kind"] == "project")
+    (found,) = [r for r in whole["reasons"] if r["code"] == "outside-project"]
+    assert result.return_value == 1
+    assert found["location"]["line"] == 3
+    assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
+    run(str(root), "--into", str(tmp_path / "new"))
+    after = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file() and tmp_path / "new" not in p.parents}
+    assert after == before
+    assert outside not in (tmp_path / "new" / "mvbuild.yml").read_text()
+
+
+def test_the_name_of_a_test_does_not_choose_the_folder(tmp_path: Path) -> None:
+    macro = "{% test mine(model) %}select * from {{ model }}{% endtest %}"
+    yml = "models:\n  - name: m\n    data_tests: [{mine: {name: '../../../escaped'}}]\n"
+    root = write(tmp_path / "work" / "shop", {"models/m.sql": "select 1 as a", "macros/mine.sql": macro, "models/m.yml": yml})
+    assert run(str(root), "--into", str(tmp_path / "new")).return_value is not None
+    assert not list(tmp_path.rglob("*escaped.sql")) or all(tmp_path / "new" / "tests" in p.parents for p in tmp_path.rglob("*escaped.sql"))
+
+
+def test_a_link_in_the_output_folder_is_not_followed(tmp_path: Path) -> None:
+    root = write(tmp_path / "shop", GOOD)
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "models").symlink_to(tmp_path / "theirs")
+    with pytest.raises(ProjectError) as caught:
+        write_files(taken(root, GOOD).files, tmp_path / "there", root=root, force=True)
+    assert caught.value.diagnostics[0].code == "unwritable-target"
+    assert not list((tmp_path / "theirs").iterdir())

@@ -21,9 +21,11 @@ from mvbuild.graph.outline import NAME as OUTLINES
 from mvbuild.graph.outline import frame_of, outline_of, outlined, restored
 from mvbuild.graph.resolve import build
 from mvbuild.parse.project import parse_project
-from mvbuild.project.kept import Kept
+from mvbuild.project.kept import Kept, digest
 from mvbuild.project.load import Opened, load, open_project
 from mvbuild.project.workers import Workers
+
+LOCK = "schemas.lock"
 
 if TYPE_CHECKING:
     from mvbuild.refresh.result import RunResult
@@ -57,7 +59,7 @@ def compile(
 
 def _graph(opened: Opened, env: Mapping[str, str]) -> Graph:
     """Of an outline that an earlier run left, or of all files."""
-    outlines, frame = Kept(opened.output / OUTLINES), frame_of(opened, env)
+    outlines, frame = Kept(opened.output / OUTLINES), _with_lock(frame_of(opened, env), opened)
     outline = outlines.get(frame) if frame is not None else None
     graph = restored(frame, outline, opened, env) if frame is not None and outline is not None else None
     if graph is not None:
@@ -70,6 +72,15 @@ def _graph(opened: Opened, env: Mapping[str, str]) -> Graph:
     return replace(graph, outlines=outlines, outlined=outlined(frame, outline, graph.nodes, graph.contracts))
 
 
+def _with_lock(frame: str | None, opened: Opened) -> str | None:
+    """A graph is judged by the types in schemas.lock too, where a definition is published for another engine."""
+    path = opened.root / LOCK
+    try:
+        return digest(frame, path.read_bytes()) if frame is not None and path.is_file() else frame
+    except OSError:
+        return None
+
+
 def _built(opened: Opened, env: Mapping[str, str]) -> Graph:
     with Workers() as workers:
         project = load(opened, workers)
@@ -77,7 +88,26 @@ def _built(opened: Opened, env: Mapping[str, str]) -> Graph:
             parsed = parse_project(project, env=env, workers=workers)
         finally:
             project.kept.save()
-    return build(project, parsed)
+    graph = build(project, parsed)
+    _require_representations(graph)
+    return graph
+
+
+def _require_representations(graph: Graph) -> None:
+    """By what schemas.lock tells of the types: without it, what is wrong whatever they are."""
+    if not any(node.model.config.dialects for node in graph.models):
+        return
+    from mvbuild.dialects.representations import Known, dialect_problems
+    from mvbuild.lineage.lock import of_lock, read_lock
+
+    try:
+        lock = read_lock(graph)
+    except ProjectError:
+        # Told by those who need it.
+        lock = None
+    problems = dialect_problems(graph, graph.models, Known(schemas=of_lock(lock, graph), is_all=True) if lock is not None else Known())
+    if problems:
+        raise ProjectError(problems)
 
 
 def _known(
@@ -91,7 +121,7 @@ def _known(
 
     def known(id: NodeId) -> str | None:
         node = graph.nodes.get(id)
-        if isinstance(node, ModelNode):
+        if isinstance(node, ModelNode) and id not in graph.undefined:
             while done:
                 graph.definitions.pop(done.pop(), None)
             while id not in stamps:

@@ -34,7 +34,7 @@ def checks(project: LoadedProject, env: Mapping[str, str], progress: Callable[[s
         return
     java = _java(env)
     yield java
-    jars = _jars(project, env, progress) if java.ok else Check(name="jars", ok=None, found="not looked at: there is no Java")
+    jars = _jars(project, env, progress) if java.ok else Check(name="jars", ok=None, found="not checked: there is no Java")
     yield jars
     if not (java.ok and jars.ok and catalog.ok):
         yield Check(name="Spark", ok=None, found="not started")
@@ -53,7 +53,7 @@ def _catalog(project: LoadedProject) -> Check:
         return Check(name="catalog", ok=False, found=str(exc), mend=code.help)
     namespace = ".".join(target.namespace)
     # Of the adapters only that of metastores has something to say here.
-    unseen = "" if getattr(catalog, "spark_reads_views", True) else "; Spark does not find its views by name, only the storage tables"
+    unseen = "" if getattr(catalog, "spark_reads_views", True) else "; Spark cannot find its views by name, only the storage tables"
     found = f"'{target.catalog_name}' ({where}), {len(names)} tables and views in '{namespace}'{unseen}"
     return Check(name="catalog", ok=True, found=found)
 
@@ -97,5 +97,5 @@ def _spark(project: LoadedProject, env: Mapping[str, str], progress: Callable[[s
             engine.close()
     except (EngineError, QueryError) as exc:
         mend = exc.help if isinstance(exc, EngineError) else ""
-        return Check(name="Spark", ok=False, found=str(exc), mend=mend or f"{CODES['spark-start'].help} The log: {log}")
+        return Check(name="Spark", ok=False, found=str(exc), mend=mend or f"{CODES['spark-start'].help} Log: {log}")
     return Check(name="Spark", ok=True, found=f"{str(version).split(' ')[0]} reaches catalog '{target.catalog_name}'")

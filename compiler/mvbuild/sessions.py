@@ -8,11 +8,11 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mvbuild.adapters import open_catalog, open_sources, start_engine
+from mvbuild.adapters import open_catalog, open_sources, session_settings, start_engine
 from mvbuild.diagnostics import ProjectError, error
 from mvbuild.freshness.observe import observe
 from mvbuild.freshness.observed import World
@@ -20,6 +20,7 @@ from mvbuild.graph.model import Graph
 from mvbuild.incremental.changes import Changes
 from mvbuild.ports.catalog import Catalog, CatalogError, CommitConflict
 from mvbuild.ports.engine import Engine
+from mvbuild.ports.session import session_of
 from mvbuild.refresh.result import Event, Said
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.staging import RunId
@@ -50,7 +51,7 @@ def catalog_of(graph: Graph) -> Catalog:
     with explained(graph):
         if not catalog.has_branches:
             target = graph.project.target
-            message = f"catalog '{target.catalog_name}' has no branches that mvbuild can build on: it keeps no views"
+            message = f"catalog '{target.catalog_name}' has no branches that mvbuild can build on: it does not support views"
             raise ProjectError([error("no-branches", message, target.span)])
         return catalog.on_branch(branch)
 
@@ -61,13 +62,15 @@ def main_catalog_of(graph: Graph) -> Catalog:
     return open_catalog(target.catalog_name, target.catalog, embedded=target.embedded)
 
 
-def observed(graph: Graph, catalog: Catalog) -> World:
-    """`observe`, with what the catalog fails at told at the place that configures it."""
+def observed(graph: Graph, catalog: Catalog, spark: Any = None) -> World:
+    """`observe`, with what the catalog fails at told at the place that configures it. `spark`: the caller's session, which will read."""
     try:
-        return observe(graph, catalog, open_sources(graph.project.target))
+        world = observe(graph, catalog, open_sources(graph.project.target))
     except CatalogError as exc:
         code = "catalog-unreachable" if exc.unreachable else "catalog-error"
         raise ProjectError([error(code, str(exc), graph.project.target.span)]) from exc
+    settings = session_settings(spark) if spark is not None else None
+    return world if settings is None else replace(world, observed=replace(world.observed, session=session_of(settings)))
 
 
 @contextmanager

@@ -114,6 +114,26 @@ def test_view_versions(world: World) -> None:
     assert world.catalog.load([name("mart.v")])[name("mart.v")] == state
 
 
+@pytest.mark.parametrize("catalog", ["iceberg", None])
+def test_a_version_keeps_what_another_engine_said_and_the_names_that_complete_it(world: World, catalog: str | None) -> None:
+    if not world.views:
+        pytest.skip("this catalog has no views")
+    state = world.catalog.commit([view_commit("mart.v")])[name("mart.v")]
+    both, theirs = {"spark": "SELECT 1 AS a", "trino": "SELECT a FROM t"}, {"default_namespace": ("theirs",), "default_catalog": catalog}
+    for version, texts in ((2, both), (3, {**both, "spark": "SELECT  1 AS a"})):
+        assert isinstance(state, ViewState)
+        change = view_commit("mart.v", expect=state.metadata_location, version=version, representations=texts, **theirs)
+        state = world.catalog.commit([change])[name("mart.v")]
+        assert isinstance(state, ViewState)
+        assert (state.version_id, state.representations) == (version, texts)
+        assert (state.default_catalog, state.default_namespace) == (catalog, ("theirs",))
+    state = world.catalog.commit([view_commit("mart.v", "SELECT 2 AS a", expect=state.metadata_location, version=4)])[name("mart.v")]
+    assert isinstance(state, ViewState)
+    assert (state.version_id, state.representations) == (4, {"spark": "SELECT 2 AS a"})
+    assert (state.default_catalog, state.default_namespace) == ("lake", ("mart",))
+    assert world.catalog.load([name("mart.v")])[name("mart.v")] == state
+
+
 def test_view_conflicts(world: World) -> None:
     if not world.views:
         with pytest.raises(CatalogError, match="has no views"):
@@ -141,3 +161,23 @@ def test_what_spark_noted_of_an_older_query_is_dropped(world: World) -> None:
     state = world.catalog.commit([view_commit("mart.v", properties=noted)])[name("mart.v")]
     change = view_commit("mart.v", expect=state.metadata_location, version=2)
     assert world.catalog.commit([change])[name("mart.v")].properties == {"k": "v"}
+
+
+def test_the_marks_of_an_mv_are_put_right_without_a_new_version(world: World) -> None:
+    if not world.views:
+        pytest.skip("this catalog has no views")
+    wrong = {"iceberg.materialized.view": "false", "iceberg.materialized.view.storage.table": "raw.orders", "kept": "1"}
+    view = world.catalog.commit([view_commit("mart.v", properties=wrong)])[name("mart.v")]
+    assert isinstance(view, ViewState)
+    right = {"iceberg.materialized.view": "true", "iceberg.materialized.view.storage.table": "mart.v__storage"}
+    change = view_commit("mart.v", expect=view.metadata_location, properties=right)
+    world.catalog.commit([replace(change, version_id=None)])
+    found = world.catalog.load([name("mart.v")])[name("mart.v")]
+    assert isinstance(found, ViewState)
+    assert (found.version_id, found.uuid, found.properties) == (1, view.uuid, {**right, "kept": "1"})
+    assert found.representations == view.representations
+    gone = view_commit("mart.v", expect=found.metadata_location, properties={})
+    world.catalog.commit([replace(gone, version_id=None, remove_properties=tuple(right))])
+    found = world.catalog.load([name("mart.v")])[name("mart.v")]
+    assert isinstance(found, ViewState)
+    assert (found.version_id, found.properties) == (1, {"kept": "1"})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -13,7 +15,7 @@ from behaviour.world import World, layout, name, table_commit, view_commit
 from mvbuild.adapters import open_catalog
 from mvbuild.ports.catalog import AlreadyExists, CatalogError, CommitConflict
 from mvbuild.ports.commits import ConvertCommit, DropCommit
-from mvbuild.ports.states import TableState
+from mvbuild.ports.states import TableState, Unreadable
 from servers.moto import SECRET
 
 if TYPE_CHECKING:
@@ -74,7 +76,7 @@ def test_a_view_is_no_table_of_others(glue_world: World) -> None:
 
 def test_names(glue_world: World) -> None:
     for text, reason in (
-        ("mart.Daily", "lower case: call it 'mart.daily'"),
+        ("mart.Daily", "lower case: name it 'mart.daily'"),
         ("mart.größe", "digits and underscores"),
         ("mart.a-b", "digits"),
     ):
@@ -93,7 +95,7 @@ def test_a_table_of_another_kind(glue_world: World) -> None:
     _glue(glue_world).create_table(DatabaseName="mart", TableInput={"Name": "csv", "TableType": "EXTERNAL_TABLE"})
     assert glue_world.catalog.load([name("mart.csv")]) == {}
     assert glue_world.catalog.list_names(("mart",)) == ()
-    with pytest.raises(AlreadyExists, match="a table that is not Iceberg's"):
+    with pytest.raises(AlreadyExists, match="is not an Iceberg table"):
         glue_world.catalog.create_table(name("mart.csv"), layout(id="long"), {})
 
 
@@ -191,3 +193,19 @@ def test_keys_are_not_shown(moto_server: Moto) -> None:
         with pytest.raises(CatalogError, match="credentials") as caught:
             catalog.load([name("mart.t")])
     assert caught.value.unreachable
+
+
+def test_a_materialized_view_of_trino_is_named(glue_world: World) -> None:
+    encoded = base64.b64encode(json.dumps({"originalSql": "SELECT id FROM raw.orders"}).encode()).decode()
+    entry = {
+        "Name": "of_trino",
+        "TableType": "VIRTUAL_VIEW",
+        "Parameters": {"presto_view": "true", "comment": "Presto Materialized View"},
+        "ViewOriginalText": f"/* Presto Materialized View: {encoded} */",
+    }
+    _glue(glue_world).create_table(DatabaseName="mart", TableInput=entry)
+    found = glue_world.catalog.load([name("mart.of_trino"), name("mart.nothing")])
+    assert list(found) == [name("mart.of_trino")]
+    state = found[name("mart.of_trino")]
+    assert isinstance(state, Unreadable)
+    assert (state.code, "its query is: SELECT id FROM raw.orders" in state.reason) == ("unsupported-view", True)

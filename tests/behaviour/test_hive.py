@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import time
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from mvbuild.adapters import open_catalog
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import AlreadyExists, CatalogError
 from mvbuild.ports.commits import ConvertCommit, TableLayout
-from mvbuild.ports.states import Partition, TableState
+from mvbuild.ports.states import Partition, TableState, Unreadable
 
 if TYPE_CHECKING:
     from servers.hive import Hive
@@ -105,7 +106,7 @@ def test_other_columns_in_the_place_of_old_ones(hive_world: World, hive_server: 
 
 
 def test_names(hive_world: World, hive_server: Hive) -> None:
-    with pytest.raises(CatalogError, match=r"'mart.Daily' cannot be in a Hive metastore, .* lower case: call it 'mart.daily'"):
+    with pytest.raises(CatalogError, match=r"'mart.Daily' cannot be in a Hive metastore, .* lower case: name it 'mart.daily'"):
         hive_world.catalog.create_table(name("mart.Daily"), layout(id="long"), {})
     with pytest.raises(CatalogError, match="lower case"):
         hive_world.catalog.commit([view_commit("mart.Daily")])
@@ -135,7 +136,7 @@ def test_a_table_of_another_kind(hive_world: World, hive_server: Hive) -> None:
         client.create_table(Table(dbName="mart", tableName="csv", sd=storage, parameters={}, tableType="MANAGED_TABLE"))
     assert hive_world.catalog.load([name("mart.csv")]) == {}
     assert hive_world.catalog.list_names(("mart",)) == (name("mart.t"),)
-    with pytest.raises(AlreadyExists, match="a table that is not Iceberg's"):
+    with pytest.raises(AlreadyExists, match="is not an Iceberg table"):
         hive_world.catalog.create_table(name("mart.csv"), layout(id="long"), {})
 
 
@@ -164,7 +165,7 @@ def test_a_lock_that_nobody_gives_back(hive_world: World, hive_server: Hive, mon
     part = LockComponent(type=LockType.EXCLUSIVE, level=LockLevel.TABLE, dbname="mart", tablename="gone")
     with _client(hive_server) as client:
         held = client.lock(LockRequest(component=[part], user="spark", hostname="elsewhere"))
-        with pytest.raises(CatalogError, match=r"no lock of mart.gone within .*: another process holds it"):
+        with pytest.raises(CatalogError, match=r"did not grant the lock of mart.gone within .*: another process has it"):
             hive_world.catalog.commit([table_commit(table, set_properties={"a": "1"})])
         assert [lock.lockid for lock in _locks(hive_server)] == [held.lockid]
         client.unlock(UnlockRequest(lockid=held.lockid))
@@ -266,3 +267,29 @@ def test_databases_that_have_a_place(hive_world: World, hive_server: Hive) -> No
         f"file:{hive_server.warehouse}/elsewhere/u-"
     )
     without.close()
+
+
+def test_a_materialized_view_of_trino_is_named(hive_world: World, hive_server: Hive) -> None:
+    from hive_metastore.ttypes import SerDeInfo, StorageDescriptor, Table
+
+    encoded = base64.b64encode(json.dumps({"originalSql": "SELECT id FROM raw.orders"}).encode()).decode()
+    hive_world.catalog.ensure_namespace(("mart",))
+    entry = Table(
+        dbName="mart",
+        tableName="of_trino",
+        tableType="VIRTUAL_VIEW",
+        parameters={"presto_view": "true", "comment": "Presto Materialized View", "metadata_location": "file:/hidden.metadata.json"},
+        viewOriginalText=f"/* Presto Materialized View: {encoded} */",
+        viewExpandedText="/* Presto Materialized View */",
+        sd=StorageDescriptor(cols=[], location="", serdeInfo=SerDeInfo(parameters={})),
+        partitionKeys=[],
+    )
+    with _client(hive_server) as client:
+        client.create_table(entry)
+    found = hive_world.catalog.load([name("mart.of_trino"), name("mart.nothing")])
+    assert list(found) == [name("mart.of_trino")]
+    state = found[name("mart.of_trino")]
+    assert isinstance(state, Unreadable)
+    assert state.code == "unsupported-view"
+    assert "lake.mart.of_trino is a materialized view of Trino" in state.reason
+    assert "SELECT id FROM raw.orders" in state.reason

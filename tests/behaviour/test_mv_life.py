@@ -192,7 +192,7 @@ def test_expire(mv_world: World) -> None:
     one, two, three = storage.snapshots
     with pytest.raises(CatalogError, match="refresh 2 is kept"):
         mv_world.catalog.commit([embedded_commit(storage, expire=frozenset({two}))])
-    with pytest.raises(CatalogError, match="'main' points"):
+    with pytest.raises(CatalogError, match="'main' refers to it"):
         mv_world.catalog.commit([embedded_commit(storage, expire=frozenset({three}))])
     before = mv_world.catalog.files(storage)
     done = mv_world.catalog.commit([embedded_commit(storage, expire=frozenset({one}))])[MV]

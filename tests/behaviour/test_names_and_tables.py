@@ -93,7 +93,7 @@ def test_partitions_and_order(world: World) -> None:
 @pytest.mark.parametrize(
     ("partition", "expected"),
     [
-        (Partition(column="nope", transform="identity"), "no column 'nope'"),
+        (Partition(column="nope", transform="identity"), "Unknown column 'nope'"),
         (Partition(column="id", transform="week"), "'week' is not a partition transform"),
         (Partition(column="id", transform="month"), "type long cannot be partitioned by month"),
     ],
@@ -102,7 +102,7 @@ def test_impossible_layouts(world: World, partition: Partition, expected: str) -
     with pytest.raises(CatalogError, match=expected):
         world.catalog.create_table(name("mart.t"), TableLayout(schema=schema(id="long"), partition_by=(partition,)), {})
     sort = Sort(column="nope", descending=False, nulls_first=True)
-    with pytest.raises(CatalogError, match="no column 'nope'"):
+    with pytest.raises(CatalogError, match="Unknown column 'nope'"):
         world.catalog.create_table(name("mart.t"), TableLayout(schema=schema(id="long"), sort_by=(sort,)), {})
     assert world.catalog.list_names(("mart",)) == ()
 

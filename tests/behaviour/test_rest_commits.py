@@ -69,7 +69,7 @@ def test_a_table_that_was_dropped_meanwhile(proxied: tuple[World, Proxy], rest_w
     world, proxy = proxied
     one, two = staged(world, "mart.a", "mart.b")
     proxy.expect(TRANSACTION, before=lambda: rest_world.catalog.drop(two.identifier))
-    with pytest.raises(CommitConflict, match="does not exist any more"):
+    with pytest.raises(CommitConflict, match="no longer exists"):
         world.catalog.commit([publish(one), publish(two)])
     assert states(world, one) == {one.identifier: one}
 
@@ -123,7 +123,7 @@ def test_views_that_were_changed_before_the_conflict_are_told(proxied: tuple[Wor
     world, proxy = proxied
     one, two = staged(world, "mart.a", "mart.b")
     proxy.expect(TRANSACTION, before=lambda: rest_world.write(two.identifier, {"id": [9]}, "main"))
-    with pytest.raises(CommitConflict, match=r"mart\.b was changed.*views of the same commit are changed already: lake\.mart\.v"):
+    with pytest.raises(CommitConflict, match=r"mart\.b was changed.*views of the same commit were already changed: lake\.mart\.v"):
         world.catalog.commit([view_commit("mart.v"), publish(one), publish(two)])
     assert states(world, one) == {one.identifier: one}
 
@@ -172,5 +172,5 @@ def test_a_server_that_tells_of_no_transactions(rest_world: World) -> None:
     assert [done[table.identifier].properties["by"] for table in tables] == ["me", "me"]
     known -= {one for one in known if "views" in one.path}
     assert not catalog.has_views
-    with pytest.raises(CatalogError, match="tells of no views"):
+    with pytest.raises(CatalogError, match="does not announce views"):
         catalog.commit([view_commit("mart.v")])

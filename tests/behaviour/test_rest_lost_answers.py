@@ -170,7 +170,7 @@ def test_a_server_that_does_not_come_back(proxied: Proxied, monkeypatch: pytest.
     world, proxy = proxied
     (table,) = staged(world, "mart.a")
     proxy.expect(POST_A, lost=True, after=lambda: proxy.expect("", lost=True, forwarded=False, times=99))
-    with pytest.raises(CatalogError, match=r"not known whether the commit of .*mart\.a was made") as caught:
+    with pytest.raises(CatalogError, match=r"outcome of the commit of .*mart\.a is unknown") as caught:
         world.catalog.commit([publish(table)])
     assert caught.value.unreachable
     proxy.accidents.clear()

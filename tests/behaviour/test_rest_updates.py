@@ -155,8 +155,8 @@ def test_what_becomes_of_a_request(few: None, asked: list[object], looked: list[
     [
         ([CONFLICT], [], CommitConflict, "somebody else"),
         ([LOST, CONFLICT], [None, None], CommitConflict, "somebody else"),
-        ([LATE, LATE, LATE], [], CommitConflict, "faster than it 3 times"),
-        ([LOST, LOST, LOST], [None, None, None], CatalogError, "not known whether it was made"),
+        ([LATE, LATE, LATE], [], CommitConflict, "lost against other processes 3 times"),
+        ([LOST, LOST, LOST], [None, None, None], CatalogError, "outcome of it is unknown"),
         ([ValueError("x")], [], ValueError, "x"),
         ([TimeoutError("x")], [], TimeoutError, "x"),
         ([LOST], [ValueError("x")], ValueError, "x"),

@@ -49,9 +49,7 @@ _MV_DAMAGE: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "another uuid": (lambda raw: raw.update(uuid=_OTHER), f"uuid: {_OTHER}"),
     "no uuid": (lambda raw: raw.pop("uuid"), "uuid"),
     "a version that is not there": (lambda raw: raw.update(current_version_id=9), "current_version_id"),
-    "a refresh that is not there": (lambda raw: raw.update({"current-refresh-id": 9}), "current-refresh-id"),
     "a snapshot that is not there": (lambda raw: raw.update({"current-snapshot-id": 9}), "current-snapshot-id"),
-    "refreshes that are no list": (lambda raw: raw.update(refreshes={}), "refreshes"),
     "no schemas": (lambda raw: raw.pop("schemas"), "schemas"),
 }
 
@@ -74,6 +72,37 @@ def test_a_metadata_file_that_breaks_a_rule(file_world: World, damage: str) -> N
         file_world.catalog.commit([redefined(view)])
     file_world.catalog.commit([DropCommit(identifier=MV, expect_metadata_location=view.metadata_location)])
     assert file_world.catalog.load([MV]) == {}
+
+
+_MV_FLAWS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+    "a refresh that is not there": (lambda raw: raw.update({"current-refresh-id": 9}), "current-refresh-id"),
+    "refreshes that are no list": (lambda raw: raw.update(refreshes={}), "refreshes"),
+    "a log of what has expired": (lambda raw: raw["snapshot-log"].insert(0, {"timestamp-ms": 1, "snapshot-id": 9}), "snapshot-log[0]"),
+    "an old clock": (lambda raw: raw.update({"last-updated-ms": 5}), "timestamp-ms"),
+}
+
+
+@pytest.mark.parametrize("flaw", _MV_FLAWS)
+def test_a_metadata_file_with_a_flaw_is_read_and_written_right_again(file_world: World, flaw: str) -> None:
+    view = created(file_world)
+    change, field = _MV_FLAWS[flaw]
+    _edited(view.properties.get(METADATA_LOCATION, view.metadata_location), change)
+    found = _embedded(file_world)
+    assert view.storage
+    assert found.mv
+    assert any(field in problem for problem in found.mv.problems)
+    assert (found.current_snapshot_id, found.schema) == (view.storage.current_snapshot_id, view.storage.schema)
+    file_world.catalog.commit([embedded_commit(found, set_properties={"a": "b"})])
+    written = _embedded(file_world)
+    assert written.mv
+    assert (written.mv.problems, written.properties["a"]) == ((), "b")
+
+
+def _embedded(world: World) -> TableState:
+    found = world.catalog.load([MV])[MV]
+    assert isinstance(found, ViewState)
+    assert found.storage
+    return found.storage
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"uuid": NaN}', b"[" * 100_000, None])

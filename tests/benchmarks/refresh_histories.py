@@ -1,4 +1,4 @@
-"""Random tables, histories and MVs: after every few commits a run, and every MV is compared with its full query.
+"""Random tables, histories and MVs: after every step what is called fresh is compared with the query, and after every run each MV.
 
     python tests/benchmarks/refresh_histories.py --histories 500 --seed 1 [--jobs 2] [--journal FILE] [--report docs/proofs/end-to-end.md]
 
@@ -23,12 +23,13 @@ from in_parts import in_parts  # noqa: E402
 from journal import Journal, commit_now  # noqa: E402
 from warm_spark import warm_spark  # noqa: E402
 
+from spark.history_features import FEATURES  # noqa: E402
 from spark.refresh_histories import MODES, Case, Seen, made, played, shrunk  # noqa: E402
 
 
-def case_of(seed: int, rounds: int, mvs: int) -> Case:
+def case_of(seed: int, rounds: int, mvs: int, features: Sequence[str] | None = None) -> Case:
     version, mode = MODES[seed % len(MODES)]
-    return made(seed, version, mode, rounds=rounds, mvs=mvs)
+    return made(seed, version, mode, rounds=rounds, mvs=mvs, features=features)
 
 
 def main() -> int:
@@ -37,7 +38,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=600, help="begin no history after so many")
     parser.add_argument("--rounds", type=int, default=5, help="runs of each history, besides the first")
-    parser.add_argument("--mvs", type=int, default=8)
+    parser.add_argument("--mvs", type=int, default=8, help="besides those of the features; 0 for those alone")
+    parser.add_argument("--features", nargs="*", choices=list(FEATURES), help="of every history; two by chance if none are given")
     parser.add_argument("--shrink", type=float, default=0, help="seconds to make a failing case smaller")
     parser.add_argument("--log", action="store_true", help="print the statements of a failing case")
     parser.add_argument("--directory", type=Path, default=Path(f"/tmp/mvbuild-histories-{time.time_ns()}"))
@@ -58,6 +60,7 @@ def main() -> int:
     print(line(total, elapsed))
     print("refreshes:", {" ".join(filter(None, key)): n for key, n in total.refreshes.most_common()})
     print("steps:", dict(total.steps.most_common()))
+    print("judged after steps:", dict(total.checked.most_common()), "blocked:", dict(total.blocked.most_common()))
     for one in total.unproven[:5]:
         print("unproven:", one[:1500])
     if chosen.report:
@@ -78,7 +81,7 @@ def _play(seeds: Sequence[int], chosen: argparse.Namespace, journal: Journal[See
         for seed in seeds:
             if time.monotonic() - began > chosen.minutes * 60:
                 break
-            case = case_of(seed, chosen.rounds, chosen.mvs)
+            case = case_of(seed, chosen.rounds, chosen.mvs, chosen.features)
             seen = play(case)
             journal.add(seed, replace(seen, log=[]))
             total.add(seen)
@@ -91,6 +94,7 @@ def _play(seeds: Sequence[int], chosen: argparse.Namespace, journal: Journal[See
 
 def _tell(case: Case, seen: Seen, chosen: argparse.Namespace, play: Callable[[Case], Seen]) -> None:
     again = f"--histories 1 --seed {case.seed} --rounds {chosen.rounds} --mvs {chosen.mvs}"
+    again += f" --features {' '.join(chosen.features)}" if chosen.features else ""
     print(f"FAILED: {seen.failures[0]}\n  python tests/benchmarks/refresh_histories.py {again}", flush=True)
     if chosen.log:
         print("\n".join(seen.log))
@@ -115,14 +119,21 @@ def report(seen: Seen, chosen: argparse.Namespace, commits: Sequence[str]) -> st
         "# Proof end to end",
         "",
         "Random base tables with random histories, and projects of random MVs over them (MVs that read MVs, views and ephemeral models between, all",
-        "storage layouts and formats), on Spark and Iceberg. After every one to three commits one `mvbuild run` with `refresh_policy: incremental`;",
+        "storage layouts and formats), on Spark and Iceberg. After every one to three steps one `mvbuild run` with `refresh_policy: incremental`;",
         "after every run each MV is compared with its full query over the base tables, as bags, both ways. A second run must have nothing to do,",
         "no branch, scratch table or temporary view may be left, and an incremental refresh may write no row that did not change.",
+        "",
+        "Steps are commits of every kind to base tables, and two of these in each history: "
+        + ", ".join(FEATURES)
+        + ". After every step, what",
+        "`mvbuild status` calls fresh and what a reader calls fresh that knows only the property-based specification has the rows that plain Spark",
+        "computes then, and so has what `mvbuild.read` serves, in the session as it is.",
         "",
         f"- Run on {chosen.date}: `python tests/benchmarks/refresh_histories.py {again}`",
         f"- Histories: {seen.histories:,}, in turn over tables of " + ", ".join(f"v{v} {m}" for v, m in MODES),
         f"- Runs that were checked: {seen.runs:,}, with {sum(seen.refreshes.values()):,} refreshes of MVs, {incremental:,} of them not full (`no-change` among them)",
         f"- MVs that `mvbuild verify` checked besides: {seen.verified:,}",
+        "- After steps: " + ", ".join(f"{what} {n:,}" for what, n in seen.checked.most_common()),
         f"- Failed: **{len(seen.failures)}**",
         f"- On {', '.join(commits)}",
         "",

@@ -24,7 +24,7 @@ from pyiceberg.table import StaticTable, Table
 
 from spark.projects import ENVIRONMENT, Project, bag, command_line, messages, new_project
 
-BASE, CHILD = "iceberg.base.snapshot.", "iceberg.child.view.version."
+BASE, CHILD, INDIRECT = "iceberg.base.snapshot.", "iceberg.child.view.version.", "mvbuild.record.indirect"
 MV_FILE, STORAGE_FILE = "materialized-view.metadata-location", "materialized-view.storage.metadata-location"
 FORMATS = ("table-properties", "metadata-file")
 ORDERS = pa.schema([("order_id", pa.int64()), ("customer_id", pa.int64()), ("day", pa.int64()), ("amount", pa.int64())])
@@ -353,7 +353,9 @@ def _content(location: str) -> bytes:
 
 
 def _numbers(properties: Mapping[str, str], prefix: str) -> dict[str, int]:
-    return {key.removeprefix(prefix): int(value) for key, value in properties.items() if key.startswith(prefix)}
+    """Of what the query itself reads."""
+    found = {key.removeprefix(prefix): int(value) for key, value in properties.items() if key.startswith(prefix)}
+    return {uuid: number for uuid, number in found.items() if uuid not in properties.get(INDIRECT, "").split(",")}
 
 
 def sql_of(view: Mapping[str, Any], version_id: int) -> str:

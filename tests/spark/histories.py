@@ -20,11 +20,13 @@ KINDS = ((1, "copy-on-write"), (2, "copy-on-write"), (2, "merge-on-read"), (3, "
 ROWS = 60
 """About how many rows a table holds at most."""
 
-_FLAT = {"id": "INT", "k": "INT", "v": "BIGINT", "s": "STRING", "d": "DATE"}
+_FLAT = {"id": "INT", "k": "INT", "v": "BIGINT", "s": "STRING", "d": "DATE", "w": "TIMESTAMP"}
 _NESTED = {"st": "STRUCT<a: INT, b: STRING>", "xs": "ARRAY<INT>", "m": "MAP<STRING, INT>"}
 _KEPT = ("id", "k", "s", "d")
 """May be partitioned by: Iceberg cannot read a table whose old partition spec lost its column."""
 _FIELDS = ("k", "bucket(3, id)", "truncate(1, s)", "days(d)", "months(d)", "bucket(2, s)")
+_MOMENTS = ("9999-12-31 00:00:00", "1400-02-28 01:02:03.000004", "1677-09-20 00:00:00", "2262-04-12 00:00:00", "2024-02-29 12:00:00")
+"""Most do not fit into nanoseconds."""
 _WIDER = {"INT": "BIGINT", "FLOAT": "DOUBLE", "DECIMAL(9, 2)": "DECIMAL(12, 2)"}
 
 
@@ -89,10 +91,28 @@ class History:
         fewer: list[tuple[int, Callable[[], None]]] = [(5, self.delete), (5, self.update), (1, self.overwrite)]
         kept: list[tuple[int, Callable[[], None]]] = [(3, self.compact), (1, self.rewrite_manifests), (2, self.rollback), (1, self.branch)]
         layout: list[tuple[int, Callable[[], None]]] = [(3, self.evolve_schema), (3, self.evolve_partitioning), (1, self.upgrade)]
-        return [*rows, *fewer, *kept, *layout]
+        # Files without partition values fit into a table without partitions alone.
+        files: list[tuple[int, Callable[[], None]]] = [(6, self.add_files)] if size < ROWS and not self._fields + sorted(self._void) else []
+        return [*rows, *files, *fewer, *kept, *layout]
 
     def append(self) -> None:
         self._sql(f"INSERT INTO {self.table} ({self._names}) {self._rows(self._random.randint(1, 12))}")
+
+    def add_files(self) -> None:
+        """Files of another writer: without field ids, and with timestamps as INT96."""
+        catalog, _, name = self.table.partition(".")
+        self._added += 1
+        (location,) = (row[1] for row in self.spark.sql(f"DESCRIBE TABLE EXTENDED {self.table}").collect() if row[0] == "Location")
+        folder = f"{location}/added_{self._added}"
+        conf = {"spark.sql.parquet.outputTimestampType": "INT96", "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED"}
+        for key, value in conf.items():
+            self.spark.conf.set(key, value)
+        try:
+            self._sql(f"INSERT OVERWRITE DIRECTORY '{folder}' USING parquet {self._rows(self._random.randint(1, 12))}")
+        finally:
+            for key in conf:
+                self.spark.conf.unset(key)
+        self._sql(f"CALL {catalog}.system.add_files(table => '{name}', source_table => '`parquet`.`{folder}`')")
 
     def delete(self) -> None:
         self._sql(f"DELETE FROM {self.table} WHERE {self._predicate()}")
@@ -151,7 +171,7 @@ class History:
             self._sql(f"CALL {catalog}.system.fast_forward('{name}', 'main', '{branch}')")
 
     def evolve_schema(self) -> None:
-        how = self._random.choice(["add", "add", "rename", "drop", "again", "widen", "widen"])
+        how = self._random.choice(["add", "add", "rename", "drop", "again", "widen", "widen", "move", "move"])
         own = [name for name in self.columns if name not in _KEPT]
         wide = [name for name, of in self.columns.items() if of in _WIDER]
         if how == "rename" and own:
@@ -164,6 +184,8 @@ class History:
             name = self._random.choice(own)
             self._drop(name)
             self._add(name)
+        elif how == "move":
+            self._move(self._random.choice(list(self.columns)))
         elif how == "widen" and wide:
             name = self._random.choice(wide)
             self.columns[name] = _WIDER[self.columns[name]]
@@ -224,6 +246,12 @@ class History:
         del self.columns[name]
         self._dropped.append(name)
 
+    def _move(self, name: str) -> None:
+        others = [other for other in self.columns if other != name]
+        at = self._random.randint(0, len(others))
+        self._sql(f"ALTER TABLE {self.table} ALTER COLUMN {name} {f'AFTER {others[at - 1]}' if at else 'FIRST'}")
+        self.columns = {other: self.columns[other] for other in (*others[:at], name, *others[at:])}
+
     def _add(self, name: str) -> None:
         of = self._random.choice(["INT", "STRING", "FLOAT", "DECIMAL(9, 2)", "STRUCT<a: INT, b: STRING>"])
         self._sql(f"ALTER TABLE {self.table} ADD COLUMN {name} {of}")
@@ -248,7 +276,12 @@ class History:
         if self._random.random() < 0.15:
             return "NULL"
         n = self._random.randint(0, 4)
-        simple = {"STRING": f"'{'abcde'[n]}{n}'", "DATE": f"DATE'2026-0{n + 1}-1{n}'", "ARRAY<INT>": f"array({n}, {n + 1})"}
+        simple = {
+            "STRING": f"'{'abcde'[n]}{n}'",
+            "DATE": f"DATE'2026-0{n + 1}-1{n}'",
+            "TIMESTAMP": f"TIMESTAMP'{_MOMENTS[n]}'",
+            "ARRAY<INT>": f"array({n}, {n + 1})",
+        }
         if of.startswith("STRUCT"):
             return f"named_struct('a', {n}, 'b', 'b{n}')"
         return f"map('x', {n})" if of.startswith("MAP") else simple.get(of, str(n))

@@ -126,7 +126,8 @@ def recorded(of: Project, uuid: str, model: str = "revenue") -> int:
 def recorded_views(of: Project, model: str) -> dict[str, str]:
     found, prefix = storage(of, model), "iceberg.child.view.version."
     properties = found.properties if found.mv is None else found.mv.properties
-    return {k.removeprefix(prefix): v for k, v in properties.items() if k.startswith(prefix)}
+    indirect = properties.get("mvbuild.record.indirect", "").split(",")
+    return {u: v for k, v in properties.items() if k.startswith(prefix) and (u := k.removeprefix(prefix)) not in indirect}
 
 
 def refresh_state(of: Project, model: str) -> set[tuple[str, int, str | None]]:

@@ -52,6 +52,7 @@ def test_properties_are_the_specifications(built: Project) -> None:
         f"iceberg.base.snapshot.{raw.table_uuid}": str(raw.current_snapshot_id),
         f"iceberg.base.snapshot.{customers.table_uuid}": str(customers.current_snapshot_id),
         f"iceberg.child.view.version.{child['view-uuid']}": "1",
+        f"iceberg.child.view.version.{built.view('mart.revenue_daily')['view-uuid']}": "1",
     }
     assert "iceberg.materialized.view" not in {r.key for r in built.sql("SHOW TBLPROPERTIES lake.main.active_customers")}
 

@@ -68,7 +68,7 @@ def example(request: pytest.FixtureRequest) -> Callable[[str, Any], None]:
 
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_SNAPSHOT = re.compile(r"(?<!\d)\d{15,19}(?!\d)")
+_SNAPSHOT = re.compile(r"(?<![\da-f])\d{15,19}(?![\da-f])")
 _TIME = re.compile(r"(?<!\d)1[789]\d{11}(?!\d)")
 _STARTED = re.compile(r'refresh-start-timestamp-ms[\\]*": ?[\\]*"?(\d{13})')
 _MARK = re.compile(r"(?<=mvbuild.proven-query\": \")[0-9a-f]{64}|(?<= UTC )[0-9a-f]{12}(?=\")")

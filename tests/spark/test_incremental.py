@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mvbuild import api
 from mvbuild.formats import metadata_file
 from mvbuild.incremental import choose
 from mvbuild.incremental.strategies import STRATEGIES
@@ -128,6 +129,15 @@ def test_each_strategy(
     if added is not None:
         assert (found.details["rows_added"], found.details["rows_removed"]) == (added, removed)
     assert_right(built, model)
+
+
+def test_a_full_refresh_after_an_incremental_one_removes_the_rows_that_there_were(built: Project) -> None:
+    refreshed(built, "per_k")
+    built.sql("UPDATE lake.raw.sales SET v = v + 1 WHERE k = 1")
+    assert refreshed(built, "per_k").details["strategy"] == "merge"
+    (row,) = built.sql("SELECT count(*) AS n FROM lake.mart.per_k__storage")
+    assert refreshed(built, "per_k", full_refresh=True).details["rows_removed"] == row.n
+    assert api.history(built.root, "per_k")[1][-1].rows_removed == row.n
 
 
 def test_rows_that_were_only_written_again_are_no_change(built: Project) -> None:

@@ -41,7 +41,7 @@ def test_nested_views_views_over_mvs_and_ephemeral_models(made: Project) -> None
         assert made.bag(f"SELECT * FROM lake.{name}") == direct
     assert made.bag("SELECT * FROM lake.main.over") == made.bag("SELECT sum(amount * 2) FROM lake.raw.orders")
     assert made.bag("SELECT * FROM lake.mart.n") == made.bag("SELECT * FROM lake.mart.n__storage")
-    children = {made.view(f"main.{v}")["view-uuid"] for v in ("v1", "v2")}
+    children = {made.view(v)["view-uuid"] for v in ("main.v1", "main.v2", "mart.m")}
     prefix = "iceberg.child.view.version."
     assert {k for k in made.table("mart.m__storage").properties if k.startswith(prefix)} == {prefix + c for c in children}
     assert made.only_reused()
@@ -91,11 +91,12 @@ def test_a_view_that_spark_made_is_a_child_view(made: Project) -> None:
     assert recorded == {
         f"iceberg.child.view.version.{inner['view-uuid']}": "1",
         f"iceberg.child.view.version.{outer['view-uuid']}": "1",
+        f"iceberg.child.view.version.{made.view('mart.m')['view-uuid']}": "1",
     }
     assert made.only_reused()
     made.append("raw.orders", order(3, 1, "2026-01-07", "1.00"))
     assert made.refreshed() == {"m"}
-    made.sql("CREATE OR REPLACE VIEW inner_view (id, amount) AS SELECT order_id, amount * 10 FROM orders")
+    made.sql("CREATE OR REPLACE VIEW inner_view (id, amount) AS SELECT order_id, CAST(amount * 10 AS DECIMAL(10, 2)) FROM orders")
     assert "child-view" in made.codes("m")[0]
     assert made.refreshed() == {"m"}
     assert made.bag("SELECT * FROM lake.mart.m__storage") == made.bag("SELECT order_id, amount * 10 + 1 FROM lake.raw.orders")
@@ -299,3 +300,54 @@ def test_nondeterministic_queries_are_refreshed_by_every_run(made: Project) -> N
     assert named(result) == {"m": "success"}
     assert [r.code for r in of(result, "m").reasons] == ["nondeterministic"]
     made.assert_tidy()
+
+
+def test_marks_that_spark_took_away_come_back_without_computing(made: Project) -> None:
+    built(made, {"models/mart/m.sql": "SELECT order_id FROM raw.orders\n", "models/mart/n.sql": "SELECT order_id FROM {{ ref('m') }}\n"})
+    snapshot = made.table("mart.m__storage").metadata.current_snapshot_id
+    made.sql(
+        "ALTER VIEW lake.mart.m SET TBLPROPERTIES"
+        " ('iceberg.materialized.view' = 'false', 'iceberg.materialized.view.storage.table' = 'raw.orders')"
+    )
+    assert made.codes("m") == ["view-not-marked", "storage-pointer-differs"]
+    assert made.codes("n") == []
+    assert made.only_reused()
+    assert made.codes("m") == []
+    text = made.view("mart.m")["versions"][-1]["representations"][0]["sql"]
+    made.sql("DROP VIEW lake.mart.m")
+    made.sql(f"CREATE VIEW lake.mart.m AS {text}")
+    assert made.codes("m") == ["view-not-marked", "storage-pointer-differs", "view-recreated"]
+    assert made.only_reused()
+    assert made.codes("m") == made.codes("n") == []
+    assert made.view("mart.m")["properties"]["iceberg.materialized.view.storage.table"] == "mart.m__storage"
+    assert made.table("mart.m__storage").metadata.current_snapshot_id == snapshot
+    assert made.bag("SELECT * FROM lake.mart.m") == made.bag("SELECT order_id FROM lake.raw.orders")
+
+
+def test_views_of_the_catalog_take_columns_by_position(made: Project) -> None:
+    """As Spark does: every row of an MV over such a view is one that Spark reads of the view, whatever happened to the table below."""
+    made.sql("CREATE TABLE lake.raw.b (g INT, v INT) USING iceberg")
+    made.sql("INSERT INTO lake.raw.b VALUES (1, 2)")
+    made.sql("CREATE VIEW lake.raw.star AS SELECT * FROM lake.raw.b")
+    made.sql("CREATE VIEW lake.raw.twice (a, c) AS SELECT g, g FROM lake.raw.b")
+    made.sql("CREATE VIEW lake.raw.over (p, q) AS SELECT s.*  FROM lake.raw.star AS s")
+    views = ("star", "twice", "over")
+    built(made, {f"models/mart/m_{view}.sql": f"SELECT * FROM lake.raw.{view}\n" for view in views})
+
+    def assert_right() -> None:
+        result = made.run()
+        assert result.ok, messages(result)
+        for view in views:
+            assert made.bag(f"SELECT * FROM lake.mart.m_{view}__storage") == made.bag(f"SELECT * FROM lake.raw.{view}"), view
+        assert made.only_reused()
+
+    assert_right()
+    for change in ("ADD COLUMN z INT", "ALTER COLUMN z FIRST", "ALTER COLUMN v FIRST", "RENAME COLUMN v TO w"):
+        made.sql(f"ALTER TABLE lake.raw.b {change}")
+        assert_right()
+        made.sql("INSERT INTO lake.raw.b VALUES (5, 6, 7)")
+        assert_right()
+    made.sql("ALTER TABLE lake.raw.b ALTER COLUMN g TYPE BIGINT")
+    with pytest.raises(Exception, match="CANNOT_UP_CAST_DATATYPE"):
+        made.sql("SELECT * FROM lake.raw.twice")
+    assert named(made.run())["m_twice"] == "error"

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from mvbuild import api
+from mvbuild.incremental import choose
+from mvbuild.incremental.strategies import STRATEGIES
 from spark.projects import Project, messages, of
 from spark.shop import MakeProject
 
@@ -108,3 +111,86 @@ def test_deletes_in_a_partition_of_nan(project: MakeProject) -> None:
     first(built)
     built.sql("DELETE FROM lake.raw.t WHERE id IN (1, 3)")
     assert_right(built, query)
+
+
+@pytest.mark.parametrize(
+    ("query", "later"),
+    [
+        ("SELECT id, a FROM raw.t UNION ALL SELECT * FROM raw.t", "append"),
+        ("SELECT p, q FROM raw.t AS t(p, q)", "append"),
+        ("SELECT concat_ws('|', *) AS whole FROM raw.t", "full"),
+    ],
+)
+def test_columns_that_move_under_a_query_that_takes_them_by_position(project: MakeProject, query: str, later: str) -> None:
+    built = first(made(project, "id INT, a INT", "(1, 10)", query))
+    built.sql("ALTER TABLE lake.raw.t ALTER COLUMN a FIRST")
+    assert built.codes("m") == ["base-table-schema-changed"]
+    built.sql("INSERT INTO lake.raw.t (id, a) VALUES (2, 20)")
+    assert_right(built, query, strategy="full", reason="column-changed")
+    built.sql("INSERT INTO lake.raw.t (id, a) VALUES (3, 30)")
+    assert_right(built, query, strategy=later)
+
+
+def test_fields_of_a_struct_that_move(project: MakeProject) -> None:
+    query = "SELECT id, CAST(s AS STRING) AS s, to_json(s) AS j FROM raw.t"
+    built = first(made(project, "id INT, s STRUCT<a: INT, b: INT>", "(1, struct(10, 11))", query))
+    built.sql("ALTER TABLE lake.raw.t ALTER COLUMN s.b FIRST")
+    assert built.codes("m") == ["base-table-schema-changed"]
+    assert_right(built, query, strategy="full")
+    built.sql("INSERT INTO lake.raw.t VALUES (2, named_struct('b', 21, 'a', 20))")
+    assert_right(built, query)
+
+
+def test_columns_of_a_storage_that_somebody_else_renames(project: MakeProject) -> None:
+    query = "SELECT id, a FROM raw.t"
+    built = first(made(project, "id INT, a INT", "(1, 10)", query))
+    for old, new in (("id", "other"), ("a", "id"), ("other", "a")):
+        built.sql(f"ALTER TABLE lake.mart.m__storage RENAME COLUMN {old} TO {new}")
+    assert built.codes("m") == ["storage-schema-changed"]
+    built.sql("ALTER TABLE lake.mart.m__storage ALTER COLUMN id FIRST")
+    assert built.codes("m") == ["storage-schema-changed"]
+    assert_right(built, query, strategy="full", reason="storage-changed-by-others")
+    built.sql("INSERT INTO lake.raw.t VALUES (2, 20)")
+    assert_right(built, query, strategy="append")
+
+
+def test_timestamps_that_do_not_fit_into_nanoseconds(project: MakeProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file with INT96 timestamps that another writer made. PyArrow reads them as nanoseconds, which overflow."""
+    monkeypatch.setattr(choose, "STRATEGIES", {"merge": STRATEGIES["merge"]})
+    query = "SELECT ts, count(*) AS n FROM raw.t GROUP BY ts"
+    built = project({"mvbuild.yml": CONF, "models/m.sql": f"{query}\n"})
+    built.sql("CREATE NAMESPACE lake.raw")
+    built.sql("CREATE TABLE lake.raw.t (id INT, ts TIMESTAMP, v INT) USING iceberg TBLPROPERTIES ('format-version'='2')")
+    days = "TIMESTAMP'9999-12-31 00:00:00', TIMESTAMP'1400-02-28 01:02:03', TIMESTAMP'1677-09-20 00:00:00', TIMESTAMP'2024-01-01 00:00:00'"
+    files = built.root / "files"
+    built.spark.conf.set("spark.sql.parquet.outputTimestampType", "INT96")
+    built.spark.conf.set("spark.sql.parquet.int96RebaseModeInWrite", "CORRECTED")
+    rows = f"SELECT CAST(id AS INT) AS id, array({days})[id % 4] AS ts, CAST(1 AS INT) AS v FROM range(16)"
+    built.sql(f"INSERT OVERWRITE DIRECTORY '{files}' USING parquet {rows}")
+    built.sql(f"CALL lake.system.add_files(table => 'raw.t', source_table => '`parquet`.`{files}`')")
+    first(built)
+    built.sql("UPDATE lake.raw.t SET v = 2 WHERE id = 0")
+    built.sql("DELETE FROM lake.raw.t WHERE id IN (1, 2, 3)")
+    assert_right(built, query, strategy="merge")
+    built.sql("DELETE FROM lake.raw.t WHERE id BETWEEN 4 AND 8")
+    assert_right(built, query, strategy="merge")
+
+
+@pytest.mark.parametrize("strategy", ["bag", "affected-keys"])
+def test_a_zero_keeps_its_sign(project: MakeProject, monkeypatch: pytest.MonkeyPatch, strategy: str) -> None:
+    """0.0 and -0.0 are equal to joins and groups, and have other texts."""
+    monkeypatch.setattr(choose, "STRATEGIES", {strategy: STRATEGIES[strategy]})
+    query = "SELECT id, x FROM raw.t"
+    rows = "(1, -0.0D), (1, 0.0D), (2, 0.0D), (3, -0.0D), (4, double('NaN'))"
+    built = first(made(project, "id INT, x DOUBLE", rows, query))
+    for change in (
+        "UPDATE lake.raw.t SET x = -x WHERE id IN (2, 3)",
+        "DELETE FROM lake.raw.t WHERE id = 1 AND CAST(x AS STRING) = '0.0'",
+        "INSERT INTO lake.raw.t VALUES (1, -0.0D), (5, -0.0D), (4, double('NaN'))",
+    ):
+        built.sql(change)
+        assert_right(built, query, strategy=strategy)
+    assert [r.status for r in api.verify(built.root, spark=built.spark).results] == ["same"]
+    built.sql("UPDATE lake.mart.m__storage SET x = 0.0D WHERE id = 5")
+    (found,) = api.verify(built.root, spark=built.spark).results
+    assert (found.status, sorted(repr(row.row) for row in found.rows)) == ("different", ["(5, -0.0)", "(5, 0.0)"])

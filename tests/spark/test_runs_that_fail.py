@@ -29,7 +29,7 @@ def test_a_failing_data_test_keeps_the_old_data_and_shows_the_line_of_the_yaml(b
     assert "error[test-failed]" in done.stderr
     assert "--> models/marts/revenue_daily.yml:7:" in done.stderr
     assert "Traceback" not in done.stderr
-    assert "1 row breaks its rule" in done.stdout + done.stderr
+    assert "1 row violates its rule" in done.stdout + done.stderr
     assert built.bag("SELECT * FROM lake.mart.revenue_daily__storage") == before
     assert built.view_version("mart.revenue_daily") == version
     assert built.bag("SELECT * FROM lake.mart.revenue_daily") == built.bag(
@@ -40,12 +40,13 @@ def test_a_failing_data_test_keeps_the_old_data_and_shows_the_line_of_the_yaml(b
     results = json.loads((built.root / "target" / "run_results.json").read_text(encoding="utf-8"))["results"]
     found = {r["unique_id"].split(".")[2]: r for r in results}
     assert {k: r["status"] for k, r in found.items()} == {
-        "active_customers": "reused",
+        "active_customers": "success",
         "revenue_daily": "error",
         "revenue_total": "skipped",
         "countries": "success",
         "not_null_revenue_daily_order_date": "fail",
     }
+    assert found["active_customers"]["adapter_response"]["reused"]
     assert found["not_null_revenue_daily_order_date"]["failures"] == 1
     assert "data test" in found["revenue_daily"]["message"]
     assert "revenue_daily" in found["revenue_total"]["message"]

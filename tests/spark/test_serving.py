@@ -261,7 +261,7 @@ def test_a_view_of_the_storage_in_another_project(project: MakeProject, tmp_path
     made.append("raw.orders", order(3, 1, "2026-01-07", "1.00"))
     assert how(mvbuild.read(made.spark, "o", project=other)) == {"o": "storage"}
     assert made.refreshed() == {"m"}
-    assert how(mvbuild.read(made.spark, "o", project=other)) == {"o": "query"}
+    assert how(mvbuild.read(made.spark, "o", project=other)) == {"o": "query", "m": "storage"}
     assert rows(mvbuild.read(made.spark, "o", project=other)) == bag([(1,), (2,), (3,)])
 
 
@@ -284,6 +284,125 @@ def test_a_storage_without_an_entry_of_its_own(project: MakeProject, monkeypatch
     assert len(at_exit) == 1
     let_go(at_exit)
     made.assert_tidy()
+
+
+def test_rows_that_a_data_test_refused_are_not_served(project: MakeProject, caplog: pytest.LogCaptureFixture) -> None:
+    tested = "models:\n  - name: {}\n    columns:\n      - {{name: customer_id, data_tests: [not_null]}}\n"
+    query = "SELECT order_id, customer_id FROM raw.orders\n"
+    files = {
+        "models/mart/m.sql": query,
+        "models/mart/m.yml": tested.format("m"),
+        "models/mart/s.sql": "{{ config(catalog_view='storage') }}\n" + query,
+        "models/mart/s.yml": tested.format("s"),
+    }
+    made = built(base(project({**YML, **files})))
+    good, wrong = [(1, 1), (2, 2)], {**order(3, 1, "2026-01-07", "1.00"), "customer_id": None}
+    made.append("raw.orders", wrong)
+    assert not made.run().ok
+    with caplog.at_level(logging.WARNING, "mvbuild"):
+        for name in ("m", "s"):
+            assert rows(mvbuild.read(made.spark, name, project=made.root)) == bag(good)
+            assert rows(mvbuild.sql(made.spark, f"SELECT * FROM mart.{name}", project=made.root)) == bag(good)
+            assert bag(api.show(made.root, name, spark=NoSpark()).rows.rows) == bag(good)
+    assert all(
+        "failed its tests" in r.message and "not_null_m_customer_id: 1 row violates its rule" in r.message for r in caplog.records[:2]
+    )
+    # What README, init and docs/serving.md say of engines that know no MVs.
+    assert made.bag("SELECT * FROM lake.mart.m") == bag([*good, (3, None)])
+    assert made.bag("SELECT * FROM lake.mart.s") == bag(good)
+    told = made.command("show", "m")
+    assert "warning[tests-failed]: lake.mart.m: its newest data failed its tests at " in told.stderr
+    assert "from the storage lake.mart.m__storage: stale (lake.raw.orders has new data)" in told.stderr
+    for command in ("status", "plan"):
+        said = made.command(command, "--select", "m")
+        assert "    tests-failed: its newest data failed its tests at " in said.stdout
+        found = json.loads(made.command(command, "--select", "m", "--output", "json").stdout)
+        (one,) = found["steps"] if command == "plan" else found
+        assert one["failed_tests"]["tests"] == ["not_null_m_customer_id: 1 row violates its rule"]
+    made.sql("UPDATE lake.raw.orders SET customer_id = 2 WHERE customer_id IS NULL")
+    assert rows(mvbuild.read(made.spark, "m", project=made.root)) == bag(good)  # until a run has tested that
+    assert made.refreshed() == {"m", "s"}
+    assert rows(mvbuild.read(made.spark, "m", project=made.root)) == bag([*good, (3, 2)])
+    assert "tests-failed" not in made.command("status").stdout
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory without a project."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MVBUILD_PROJECT_DIR", raising=False)
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_the_catalog_is_enough_to_serve_by_the_policy(project: MakeProject) -> None:
+    as_file = "storage={'format': 'metadata-file'}, when_stale='serve'"
+    files = {f"models/mart/{policy}_it.sql": model(policy, JOINED) for policy in POLICIES}
+    files["models/mart/file_it.sql"] = f"{{{{ config({as_file}) }}}}\n{JOINED}\n"
+    files["models/mart/view_it.sql"] = f"{{{{ config(catalog_view='storage') }}}}\n{JOINED}\n"
+    files["models/mart/over_it.sql"] = "SELECT order_id FROM {{ ref('query_it') }}\n"
+    made = built(base(project({**YML, **files})))
+    names = [Path(file).stem for file in files]
+
+    def answers(of_project: Any) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name in names:
+            try:
+                found[name] = how(mvbuild.read(made.spark, f"lake.mart.{name}", project=of_project))
+            except ProjectError as error:
+                found[name] = refused(error)
+        return found
+
+    for lag in (None, WINDOW_MS, WINDOW_MS + 1):
+        if lag is not None:
+            made.append("raw.orders", order(3 + lag, 1, "2026-01-07", "1.00"))
+            set_lag(made, "raw.orders", lag)
+        found = answers(None)
+        assert found == answers(made.root), lag
+    assert (found["fail_it"], found["file_it"], found["view_it"]) == (["fail_it"], {"file_it": "storage"}, {"view_it": "query"})
+    for name, count in (("file_it", 2), ("view_it", 4)):
+        assert len(mvbuild.read(made.spark, f"lake.mart.{name}").collect()) == count
+    made.sql("USE lake.mart")
+    assert how(mvbuild.read(made.spark, "serve_it")) == {"serve_it": "storage"}
+    joined = mvbuild.sql(made.spark, "SELECT q.country FROM query_it q JOIN serve_it USING (order_id)")
+    assert how(joined) == {"query_it": "query", "serve_it": "storage"}
+    assert len(joined.collect()) == 2
+    made.sql("USE spark_catalog.default")
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_an_mv_of_another_engine_is_read_from_its_storage_while_that_is_right(project: MakeProject) -> None:
+    made = base(project({"mvbuild.yml": "name: shop\n"}))
+    made.sql("CREATE NAMESPACE IF NOT EXISTS lake.mart")
+    made.sql(
+        "CREATE VIEW lake.mart.other (id, place) TBLPROPERTIES ('iceberg.materialized.view' = 'true',"
+        " 'iceberg.materialized.view.storage.table' = 'mart.other_data') AS SELECT o.order_id, c.country"
+        " FROM lake.raw.orders o JOIN lake.raw.customers c USING (customer_id)"
+    )
+
+    def refresh() -> None:
+        made.sql("CREATE OR REPLACE TABLE lake.mart.other_data AS SELECT * FROM lake.mart.other")
+        tables = [made.table(f"raw.{name}").metadata for name in ("orders", "customers")]
+        record = {f"iceberg.base.snapshot.{t.table_uuid}": t.current_snapshot_id for t in tables} | {"iceberg.view.version": 1}
+        listed = ", ".join(f"'{key}' = '{value}'" for key, value in record.items())
+        made.sql(f"ALTER TABLE lake.mart.other_data SET TBLPROPERTIES ({listed})")
+
+    def answer() -> tuple[str, Any]:
+        frames = [mvbuild.read(made.spark, "lake.mart.other", project=at) for at in (made.root, None)]
+        frames.append(mvbuild.sql(made.spark, "SELECT * FROM mart.other", project=made.root))
+        (source,) = {how(frame)["other"] for frame in frames}
+        (found,) = {tuple(sorted(rows(frame).items())) for frame in frames}
+        assert {tuple(frame.columns) for frame in frames} == {("id", "place")}
+        return source, dict(found)
+
+    refresh()
+    assert answer() == ("storage", bag([(1, "DE"), (2, "FR")]))
+    assert f"{api.show(made.root, 'mart.other', spark=NoSpark()).origin}".startswith("storage lake.mart.other_data: fresh")
+    made.append("raw.orders", order(3, 1, "2026-01-07", "1.00"))
+    assert answer() == ("query", bag([(1, "DE"), (2, "FR"), (3, "DE")]))
+    refresh()
+    assert answer() == ("storage", bag([(1, "DE"), (2, "FR"), (3, "DE")]))
+    made.sql("ALTER TABLE lake.mart.other_data RENAME COLUMN place TO country")
+    assert answer() == ("query", bag([(1, "DE"), (2, "FR"), (3, "DE")]))
 
 
 def exit_calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:

@@ -143,7 +143,7 @@ def test_columns_of_others(project: MakeProject) -> None:
 # Values
 
 
-def test_null_nan_zeros_and_nested_values_equal_themselves(project: MakeProject) -> None:
+def test_null_nan_and_nested_values_equal_themselves_and_zeros_do_not(project: MakeProject) -> None:
     rows = pa.table(
         {
             "f": [None, math.nan, -0.0, math.inf],
@@ -154,7 +154,11 @@ def test_null_nan_zeros_and_nested_values_equal_themselves(project: MakeProject)
     made = model(project, "SELECT f, m, s FROM raw.t", rows)
     assert one(made, "m").status == "same"
     assert one(made, "m", float_tolerance=1e-9).status == "same"
-    made.sql("UPDATE lake.mart.m__storage SET f = 0.0 WHERE f = 0.0")
+    made.sql("UPDATE lake.mart.m__storage SET f = 0.0D WHERE f = 0.0D")
+    found = one(made, "m")
+    assert sorted(repr(row.row[0]) for row in found.rows) == ["-0.0", "0.0"]
+    assert one(made, "m", float_tolerance=1e-9).status == "same"
+    made.sql("UPDATE lake.mart.m__storage SET f = -0.0D WHERE f = 0.0D")
     made.sql("UPDATE lake.mart.m__storage SET m = map('y', 2L, 'x', 1L) WHERE f IS NULL")
     assert one(made, "m").status == "same"
     made.sql("UPDATE lake.mart.m__storage SET m = map('y', 3L, 'x', 1L) WHERE f IS NULL")
@@ -215,7 +219,7 @@ def test_a_sample(project: MakeProject) -> None:
     assert {d.row[0] for d in again.rows if d.only_in == "storage"} == {d.row[0] for d in again.rows if d.only_in == "query"}
     others = one(made, "m", sample=0.1, seed=2, limit=1000)
     assert {d.row[0] for d in again.rows} != {d.row[0] for d in others.rows}
-    with pytest.raises(ProjectError, match="share of the keys"):
+    with pytest.raises(ProjectError, match="above 0 and at most 1"):
         check(made, "m", sample=2)
 
 

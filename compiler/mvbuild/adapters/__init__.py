@@ -1,4 +1,17 @@
-"""catalog settings -> Catalog: the world behind the ports. Each loader imports its adapter only when it is called."""
+"""catalog settings -> Catalog: the world behind the ports. Each loader imports its adapter only when it is called.
+
+In: the settings of a target. Out: a `Catalog`, `Sources` or `Engine` of `ports`. Nothing else imports PyIceberg, PySpark, PyArrow or
+deltalake.
+
+Read first: `iceberg/catalog.py` (catalogs that are metadata files and pointers to them: SQL, files, Hive, Glue), `iceberg/remote.py`
+(REST, which has a protocol of its own), `spark/engine.py`. `memory.py` is the catalog of fast tests; `sources` reads base tables
+elsewhere.
+
+`iceberg/entries.py` makes the states of the port from pointers and files. It also splits an MV in the metadata-file format into a view
+and a `TableState` with `of_view` set. `iceberg/packed.py` keeps histories and schemas as bytes, because most runs do not need them; so
+ten thousand tables fit into memory (docs/proofs/fresh-run.md). `iceberg/branches.py` shows metadata as an Iceberg branch sees it.
+`iceberg/net_rows.py` compares rewritten files in this process (docs/decisions/013).
+"""
 
 from __future__ import annotations
 
@@ -38,6 +51,32 @@ def start_engine(
     sources: Collection[SourceLocation] = (),
 ) -> Engine:
     """Spark: of its own for this run, or the session `spark` that the caller has and keeps. It can read `sources` besides the catalog."""
+    from mvbuild.adapters.iceberg import prepare
     from mvbuild.adapters.spark import start_engine as start_spark
 
+    prepare(target.catalog, create=target.embedded)
     return start_spark(target, log_file=log_file, env=env, spark=spark, progress=progress, sources=sources)
+
+
+def session_catalogs(spark: Any) -> dict[str, dict[str, str]]:
+    """The Iceberg catalogs that a session is configured for -> PyIceberg's properties of each."""
+    from mvbuild.adapters.spark.session_catalogs import session_catalogs as found
+
+    return found(spark)
+
+
+def current_place(spark: Any) -> tuple[str, tuple[str, ...]]:
+    """The catalog and the namespace that complete names in a session."""
+    from mvbuild.adapters.spark.session_catalogs import current_place as found
+
+    return found(spark)
+
+
+def session_settings(spark: Any) -> Mapping[str, str] | None:
+    """Of a session that the caller has, what `Engine.settings` tells. None where it does not answer: whoever needs it then hears why."""
+    from mvbuild.adapters.spark.engine import settings_of
+
+    try:
+        return settings_of(spark)
+    except Exception:  # noqa: BLE001  PySpark, Py4J and gRPC raise what they like
+        return None

@@ -48,7 +48,7 @@ class MemoryCatalog(MetadataCatalog):
 
         def make(current: Entry | None) -> Raw:
             if current is None or current.kind != "TABLE":
-                raise CatalogError(f"There is no table {identifier}.")
+                raise CatalogError(f"Unknown table {identifier}.")
             raw = current.raw
             head = (raw.get("refs") or {}).get(branch, {}).get("snapshot-id")
             content = self._held.columns(head) if columns is None else columns
@@ -69,6 +69,7 @@ class _MemoryPointers:
     atomic = True
     place = SqlPointers.place
     draft = SqlPointers.draft
+    foreign = SqlPointers.foreign
     borrowed = SqlPointers.borrowed
     hints = SqlPointers.hints
     note_base = SqlPointers.note_base

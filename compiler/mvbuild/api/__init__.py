@@ -1,5 +1,10 @@
 """project directory -> Graph | Plan | RunResult: what the commands do, for programs. Nothing here prints.
 
+In: a project directory, or the `Graph` that `compile` returned. Out: values of the stages. There is one module per kind of question.
+
+Read first: `refreshes.py` (plan, status, run, test, verify), `of_project.py` (a project as a caller gives it), `frames.py` (read, sql,
+show).
+
 >>> from mvbuild import api                                   # doctest: +SKIP
 >>> result = api.run("shop", select=["+revenue_daily"])       # doctest: +SKIP
 >>> result.ok                                                 # doctest: +SKIP

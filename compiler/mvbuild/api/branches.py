@@ -26,7 +26,7 @@ def branch_contents(project: Project, branch: str) -> tuple[OnBranch, ...]:
         found = on_branch(graph, main_catalog_of(graph), checked_name(branch))
     if not found:
         known = branch_names(graph)
-        help = did_you_mean(branch, known) if known else "`mvbuild run --branch` makes one."
+        help = did_you_mean(branch, known) if known else "`mvbuild run --branch` creates one."
         raise ProjectError([error("unknown-branch", f"The project has no branch '{branch}'", help=help)])
     return found
 
@@ -80,7 +80,7 @@ def diff(
         )
     catalog = catalog_of(replace(graph, project=replace(graph.project, branch=branch)))
     done = []
-    with open_session(observed(graph, catalog), catalog, spark, on_event) as session, explained(graph):
+    with open_session(observed(graph, catalog, spark), catalog, spark, on_event) as session, explained(graph):
         for one in found:
             after = one.branch
             if one.node not in chosen or not isinstance(after, TableState) or after.current_snapshot_id is None:

@@ -58,7 +58,7 @@ def lineage(project: Project = ".", *, of: str | None = None) -> tuple[Bound, tu
         unreachable = [d for d in exc.diagnostics if d.code == "catalog-unreachable"]
         if not unreachable:
             raise
-        help = "The columns of the tables in it are not known; a schemas.lock would tell."
+        help = "The columns of its tables are unknown; create a schemas.lock with `mvbuild lock`."
         return bind(graph, only=around(graph, of) if of else None), tuple(replace(d, severity="warning", help=help) for d in unreachable)
     return bind(world.graph, of_states(world.observed.states), around(world.graph, of) if of else None), ()
 

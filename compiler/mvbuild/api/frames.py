@@ -6,15 +6,19 @@ import atexit
 import os
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+from mvbuild.api.of_catalog import CatalogChoice, graph_of_catalog
 from mvbuild.api.of_project import Project, graph_of
 from mvbuild.graph.model import Graph
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import Catalog, CatalogError, CommitConflict
+from mvbuild.project.project_file import has_project
 from mvbuild.refresh.session import RunSession, ScratchKey
 from mvbuild.serve import frames
 from mvbuild.serve.as_of import AsOf
+from mvbuild.serve.lookup import with_name
 from mvbuild.serve.rows import Shown, choose_rows
 from mvbuild.sessions import OnEvent, catalog_of, explained, new_session, observed, open_session, unheard
 
@@ -26,36 +30,45 @@ def show(
 
     `as_of` gives the rows that an MV had at a time, or after the refresh of that number. No Spark is needed then.
     """
-    graph = graph_of(project)
+    graph = with_name(graph_of(project), name)
     catalog = catalog_of(graph)
-    world = observed(graph, catalog)
+    world = observed(graph, catalog, spark)
     with open_session(world, catalog, spark, on_event) as session:
         return choose_rows(session, name, limit, as_of)
 
 
-def read(spark: Any, name: str, *, project: Project | None = None, as_of: AsOf | None = None) -> Any:
-    """A DataFrame with all rows of a model, seed or source; each MV in it is resolved by its policy, see `served`.
+def read(spark: Any, name: str, *, project: Project | None = None, catalog: CatalogChoice | None = None, as_of: AsOf | None = None) -> Any:
+    """A DataFrame with all rows of a model, seed or source, or of any view or table of the catalog; each MV in it is resolved by its
+    policy, see `served`.
 
-    `as_of` gives the rows that an MV had at a time, or after the refresh of that number.
+    Without a project the catalog says what the MVs are: `catalog` names it, or has PyIceberg's properties of it and its `name`; else it is
+    one of the session's. `as_of` gives the rows that an MV had at a time, or after the refresh of that number.
     """
-    return _framed(graph_of(_default(project)), spark, frames.named(name, as_of))
-
-
-def sql(spark: Any, text: str, *, project: Project | None = None) -> Any:
-    """A DataFrame of a query whose tables are named as in the project or in the catalog; each MV in it is resolved by its policy."""
-    graph, ask = frames.asked(graph_of(_default(project)), text)
+    graph, ask = frames.named(_graph(spark, project, catalog, (name,)), name, as_of)
     return _framed(graph, spark, ask)
 
 
-def _default(project: Project | None) -> Project:
-    return os.environ.get("MVBUILD_PROJECT_DIR", ".") if project is None else project
+def sql(spark: Any, text: str, *, project: Project | None = None, catalog: CatalogChoice | None = None) -> Any:
+    """A DataFrame of a query whose tables are named as in the project or in the catalog; each MV in it is resolved by its policy."""
+    graph, ask = frames.asked(_graph(spark, project, catalog, frames.names_in(text)), text)
+    return _framed(graph, spark, ask)
+
+
+def _graph(spark: Any, project: Project | None, catalog: CatalogChoice | None, names: tuple[str, ...]) -> Graph:
+    """Of the project that is given, of the one that the environment or the current directory has, else of a catalog alone."""
+    if project is not None and catalog is not None:
+        raise ValueError("Pass a project or a catalog, not both: a project names its own catalog.")
+    directory = os.environ.get("MVBUILD_PROJECT_DIR")
+    if catalog is None and (project is not None or directory or has_project(Path())):
+        return graph_of(project if project is not None else directory or ".")
+    return graph_of_catalog(spark, catalog, names)
 
 
 def _framed(graph: Graph, spark: Any, ask: frames.Ask) -> Any:
     """The DataFrame, on one observation of the catalog. A snapshot that is expired in between is followed by a new look."""
     catalog = catalog_of(graph)
     for attempt in range(1, _LOOKS + 1):
-        session = new_session(observed(graph, catalog), catalog, spark, unheard)
+        session = new_session(observed(graph, catalog, spark), catalog, spark, unheard)
         session.kept = _KEPT.setdefault(catalog.name, {})
         try:
             with explained(graph, conflicts=attempt == _LOOKS):

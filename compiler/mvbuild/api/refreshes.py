@@ -14,6 +14,7 @@ from mvbuild.diagnostics import ProjectError, error
 from mvbuild.freshness.former import former_states
 from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.observed import World
+from mvbuild.freshness.pending import representation_problems
 from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import Graph, ModelNode, NodeId
 from mvbuild.graph.select import select as select_nodes
@@ -38,7 +39,7 @@ from mvbuild.refresh.testing import run_tests
 from mvbuild.refresh.verified import Verification
 from mvbuild.refresh.verify import Check, doubts
 from mvbuild.refresh.verify import verify as verify_all
-from mvbuild.sessions import OnEvent, catalog_of, explained, observed, open_session, unheard
+from mvbuild.sessions import OnEvent, SystemClock, catalog_of, explained, observed, open_session, unheard
 
 # What only one command needs is imported where it is used: a run that finds nothing to do is over in the time that the rest takes.
 
@@ -51,12 +52,13 @@ def plan(
     full_refresh: bool = False,
     removed: bool = True,
     catalog: Catalog | None = None,
+    spark: Any = None,
 ) -> Plan:
     """What a run would do and why: one read of the catalog, no Spark. With `removed`, unless nodes are selected, one more of all its views:
-    they tell what is left of models that are gone."""
+    they tell what is left of models that are gone. `spark`: the session that the run is to use, where that is not mvbuild's own."""
     graph = graph_of(project)
     catalog = catalog or catalog_of(graph)
-    world = observed(graph, catalog)
+    world = observed(graph, catalog, spark)
     chosen, warnings = select_nodes(world.graph, select, exclude, states_of(world))
     with explained(graph):
         former = former_states(world, catalog)
@@ -67,6 +69,9 @@ def plan(
         renamed = [r.view.identifier for r in find_renames(world, former, frozenset(world.graph.nodes)).renames]
         gone = find_removed(world, catalog, renamed) if removed and not (tuple(select) or tuple(exclude)) else ()
     new = renamed_world(world, found.renames)
+    problems = representation_problems(new, chosen)
+    if problems:
+        raise ProjectError(problems)
     planned = build_plan(new, chosen, full_refresh=full_refresh, warnings=warnings, changes=Changes(catalog))
     before = replace(world, observed=world.observed.updated(former))
     return replace(planned, renames=found.renames, before=before, removed=gone)
@@ -109,17 +114,19 @@ def run(
     """Refresh what is stale. With `spark` a session that the caller has is used and left running. With `prune` what is left of models that
     the project does not have any more is dropped afterwards. With `atomic` all that the run made is published in one commit at its end, or
     nothing if anything failed; None: as the project says."""
+    clock = SystemClock()
+    started_ms, began = clock.now_ms(), clock.monotonic()
     select, exclude = tuple(select), tuple(exclude)
     if prune and (select or exclude):
-        raise ProjectError([error("command-line", "What is to be pruned depends on the whole project: nothing can be selected with it")])
+        raise ProjectError([error("command-line", "--prune cannot be combined with --select or --exclude")])
     graph = graph_of(project)
     if prune and graph.project.branch is not None:
-        raise ProjectError([error("command-line", "A run on a branch drops nothing: --prune goes with runs on main")])
+        raise ProjectError([error("command-line", "--prune cannot be combined with --branch")])
     catalog = catalog_of(graph)
     together = graph.project.publish == "atomic" if atomic is None else atomic
     if together:
         require_atomic(graph, catalog.atomic)
-    planned = plan(graph, select=select, exclude=exclude, full_refresh=full_refresh, removed=False, catalog=catalog)
+    planned = plan(graph, select=select, exclude=exclude, full_refresh=full_refresh, removed=False, catalog=catalog, spark=spark)
     if graph.project.branch is not None:
         require_branchable(planned)
     _require_contracts(planned)
@@ -134,6 +141,8 @@ def run(
     result = replace(result, diagnostics=(*planned.warnings, *result.diagnostics), renamed=renamed)
     if prune and result.ok:
         result = _pruned(graph, catalog, result)
+    # With what came before the first step, the start of Spark above all.
+    result = replace(result, started_ms=started_ms, seconds=clock.monotonic() - began)
     write_artifacts(planned.world.graph, result, arguments={"which": "run", **(arguments or {})})
     return result
 
@@ -167,7 +176,7 @@ def test(
     """Run the data tests of the selected models, seeds and sources on what the catalog has now."""
     graph = graph_of(project)
     catalog = catalog_of(graph)
-    world = observed(graph, catalog)
+    world = observed(graph, catalog, spark)
     chosen, warnings = select_all(world.graph, select, exclude, states_of(world))
     tests = [t for t in world.graph.tests if t.id in chosen]
     with open_session(world, catalog, spark, on_event) as session:
@@ -198,12 +207,12 @@ def verify(
     that cannot be verified is an error if it is among `names`, else a warning.
     """
     if not (sample is None or 0 < sample <= 1):
-        raise ProjectError([error("command-line", "A sample is a share of the keys: above 0, and 1 at most")])
+        raise ProjectError([error("command-line", "A sample must be above 0 and at most 1")])
     if not (float_tolerance is None or (math.isfinite(float_tolerance) and float_tolerance >= 0)):
-        raise ProjectError([error("command-line", "A tolerance is a number, not below 0")])
+        raise ProjectError([error("command-line", "A tolerance must be a number, not below 0")])
     graph = graph_of(project)
     catalog = catalog_of(graph)
-    world = observed(graph, catalog)
+    world = observed(graph, catalog, spark)
     named = {mv_of(world.graph, name).id for name in names}
     chosen, warnings = (named, ()) if named else select_nodes(world.graph, select, exclude, states_of(world))
     nodes = [n for n in world.graph.views if n.id in chosen]

@@ -29,6 +29,8 @@ def review(project: Project, against: str, *, select: Iterable[str] = (), exclud
     from mvbuild.review.refreshes import concerned, of_plan, without_plan
 
     graph = graph_of(project)
+    if graph.problems:
+        raise ProjectError(graph.problems)
     select, exclude = tuple(select), tuple(exclude)
     chosen, warnings = select_all(graph, select, exclude, states_now(graph)) if select or exclude else (None, ())
     now, new = bound(graph), version_of(graph, "the working copy")
@@ -37,8 +39,8 @@ def review(project: Project, against: str, *, select: Iterable[str] = (), exclud
         found = build_review(graph, old, new, before, now, selected=chosen)
         found = replace(found, lint=new_findings(found.changes, before, now))
     if old.is_missing:
-        message = f"There was no project at '{against}': everything is told as new"
-        warnings = (*warnings, warning("bad-state", message, help="Name a version that has it, if there is one."))
+        message = f"There was no project at '{against}': everything counts as new"
+        warnings = (*warnings, warning("bad-state", message, help="Choose a version that has the project, if there is one."))
     ids = concerned(graph, found.changes)
     planned, unknown = _plan_if_known(graph) if ids else (None, "")
     refreshes = of_plan(planned, ids) if planned else without_plan(graph, found.changes, ids)
@@ -50,7 +52,7 @@ def _plan_if_known(graph: Graph) -> tuple[Plan | None, str]:
     target = graph.project.target
     database = Path(target.catalog.get("uri", "").removeprefix("sqlite:///"))
     if target.embedded and not database.exists():
-        return None, "the project's own catalog has not been made yet"
+        return None, "the project's own catalog has not been created yet"
     try:
         return plan(graph, select=["*"], removed=False), ""
     except ProjectError as exc:

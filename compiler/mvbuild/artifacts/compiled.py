@@ -28,6 +28,8 @@ def write_compiled(graph: Graph, known: Mapping[NodeId, Stamp], workers: Workers
     folder = graph.project.target_path / "compiled" / graph.project.name
     new: list[ModelNode] = []
     for node in graph.models:
+        if node.id in graph.undefined:
+            continue
         stamp = known.get(node.id)
         if stamp is not None and stamp == _stamp(folder / node.model.file.path):
             yield node.id, stamp

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from hashlib import sha256
 from typing import Any, TypeGuard
@@ -12,7 +12,7 @@ from mvbuild.graph.definition import definition, fingerprint_of
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, ViewNode
 from mvbuild.graph.version import MacroCalls, macro_texts, settings_of, source_settings, test_body, var_hashes
 from mvbuild.names import TableIdentifier
-from mvbuild.project.loaded import DataTest, Properties, SourceTable
+from mvbuild.project.loaded import DataTest, Properties
 
 SCHEMA = "https://schemas.getdbt.com/dbt/manifest/v12.json"
 
@@ -26,7 +26,7 @@ def manifest(graph: Graph, *, version: str, generated_at: str, invocation_id: st
     """The manifest as a JSON object. What dbt has no word for stands under `config.meta.mvbuild`."""
     found = dict(entries(graph))
     nodes = {id: entry for id, entry in found.items() if entry["resource_type"] != "source"}
-    sources = {id: entry for id, entry in found.items() if entry["resource_type"] == "source"}
+    sources = {entry["unique_id"]: entry for entry in found.values() if entry["resource_type"] == "source"}
     return _around(graph, nodes, sources, version=version, generated_at=generated_at, invocation_id=invocation_id)
 
 
@@ -37,9 +37,10 @@ def manifest_text(
 
     Each entry of `nodes` is a line of its own. `known` is asked for each of them in turn: its text, where an earlier manifest has it.
     """
-    read = {id: list(dict.fromkeys(one.reads)) for id, one in _all(graph) if not isinstance(one, TableNode | ViewNode)}
+    names = published_ids(graph)
+    read = {id: _reads(one, names) for id, one in _all(graph) if not isinstance(one, TableNode | ViewNode)}
     parents = {id: {"depends_on": {"nodes": nodes}} for id, nodes in read.items()}
-    sources = {id: _entry(graph, n, MacroCalls(())) for id, n in graph.nodes.items() if _is_read_only(n) and n.source}
+    sources = {names[id]: _source(graph, n, names[id]) for id, n in graph.nodes.items() if _is_read_only(n)}
     whole = _around(graph, parents, sources, version=version, generated_at=generated_at, invocation_id=invocation_id)
     for name, value in whole.items():
         yield f"{'{' if name == 'metadata' else ', '}{json.dumps(name)}: "
@@ -50,7 +51,7 @@ def manifest_text(
         separator, calls = "\n", MacroCalls(macro_texts(graph))
         for id, one in _all(graph):
             if not isinstance(one, TableNode | ViewNode):
-                yield f"{separator}{json.dumps(id)}: {known(id) or _ENCODER.encode(_entry(graph, one, calls))}"
+                yield f"{separator}{json.dumps(id)}: {known(id) or _ENCODER.encode(_entry(graph, one, calls, names))}"
                 separator = ",\n"
         yield "\n}"
     yield "}"
@@ -63,10 +64,20 @@ def timestamp(ms: int) -> str:
 
 def entries(graph: Graph, ids: Container[NodeId] | None = None) -> Iterator[tuple[NodeId, dict[str, Any]]]:
     """What the manifest says of nodes and tests; of all, or of some."""
-    calls = MacroCalls(macro_texts(graph))
+    calls, names = MacroCalls(macro_texts(graph)), published_ids(graph)
     for id, one in _all(graph):
         if ids is None or id in ids:
-            yield id, _entry(graph, one, calls)
+            yield id, _entry(graph, one, calls, names)
+
+
+def published_ids(graph: Graph) -> Mapping[NodeId, str]:
+    """Node -> its `unique_id` in artifacts. dbt's readers look up what a node depends on, so a table that is read by its plain name is
+    a source there: `source.<project>.<catalog>.<namespace>.<name>`, which no declared source has."""
+    names = {id: id for id in graph.nodes}
+    for id, node in graph.nodes.items():
+        if _is_read_only(node) and node.source is None:
+            names[id] = f"source.{graph.project.name}.{id.partition('.')[2]}"
+    return names
 
 
 def _all(graph: Graph) -> Iterator[tuple[NodeId, Node | TestNode]]:
@@ -75,8 +86,7 @@ def _all(graph: Graph) -> Iterator[tuple[NodeId, Node | TestNode]]:
     for test in graph.tests:
         tests.setdefault(test.reads[0] if test.reads else "", []).append(test)
     for id, node in graph.nodes.items():
-        if not (_is_read_only(node) and node.source is None):
-            yield id, node
+        yield id, node
         yield from ((test.id, test) for test in tests.pop(id, ()))
     yield from ((test.id, test) for rest in tests.values() for test in rest)
 
@@ -85,15 +95,20 @@ def _is_read_only(node: Node) -> TypeGuard[TableNode | ViewNode]:
     return isinstance(node, TableNode | ViewNode)
 
 
-def _entry(graph: Graph, node: Node | TestNode, calls: MacroCalls) -> dict[str, Any]:
+def _reads(node: Node | TestNode, names: Mapping[NodeId, str]) -> list[str]:
+    """What a node depends on, once each. Of a `relationships` test dbt's readers take the last for the tested node."""
+    reads = [names[id] for id in dict.fromkeys(node.reads)]
+    return reads[::-1] if isinstance(node, TestNode) and isinstance(node.test, DataTest) else reads
+
+
+def _entry(graph: Graph, node: Node | TestNode, calls: MacroCalls, names: Mapping[NodeId, str]) -> dict[str, Any]:
     if isinstance(node, TestNode):
-        return _test(graph, node)
+        return _test(graph, node, names)
     if isinstance(node, ModelNode):
-        return _model(graph, node, calls)
+        return _model(graph, node, calls, names)
     if isinstance(node, SeedNode):
         return _seed(graph, node)
-    assert node.source is not None
-    return _source(graph, node.id, node.identifier, node.source)
+    return _source(graph, node, names[node.id])
 
 
 def _around(
@@ -102,7 +117,7 @@ def _around(
     """All of the manifest; what the nodes say besides their parents is not looked at."""
     macros = macro_texts(graph)
     calls = MacroCalls(macros)
-    parents = {id: list(n["depends_on"]["nodes"]) for id, n in nodes.items()} | {id: [] for id in sources}
+    parents = {id: list(n["depends_on"].get("nodes", ())) for id, n in nodes.items()} | {id: [] for id in sources}
     children: dict[str, list[str]] = {id: [] for id in parents}
     for id_, of_node in parents.items():
         for parent in of_node:
@@ -113,12 +128,11 @@ def _around(
             "dbt_version": "2.0.0",
             "generated_at": generated_at,
             "invocation_id": invocation_id,
-            "env": {},
+            # dbt's readers accept no keys of others here, but any in `env`.
+            "env": {"mvbuild_version": version, "mvbuild_vars": json.dumps(var_hashes(graph.project.file, graph))},
             "project_name": graph.project.name,
             "project_id": sha256(graph.project.name.encode()).hexdigest()[:32],
             "adapter_type": ADAPTER,
-            "mvbuild_version": version,
-            "mvbuild_vars": var_hashes(graph.project.file, graph),
         },
         "nodes": nodes,
         "sources": sources,
@@ -170,9 +184,9 @@ def _base(graph: Graph, id_: NodeId, name: str, path: str, properties: Propertie
     }
 
 
-def _model(graph: Graph, node: ModelNode, calls: MacroCalls) -> dict[str, Any]:
+def _model(graph: Graph, node: ModelNode, calls: MacroCalls, names: Mapping[NodeId, str]) -> dict[str, Any]:
     model, config = node.model, node.model.config
-    sql = definition(graph, node).text
+    sql = definition(graph, node).text if node.id not in graph.undefined else None
     mine = {
         "storage_table": str(node.storage) if node.storage else None,
         "refresh_policy": config.refresh_policy,
@@ -180,7 +194,7 @@ def _model(graph: Graph, node: ModelNode, calls: MacroCalls) -> dict[str, Any]:
             f"{p.transform}({p.column})" if p.width is None else f"{p.transform}({p.width}, {p.column})" for p in config.partition_by
         ],
         "max_staleness_seconds": config.max_staleness.total_seconds() if config.max_staleness else None,
-        "fingerprint": fingerprint_of(graph, node),
+        "fingerprint": fingerprint_of(graph, node) if sql is not None else None,
         "settings": settings_of(config),
         "columns": list(node.query.columns) if node.query.columns is not None else None,
         "previous_name": config.previous_name,
@@ -189,9 +203,9 @@ def _model(graph: Graph, node: ModelNode, calls: MacroCalls) -> dict[str, Any]:
         "fqn": [graph.project.name, *model.folders, model.name],
         "language": "sql",
         "raw_code": model.file.text,
-        "compiled": True,
+        "compiled": sql is not None,
         "compiled_code": sql,
-        "compiled_path": f"{graph.project.target_path.name}/compiled/{graph.project.name}/{model.file.path}",
+        "compiled_path": sql and f"{graph.project.target_path.name}/compiled/{graph.project.name}/{model.file.path}",
         "checksum": {"name": "sha256", "checksum": sha256(model.file.text.encode()).hexdigest()},
         "config": {
             "enabled": True,
@@ -205,21 +219,21 @@ def _model(graph: Graph, node: ModelNode, calls: MacroCalls) -> dict[str, Any]:
         },
         "tags": list(config.tags),
         "meta": dict(config.meta),
-        "depends_on": {"macros": list(calls.of(model.file.text)), "nodes": list(dict.fromkeys(node.reads))},
-        "refs": [
-            {"name": _short(graph.nodes[r]), "package": None, "version": None}
-            for r in dict.fromkeys(node.reads)
-            if not isinstance(graph.nodes[r], TableNode | ViewNode)
-        ],
-        "sources": [
-            [n.source.source, n.source.name]
-            for r in dict.fromkeys(node.reads)
-            if isinstance(n := graph.nodes[r], TableNode | ViewNode) and n.source
-        ],
+        "depends_on": {"macros": list(calls.of(model.file.text)), "nodes": _reads(node, names)},
+        **_references(graph, node.reads),
         "access": "protected",
         "constraints": [],
         "group": None,
         "unrendered_config": {},
+    }
+
+
+def _references(graph: Graph, reads: Sequence[NodeId]) -> dict[str, Any]:
+    """`refs` and `sources` as dbt lists them."""
+    nodes = [graph.nodes[id] for id in dict.fromkeys(reads)]
+    return {
+        "refs": [{"name": _short(n), "package": None, "version": None} for n in nodes if not _is_read_only(n)],
+        "sources": [list(_source_name(n)) for n in nodes if _is_read_only(n)],
     }
 
 
@@ -232,44 +246,56 @@ def _seed(graph: Graph, node: SeedNode) -> dict[str, Any]:
         "config": {
             "enabled": True,
             "materialized": "seed",
+            "schema": ".".join(node.identifier.namespace),
+            "database": node.identifier.catalog,
             "tags": list(seed.config.tags),
             "meta": {**seed.config.meta, "mvbuild": {"fingerprint": seed.checksum, "settings": settings_of(seed.config)}},
         },
         "tags": list(seed.config.tags),
         "meta": dict(seed.config.meta),
-        "depends_on": {"macros": [], "nodes": []},
+        "depends_on": {"macros": []},
         "root_path": str(graph.project.root),
     }
 
 
-def _source(graph: Graph, id_: NodeId, identifier: TableIdentifier, source: SourceTable) -> dict[str, Any]:
-    path = source.span.file.path
-    return _base(graph, id_, source.name, path, source.properties, identifier) | {
-        "fqn": [graph.project.name, source.source, source.name],
-        "source_name": source.source,
+def _source_name(node: TableNode | ViewNode) -> tuple[str, str]:
+    """The names of a source and of its table; of what is read by its plain name the namespace and the name."""
+    if node.source:
+        return node.source.source, node.source.name
+    return ".".join(node.identifier.namespace), node.identifier.name
+
+
+def _source(graph: Graph, node: TableNode | ViewNode, id_: str) -> dict[str, Any]:
+    """A declared source, or what is read by its plain name: `node` in its meta says so."""
+    declared = node.source
+    path = declared.span.file.path if declared else graph.project.file.path
+    properties = declared.properties if declared else Properties()
+    of, name = _source_name(node)
+    mine = {"fingerprint": "", "settings": source_settings(declared)} if declared else {"node": node.id}
+    base = _base(graph, id_, name, path, properties, node.identifier)
+    return {key: value for key, value in base.items() if key not in ("alias", "docs")} | {
+        "fqn": id_.split(".")[1:],
+        "source_name": of,
         "source_description": "",
-        "identifier": identifier.name,
+        "identifier": node.identifier.name,
         "loader": "",
         "config": {
             "enabled": True,
-            "tags": list(source.tags),
-            "meta": {**source.meta, "mvbuild": {"fingerprint": "", "settings": source_settings(source)}},
+            "tags": list(declared.tags) if declared else [],
+            "meta": {**(declared.meta if declared else {}), "mvbuild": mine},
         },
-        "tags": list(source.tags),
-        "meta": dict(source.meta),
-        "depends_on": {"macros": [], "nodes": []},
+        "tags": list(declared.tags) if declared else [],
+        "meta": dict(declared.meta) if declared else {},
         "freshness": None,
         "quoting": {},
     }
 
 
-def _test(graph: Graph, test: TestNode) -> dict[str, Any]:
-    generic = isinstance(test.test, DataTest)
+def _test(graph: Graph, test: TestNode, names: Mapping[NodeId, str]) -> dict[str, Any]:
+    generic = test.test if isinstance(test.test, DataTest) else None
     project = graph.project.name
     file = test.test.span.file.path if isinstance(test.test, DataTest) else test.test.file.path
-    name = test.test.kind if isinstance(test.test, DataTest) else None
-    arguments = {"column_name": test.test.column, **test.test.arguments} if isinstance(test.test, DataTest) else {}
-    return {
+    found = {
         "unique_id": test.id,
         "name": test.name,
         "resource_type": "test",
@@ -285,23 +311,29 @@ def _test(graph: Graph, test: TestNode) -> dict[str, Any]:
         "columns": {},
         "raw_code": "" if isinstance(test.test, DataTest) else test.test.file.text,
         "language": "sql",
-        "column_name": test.test.column if isinstance(test.test, DataTest) else None,
-        "attached_node": test.reads[0] if generic else None,
-        "test_metadata": {"name": name, "kwargs": arguments, "namespace": None} if generic else None,
         "checksum": {"name": "none", "checksum": ""},
         "config": {
             "enabled": True,
             "materialized": "test",
             "severity": test.severity,
             "tags": [],
-            "meta": {"mvbuild": {"fingerprint": test_body(test), "settings": {"severity": test.severity}}},
+            "meta": {"mvbuild": {"fingerprint": test_body(test), "settings": {"severity": test.severity}, "reads": list(test.reads)}},
         },
         "tags": [],
         "meta": {},
-        "depends_on": {"macros": [], "nodes": list(dict.fromkeys(test.reads))},
-        "refs": [],
-        "sources": [],
+        "depends_on": {"macros": [], "nodes": _reads(test, names)},
+        **_references(graph, test.reads[::-1] if generic else test.reads),
         "created_at": 0,
+    }
+    return found | (_generic(generic, names[test.reads[0]]) if generic else {})
+
+
+def _generic(test: DataTest, tested: str) -> dict[str, Any]:
+    """What dbt says of generic tests alone: its readers take a test that has `test_metadata`, even null, for one."""
+    return {
+        "column_name": test.column,
+        "attached_node": tested,
+        "test_metadata": {"name": test.kind, "kwargs": {"column_name": test.column, **test.arguments}, "namespace": None},
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mvbuild.artifacts.manifest import timestamp
+from mvbuild.formats.failed_tests import FailedTests
 from mvbuild.freshness.model import Reason
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import Graph, ModelNode
@@ -23,8 +24,7 @@ def run_results(graph: Graph, result: RunResult, *, arguments: Mapping[str, Any]
             "dbt_version": "2.0.0",
             "generated_at": timestamp(result.started_ms + int(result.seconds * 1000)),
             "invocation_id": invocation_id,
-            "env": {},
-            "mvbuild_version": version,
+            "env": {"mvbuild_version": version},
         },
         "results": results,
         "elapsed_time": result.seconds,
@@ -46,20 +46,26 @@ def reason_object(reason: Reason) -> dict[str, Any]:
     }
 
 
+def failed_object(failed: FailedTests | None) -> dict[str, Any] | None:
+    """Of an MV whose newest data failed its tests: which, and when that refresh began (milliseconds)."""
+    return {"at_ms": failed.at_ms, "tests": list(failed.tests)} if failed else None
+
+
 def _node(graph: Graph, result: NodeResult) -> dict[str, Any]:
     node = graph.nodes[result.node]
     is_model = isinstance(node, ModelNode)
     return {
         "unique_id": result.node,
-        "status": result.status,
+        # Readers of run results v6 know no status `reused`: a node that was fresh is a success, and `reused` says that nothing was done.
+        "status": "success" if result.status == "reused" else result.status,
         "message": result.message or None,
         "failures": None,
         "timing": [_timing("execute", result.started_ms, result.seconds)] if result.seconds else [],
         "thread_id": result.thread or "MainThread",
         "execution_time": result.seconds,
-        "adapter_response": {**result.details, "reasons": [reason_object(r) for r in result.reasons]},
+        "adapter_response": {**result.details, "reused": result.status == "reused", "reasons": [reason_object(r) for r in result.reasons]},
         "compiled": is_model,
-        "compiled_code": definition(graph, node).text if isinstance(node, ModelNode) else None,
+        "compiled_code": definition(graph, node).text if isinstance(node, ModelNode) and node.id not in graph.undefined else None,
         "relation_name": node.identifier.sql,
         "batch_results": None,
     }

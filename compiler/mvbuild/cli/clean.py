@@ -23,7 +23,7 @@ def command(options: Options) -> int:
     path, root = project.target_path.resolve(), project.root.resolve()
     kept = [root, root / ".mvbuild", *(root / part for part in ("models", "seeds", "macros", "tests"))]
     if any(k == path or path in k.parents for k in kept) or (root / ".mvbuild") in path.parents:
-        return report([error("bad-config", f"The target directory {path} holds more than generated files; nothing was deleted")])
+        return report([error("bad-config", f"{path} contains files that mvbuild did not generate; nothing was deleted")])
     if path.is_dir():
         shutil.rmtree(path)
         say(f"Deleted {path}.")

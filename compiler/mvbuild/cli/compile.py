@@ -29,9 +29,11 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...])
         chosen, warnings = select_nodes(graph, select, exclude)
         report(warnings)
         for node in graph.models:
-            if node.id in chosen and isinstance(node, ModelNode):
+            if node.id in chosen and isinstance(node, ModelNode) and node.id not in graph.undefined:
                 click.echo(f"-- {node.id}\n{definition(graph, node).text.strip()}\n")
-        return 0
+        return 2 if graph.problems else 0
+    if graph.problems:
+        return 2
     path = graph.project.target_path
     say(f"Compiled {len(models)} model{'s' * (len(models) != 1)} and {len(graph.tests)} data tests into {path}.")
     return 0

@@ -6,7 +6,7 @@ import click
 
 from mvbuild.cli.options import output_options
 
-_BREAKS = """# A selector like tag:daily is one word.
+_BREAKS = """# Treat a selector like tag:daily as one word.
 COMP_WORDBREAKS=${COMP_WORDBREAKS//:/}
 """
 

@@ -21,8 +21,8 @@ _MARKS = {"added": "+", "removed": "-", "before": "<", "after": ">"}
 @project_options
 @click.option("--branch", "name", required=True, envvar=env("BRANCH"), help="The branch.")
 @selection_options
-@click.option("--key", multiple=True, help="Columns that tell rows apart; by default that of a `unique` test, or those of GROUP BY.")
-@click.option("--limit", type=click.IntRange(0), default=5, show_default=True, help="How many rows that differ are shown.")
+@click.option("--key", multiple=True, help="Key columns. Default: the columns of a `unique` test, or of the GROUP BY.")
+@click.option("--limit", type=click.IntRange(0), default=5, show_default=True, help="How many differing rows to show.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(
     options: Options, name: str, select: tuple[str, ...], exclude: tuple[str, ...], key: tuple[str, ...], limit: int, output: str
@@ -43,7 +43,7 @@ def command(
 
 def told(one: Comparison) -> list[str]:
     """Lines for people."""
-    by = f"by {', '.join(one.key)}" if one.key else "whole rows: no key is known that tells them apart, see --key"
+    by = f"by {', '.join(one.key)}" if one.key else "whole rows: no key is known; choose one with --key"
     rows = f"{one.rows_before:,} rows on main, {one.rows_after:,} on the branch"
     lines = [f"{one.table}  ({by})", f"  {rows}: {one.added:,} added, {one.removed:,} removed, {one.changed:,} changed"]
     lines += [f"  {line}" for column in one.columns for line in _column(column)]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.command("drop")
 @click.argument("name", shell_complete=names)
 @project_options
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 def command(options: Options, name: str, yes: bool) -> int:
     """Drop the MV or view NAME (of a model, or `namespace.name` in the catalog) that mvbuild wrote, with its storage and files, unless
     something reads it."""
@@ -26,7 +26,7 @@ def command(options: Options, name: str, yes: bool) -> int:
     from mvbuild.diagnostics import ProjectError
 
     if not yes and not sys.stdin.isatty():
-        raise click.UsageError("There is no terminal to ask on: say --yes to drop without a question")
+        raise click.UsageError("There is no terminal to ask on: pass --yes to drop without a question")
     try:
         dropped = api.drop(options.graph(), name, confirm=lambda item: yes or _asked(item))
     except ProjectError as exc:
@@ -37,12 +37,14 @@ def command(options: Options, name: str, yes: bool) -> int:
     names = " and ".join(str(n) for n in dropped.names)
     click.echo(f"dropped {names} ({dropped.files} file{'s' * (dropped.files != 1)})")
     for one in dropped.unreadable:
-        say(f"only the entry of {one}: its metadata cannot be read, so its files are not known and stay")
+        say(f"only the catalog entry of {one}: its metadata cannot be read, so its files are unknown and are kept")
     return 0
 
 
 def _asked(item: Removed) -> bool:
     names = " and ".join(str(n) for n in item.names)
     if item.unreadable:
-        return click.confirm(f"Drop {names}? The metadata of {item.unreadable[0].identifier} cannot be read: its files stay", err=True)
-    return click.confirm(f"Drop {names} with all files? This cannot be undone", err=True)
+        return click.confirm(
+            f"Drop {names}? The metadata of {item.unreadable[0].identifier} cannot be read, so its files are kept", err=True
+        )
+    return click.confirm(f"Drop {names} and all their files? This cannot be undone", err=True)

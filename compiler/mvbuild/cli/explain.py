@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 _NOTHING = {
     "nothing": "nothing",
-    "compacted": "only compacted: the rows are the same",
-    "same-rows": "newer snapshots, the same rows",
+    "compacted": "only compacted: same rows",
+    "same-rows": "newer snapshots, same rows",
 }
 _SUPPOSED = {
-    "inserts": "Where rows are only added",
-    "deletes": "Where rows are updated or deleted as well",
+    "inserts": "If rows are only added",
+    "deletes": "If rows are also updated or deleted",
 }
 
 
@@ -51,7 +51,7 @@ def explanation_text(found: Explanation) -> str:
     if found.choice:
         blocks.append([f"Next refresh: {_decision(found)}", *_verdicts(found.verdicts, told)])
     elif found.step.action in ("reuse", "record"):
-        waits = "nothing to do before what it reads is refreshed" if not found.freshness.is_fresh else "nothing to do"
+        waits = "nothing to do until what it reads is refreshed" if not found.freshness.is_fresh else "nothing to do"
         blocks.append([f"Next refresh: {waits if found.step.action == 'reuse' else 'only the record moves on'}"])
     elif found.step.diagnostic is None:
         depends = found.step.action == "refresh"
@@ -102,7 +102,7 @@ def _tree(found: Explanation) -> Iterator[str]:
         yield f"    {'  ' * one.depth}{one.text}"
     if found.untold:
         message, span = found.untold
-        yield f"    not known: {message}"
+        yield f"    unknown: {message}"
         yield from (f"    {line}" for line in (excerpt(span) if span else ()))
 
 
@@ -111,7 +111,7 @@ def _table_line(one: TableNow) -> str:
     if one.what in _NOTHING:
         return f"    {one.name}{at}: {_NOTHING[one.what]}"
     if one.change is None:
-        why = f"{one.refused.code}: {one.refused.message}" if one.refused else "not known"
+        why = f"{one.refused.code}: {one.refused.message}" if one.refused else "unknown"
         return f"    {one.name}{at}: {why}"
     relevance = f"; not relevant: {one.irrelevant}" if one.what == "not-relevant" else ""
     return f"    {one.name}{at}: {_change(one.change)}{relevance}"

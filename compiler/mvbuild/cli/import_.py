@@ -19,12 +19,12 @@ def command() -> None:
 
 @command.command("dbt")
 @click.argument("directory")
-@click.option("--into", help="Where the mvbuild project goes; by default beside DIRECTORY, with '-mvbuild' behind its name.")
-@click.option("--check", is_flag=True, help="Write nothing; print the scorecard only.")
-@click.option("--force", is_flag=True, help="Overwrite files that are there.")
-@click.option("-t", "--target", envvar=env("TARGET"), help="The target of the profile; the profile's own by default.")
-@click.option("--profiles-dir", envvar=env("PROFILES_DIR"), help="Where profiles.yml is; DIRECTORY by default.")
-@click.option("--schema", help="The schema of the target, where there is no profiles.yml; main by default.")
+@click.option("--into", help="Output directory. Default: DIRECTORY with '-mvbuild' appended to its name.")
+@click.option("--check", is_flag=True, help="Write nothing; only print the scorecard.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
+@click.option("-t", "--target", envvar=env("TARGET"), help="Target of the profile. Default: the profile's own target.")
+@click.option("--profiles-dir", envvar=env("PROFILES_DIR"), help="Directory of profiles.yml. Default: DIRECTORY.")
+@click.option("--schema", help="Schema of the target if there is no profiles.yml. Default: main.")
 @click.option("--vars", envvar=env("VARS"), help="Values for var(), as YAML: '{key: value}'.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @output_options

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import unicodedata
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -16,9 +17,17 @@ _DOTFILES = {"gitignore": ".gitignore", "sqlfluff": ".sqlfluff"}
 
 @click.command("init")
 @click.argument("directory", default=".")
-@click.option("--name", help="The project's name; by default the directory's.")
+@click.option("--name", help="Name of the project. Default: the name of the directory.")
+@click.option(
+    "--catalog-view",
+    type=click.Choice(["definition", "storage"]),
+    default="definition",
+    show_default=True,
+    help="What Spark, Trino and BI tools get from an MV. definition: its query on the tables as they are now, slower and untested. "
+    "storage: the rows of its last good refresh, which are fast and tested, and as old as it; recommended for Trino and BI.",
+)
 @output_options
-def command(directory: str, name: str | None) -> int:
+def command(directory: str, name: str | None, catalog_view: str) -> int:
     """Make a small project in DIRECTORY, ready for `mvbuild run`. Files that exist are never overwritten."""
     from importlib.resources import as_file, files
 
@@ -29,21 +38,25 @@ def command(directory: str, name: str | None) -> int:
     root = Path(directory)
     found = [f for f in ("mvbuild.yml", "mvbuild.yaml", "dbt_project.yml") if (root / f).exists()]
     if found:
-        return report([error("bad-config", f"{root / found[0]} exists: there is a project already", help="Choose another directory.")])
+        return report([error("bad-config", f"{root / found[0]} already exists: there is a project here", help="Choose another directory.")])
     project = name or _identifier(root.resolve().name)
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", project):
         return report(
-            [error("bad-config", f"'{project}' cannot be a project's name", help="Use letters, digits and underscores: --name shop.")]
+            [error("bad-config", f"'{project}' is not a valid project name", help="Use letters, digits and underscores: --name shop.")]
         )
     try:
         with as_file(files("mvbuild_templates") / "init") as source:
-            written, kept = _copy(source, root, project)
+            written, kept = _copy(
+                source, root, {"__PROJECT_NAME__": project, "+catalog_view: definition": f"+catalog_view: {catalog_view}"}
+            )
         written += write_all(root / ".schemas")
     except OSError as exc:
         return report([error("unwritable-target", f"Cannot write to {root}: {exc.strerror or exc}")])
     for path in kept:
-        say(f"kept {path}, which was there")
-    say(f"Made project '{project}' in {root} ({len(written)} files). Next:\n\n  cd {shlex.quote(str(root))}\n  mvbuild run")
+        say(f"kept the existing {path}")
+    if catalog_view == "definition":
+        say("If Trino or BI tools will read it, set `+catalog_view: storage` in mvbuild.yml: they then get stored, tested rows.")
+    say(f"Created project '{project}' in {root} ({len(written)} files). Next:\n\n  cd {shlex.quote(str(root))}\n  mvbuild run")
     return 0
 
 
@@ -53,7 +66,7 @@ def _identifier(directory: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", plain).lstrip("_0123456789").rstrip("_") or "project"
 
 
-def _copy(source: Path, root: Path, name: str) -> tuple[list[Path], list[Path]]:
+def _copy(source: Path, root: Path, replaced: Mapping[str, str]) -> tuple[list[Path], list[Path]]:
     written, kept = [], []
     for file in sorted(p for p in source.rglob("*") if p.is_file() and "__pycache__" not in p.parts):
         relative = file.relative_to(source)
@@ -62,6 +75,9 @@ def _copy(source: Path, root: Path, name: str) -> tuple[list[Path], list[Path]]:
             kept.append(path)
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(file.read_text(encoding="utf-8").replace("__PROJECT_NAME__", name), encoding="utf-8")
+        text = file.read_text(encoding="utf-8")
+        for old, new in replaced.items():
+            text = text.replace(old, new)
+        path.write_text(text, encoding="utf-8")
         written.append(path)
     return written, kept

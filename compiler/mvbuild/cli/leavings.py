@@ -23,7 +23,7 @@ def removed_text(item: Removed, *, prune: bool) -> str:
     lines = [f"{verb}  {click.style(str(item.identifier), bold=True)}"]
     lines += [f"    {text}" for text in (item.note, item.help) if text]
     if item.kept_by:
-        lines.append(f"    stays while these read it: {', '.join(str(d) for d in item.kept_by)}")
+        lines.append(f"    kept while these read it: {', '.join(str(d) for d in item.kept_by)}")
     elif not prune:
         lines.append("    `mvbuild run --prune` drops it")
     return "\n".join(lines)

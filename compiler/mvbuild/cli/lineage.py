@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 @click.command("lineage")
 @click.argument("name", metavar="MODEL[.COLUMN]", shell_complete=names)
-@click.option("--upstream", "direction", flag_value="upstream", default="upstream", help="What it comes from (the default).")
-@click.option("--downstream", "direction", flag_value="downstream", help="What is made of it.")
+@click.option(
+    "--upstream", "direction", flag_value="upstream", default="upstream", help="Upstream: the columns it is computed from (the default)."
+)
+@click.option("--downstream", "direction", flag_value="downstream", help="Downstream: the columns computed from it.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @project_options
 def command(options: Options, name: str, direction: Direction, output: str) -> int:
@@ -58,7 +60,7 @@ def _of_node(bound: Bound, node: Node, direction: Direction) -> str:
         rows.append((column.name, column.type or "unknown", ", ".join([*names, *(["and maybe others"] if unsure else [])])))
     lines = [table((label(node), "type", "comes from" if direction == "upstream" else "goes into"), rows)]
     if node.id not in bound.columns:
-        lines.append("There may be more columns: not all that it reads is known.")
+        lines.append("There may be more columns: not everything it reads is known.")
     if direction == "upstream" and bound.indirect(node.id):
         lines.append(_rows_line(bound, bound.indirect(node.id)))
     return "\n".join(lines)
@@ -71,10 +73,10 @@ def _of_column(bound: Bound, origin: Origin, direction: Direction) -> Iterator[s
     if direction == "downstream":
         nodes = [label(bound.graph.nodes[id]) for id in affected(bound, origin)]
         if nodes:
-            yield f"It decides which rows there are in: {', '.join(nodes)}"
+            yield f"It decides which rows are in: {', '.join(nodes)}"
         return
     if bound.is_unsure(origin.node, origin.column):
-        yield "It may come from other columns too: not every name could be resolved."
+        yield "It may also come from other columns: not every name could be resolved."
     if bound.indirect(origin.node):
         yield _rows_line(bound, bound.indirect(origin.node))
 
@@ -82,7 +84,7 @@ def _of_column(bound: Bound, origin: Origin, direction: Direction) -> Iterator[s
 def _rows_line(bound: Bound, origins: frozenset[Origin]) -> str:
     from mvbuild.lineage.trace import named
 
-    return f"Which rows there are is decided by: {', '.join(sorted(named(bound, o) for o in origins))}"
+    return f"The rows are decided by: {', '.join(sorted(named(bound, o) for o in origins))}"
 
 
 def _tree(bound: Bound, step: Step, before: str, below: str) -> Iterator[str]:

@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 @click.argument("files", nargs=-1, type=click.Path())
 @project_options
 @selection_options
-@click.option("--rule", "rules", multiple=True, metavar="RULE", help="Only these rules, those that are off by default too.")
-@click.option("--fix", is_flag=True, help="Mend what can be mended safely, in the files themselves.")
-@click.option("--catalog", is_flag=True, help="Ask the catalog too: schemas of base tables, sizes of storages.")
+@click.option("--rule", "rules", multiple=True, metavar="RULE", help="Run only these rules, including rules that are off by default.")
+@click.option("--fix", is_flag=True, help="Fix in place what can be fixed safely.")
+@click.option("--catalog", is_flag=True, help="Also read the catalog: schemas of base tables and sizes of storage tables.")
 @click.option("--output", type=click.Choice(["text", "json", "github", "gitlab", "sarif"]), default="text", show_default=True)
-@click.option("--fail-on", type=click.Choice(["error", "warning"]), default="error", show_default=True, help="What makes the exit code 1.")
+@click.option(
+    "--fail-on", type=click.Choice(["error", "warning"]), default="error", show_default=True, help="The lowest level that sets exit code 1."
+)
 def command(
     options: Options,
     files: tuple[str, ...],
@@ -47,7 +49,7 @@ def command(
     from mvbuild.lint.model import LEVELS
 
     if files and (select or exclude):
-        raise click.UsageError("FILES are a selection: they go without --select and --exclude")
+        raise click.UsageError("FILES cannot be combined with --select or --exclude")
     own = _paths_in(options.project_dir, files) if files else None
     asked = _Asked(options, select, exclude, tuple(r for text in rules for r in text.replace(",", " ").split()), catalog, own)
     try:
@@ -61,12 +63,15 @@ def command(
                 say(f"fixed {count} finding{'s' * (count != 1)} in {path}")
         found, warnings = asked.report(graph)
         report(warnings)
+        wrong = (*graph.problems, *(d for d in warnings if d.severity == "error"))
     except ProjectError as exc:
         if output != "text":
             _print(output, (), options.project_dir, exc.diagnostics)
         raise
-    _print(output, found.findings, options.project_dir)
+    _print(output, found.findings, options.project_dir, wrong if output != "text" else ())
     say(_total(found))
+    if wrong:
+        return 2
     return 1 if found.fails(next(level for level in LEVELS if level == fail_on)) else 0
 
 
@@ -93,8 +98,9 @@ class _Asked:
         return compilation.compile(options.project_dir, target=options.target, vars=options.vars, target_path=options.target_path)
 
     def report(self, graph: Graph) -> tuple[Report, Sequence[Diagnostic]]:
-        """And what is to be said of the selection."""
+        """And what is to be said of the selection, and of columns that tests and settings name and that are not there."""
         from mvbuild.graph.select import select
+        from mvbuild.lineage.named import misnamed
         from mvbuild.lint.check import lint
         from mvbuild.lint.columns import known_columns
         from mvbuild.lint.facts import Facts
@@ -109,7 +115,10 @@ class _Asked:
         files = self._files
         if files is not None:
             chosen = frozenset(n.id for n in _candidates(graph, files) if {n.model.file.path, n.model.properties.patch_path} & files)
-        facts = Facts(graph=graph, selected=chosen, columns=known_columns(graph, chosen, world), world=world)
+        columns = known_columns(graph, chosen, world)
+        wrong = misnamed(graph, lambda id: [c.name for c in columns[id]] if id in columns else None, chosen)
+        warnings = (*warnings, *wrong)
+        facts = Facts(graph=graph, selected=chosen, columns=columns, world=world)
         found = lint(facts, rules=self._rules, whole=not (self._select or self._exclude))
         if files is None:
             return found, warnings
@@ -165,6 +174,6 @@ def _total(found: Report) -> str:
     fixable = sum(finding.found.fix is not None for finding in found.findings)
     models = f"{found.models} model{'s' * (found.models != 1)}"
     if not parts:
-        return f"Nothing was found in {models}."
-    more = f" {fixable} can be mended with --fix." if fixable else ""
+        return f"No findings in {models}."
+    more = f" {fixable} fixable with --fix." if fixable else ""
     return f"Found {', '.join(parts)} in {models}.{more}"

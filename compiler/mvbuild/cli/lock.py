@@ -8,7 +8,7 @@ from mvbuild.cli.options import Options, project_options
 
 
 @click.command("lock")
-@click.option("--check", is_flag=True, help="Write nothing: exit with 1 if the file is not what the catalog has.")
+@click.option("--check", is_flag=True, help="Write nothing; exit with 1 if the file differs from the catalog.")
 @project_options
 def command(options: Options, check: bool) -> int:
     """Write schemas.lock from the catalog: with it, `compile` and `lint` know the columns and need no catalog. Needs no Spark."""
@@ -28,7 +28,7 @@ def command(options: Options, check: bool) -> int:
         say(f"{NAME} is up to date, with {tables}.")
         return 0
     notes = [Note(message=line) for line in found.differences]
-    message = f"There is no {NAME}" if found.is_new else f"{NAME} is not what the catalog has"
+    message = f"There is no {NAME}" if found.is_new else f"{NAME} differs from the catalog"
     span = None if found.is_new else Span(SourceFile(NAME, ""), 0, 0)
     report([error("lock-out-of-date", message, span, notes=notes)])
     return 1

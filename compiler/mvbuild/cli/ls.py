@@ -17,8 +17,8 @@ _KEYS = ("name", "resource_type", "package_name", "original_file_path", "unique_
 @project_options
 @selection_options
 @click.option("--output", type=click.Choice(["selector", "name", "path", "json"]), default="selector", show_default=True)
-@click.option("--output-keys", multiple=True, help="With --output json: which keys of a node.")
-@click.option("--resource-type", "--resource-types", "types", type=click.Choice(_TYPES), multiple=True, help="Only these.")
+@click.option("--output-keys", multiple=True, help="Keys to print for each node with --output json.")
+@click.option("--resource-type", "--resource-types", "types", type=click.Choice(_TYPES), multiple=True, help="Resource types to list.")
 def command(
     options: Options, select: tuple[str, ...], exclude: tuple[str, ...], output: str, output_keys: tuple[str, ...], types: tuple[str, ...]
 ) -> int:

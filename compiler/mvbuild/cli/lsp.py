@@ -8,10 +8,12 @@ from mvbuild.cli.options import env, output_options, vars_of
 
 
 @click.command("lsp")
-@click.option("-t", "--target", envvar=env("TARGET"), help="The target by which projects are read.")
+@click.option("-t", "--target", envvar=env("TARGET"), help="Target to compile projects with.")
 @click.option("--vars", envvar=env("VARS"), help="Values for var(), as YAML: '{key: value}'.")
-@click.option("--freshness/--no-freshness", default=True, show_default=True, help="Ask the catalog, in the background, how fresh MVs are.")
-@click.option("--stdio", is_flag=True, expose_value=False, help="Talk over stdin and stdout, as it always does: some editors say so.")
+@click.option(
+    "--freshness/--no-freshness", default=True, show_default=True, help="Read the freshness of MVs from the catalog in the background."
+)
+@click.option("--stdio", is_flag=True, expose_value=False, help="Use stdin and stdout. Always on; some editors pass it.")
 @output_options
 def command(target: str | None, vars: str | None, freshness: bool) -> int:
     """Speak the Language Server Protocol over stdin and stdout: diagnostics, definitions, hovers and completion. See docs/editors.md."""

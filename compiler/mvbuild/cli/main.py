@@ -24,33 +24,33 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "branch": "List branches, or drop one.",
-    "ci": "Print a workflow for GitHub or GitLab: lint and plan of what a branch changes.",
-    "clean": "Delete what mvbuild generated below target/. Never the catalog.",
+    "ci": "Print a CI workflow for GitHub or GitLab that lints and plans what a branch changes.",
+    "clean": "Delete the files that mvbuild generated in target/. Never touches the catalog.",
     "compile": "Render, parse and resolve the project; write target/compiled and the manifest.",
-    "completion": "Print the script by which a shell completes commands and names.",
-    "debug": "Check Java, Spark, the jars and the catalog, and say what to mend.",
+    "completion": "Print the completion script of a shell.",
+    "debug": "Check Java, Spark, jars and the catalog, and suggest fixes.",
     "diff": "Compare the rows of a branch with those of main.",
     "drop": "Drop an MV or view with its storage and files, unless something reads it.",
-    "explain": "Show how an MV is refreshed: what changed, and what each strategy says to it.",
-    "history": "List the refreshes of an MV that are kept.",
-    "import": "Make an mvbuild project of a dbt-spark project, with a scorecard.",
-    "init": "Make a project that runs at once.",
-    "lint": "Say what is dubious in models, their YAML and their SQL, and mend some of it.",
-    "lineage": "Show where the columns of a model come from, or what is made of them.",
+    "explain": "Show how an MV would be refreshed: what changed, and which strategies apply.",
+    "history": "List the refreshes of an MV that are kept in its history.",
+    "import": "Import a dbt-spark project, with a scorecard.",
+    "init": "Create a small project that runs at once.",
+    "lint": "Report suspicious SQL and YAML, and fix what it safely can.",
+    "lineage": "Show where the columns of a model come from, or where they go.",
     "lock": "Write schemas.lock: the columns of the tables that the project reads.",
     "ls": "List the project's models, seeds, sources and tests.",
-    "lsp": "Serve an editor: diagnostics, definitions, hovers and completion.",
+    "lsp": "Start the language server: diagnostics, definitions, hovers and completion.",
     "maintain": "Compact storage, expire old snapshots and remove orphan files.",
     "migrate": "Convert MVs to another storage format without recomputing a row.",
     "plan": "Show what a run would refresh, and exactly why.",
-    "publish": "Make what a branch has current on main.",
-    "rollback": "Put an MV back to an earlier refresh, data and record together.",
+    "publish": "Publish what a branch has built to main.",
+    "rollback": "Roll an MV back to an earlier refresh, data and record together.",
     "run": "Refresh the materialized views that are stale.",
     "schema": "Print JSON Schemas of the YAML files, for editors.",
     "show": "Show rows of a model.",
     "status": "Show the freshness of every materialized view.",
-    "test": "Run data tests on what is published.",
-    "verify": "Compare MVs with their queries at the snapshots that they were refreshed from.",
+    "test": "Run data tests on the published data.",
+    "verify": "Compare MVs with their queries at the snapshots they were refreshed from.",
 }
 
 
@@ -105,7 +105,7 @@ class NoSuchCommand(click.UsageError):
     """A command that is not in the table."""
 
     def __init__(self, name: str, ctx: click.Context) -> None:
-        super().__init__(f"There is no command '{name}'", ctx)
+        super().__init__(f"Unknown command '{name}'", ctx)
         self.name = name
 
 
@@ -163,7 +163,7 @@ def _explain(exc: Exception) -> int:
     details = masked("".join(traceback.format_exception(exc)), os.environ)
     if is_debug():
         click.echo(details, err=True)
-    return report([error("internal", f"{type(exc).__name__}; the details are in {_write_down(details)}")])
+    return report([error("internal", f"{type(exc).__name__}; details are in {_write_down(details)}")])
 
 
 def _misuse(exc: click.ClickException) -> Diagnostic:
@@ -176,7 +176,7 @@ def _misuse(exc: click.ClickException) -> Diagnostic:
     if isinstance(exc, NoSuchCommand):
         help = did_you_mean(exc.name, COMMANDS)
     elif isinstance(exc, click.NoSuchOption):
-        message = f"There is no option '{exc.option_name}'"
+        message = f"Unknown option '{exc.option_name}'"
         options = [name for p in context.command.get_params(context) for name in p.opts if name.startswith("--")] if context else []
         near = did_you_mean(exc.option_name, options)
         help = INSTEAD.get(exc.option_name) or (near if near.startswith("Did") else help)

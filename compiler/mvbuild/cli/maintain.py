@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.command("maintain", cls=ListCommand)
 @project_options
 @selection_options
-@click.option("--dry-run", is_flag=True, help="Show what would be done.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...], dry_run: bool) -> int:
     """Compact the storage of MVs, expire old snapshots and remove orphan files, by the policy `maintain:` of each model."""
     from mvbuild import api

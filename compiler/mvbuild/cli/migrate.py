@@ -8,7 +8,7 @@ from mvbuild.cli.options import ListCommand, Options, is_quiet, project_options,
 
 
 @click.command("migrate", cls=ListCommand)
-@click.option("--to", type=click.Choice(["table-properties", "metadata-file"]), required=True, help="The format.")
+@click.option("--to", type=click.Choice(["table-properties", "metadata-file"]), required=True, help="The target format.")
 @project_options
 @selection_options
 def command(options: Options, to: str, select: tuple[str, ...], exclude: tuple[str, ...]) -> int:

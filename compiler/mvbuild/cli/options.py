@@ -44,7 +44,7 @@ class Options:
             branch=self.branch,
             state=self.state,
         )
-        report(graph.warnings)
+        report((*graph.problems, *graph.warnings))
         return graph
 
 
@@ -73,9 +73,9 @@ def project_options(command: F) -> F:
 
 def branch_option(command: F) -> F:
     """--branch, which becomes part of `options`: for commands that can do on a branch what they do on main."""
-    return click.option(
-        "--branch", envvar=env("BRANCH"), help="Do it on this Iceberg branch of the project's tables; main stays as it is."
-    )(command)
+    return click.option("--branch", envvar=env("BRANCH"), help="Work on this Iceberg branch of the project's tables; main stays as it is.")(
+        command
+    )
 
 
 def selection_options(command: F) -> F:
@@ -83,7 +83,9 @@ def selection_options(command: F) -> F:
 
     def wrapped(select: tuple[str, ...], exclude: tuple[str, ...], selector: str | None, **kwargs: Any) -> Any:
         if selector and (select or exclude):
-            raise click.UsageError("--selector is a whole selection: use `--select selector:NAME` beside other words, or --exclude")
+            raise click.UsageError(
+                "--selector is a complete selection: use `--select selector:NAME` to combine it with others or with --exclude"
+            )
         return command(select=(f"selector:{selector}",) if selector else select, exclude=exclude, **kwargs)
 
     wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__
@@ -177,9 +179,9 @@ def vars_of(text: str | None) -> Mapping[str, Any]:
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError as exc:
-        raise click.UsageError(f"--vars is a YAML mapping like '{{key: value}}', not {text!r}") from exc
+        raise click.UsageError(f"--vars must be a YAML mapping like '{{key: value}}', not {text!r}") from exc
     if not isinstance(value, dict) or not all(isinstance(k, str) for k in value):
-        raise click.UsageError(f"--vars is a YAML mapping like '{{key: value}}', not {text!r}")
+        raise click.UsageError(f"--vars must be a YAML mapping like '{{key: value}}', not {text!r}")
     return value
 
 
@@ -199,19 +201,19 @@ _PROJECT = (
         default=".",
         envvar=env("PROJECT_DIR"),
         show_default=True,
-        help="The directory of mvbuild.yml.",
+        help="Directory of mvbuild.yml.",
         shell_complete=proposals.directories,
     ),
     click.option(
         *("-t", "--target"),
         envvar=env("TARGET"),
-        help="The target to use; see `targets:` in mvbuild.yml.",
+        help="Target to use; see `targets:` in mvbuild.yml.",
         shell_complete=proposals.targets,
     ),
-    click.option("--vars", envvar=env("VARS"), help="Values for var(), as YAML: '{key: value}'. They win over mvbuild.yml."),
-    click.option("--target-path", envvar=env("TARGET_PATH"), help="Where generated files go, instead of target/."),
+    click.option("--vars", envvar=env("VARS"), help="Values for var(), as YAML: '{key: value}'. They override mvbuild.yml."),
+    click.option("--target-path", envvar=env("TARGET_PATH"), help="Output directory, instead of target/."),
     click.option(
-        "--offline", is_flag=True, **_said("OFFLINE", _stay_offline), help="Download nothing: use the jars that an earlier run has kept."
+        "--offline", is_flag=True, **_said("OFFLINE", _stay_offline), help="Download nothing: use only jars that are already cached."
     ),
 )
 _SELECTION = (
@@ -220,20 +222,24 @@ _SELECTION = (
         multiple=True,
         envvar=env("SELECT"),
         shell_complete=proposals.selections,
-        help="Which nodes: names, +name, name+, tag:x, path:x, state:modified+ and more, see docs/selection.md.",
+        help="Nodes to select: names, +name, name+, tag:x, path:x, state:modified+ and more; see docs/selection.md.",
     ),
     click.option(
-        "--exclude", multiple=True, envvar=env("EXCLUDE"), help="Which nodes not; the same grammar.", shell_complete=proposals.selections
+        "--exclude",
+        multiple=True,
+        envvar=env("EXCLUDE"),
+        help="Nodes to exclude; same grammar as --select.",
+        shell_complete=proposals.selections,
     ),
-    click.option(
-        "--selector", envvar=env("SELECTOR"), help="A selection of selectors.yml, by its name.", shell_complete=proposals.selectors
-    ),
-    click.option("--state", **_said("STATE", _remember), help="What state: compares with: a directory with other artifacts, or a git ref."),
+    click.option("--selector", envvar=env("SELECTOR"), help="A named selection of selectors.yml.", shell_complete=proposals.selectors),
+    click.option("--state", **_said("STATE", _remember), help="What `state:` compares with: a directory of artifacts, or a git ref."),
 )
 _OUTPUT = (
-    click.option("-q", "--quiet", is_flag=True, **_said("QUIET", _remember), help="Print errors and what was asked for only."),
-    click.option("--use-colors/--no-use-colors", default=None, **_said("USE_COLORS", _color), help="By default on a terminal."),
-    click.option("-d", "--debug", is_flag=True, **_said("DEBUG", _remember), help="Show failures that mvbuild did not foresee in full."),
+    click.option("-q", "--quiet", is_flag=True, **_said("QUIET", _remember), help="Print only errors and the requested output."),
+    click.option(
+        "--use-colors/--no-use-colors", default=None, **_said("USE_COLORS", _color), help="Default: on if the output is a terminal."
+    ),
+    click.option("-d", "--debug", is_flag=True, **_said("DEBUG", _remember), help="Show a full traceback for internal errors."),
     # What dbt's callers switch off, and what mvbuild never does: it reads the whole project, and asks and tells nobody.
     *(
         click.option(f"--no-{name}", is_flag=True, expose_value=False, hidden=True)
@@ -242,9 +248,9 @@ _OUTPUT = (
 )
 
 INSTEAD = {
-    **dict.fromkeys(("--profiles-dir", "--profile"), "Targets stand in mvbuild.yml: choose one of them with --target."),
+    **dict.fromkeys(("--profiles-dir", "--profile"), "Targets are defined in mvbuild.yml: choose one with --target."),
     **dict.fromkeys(("--state", "--defer", "--defer-state", "--favor-state"), "Leave it out: mvbuild compares with the catalog itself."),
-    **dict.fromkeys(("--event-time-start", "--event-time-end"), "Leave it out: mvbuild finds out by itself what has changed."),
+    **dict.fromkeys(("--event-time-start", "--event-time-end"), "Leave it out: mvbuild detects changes by itself."),
 }
 """Options of dbt -> what to do in mvbuild."""
 

@@ -9,9 +9,10 @@ import click
 
 from mvbuild.cli.leavings import removed_object, removed_text, rename_object, rename_text
 from mvbuild.cli.options import ListCommand, Options, branch_option, env, project_options, selection_options
-from mvbuild.serve.words import duration, size
+from mvbuild.serve.words import duration, refused_data, size
 
 if TYPE_CHECKING:
+    from mvbuild.formats.failed_tests import FailedTests
     from mvbuild.freshness.model import Reason
     from mvbuild.graph.model import Graph
     from mvbuild.incremental.choose import Choice
@@ -26,7 +27,7 @@ _VERBS = {
     "redefine": "redefine",
     "alter": "alter",
     "convert": "convert",
-    "record": "move record on",
+    "record": "update record",
     "reuse": "reuse",
     "blocked": "blocked",
 }
@@ -37,9 +38,9 @@ _VERBS = {
 @branch_option
 @selection_options
 @click.option("-f", "--full-refresh", is_flag=True, envvar=env("FULL_REFRESH"), help="Plan as for `run --full-refresh`.")
-@click.option("--against", metavar="REF_OR_MANIFEST", help="Compare with another version of the project, and say what that changes.")
+@click.option("--against", metavar="REF_OR_MANIFEST", help="Compare with another version of the project, and report what the change means.")
 @click.option("--output", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
-@click.option("-v", "--verbose", is_flag=True, help="List the nodes that need nothing as well.")
+@click.option("-v", "--verbose", is_flag=True, help="Also list nodes that need nothing.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit with 3 if there is something to do.")
 def command(
     options: Options,
@@ -57,9 +58,9 @@ def command(
     from mvbuild.cli.output import report
 
     if against is None and output == "markdown":
-        raise click.UsageError("--output markdown is for a review: it goes with --against")
+        raise click.UsageError("--output markdown is for reviews: use it with --against")
     if against is not None and full_refresh:
-        raise click.UsageError("--against compares two versions: it cannot go with --full-refresh")
+        raise click.UsageError("--against compares two versions: it cannot be combined with --full-refresh")
     graph = options.graph()
     if against is not None:
         return _review(graph, against, select, exclude, output, detailed_exitcode=detailed_exitcode)
@@ -103,8 +104,8 @@ def plan_text(planned: Plan, *, verbose: bool, prune: bool = False) -> str:
 
 def plan_object(planned: Plan) -> dict[str, Any]:
     """The plan for programs: {renames, steps: [{unique_id, relation, action, strategy, reason, expected, full, considered, depends_on,
-    reasons, error}], removed, summary}."""
-    from mvbuild.artifacts.run_results import reason_object
+    reasons, failed_tests, error}], removed, summary}."""
+    from mvbuild.artifacts.run_results import failed_object, reason_object
 
     nodes = planned.world.graph.nodes
     steps = [
@@ -115,6 +116,7 @@ def plan_object(planned: Plan) -> dict[str, Any]:
             **choice_object(s.strategy, s.choice),
             "depends_on": _upstream(planned, s),
             "reasons": [reason_object(r) for r in s.reasons],
+            "failed_tests": failed_object(_failed(planned, s)),
             "error": s.diagnostic.message if s.diagnostic else None,
         }
         for s in planned.steps
@@ -188,7 +190,7 @@ def _total_text(planned: Plan) -> str:
     if not known:
         return ""
     unknown = sum(s.action == "refresh" and (s.choice is None or s.choice.expected is None) for s in planned.steps)
-    rest = f", and {unknown} refresh{'es' * (unknown != 1)} of which it is not known" if unknown else ""
+    rest = f", and {unknown} refresh{'es' * (unknown != 1)} of unknown size" if unknown else ""
     return f"Reads and writes {size(expected.bytes)} of {size(full.bytes)}{rest}."
 
 
@@ -224,8 +226,15 @@ def _paragraph(planned: Plan, step: Step) -> str:
             else f"    error: {step.diagnostic.message}"
         )
     lines += [f"    {reason_text(r)}" for r in step.reasons]
+    failed = _failed(planned, step)
+    lines += [f"    tests-failed: {refused_data(failed)}"] if failed else []
     lines += _why_full(step)
     return "\n".join(lines)
+
+
+def _failed(planned: Plan, step: Step) -> FailedTests | None:
+    """What the tests refused before, if the step is one of an MV."""
+    return planned.freshness[step.node].failed if step.node in planned.freshness else None
 
 
 def _why_full(step: Step) -> list[str]:

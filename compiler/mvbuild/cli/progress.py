@@ -139,7 +139,12 @@ def summary(graph: Graph, result: RunResult) -> str:
     hours, minutes = int(result.seconds // 3600), int(result.seconds % 3600 // 60)
     took = f"{hours} hours {minutes} minutes and {result.seconds % 60:.2f} seconds ({result.seconds:.2f}s)"
     head = f"Finished running {', '.join(parts)} in {took}."
-    verdict = click.style("Completed successfully", fg="green") if result.ok else click.style("Completed with errors", fg="red")
+    if not result.ok:
+        verdict = click.style("Completed with errors", fg="red")
+    elif result.results or result.all_tests:
+        verdict = click.style("Completed successfully", fg="green")
+    else:
+        verdict = click.style("Nothing was done: nothing was selected", fg="yellow")
     return "\n".join(_stamped(line) for line in ("", head, "", verdict, "", _done(result)))
 
 

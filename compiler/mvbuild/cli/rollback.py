@@ -10,7 +10,7 @@ from mvbuild.cli.proposals import names
 
 @click.command("rollback")
 @click.argument("mv", shell_complete=names)
-@click.option("--to", "refresh_id", type=click.IntRange(1), required=True, help="The refresh, as `mvbuild history` lists it.")
+@click.option("--to", "refresh_id", type=click.IntRange(1), required=True, help="Number of the refresh, as listed by `mvbuild history`.")
 @project_options
 def command(options: Options, mv: str, refresh_id: int) -> int:
     """Put MV back to an earlier refresh, or forward to a later one. The next run refreshes it if its tables have moved on."""

@@ -12,14 +12,12 @@ from mvbuild.cli.options import ListCommand, Options, branch_option, env, is_qui
 @branch_option
 @selection_options
 @click.option(
-    "-f", "--full-refresh", is_flag=True, envvar=env("FULL_REFRESH"), help="Refresh the selected MVs whether they are stale or not."
+    "-f", "--full-refresh", is_flag=True, envvar=env("FULL_REFRESH"), help="Refresh the selected MVs in full, even if they are fresh."
 )
-@click.option("--threads", type=click.IntRange(1, 256), envvar=env("THREADS"), help="How many nodes at once.")
+@click.option("--threads", type=click.IntRange(1, 256), envvar=env("THREADS"), help="How many nodes to run at once.")
 @click.option("-x", "--fail-fast", is_flag=True, envvar=env("FAIL_FAST"), help="Start nothing new after the first failure.")
-@click.option(
-    "--atomic/--no-atomic", default=None, envvar=env("ATOMIC"), help="Publish all that was made in one commit at the end, or nothing."
-)
-@click.option("--prune", is_flag=True, envvar=env("PRUNE"), help="Drop what is left of models that were removed, afterwards.")
+@click.option("--atomic/--no-atomic", default=None, envvar=env("ATOMIC"), help="Publish everything in one commit at the end, or nothing.")
+@click.option("--prune", is_flag=True, envvar=env("PRUNE"), help="After the run, drop what removed models left behind.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
 def command(
     options: Options,
@@ -38,7 +36,7 @@ def command(
     from mvbuild.cli.progress import Progress, summary
 
     if prune and (select or exclude):
-        raise click.UsageError("--prune looks at the whole project: it cannot go with --select or --exclude")
+        raise click.UsageError("--prune cannot be combined with --select or --exclude")
     graph = options.graph(threads)
     if dry_run:
         from mvbuild.cli.plan import plan_text
@@ -67,12 +65,13 @@ def command(
                 "project_dir": str(options.project_dir),
             },
         )
-    report([*result.diagnostics, *(d for r in result.results for d in r.diagnostics)])
+    # What is wrong with the SQL of models was reported when they were compiled.
+    report([*result.diagnostics, *(d for r in result.results for d in r.diagnostics if d not in graph.problems)])
     for old, new in result.renamed:
         click.echo(f"renamed {old} to {new}")
     for name in result.dropped:
         click.echo(f"dropped {name}")
     if prune and not result.ok and not result.dropped and not any(d.code == "has-dependents" for d in result.diagnostics):
-        say("nothing was pruned: that is done after a successful run only")
+        say("nothing was pruned: pruning needs a successful run")
     click.echo(summary(graph, result))
     return 0 if result.ok else 1

@@ -13,7 +13,7 @@ _NAMES = ("mvbuild", "properties", "selectors")
 
 @click.command("schema")
 @click.argument("name", type=click.Choice(_NAMES), required=False)
-@click.option("--output", metavar="DIR", help="Write the schemas of all files there.")
+@click.option("--output", metavar="DIR", help="Write the schemas of all files to this directory.")
 @output_options
 def command(name: str | None, output: str | None) -> int:
     """Print the JSON Schema of mvbuild.yml (`mvbuild`), of YAML beside models and seeds (`properties`) or of selectors.yml (`selectors`);
@@ -28,7 +28,7 @@ def command(name: str | None, output: str | None) -> int:
         click.echo(page(name).rstrip() if name else json.dumps({each: schema(each) for each in _NAMES}, indent=2))
         return 0
     if name:
-        raise click.UsageError("--output writes all schemas: it goes without a NAME")
+        raise click.UsageError("--output writes all schemas: it cannot be combined with NAME")
     try:
         for path in write_all(Path(output)):
             say(f"wrote {path}")

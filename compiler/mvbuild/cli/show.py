@@ -5,26 +5,34 @@ from __future__ import annotations
 import csv
 import io
 import json
+from typing import TYPE_CHECKING
 
 import click
 
 from mvbuild.cli.options import Options, branch_option, is_quiet, project_options
 from mvbuild.cli.proposals import names
 
+if TYPE_CHECKING:
+    from mvbuild.graph.model import Graph, NodeId
+    from mvbuild.source import Span
+
 
 @click.command("show")
 @click.argument("model", shell_complete=names)
 @project_options
 @branch_option
-@click.option("--limit", type=click.IntRange(0), default=10, show_default=True, help="How many rows.")
-@click.option("--as-of", help="Rows as they were at a time (ISO, UTC), or after a refresh that `mvbuild history` lists.")
+@click.option("--limit", type=click.IntRange(0), default=10, show_default=True, help="How many rows to show.")
+@click.option(
+    "--as-of", help="Rows as they were at a time, in the session's time zone unless it names one, or after a refresh of `mvbuild history`."
+)
 @click.option("--output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
 def command(options: Options, model: str, limit: int, as_of: str | None, output: str) -> int:
-    """Show rows of MODEL: of its storage while that may be served, otherwise of its query."""
+    """Show rows of MODEL: of its storage while that may be served, or while newer data fails its tests; otherwise of its query."""
     from mvbuild import api
-    from mvbuild.cli.output import say, table
+    from mvbuild.cli.output import report, say, table
     from mvbuild.cli.progress import Progress
-    from mvbuild.serve.words import origin
+    from mvbuild.diagnostics import warning
+    from mvbuild.serve.words import caution, origin
 
     graph = options.graph()
     with Progress(graph, quiet=is_quiet()) as progress:
@@ -38,7 +46,14 @@ def command(options: Options, model: str, limit: int, as_of: str | None, output:
         click.echo(text.getvalue(), nl=False)
     else:
         click.echo(table(rows.columns, rows.rows))
+    warned = [s for s in (shown.own, *shown.upstream) if s and s.failed]
+    report([warning("tests-failed", caution(s), _span(graph, s.node)) for s in warned])
     say(f"from the {shown.origin}")
     for one in shown.upstream:
         say(f"with {one.identifier} from the {origin(one)}")
     return 0
+
+
+def _span(graph: Graph, id_: NodeId) -> Span | None:
+    """None for an MV that is no model of the project."""
+    return graph.model(id_).model.file.line_span(1) if id_ in graph.nodes else None

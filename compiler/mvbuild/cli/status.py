@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mvbuild.cli.options import ListCommand, Options, branch_option, project_options, selection_options
-from mvbuild.serve.words import duration, utc
+from mvbuild.serve.words import duration, refused_data, utc
 
 if TYPE_CHECKING:
     from mvbuild.freshness.model import Freshness, Reason
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...], output: str) -> int:
     """Show for every materialized view whether it is fresh, and if not which snapshots differ."""
     from mvbuild import api
-    from mvbuild.artifacts.run_results import reason_object
+    from mvbuild.artifacts.run_results import failed_object, reason_object
     from mvbuild.cli.output import report
     from mvbuild.cli.plan import reason_text
     from mvbuild.graph.select import select as select_nodes
@@ -44,6 +44,7 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
                 "state": answer.state,
                 "refreshed_at": _refreshed_at(answer),
                 "reasons": [reason_object(r) for r in answer.reasons],
+                "failed_tests": failed_object(answer.failed),
             }
             for node, answer in shown
         ]
@@ -56,6 +57,8 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
         click.echo(f"{node.identifier!s:<{width}}  {state}  {_when(answer)}")
         for reason in answer.reasons:
             click.echo(f"    {reason_text(reason)}{_unseen(reason, now)}")
+        if answer.failed:
+            click.echo(f"    tests-failed: {refused_data(answer.failed)}")
     return 0
 
 
@@ -76,7 +79,9 @@ def _when(answer: Freshness) -> str:
     if any(r.code in ("metadata-unreadable", "record-unreadable") for r in answer.reasons):
         return "record unreadable"
     at = _refreshed_at(answer)
-    return f"refreshed {at}" if at else "never refreshed"
+    if answer.record is not None:
+        return f"refreshed {at or 'at an unknown time'}"
+    return "never refreshed"
 
 
 def _refreshed_at(answer: Freshness) -> str | None:

@@ -23,12 +23,10 @@ if TYPE_CHECKING:
 @project_options
 @branch_option
 @selection_options
-@click.option("--sample", type=float, help="Compare a share of the keys only: 0.01 is one in a hundred.")
-@click.option("--seed", type=int, help="Which keys; by default others each time.")
-@click.option("--limit", type=click.IntRange(0), default=10, show_default=True, help="How many rows that differ are shown.")
-@click.option(
-    "--float-tolerance", type=float, help="How far floating point numbers may differ, relative to the larger one. Wins over models."
-)
+@click.option("--sample", type=float, help="Compare only a share of the keys: 0.01 is one in a hundred.")
+@click.option("--seed", type=int, help="Which keys to sample. Default: different keys each time.")
+@click.option("--limit", type=click.IntRange(0), default=10, show_default=True, help="How many differing rows to show.")
+@click.option("--float-tolerance", type=float, help="Allowed relative difference of floating-point numbers. Overrides the models' own.")
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(
     options: Options,
@@ -50,7 +48,7 @@ def command(
     if mv and (select or exclude):
         raise click.UsageError("Give names of MVs, or --select and --exclude, not both")
     if seed is not None and sample is None:
-        raise click.UsageError("--seed chooses a sample: it goes with --sample")
+        raise click.UsageError("--seed chooses a sample: use it with --sample")
     graph = options.graph()
     with Progress(graph, quiet=is_quiet()) as progress:
 
@@ -79,7 +77,7 @@ def total(found: Verification) -> str:
     statuses = Counter(r.status for r in found.results)
     numbers = {"PASS": "same", "FAIL": "different", "ERROR": "error", "SKIP": "unverifiable"}
     done = " ".join(f"{word}={statuses[status]}" for word, status in numbers.items())  # type: ignore[index]
-    sampled = f"Compared a sample of the keys; again with --sample {found.sample:g} --seed {found.seed}\n" if found.sample else ""
+    sampled = f"Compared a sample of the keys; repeat it with --sample {found.sample:g} --seed {found.seed}\n" if found.sample else ""
     return f"{sampled}Done. {done} TOTAL={len(found.results)}"
 
 

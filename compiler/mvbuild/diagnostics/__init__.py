@@ -1,4 +1,9 @@
-"""finding -> Diagnostic: what is wrong, where the user wrote it, and what to do."""
+"""finding -> Diagnostic: what is wrong, where the user wrote it, and what to do.
+
+In: a code, a message and a span. Out: `Diagnostic`, rendered as text or JSON; `ProjectError` carries several.
+
+Read first: `diagnostic.py` (the types), `codes.py` (the table of codes; docs/errors.md is generated from it), `render.py`.
+"""
 
 from __future__ import annotations
 

@@ -15,153 +15,173 @@ class Code:
 
 CODES: dict[str, Code] = {
     # project: files on disk
-    "not-a-project": Code("The directory holds no mvbuild project.", "Run `mvbuild init` there, or name the project with --project-dir."),
+    "not-a-project": Code("The directory has no mvbuild project.", "Run `mvbuild init` there, or choose the project with --project-dir."),
     "unreadable-file": Code("A file of the project cannot be read as UTF-8 text.", "Check the file's permissions and its encoding."),
-    "file-too-large": Code(
-        "A file, or the query in it, is larger than mvbuild reads.", "Split it; docs/limits.md says how large a file may be."
+    "file-too-large": Code("A file, or the query in it, is larger than mvbuild's limit.", "Split it; docs/limits.md lists the limits."),
+    "merge-conflict": Code(
+        "A file has the markers of a Git conflict.",
+        "Choose between the two versions, and remove the lines that begin with <<<<<<<, ======= and >>>>>>>.",
     ),
-    "yaml-syntax": Code(
-        "A YAML file cannot be parsed.", "Mend the line that is shown; a common cause is indentation or an unquoted ':' or '{'."
-    ),
-    "unknown-key": Code(
-        "A YAML file or config() has a key that mvbuild does not know.", "Remove it, or put keys of your own under `meta:`."
-    ),
-    "wrong-type": Code("A value has the wrong type or is outside what its key allows.", "Give a value of the type that is named."),
+    "yaml-syntax": Code("A YAML file cannot be parsed.", "Fix the line shown; common causes are indentation and an unquoted ':' or '{'."),
+    "unknown-key": Code("A YAML file or config() has an unknown key.", "Remove it, or put your own keys under `meta:`."),
+    "wrong-type": Code("A value has the wrong type or is out of range.", "Use a value of the type that the message names."),
     "missing-key": Code("A required key is missing.", "Add it."),
-    "duplicate-key": Code("A YAML mapping has the same key twice.", "Keep one of the two."),
+    "duplicate-key": Code("A YAML mapping has a duplicate key.", "Remove one of the two."),
     "duplicate-name": Code("Two models, seeds or sources have the same name.", "Rename one of them: names are unique in a project."),
-    "unknown-name": Code("YAML describes a model, seed or column that does not exist.", "Mend the name, or remove the entry."),
-    "unknown-target": Code("The target that was asked for is not declared.", "Declare it under `targets:` in mvbuild.yml."),
+    "unknown-name": Code("YAML describes a model, seed or column that does not exist.", "Fix the name, or remove the entry."),
+    "unknown-target": Code("The requested target is not declared.", "Declare it under `targets:` in mvbuild.yml."),
     "bad-seed": Code(
-        "A seed file has a value that does not fit its declared column.", "Mend the value, or declare another type for the column."
+        "A seed file has a value that does not fit its declared column.", "Fix the value, or declare another type for the column."
     ),
     "bad-config": Code("Configuration values contradict each other.", "Change one of them."),
     # parse: templates and SQL
-    "template-syntax": Code("A Jinja template cannot be parsed.", "Mend the template at the line that is shown."),
+    "template-syntax": Code("A Jinja template cannot be parsed.", "Fix the template at the line shown."),
     "undefined-name": Code(
-        "A Jinja template uses a name that does not exist.", "Define it with {% set %}, as a macro or as a var, or mend its spelling."
+        "A Jinja template uses a name that does not exist.", "Define it with {% set %}, as a macro or as a var, or fix its spelling."
     ),
-    "template-error": Code("A Jinja template failed while it was rendered.", "Mend the expression at the line that is shown."),
+    "template-error": Code("A Jinja template failed while it was rendered.", "Fix the expression at the line shown."),
     "template-limit": Code(
-        "A Jinja template computes, writes or holds more than a template may.",
-        "Look for a loop or a recursion without end; docs/limits.md has the limits.",
+        "A Jinja template exceeds a limit on computation, output or memory.",
+        "Look for an endless loop or recursion; docs/limits.md lists the limits.",
     ),
     "unsafe-template": Code(
-        "A template tried to leave the sandbox.", "Templates reach ref, source, var, env_var, config, this, target and macros only."
+        "A template tried to leave the sandbox.", "Templates can only use ref, source, var, env_var, config, this, target and macros."
     ),
     "missing-env-var": Code("env_var() names a variable that is not set.", "Set it, or give a default: env_var('NAME', 'default')."),
     "missing-var": Code(
         "var() names a variable that is not set.", "Set it under `vars:` in mvbuild.yml or with --vars, or give a default."
     ),
     "unresolved-ref": Code(
-        "ref() names a model or seed that does not exist.", "Mend the name; the project's models and seeds are listed by `mvbuild ls`."
+        "ref() names a model or seed that does not exist.", "Fix the name; `mvbuild ls` lists the project's models and seeds."
     ),
     "unresolved-source": Code(
         "source() names a source that is not declared.", "Declare it under `sources:` in a YAML file of the project."
     ),
-    "not-needed": Code("A dbt construct that mvbuild has no need of.", "Write the plain query; mvbuild finds the least work by itself."),
-    "sql-syntax": Code("The SQL cannot be parsed.", "Mend the SQL; names that are keywords need `backticks`."),
+    "not-needed": Code("A dbt construct that mvbuild does not need.", "Write the plain query; mvbuild finds the increments by itself."),
+    "not-compiled": Code("A model reads another one that does not compile.", "Fix that one first."),
+    "sql-syntax": Code("The SQL cannot be parsed.", "Fix the SQL; quote names that are keywords with `backticks`."),
     "many-statements": Code("A file has more than one SQL statement.", "Keep one query per file."),
     "not-a-query": Code("The SQL is not a query.", "A model is one SELECT statement (or WITH, VALUES, FROM ...)."),
-    "empty-sql": Code("The file has no SQL in it.", "Write a query, or delete the file."),
+    "empty-sql": Code("The file contains no SQL.", "Write a query, or delete the file."),
     "bad-time-travel": Code("A time-travel clause cannot be pinned.", "Use a literal snapshot id, branch, tag or timestamp."),
     # graph
-    "cycle": Code("Models depend on each other in a circle.", "Break the circle: one of the models must not read the other."),
-    "unknown-selector": Code("A selector matches nothing or cannot be read.", "List the models with `mvbuild ls`."),
+    "cycle": Code("Models depend on each other in a cycle.", "Break the cycle: one of the models must not read the other."),
+    "unknown-selector": Code("A selector matches nothing or cannot be parsed.", "List the models with `mvbuild ls`."),
     "unusable-selector": Code(
-        "A selector needs what this command does not have.", "Use a command that has it, or select by something else."
+        "A selector needs something that this command does not have.", "Use another command, or select by something else."
     ),
-    "bad-selectors": Code("A definition in selectors.yml cannot be followed.", "See docs/selection.md for the forms of a definition."),
+    "bad-selectors": Code("A definition in selectors.yml cannot be resolved.", "See docs/selection.md for how to write a definition."),
     "no-state": Code(
-        "There is nothing to compare the project with.",
-        "Give --state: a directory with the manifest.json of another version, or a git ref.",
+        "There is no other version to compare the project with.",
+        "Pass --state: a directory with the manifest.json of another version, or a git ref.",
     ),
-    "bad-state": Code("The other version of the project cannot be read.", "Write it anew with `mvbuild compile`, or name another one."),
-    "no-git": Code("git is needed, and cannot answer.", "Install git, and run mvbuild within a working copy."),
-    "bad-ref": Code("A git ref names no commit that is here.", "Fetch it first, or name a branch, a tag or a commit."),
+    "bad-state": Code("The other version of the project cannot be read.", "Regenerate it with `mvbuild compile`, or choose another one."),
+    "no-git": Code("git is needed, and is missing or failed.", "Install git, and run mvbuild in a working copy."),
+    "bad-ref": Code("A git ref does not name a commit in this repository.", "Fetch it first, or name a branch, a tag or a commit."),
     # catalog
     "catalog-unreachable": Code(
         "The catalog cannot be reached.", "Check the catalog's address and credentials; `mvbuild debug` tests them."
     ),
     "catalog-error": Code("The catalog refused or failed an operation.", "Read the message; `mvbuild debug` tests the connection."),
+    "no-catalog": Code(
+        "A reader without a project does not say which catalog is meant.",
+        "Give `mvbuild.read` and `mvbuild.sql` a `catalog=` or a `project=`.",
+    ),
     "no-branches": Code(
-        "The catalog has no branches that mvbuild can build on.", "Use a catalog that keeps views, or run without --branch."
+        "The catalog does not support the branches that mvbuild needs.", "Use a catalog that keeps views, or run without --branch."
     ),
     "unknown-branch": Code("The project has no branch of that name.", "List the branches with `mvbuild branch list`."),
     "branch-outdated": Code(
-        "What a branch was built on has changed on main since.", "Run with --branch again: it builds on what main is now. Then go on."
+        "Something that a branch was built on has changed on main.", "Run with --branch again to build on the current main, then continue."
     ),
     "not-atomic": Code(
-        "The catalog cannot move several tables in one commit.",
+        "The catalog cannot commit several tables at once.",
         "Run without --atomic (and without `publish: atomic`), or use a REST or a SQL catalog.",
     ),
-    "not-published": Code(
-        "A run that publishes everything together published nothing, because a part of it failed.", "Mend what failed, and run again."
-    ),
-    "missing-table": Code("A model reads a table that does not exist.", "Create the table, or mend its name."),
+    "not-published": Code("An atomic run published nothing, because part of it failed.", "Fix what failed, and run again."),
+    "missing-table": Code("A model reads a table that does not exist.", "Create the table, or fix its name."),
     "name-collision": Code(
-        "The name of an MV, view or storage table is taken by something that mvbuild did not write.",
+        "Something that mvbuild did not write already has the name of an MV, view or storage table.",
         "Rename the model with `alias:` or `namespace:`, or move the other table.",
     ),
-    "unknown-column": Code("A query names a column that does not exist where it stands.", "Mend the name, or add the column."),
-    "ambiguous-column": Code("A name in a query is that of several columns.", "Write the table's name or alias before it, and a dot."),
-    "duplicate-column": Code("A model has two columns of one name.", "Give one of them another name with AS."),
-    "column-count": Code(
-        "Two lists of columns that must be of one length are not.", "Give both the same number of columns, in the same order."
-    ),
-    "type-mismatch": Code("Values of types that Spark never puts together are compared or computed.", "Cast one of the two."),
+    "unknown-column": Code("A query names a column that does not exist there.", "Fix the name, or add the column."),
+    "ambiguous-column": Code("A column name in a query is ambiguous.", "Qualify it with the table's name or alias."),
+    "duplicate-column": Code("A model has two columns with the same name.", "Rename one of them with AS."),
+    "column-count": Code("Two lists of columns differ in length.", "Give both the same number of columns, in the same order."),
+    "type-mismatch": Code("Values of incompatible types are compared or combined.", "Cast one of them."),
     "broken-contract": Code(
         "A model does not have the columns that its enforced contract declares.",
         "Change the query or the contract: names, order and types must be the same. See docs/columns.md.",
     ),
     "unchecked-contract": Code(
-        "A column of a model with an enforced contract cannot be compared before Spark runs.",
-        "Run `mvbuild lock`, or make the column certain with CAST( ... AS ...).",
+        "A column of a model with an enforced contract cannot be checked before Spark runs.",
+        "Run `mvbuild lock`, or make the column's type certain with CAST( ... AS ...).",
     ),
-    "bad-lock": Code("schemas.lock cannot be read.", "Write it anew with `mvbuild lock`."),
-    "lock-out-of-date": Code("schemas.lock is not what the catalog has.", "Run `mvbuild lock`, and check in what it wrote."),
+    "bad-lock": Code("schemas.lock cannot be read.", "Regenerate it with `mvbuild lock`."),
+    "lock-out-of-date": Code("schemas.lock differs from the catalog.", "Run `mvbuild lock`, and commit the result."),
+    "flawed-metadata": Code(
+        "A metadata file of an MV breaks a rule of its format where no answer depends on it.",
+        "The next refresh writes a right file; tell whoever wrote this one.",
+    ),
     "unsupported-view": Code("A child view cannot be expanded.", "Recreate the view with Spark, or read its base tables directly."),
+    "unknown-catalog": Code(
+        "A view of the catalog reads a table in another catalog, which the project does not know how to read.",
+        "Declare a source with that `catalog:` and its `properties:`; only what reads the view is stopped.",
+    ),
     "unreadable-metadata": Code(
-        "The metadata of a table, view or MV cannot be read, or breaks a rule of its format.",
-        "Restore the file that is named, or drop the entry; only what depends on it is stopped.",
+        "The metadata of a table, view or MV cannot be read, or is invalid.",
+        "Restore the file that the message names, or drop the entry; only what depends on it is blocked.",
     ),
     "unsupported-format": Code(
-        "An MV cannot be kept in the format, or under the catalog, that is configured.", "Choose another `storage: {format: ...}`."
+        "An MV cannot be stored in the configured format, or in this catalog.", "Choose another `storage: {format: ...}`."
     ),
     "format-differs": Code(
-        "An MV was converted to another format than the project configures.", "Configure `storage: {format: ...}` to match."
+        "An MV was converted to a format other than the configured one.", "Configure `storage: {format: ...}` to match."
     ),
     "unsupported-dialect": Code(
-        "A definition cannot be written in a SQL dialect.", "Rewrite the query, or leave the dialect out of `dialects:`."
+        "A definition is not published in a SQL dialect: it is not proven that the engine returns the same rows.",
+        "Rewrite what is named, set `catalog_view: storage`, or leave the dialect out of `dialects:`.",
     ),
-    "stale": Code("An MV is stale, and its policy is not to serve it then.", "Refresh it with `mvbuild run`, or set `when_stale:`."),
-    "unknown-refresh": Code("There is no such refresh, or its data is not kept any more.", "List what there is with `mvbuild history`."),
-    "has-dependents": Code("What is to be dropped is read by other MVs or views.", "Drop or change those that are named first."),
-    "bad-previous-name": Code("`previous_name` cannot be followed.", "Correct the name, or remove `previous_name`."),
-    "missing-package": Code("An optional Python package is needed and not installed.", "Install mvbuild with the extra that is named."),
+    "stale": Code("An MV is stale, and its policy forbids serving it.", "Refresh it with `mvbuild run`, or set `when_stale:`."),
+    "tests-failed": Code(
+        "The newest data of an MV failed its data tests. As a warning: you get its last good refresh. As an error: there is none.",
+        "Fix the data or the tests, then `mvbuild run`. `when_tests_fail:` sets what readers get until then.",
+    ),
+    "unknown-refresh": Code("There is no such refresh, or its data is no longer kept.", "List the refreshes with `mvbuild history`."),
+    "has-dependents": Code("Other MVs or views read what you want to drop.", "Drop or change those first."),
+    "bad-previous-name": Code("`previous_name` cannot be applied.", "Correct the name, or remove `previous_name`."),
+    "missing-package": Code("An optional Python package is not installed.", "Install mvbuild with the extra that the message names."),
     # engine
     "no-java": Code("No usable Java was found.", "Install Java 17 or 21 and set JAVA_HOME."),
-    "wrong-java": Code("The Java that was found cannot run Spark 4.", "Install Java 17 or 21 and set JAVA_HOME."),
+    "wrong-java": Code("The installed Java cannot run Spark 4.", "Install Java 17 or 21 and set JAVA_HOME."),
     "jars-unavailable": Code("The jars that Spark needs could not be resolved.", "Check the network, or set spark.jars in the target."),
-    "spark-start": Code("Spark could not be started.", "Read the Spark log that is named; `mvbuild debug` checks each part."),
-    "query-failed": Code("Spark refused or failed the query of a model.", "Mend the query at the place that is shown."),
+    "spark-start": Code("Spark could not be started.", "Read the Spark log that the message names; `mvbuild debug` checks each part."),
+    "query-failed": Code("Spark rejected or failed the query of a model.", "Fix the query at the place shown."),
     "bad-column": Code(
         "A column of the result cannot be stored in an Iceberg table.", "Give it a name and a type with `CAST(... AS ...) AS name`."
     ),
+    "session-object": Code(
+        "The query of a model uses a variable or a temporary function of one session: sessions that read the view do not have it.",
+        "Take the value from a table or from `{{ var('name') }}`, and write the function as a macro.",
+    ),
     "test-failed": Code(
-        "A data test found rows that break its rule.", "Look at the rows with the query that is shown, then mend the data or the rule."
+        "A data test found rows that violate its rule.", "Run the query shown to see the rows, then fix the data or the rule."
+    ),
+    "failure-not-recorded": Code(
+        "Data tests of an MV failed, and the catalog did not take the note of it: readers may get the new data from the query.",
+        "Run `mvbuild run` again when the catalog can be written.",
     ),
     "not-incremental": Code(
-        "The refresh policy of an MV asks for an incremental refresh, and only a full one is right.",
-        "See `mvbuild explain`, and docs/incremental.md for what each reason means.",
+        "The refresh policy of an MV asks for an incremental refresh, and only a full refresh is correct.",
+        "Run `mvbuild explain`, and see docs/incremental.md for what each reason means.",
     ),
     "unverifiable": Code(
         "An MV cannot be compared with its query at the snapshots that its last refresh read.",
         "Refresh it with `mvbuild run`, and verify it again.",
     ),
     "commit-conflict": Code("Another process changed the same MV at the same time.", "Run again: what is fresh by then is not rebuilt."),
-    "file-exists": Code("Files that would be written are there already.", "Choose another directory, or overwrite them with --force."),
-    "unwritable-target": Code("The target directory cannot be written.", "Check its permissions, or choose another with --target-path."),
-    "command-line": Code("The command line is wrong.", "See `mvbuild --help`."),
-    "internal": Code("mvbuild failed in a way that it did not foresee.", "Please report it with the file that is named."),
+    "file-exists": Code("Files that would be written already exist.", "Choose another directory, or overwrite them with --force."),
+    "unwritable-target": Code("The target directory is not writable.", "Check its permissions, or choose another with --target-path."),
+    "command-line": Code("The command line is invalid.", "See `mvbuild --help`."),
+    "internal": Code("mvbuild failed with an internal error.", "Please report it, and attach the file that the message names."),
 }

@@ -58,4 +58,4 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     near = get_close_matches(word, known, n=1)
     if near:
         return f"Did you mean '{near[0]}'?"
-    return f"Known here: {', '.join(known[:_MOST_KNOWN])}{', ...' if len(known) > _MOST_KNOWN else '.'}" if known else ""
+    return f"Known names: {', '.join(known[:_MOST_KNOWN])}{', ...' if len(known) > _MOST_KNOWN else '.'}" if known else ""

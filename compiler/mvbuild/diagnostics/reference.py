@@ -11,7 +11,7 @@ def page() -> str:
     """The page of all codes, in the order of the table."""
     head = (
         "# Error codes\n\n"
-        "Every diagnostic has one of these codes, the place in the file that you wrote, and what to do. "
+        "Every diagnostic has one of these codes, the place in your file, and what to do. "
         "Codes are stable: scripts may rely on them.\n"
     )
     sections = [f"## {name}\n\n{code.title} {code.help}\n" for name, code in CODES.items()]

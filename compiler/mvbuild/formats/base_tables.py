@@ -22,14 +22,16 @@ def encode_base_tables(tables: Sequence[BaseTable]) -> dict[str, Any]:
         record = encode_base_table(table)
         key = record["identifier"]
         if key in encoded:
-            raise RecordError("base-tables", f"{key} was read at two snapshots or references; the metadata file holds one for each table")
+            raise RecordError(
+                "base-tables", f"{key} was read at two snapshots or references; the metadata file has only one for each table"
+            )
         encoded[key] = record
     return encoded
 
 
 def encode_base_table(table: BaseTable) -> dict[str, Any]:
     if not table.name:
-        raise RecordError("base-tables", f"the table with the UUID '{table.uuid}' has no name to be recorded under")
+        raise RecordError("base-tables", f"the table with the UUID '{table.uuid}' has no name to record")
     properties = dict(table.place)
     if table.uuid:
         properties[_UUID] = table.uuid
@@ -42,7 +44,7 @@ def encode_base_table(table: BaseTable) -> dict[str, Any]:
     else:
         identifier = table.name
         if "/" not in identifier:
-            raise RecordError("base-tables", f"{identifier} is of type {table.type} and not a path")
+            raise RecordError("base-tables", f"{identifier} has type {table.type} and is not a path")
         if table.namespace:
             raise RecordError("base-tables", f"{identifier} is a path and cannot have a namespace")
         if table.catalog is not None:

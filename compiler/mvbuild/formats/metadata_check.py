@@ -118,7 +118,7 @@ def _check_list(path: str, value: object, shape: ListOf) -> None:
     for at, inner in enumerate(value):
         if shape.identity:
             if inner[shape.identity] in seen:
-                raise RecordError(f"{path}[{at}].{shape.identity}", f"{inner[shape.identity]!r} is there twice")
+                raise RecordError(f"{path}[{at}].{shape.identity}", f"duplicate {inner[shape.identity]!r}")
             seen.add(inner[shape.identity])
 
 

@@ -44,10 +44,10 @@ def _optional(name: str, shape: Shape, doc: str) -> Field:
 
 
 _TEXT = Text()
-_FILLED = Text(pattern=".+", means="a string that is not empty")
+_FILLED = Text(pattern=".+", means="a non-empty string")
 _ABSOLUTE = Text(pattern=r"/.*|[A-Za-z][A-Za-z0-9+.-]*:.+", means="an absolute path or a URI")
 _PATH = Text(pattern=r"[^/]*/.*", means="a path or a URI")
-_NAMED = Text(pattern=r".*\S.*", means="a string that is not blank")
+_NAMED = Text(pattern=r".*\S.*", means="a non-blank string")
 _STRINGS = MapOf(of=_TEXT)
 _PROPERTIES = MapOf(
     of=_TEXT,
@@ -115,14 +115,14 @@ SCHEMA = Struct(
 )
 VERSION = Struct(
     name="version",
-    doc="A version of the view specification: the definition of the materialized view at some time.",
+    doc="A version of the view specification: the definition of the materialized view at one time.",
     fields=(
         _required("version-id", Integer(minimum=1, maximum=INT_MAX), "ID of the version."),
         _required("timestamp-ms", _TIMESTAMP, "When the version was created."),
-        _required("schema-id", _INT, "ID of the schema that the query has."),
-        _required("summary", _STRINGS, "What is known of the version, such as the engine that wrote it."),
-        _optional("default-catalog", _TEXT, "Catalog of the names in the SQL that give none."),
-        _required("default-namespace", ListOf(of=_TEXT), "Namespace of the names in the SQL that give none."),
+        _required("schema-id", _INT, "ID of the schema of the query."),
+        _required("summary", _STRINGS, "What is known about the version, such as the engine that wrote it."),
+        _optional("default-catalog", _TEXT, "Default catalog of the names in the SQL."),
+        _required("default-namespace", ListOf(of=_TEXT), "Default namespace of the names in the SQL."),
         _required(
             "representations",
             ListOf(
@@ -144,7 +144,7 @@ VERSION = Struct(
             Struct(
                 name="storage-table",
                 fields=(
-                    _optional("catalog", _TEXT, "Catalog of the storage table, where it is not the view's."),
+                    _optional("catalog", _TEXT, "Catalog of the storage table, if it is not the view's."),
                     _required("namespace", ListOf(of=_TEXT), "Namespace of the storage table."),
                     _required("name", _TEXT, "Name of the storage table."),
                 ),
@@ -223,7 +223,7 @@ STATISTICS = Struct(
     name="statistics",
     doc="A statistics file of the table specification.",
     fields=(
-        _required("snapshot-id", _SNAPSHOT_ID, "Snapshot that the statistics are of."),
+        _required("snapshot-id", _SNAPSHOT_ID, "Snapshot that the statistics describe."),
         _required("statistics-path", _TEXT, "Location of the file."),
         _required("file-size-in-bytes", _LONG, "Size of the file."),
         _required("file-footer-size-in-bytes", _LONG, "Size of its footer."),
@@ -242,7 +242,7 @@ STATISTICS = Struct(
                     ),
                 )
             ),
-            "What the file holds.",
+            "What the file contains.",
         ),
     ),
 )
@@ -250,7 +250,7 @@ REF = Struct(
     name="ref",
     doc="A snapshot reference of the table specification.",
     fields=(
-        _required("snapshot-id", _SNAPSHOT_ID, "Snapshot that is referred to."),
+        _required("snapshot-id", _SNAPSHOT_ID, "Snapshot that it refers to."),
         _required("type", Choice(values=("branch", "tag")), "Branch or tag."),
         _optional("min-snapshots-to-keep", Integer(minimum=1, maximum=INT_MAX), "Snapshots of the branch that expiry keeps."),
         _optional("max-snapshot-age-ms", Integer(minimum=1), "Age at which snapshots of the branch expire."),
@@ -342,14 +342,14 @@ FILE = Struct(
             ),
             "Changes to the current version; the last one made it current.",
         ),
-        _required("last-sequence-number", _LONG, "Highest sequence number that was given to a snapshot."),
+        _required("last-sequence-number", _LONG, "Highest sequence number of any snapshot."),
         _required("last-updated-ms", _TIMESTAMP, "When the file was written."),
-        _required("last-column-id", _INT, "Highest column ID that was given."),
+        _required("last-column-id", _INT, "Highest column ID in use."),
         _required("schemas", ListOf(of=SCHEMA, identity="schema-id", filled=True), "Schemas of versions and of snapshots."),
         _required("current-schema-id", _INT, "ID of the current schema."),
         _required("partition-specs", ListOf(of=PARTITION_SPEC, identity="spec-id", filled=True), "Partition specs."),
         _required("default-spec-id", _INT, "ID of the spec that writers should use."),
-        _required("last-partition-id", _INT, "Highest partition field ID that was given."),
+        _required("last-partition-id", _INT, "Highest partition field ID in use."),
         _required("sort-orders", ListOf(of=SORT_ORDER, identity="order-id", filled=True), "Sort orders."),
         _required("default-sort-order-id", _INT, "ID of the sort order that writers should use."),
         _required("refreshes", ListOf(of=REFRESH, identity="refresh-id"), "Refresh operations; empty before the first."),

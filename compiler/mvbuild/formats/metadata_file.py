@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from mvbuild.formats import metadata_check, metadata_rules, quick_check
+from mvbuild.formats import metadata_certain, metadata_check, metadata_rules, quick_check
 from mvbuild.formats.base_tables import decode_base_table, encode_base_tables, join_parts, split_parts
 from mvbuild.formats.metadata_fields import FILE
 from mvbuild.formats.metadata_fields import REFRESH_START as REFRESH_START
@@ -44,9 +44,11 @@ _NOT_OF_THE_TABLE = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MvMetadata:
-    """A file that passed every check."""
+    """A file that passed every check, or what is certain in one that did not."""
 
     raw: Mapping[str, Any]
+    problems: tuple[str, ...] = ()
+    """The rules that the file breaks; what depends on them is left out of `raw`."""
 
     @property
     def uuid(self) -> str:
@@ -79,23 +81,32 @@ class MvMetadata:
 
 
 def read(content: bytes, *, expect_uuid: str | None = None) -> MvMetadata:
-    """RecordError for everything that is not a file of this format, whatever the bytes are."""
+    """What is certain in a file, see `metadata_certain`. RecordError for everything that is not a file of this format, whatever the bytes
+    are, and for one that contradicts itself about the definition, the columns or the rows."""
     try:
         raw = json.loads(content.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
     except RecordError:
         raise
     except (ValueError, RecursionError):
         raise RecordError("metadata", "is not JSON in UTF-8") from None
-    return check(raw, expect_uuid=expect_uuid)
+    try:
+        return check(raw, expect_uuid=expect_uuid)
+    except RecordError:
+        if not isinstance(raw, dict):
+            raise
+        known, problems = metadata_certain.certain(raw)
+        if not problems:
+            raise
+        return replace(check(known, expect_uuid=expect_uuid), problems=tuple(dict.fromkeys(map(str, problems))))
 
 
 def check(raw: object, *, expect_uuid: str | None = None) -> MvMetadata:
-    """The checked file; RecordError names the field that is wrong."""
+    """The file, which keeps every rule; RecordError names the field that is wrong."""
     if not isinstance(raw, dict):
         raise RecordError("metadata", "must be a JSON object")
     version = raw.get("format-version")
     if metadata_check.is_integer(version, FORMAT_VERSION + 1):
-        raise RecordError("format-version", f"{version} is not supported; the highest version that is supported is {FORMAT_VERSION}")
+        raise RecordError("format-version", f"{version} is not supported; the highest supported version is {FORMAT_VERSION}")
     try:
         if not quick_check.of_file()(raw):
             metadata_check.check("", raw, FILE)
@@ -103,7 +114,7 @@ def check(raw: object, *, expect_uuid: str | None = None) -> MvMetadata:
     except RecursionError:
         raise RecordError("metadata", "is nested too deeply") from None
     if expect_uuid is not None and raw["uuid"].lower() != expect_uuid.lower():
-        raise RecordError("uuid", f"{raw['uuid']} is another materialized view's; expected {expect_uuid}")
+        raise RecordError("uuid", f"{raw['uuid']} is the UUID of another materialized view; expected {expect_uuid}")
     return MvMetadata(raw=raw)
 
 
@@ -188,7 +199,7 @@ def view_metadata(mv: MvMetadata) -> dict[str, Any]:
 def encode_refresh(record: RefreshRecord, *, refresh_id: int, sequence_number: int | None) -> dict[str, Any]:
     """An element of `refreshes`; RecordError if the format cannot hold the record. Child views are not in it, see `compose`."""
     if record.view_version_id is None:
-        raise RecordError("version-id", "is not known: the record was not written by mvbuild")
+        raise RecordError("version-id", "is unknown: the record was not written by mvbuild")
     if record.incomplete:
         raise RecordError("base-tables", "are not all known: the record was not written by mvbuild")
     refresh: dict[str, Any] = {
@@ -220,16 +231,17 @@ def _ordered(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The same value twice is no contradiction."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        seen: set[str] = set()
-        name = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise RecordError(name if len(name) <= 80 else name[:80] + "…", "is there twice in one object")
+        for name, value in pairs:
+            if json.dumps(found[name]) != json.dumps(value):
+                raise RecordError(name if len(name) <= 80 else name[:80] + "…", "is a duplicate key in an object")
     return found
 
 
 def _no_constant(name: str) -> None:
-    raise RecordError("metadata", f"holds {name}, which is not JSON")
+    raise RecordError("metadata", f"contains {name}, which is not JSON")
 
 
 def _kept_versions(view: Mapping[str, Any], table: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[Mapping[str, Any]]]:
@@ -339,7 +351,7 @@ def _record_properties(views: Sequence[ChildView], refresh_start_ms: int | None)
     properties: dict[str, str] = {}
     for view in dict.fromkeys(views):
         if CHILD_VIEW_VERSION + view.uuid in properties:
-            raise RecordError(CHILD_VIEW_VERSION + view.uuid, f"view {view.name} was read twice; the metadata file holds one version")
+            raise RecordError(CHILD_VIEW_VERSION + view.uuid, f"view {view.name} was read twice; the metadata file has only one version")
         properties[CHILD_VIEW_VERSION + view.uuid] = str(view.version_id)
         if view.namespace or view.name:
             properties[CHILD_VIEW_NAME + view.uuid] = join_parts((*view.namespace, view.name))

@@ -9,7 +9,7 @@ from mvbuild.formats.record import RecordError
 
 HISTORY = "version.history.num-entries"
 NO_REFRESH = -1
-_SKEW_MS = 60_000
+SKEW_MS = 60_000
 """Iceberg's own writers forgive clocks that differ by a minute, and so leave logs that are out of order by as much."""
 _VERSION, _SCHEMA, _SNAPSHOT = "versions[].version-id", "schemas[].schema-id", "snapshots[].snapshot-id"
 
@@ -61,7 +61,7 @@ def _schemas(raw: Mapping[str, Any]) -> None:
         seen: set[int] = set()
         for path, field_id in field_ids(schema, f"schemas[{at}]"):
             if field_id in seen:
-                raise RecordError(path, f"{field_id} is there twice")
+                raise RecordError(path, f"duplicate {field_id}")
             seen.add(field_id)
             if field_id > raw["last-column-id"]:
                 raise RecordError("last-column-id", f"{raw['last-column-id']} is less than {path}, {field_id}")
@@ -77,7 +77,7 @@ def _distinct_names(kind: Any, path: str) -> None:
         seen: set[str] = set()
         for at, field in enumerate(kind["fields"]):
             if field["name"] in seen:
-                raise RecordError(f"{path}.fields[{at}].name", f"{field['name']!r} is there twice")
+                raise RecordError(f"{path}.fields[{at}].name", f"duplicate {field['name']!r}")
             seen.add(field["name"])
             _distinct_names(field["type"], f"{path}.fields[{at}].type")
         return
@@ -111,7 +111,7 @@ def _snapshots(raw: Mapping[str, Any]) -> None:
         _at_most_last(raw, f"snapshots[{at}].sequence-number", number)
         # All snapshots from before the table had format version 2 have the number 0.
         if number and number in seen:
-            raise RecordError(f"snapshots[{at}].sequence-number", f"{number} is there twice")
+            raise RecordError(f"snapshots[{at}].sequence-number", f"duplicate {number}")
         seen.add(number)
 
 
@@ -154,12 +154,12 @@ def _main(raw: Mapping[str, Any], main: Mapping[str, Any] | None, current: int |
     if main["type"] != "branch":
         raise RecordError("refs.main.type", "must be 'branch'")
     if current is None:
-        raise RecordError("current-snapshot-id", f"is none beside refs.main.snapshot-id, {main['snapshot-id']}")
+        raise RecordError("current-snapshot-id", f"is missing beside refs.main.snapshot-id, {main['snapshot-id']}")
     if main["snapshot-id"] == current:
         return
     last = (raw.get("snapshot-log") or [{}])[-1].get("snapshot-id")
     if last == main["snapshot-id"]:
-        raise RecordError("current-snapshot-id", f"{current} is not that of refs.main.snapshot-id and of the snapshot-log, {last}")
+        raise RecordError("current-snapshot-id", f"{current} differs from refs.main.snapshot-id and from the snapshot-log, {last}")
     raise RecordError("refs.main.snapshot-id", f"{main['snapshot-id']} is not the current-snapshot-id, {current}")
 
 
@@ -179,27 +179,34 @@ def _times(raw: Mapping[str, Any]) -> None:
         log: Sequence[Mapping[str, Any]] = raw.get(name) or ()
         for at in range(1, len(log)):
             before, after = log[at - 1]["timestamp-ms"], log[at]["timestamp-ms"]
-            if after < before - _SKEW_MS:
+            if after < before - SKEW_MS:
                 raise RecordError(f"{name}[{at}].timestamp-ms", f"{after} is before that of the entry above, {before}")
-        if log and updated < log[-1]["timestamp-ms"] - _SKEW_MS:
+        if log and updated < log[-1]["timestamp-ms"] - SKEW_MS:
             path = f"{name}[{len(log) - 1}].timestamp-ms"
             raise RecordError("last-updated-ms", f"{updated} is before {path}, {log[-1]['timestamp-ms']}")
 
 
 def _refreshes(raw: Mapping[str, Any]) -> None:
-    known = _ids(raw, "refreshes", "refresh-id")
-    if known or raw["current-refresh-id"] != NO_REFRESH:
-        _known("current-refresh-id", raw["current-refresh-id"], known, "refreshes[].refresh-id")
-    highest = max(_ids(raw, "versions", "version-id"))
+    current = raw["current-refresh-id"]
+    if current != NO_REFRESH:
+        _known("current-refresh-id", current, _ids(raw, "refreshes", "refresh-id"), "refreshes[].refresh-id")
     for at, refresh in enumerate(raw["refreshes"]):
         path = f"refreshes[{at}]"
-        if refresh["version-id"] > highest and not _keeps_one_version(raw):
-            raise RecordError(f"{path}.version-id", f"{refresh['version-id']} is more than the highest of {_VERSION}, {highest}")
+        check_refresh(raw, refresh, path, is_current=refresh["refresh-id"] == current)
         for key, table in refresh["base-tables"].items():
             if key != table["identifier"]:
-                raise RecordError(f"{path}.base-tables.{key}.identifier", f"{table['identifier']!r} is not its key in base-tables, {key!r}")
-        if refresh.get("sequence-number") is not None:
-            _refreshed(raw, refresh, f"{path}.sequence-number")
+                raise RecordError(
+                    f"{path}.base-tables.{key}.identifier", f"{table['identifier']!r} differs from its key in base-tables, {key!r}"
+                )
+
+
+def check_refresh(raw: Mapping[str, Any], refresh: Mapping[str, Any], path: str, *, is_current: bool) -> None:
+    """Whether the versions and snapshots of the file agree with a refresh."""
+    highest = max(_ids(raw, "versions", "version-id"))
+    if refresh["version-id"] > highest and not _keeps_one_version(raw):
+        raise RecordError(f"{path}.version-id", f"{refresh['version-id']} is greater than the highest of {_VERSION}, {highest}")
+    if refresh.get("sequence-number") is not None:
+        _refreshed(raw, refresh, f"{path}.sequence-number", is_current=is_current)
 
 
 def _keeps_one_version(raw: Mapping[str, Any]) -> bool:
@@ -208,15 +215,15 @@ def _keeps_one_version(raw: Mapping[str, Any]) -> bool:
     return any(name.endswith(HISTORY) and value in ("0", "1") for name, value in properties.items())
 
 
-def _refreshed(raw: Mapping[str, Any], refresh: Mapping[str, Any], path: str) -> None:
+def _refreshed(raw: Mapping[str, Any], refresh: Mapping[str, Any], path: str, *, is_current: bool) -> None:
     number = refresh["sequence-number"]
     _at_most_last(raw, path, number)
     snapshots = {snapshot["sequence-number"]: snapshot for snapshot in raw.get("snapshots") or ()}
     if not snapshots or number in snapshots:
         return
     if number == 0:
-        raise RecordError(path, "0 is no snapshots[].sequence-number; a refresh makes a snapshot, and they count from 1")
-    if refresh["refresh-id"] == raw["current-refresh-id"] and not _rewritten_since(raw, number):
+        raise RecordError(path, "0 is not a snapshots[].sequence-number; a refresh makes a snapshot, and sequence numbers start at 1")
+    if is_current and not _rewritten_since(raw, number):
         raise RecordError(path, f"{number} of the current-refresh-id, {refresh['refresh-id']}, is not in snapshots[].sequence-number")
 
 
@@ -243,4 +250,4 @@ def _known(path: str, wanted: int, known: set[int], where: str) -> None:
 
 def _at_most_last(raw: Mapping[str, Any], path: str, number: int) -> None:
     if number > raw["last-sequence-number"]:
-        raise RecordError(path, f"{number} is more than last-sequence-number, {raw['last-sequence-number']}")
+        raise RecordError(path, f"{number} is greater than last-sequence-number, {raw['last-sequence-number']}")

@@ -61,8 +61,11 @@ class RefreshRecord:
         found = (t for t in self.base_tables if t.uuid == uuid or (not t.uuid and name and (t.namespace, t.name) == (namespace, name)))
         return tuple(sorted(found, key=lambda t: t.ref is not None))
 
-    def of_view(self, uuid: str) -> ChildView | None:
-        return next((v for v in self.child_views if v.uuid == uuid), None)
+    def of_view(self, uuid: str, namespace: tuple[str, ...] = (), name: str = "") -> ChildView | None:
+        """The state of a view that was expanded. One that was registered under two names has one UUID: then the name must be the same."""
+        found = [v for v in self.child_views if v.uuid == uuid]
+        named = [v for v in found if (v.namespace, v.name) == (namespace, name)]
+        return next(iter(named or found), None) if len(found) < 2 or named else None
 
 
 class RecordError(ValueError):

@@ -21,7 +21,7 @@ def encode(record: RefreshRecord) -> str:
     So has a table at a path no `type` there: its name is its path. RecordError for a record that is another writer's.
     """
     if record.view_version_id is None:
-        raise RecordError("view-version-id", "is not known: the record was not written by mvbuild")
+        raise RecordError("view-version-id", "is unknown: the record was not written by mvbuild")
     if record.incomplete:
         raise RecordError("source-states", "are not all known: the record was not written by mvbuild")
     states: list[dict[str, Any]] = [_table(t) for t in record.base_tables if t.snapshot_id != NO_SNAPSHOT]
@@ -96,7 +96,7 @@ def _list(data: Mapping[str, Any], field: str, kind: str | None) -> Iterable[Map
         raise RecordError(field, "must be a list")
     for state in states:
         if not isinstance(state, dict):
-            raise RecordError(field, "must hold objects")
+            raise RecordError(field, "must contain objects")
         typed = {"type": kind, **state} if kind else state
         if typed.get("type") not in ("table", "view"):
             raise RecordError(f"{field}.type", f"must be 'table' or 'view', not {typed.get('type')!r}")

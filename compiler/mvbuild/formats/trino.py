@@ -27,8 +27,8 @@ def _table(entry: str) -> BaseTable:
     name, equals, snapshot = entry.partition("=")
     parts = name.split(".")
     if not equals or len(parts) not in (2, 3) or not all(parts):
-        raise RecordError(KEY, f"must hold entries 'schema.table=snapshot', not {entry[:80]!r}")
+        raise RecordError(KEY, f"must contain entries 'schema.table=snapshot', not {entry[:80]!r}")
     if snapshot and not _SNAPSHOT.fullmatch(snapshot):
-        raise RecordError(KEY, f"must hold whole numbers as snapshots, not {snapshot[:40]!r}")
+        raise RecordError(KEY, f"must contain integers as snapshots, not {snapshot[:40]!r}")
     # What Trino calls the catalog says nothing to others, and it does not look at it itself.
     return BaseTable(uuid="", snapshot_id=int(snapshot) if snapshot else NO_SNAPSHOT, namespace=(parts[-2],), name=parts[-1])

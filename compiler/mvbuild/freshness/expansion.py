@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
+from mvbuild.diagnostics import ProjectError
 from mvbuild.freshness.leaves import NONE, is_leaf
 from mvbuild.freshness.observed import Leaf
 from mvbuild.graph.definition import parenthesized, replace_reads
@@ -29,13 +31,23 @@ def expanded_relation(graph: Graph, id_: NodeId, read: Read, table: TableOf, exp
     if isinstance(node, ViewNode):
         return _view(node, expanded_sql(graph, node.query, node.reads, table, expanded))
     assert isinstance(node, ModelNode)
+    if id_ in graph.undefined:
+        raise ProjectError([graph.undefined[id_]])
     return parenthesized(expanded_sql(graph, node.query, node.reads, table, expanded))
 
 
 def _view(node: ViewNode, sql: MappedText) -> str:
-    """A view of the catalog gives the columns that it has in the catalog, by the names that it has there."""
-    names = ", ".join(quote(c) for c in node.columns)
-    if node.selected is None:
-        return f"(SELECT * FROM ({sql.text}\n) AS view_query({names}))"
-    columns = ", ".join(f"{quote(q)} AS {quote(c)}" for q, c in zip(node.selected, node.columns, strict=True))
-    return f"(SELECT {columns} FROM ({sql.text}\n) AS view_query)"
+    """A view of the catalog gives the columns that it has in the catalog: the first ones of its query by their position, under its own
+    names and types. So does Iceberg's extension of Spark (`ResolveViews`)."""
+    names = [quote(c) for c in node.columns]
+    given = ", ".join((*names, *(quote(name) for name in _unlike(node.columns, node.further))))
+    casts = node.casts or (None,) * len(names)
+    columns = ", ".join(f"CAST({n} AS {cast}) AS {n}" if cast else n for n, cast in zip(names, casts, strict=True))
+    return f"(SELECT {columns} FROM ({sql.text}\n) AS view_query({given}))"
+
+
+def _unlike(names: tuple[str, ...], count: int) -> list[str]:
+    """Names that none of these has."""
+    taken = {name.lower() for name in names}
+    free = (name for number in itertools.count() if (name := f"further_{number}") not in taken)
+    return list(itertools.islice(free, count))

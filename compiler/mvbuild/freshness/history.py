@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -14,6 +14,8 @@ REFRESH_ID = "mvbuild.refresh-id"
 """Key of a snapshot's summary: the number of the refresh, counted from 1. Not of any specification."""
 STRATEGY = "mvbuild.strategy"
 """Key of a snapshot's summary: how the refresh was done."""
+DEFINITION = "mvbuild.definition"
+"""Key of a snapshot's summary: the fingerprint of the definition whose rows the refresh wrote."""
 REASON = "mvbuild.reason"
 """Key of a snapshot's summary: the code of the reason why a refresh was full; see incremental.reasons."""
 EXPECTED_BYTES, EXPECTED_ROWS = "mvbuild.expected-bytes", "mvbuild.expected-rows"
@@ -21,7 +23,8 @@ EXPECTED_BYTES, EXPECTED_ROWS = "mvbuild.expected-bytes", "mvbuild.expected-rows
 FULL_BYTES = "mvbuild.full-bytes"
 """Key of a snapshot's summary: what a full refresh was expected to read and write."""
 ROWS_REMOVED = "mvbuild.rows-removed"
-"""Key of a snapshot's summary: the rows that an incremental refresh removed, in snapshots before this one; they may be gone by now."""
+"""Key of a snapshot's summary: the rows that an incremental refresh removed, in this snapshot or in those before it, which may be gone by
+now."""
 PUBLISHED = "mvbuild.published.snapshot-ids"
 """Property of the storage: refreshes that were published and that nothing else tells of. The log forgets what came before a snapshot that
 has expired, and after a rollback the refreshes that were undone are no ancestors of the current one. Not of any specification."""
@@ -98,22 +101,23 @@ def _as_before(past: PastRefresh, origin: PastRefresh) -> PastRefresh:
 def _measured(storage: TableState, past: PastRefresh) -> PastRefresh:
     """What the refresh did, and what was expected of it."""
     snapshot, started = past.snapshot, past.record.refresh_start_ms
-    steps = [s for s in written_in(storage, snapshot) if s is not snapshot]
+    made = written_in(storage, snapshot)
+    first = made[-1].parent_id
     return replace(
         past,
         rows_added=_count(snapshot, "added-records"),
-        rows_removed=rows_removed(snapshot, steps),
+        rows_removed=rows_removed(made, storage.snapshots.get(first) if first is not None else None),
         reason=snapshot.summary.get(REASON, ""),
         expected_bytes=_count(snapshot, EXPECTED_BYTES),
         expected_rows=_count(snapshot, EXPECTED_ROWS),
         full_bytes=_count(snapshot, FULL_BYTES),
-        bytes_written=bytes_written([snapshot, *steps]),
+        bytes_written=bytes_written(made),
         seconds=(snapshot.timestamp_ms - started) / 1000 if started and snapshot.timestamp_ms >= started else None,
     )
 
 
 def written_in(storage: TableState, last: Snapshot) -> tuple[Snapshot, ...]:
-    """The snapshots that one refresh has made, the last of which has its record: that one, and those before it that were never current."""
+    """The snapshots that one refresh has made, the last one first, which has its record; the others were never current."""
     found = [last]
     published = {id for _, id in storage.snapshot_log} | {storage.current_snapshot_id}
     at = storage.snapshots.get(last.parent_id) if last.parent_id is not None else None
@@ -123,15 +127,29 @@ def written_in(storage: TableState, last: Snapshot) -> tuple[Snapshot, ...]:
     return tuple(found)
 
 
-def rows_removed(last: Snapshot, steps: Sequence[Snapshot]) -> int | None:
-    """By a refresh, whose other snapshots are `steps`. Rows that rewritten files carry over were not removed."""
-    own, noted = _count(last, "deleted-records"), _count(last, ROWS_REMOVED)
+def rows_removed(made: Sequence[Snapshot], before: Snapshot | None) -> int | None:
+    """By the refresh that made these snapshots, the last one first. `before`: the one on which it began, if that is still kept."""
+    last, steps = made[0], made[1:]
+    noted = _count(last, ROWS_REMOVED)
     if noted is not None:
-        return noted + (own or 0)
+        return noted
+    if last.summary.get(STRATEGY) == _FULL and before is not None and (rows := live_rows(before)) is not None:
+        # Not what the last snapshot deleted: rows of an incremental attempt that failed may be among them.
+        return rows
     if not steps:
-        return own
+        return deleted_rows(last.summary)
     counts = [{key: _count(s, key) or 0 for key in ("deleted-records", "added-records", "added-position-deletes")} for s in steps]
-    return (own or 0) + sum(max(0, c["deleted-records"] - c["added-records"]) + c["added-position-deletes"] for c in counts)
+    own = deleted_rows(last.summary) or 0
+    return own + sum(max(0, c["deleted-records"] - c["added-records"]) + c["added-position-deletes"] for c in counts)
+
+
+_FULL = "full"
+
+
+def deleted_rows(summary: Mapping[str, str]) -> int | None:
+    """By an overwrite: the rows of the files that went, without those that deletes, which went too, had hidden."""
+    deleted, hidden = (summary.get(key, "") for key in ("deleted-records", "removed-position-deletes"))
+    return max(0, int(deleted) - (int(hidden) if hidden.isdigit() else 0)) if deleted.isdigit() else None
 
 
 def rows_in_files(snapshot: Snapshot) -> int | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from mvbuild.freshness.observed import Leaf
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, ViewNode
 from mvbuild.parse.model import Query
+from mvbuild.source import Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,36 @@ def node_inputs(graph: Graph, node: ModelNode, expanded: frozenset[NodeId] = NON
 def is_leaf(node: Node, expanded: frozenset[NodeId] = NONE) -> bool:
     """A table whose rows are read as they are stored."""
     return isinstance(node, SeedNode | TableNode) or (isinstance(node, ModelNode) and node.storage is not None and node.id not in expanded)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a model names what it reads, in a file of the project."""
+
+    span: Span
+    through: tuple[NodeId, ...]
+    """The views of the catalog between that name and what is read."""
+
+
+def place_of(graph: Graph, node: Node, target: NodeId) -> Place | None:
+    """The first place at which a model, or what is expanded in it, names a node or a view of the catalog that reads it."""
+    return _place(graph, node, target, set())
+
+
+def _place(graph: Graph, node: Node, target: NodeId, seen: set[NodeId]) -> Place | None:
+    if node.id in seen or not isinstance(node, ModelNode | ViewNode):
+        return None
+    seen.add(node.id)
+    for read, id_ in zip(node.query.reads, node.reads, strict=True):
+        if id_ == target:
+            return Place(span=read.span, through=())
+        below = graph.nodes[id_]
+        if is_leaf(below):
+            continue
+        found = _place(graph, below, target, seen)
+        if found is not None:
+            return Place(span=read.span, through=(id_, *found.through)) if isinstance(below, ViewNode) else found
+    return None
 
 
 def _collect(

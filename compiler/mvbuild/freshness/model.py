@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from mvbuild.formats.failed_tests import FailedTests
 from mvbuild.formats.record import RefreshRecord
 from mvbuild.graph.changes import Kind
 from mvbuild.graph.model import NodeId
@@ -32,6 +33,8 @@ class Reason:
     """Current minus recorded snapshot timestamp, the difference that a window is compared with."""
     unseen_since_ms: int | None = None
     """When the first snapshot was made that the MV has not seen."""
+    heals: bool = False
+    """Whether a commit of metadata alone puts it right: the rows are those of the definition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +45,19 @@ class Freshness:
     state: State
     reasons: tuple[Reason, ...]
     record: RefreshRecord | None
+    unseen: tuple[Reason, ...] = ()
+    """What its rows have not seen of tables: its own differences, and those of the MVs that it was made of, through any depth."""
+    failed: FailedTests | None = None
+    """Newer data than that of the storage was computed, and its data tests failed. It never counts for `state`."""
 
     @property
     def is_fresh(self) -> bool:
         return self.state == "fresh"
+
+    @property
+    def has_right_rows(self) -> bool:
+        """Whether the rows are what the query gives, though other engines may not find them so."""
+        return all(r.effect == "fresh" or r.heals for r in self.reasons)
 
     def has(self, code: str) -> bool:
         return any(r.code == code for r in self.reasons)

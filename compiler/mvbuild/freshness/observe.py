@@ -5,49 +5,58 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from mvbuild.diagnostics import Diagnostic, ProjectError, error
+from mvbuild.diagnostics import CODES, Diagnostic, ProjectError, error
 from mvbuild.freshness.embedded import with_embedded
 from mvbuild.freshness.observed import Observed, World
+from mvbuild.freshness.view_columns import by_position
+from mvbuild.freshness.view_names import Catalogs, name_in_view
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode, ViewNode
-from mvbuild.graph.order import topological
-from mvbuild.graph.travel import bad_travel
+from mvbuild.graph.order import cycles, topological
+from mvbuild.graph.travel import bad_travel_of
 from mvbuild.names import TableIdentifier
-from mvbuild.parse.model import Read
 from mvbuild.parse.project import parse_text
 from mvbuild.ports.catalog import Catalog
+from mvbuild.ports.session import configured_session
 from mvbuild.ports.sources import SourceError, SourceLocation, Sources
-from mvbuild.ports.states import State, ViewState
-
-_QUERY_COLUMNS = "spark.query-column-names"
-"""Spark's view property: which columns of the query's result the view takes, by name and in order."""
+from mvbuild.ports.states import State, Unreadable, ViewState
 
 
 def observe(graph: Graph, catalog: Catalog, sources: Sources | None = None) -> World:
-    """Load every table and view that the graph names, and what the views of the catalog read in turn."""
+    """Load every table and view that the graph names, and what the views of the catalog read in turn. What cannot be read, a base table
+    elsewhere or a view that cannot be expanded, is `Unreadable`: that stops only what reads it."""
     nodes: dict[NodeId, Node] = dict(graph.nodes)
-    states = load(graph, _identifiers(nodes.values()), catalog, sources)
-    diagnostics: list[Diagnostic] = []
+    states = _load_all(graph, _identifiers(nodes.values()), catalog, sources)
     _find_other_case(nodes, states, catalog)
-    expanded: set[NodeId] = set()
-    while True:
-        views = [
-            n
-            for n in nodes.values()
-            if isinstance(n, TableNode) and n.id not in expanded and isinstance(states.get(n.identifier), ViewState)
-        ]
-        if not views:
-            break
-        expanded |= {n.id for n in views}
-        added = [node for n in views for node in _expand(n, states[n.identifier], nodes, diagnostics)]  # type: ignore[arg-type]
+    has_expanded, catalogs = False, Catalogs.of(graph.project)
+    while views := [n for n in nodes.values() if isinstance(n, TableNode) and isinstance(states.get(n.identifier), ViewState)]:
+        expansions = [_expand(n, states[n.identifier], nodes, catalogs) for n in views]  # type: ignore[arg-type]
+        states.update((e.identifier, e) for e in expansions if isinstance(e, Unreadable))
+        added = [node for e in expansions if not isinstance(e, Unreadable) for node in e]
         nodes.update((node.id, node) for node in added)
         new = [n.identifier for n in added if isinstance(n, TableNode) and n.identifier not in states]
-        states.update(catalog.load(new))
-    if not diagnostics:
-        diagnostics += bad_travel(nodes)
-    if diagnostics:
-        raise ProjectError(diagnostics)
-    found = replace(graph, nodes=topological(nodes)) if expanded else replace(graph, nodes=nodes)
-    return World(graph=found, observed=Observed(states=with_embedded(found, states), has_views=catalog.has_views))
+        states.update(_load_all(replace(graph, nodes=nodes), new, catalog, sources))
+        has_expanded = has_expanded or bool(added)
+    if has_expanded:
+        _take_back(nodes, states, {})
+        nodes, wrong = by_position(replace(graph, nodes=topological(nodes)), states)
+        _take_back(nodes, states, wrong)
+    found = replace(graph, nodes=topological(nodes)) if has_expanded else replace(graph, nodes=nodes)
+    session = configured_session(graph.project.target.spark.config)
+    return World(graph=found, observed=Observed(states=with_embedded(found, states), has_views=catalog.has_views, session=session))
+
+
+def _take_back(nodes: dict[NodeId, Node], states: dict[TableIdentifier, State], known: Mapping[NodeId, str]) -> None:
+    """Views of the catalog that turned out to have no meaning become tables again, which cannot be read. `known`: why some have none."""
+    wrong = {**known, **{n.id: d.message for n in nodes.values() if isinstance(n, ViewNode) for d in bad_travel_of(n, nodes)}}
+    for cycle in cycles(nodes):
+        names = " -> ".join(str(nodes[id].identifier) for id in (*cycle, cycle[0]))
+        wrong |= dict.fromkeys(cycle, f"it reads itself: {names}")
+    views = [(n, wrong[n.id]) for n in nodes.values() if isinstance(n, ViewNode) and n.id in wrong]
+    for view, reason in views:
+        nodes[view.id] = TableNode(id=view.id, identifier=view.identifier, source=view.source)
+        states[view.identifier] = _no_view(view.identifier, f"The view {view.identifier} cannot be read: {reason}")
+    if views:
+        _take_back(nodes, states, {})
 
 
 def load(graph: Graph, identifiers: Iterable[TableIdentifier], catalog: Catalog, sources: Sources | None) -> dict[TableIdentifier, State]:
@@ -60,6 +69,25 @@ def load(graph: Graph, identifiers: Iterable[TableIdentifier], catalog: Catalog,
             states.update(sources.load(outside))
         except SourceError as exc:
             raise ProjectError([_unread(graph, exc)]) from exc
+    return states
+
+
+def _load_all(graph: Graph, identifiers: list[TableIdentifier], catalog: Catalog, sources: Sources | None) -> dict[TableIdentifier, State]:
+    """`load`, with base tables elsewhere one by one where they cannot all be read."""
+    try:
+        return load(graph, identifiers, catalog, sources)
+    except ProjectError:
+        states = load(graph, [i for i in identifiers if i not in graph.outside], catalog, None)
+    unreachable: dict[str, SourceError] = {}
+    for identifier in (i for i in identifiers if i in graph.outside and sources is not None):
+        try:
+            if identifier.catalog in unreachable:
+                raise unreachable[identifier.catalog]
+            states.update(sources.load([graph.outside[identifier]]))  # type: ignore[union-attr]
+        except SourceError as exc:
+            if exc.unreachable and identifier.catalog:
+                unreachable[identifier.catalog] = exc
+            states[identifier] = Unreadable(identifier=identifier, reason=str(exc), code=exc.code, help=exc.help)
     return states
 
 
@@ -95,39 +123,49 @@ def _find_other_case(nodes: dict[NodeId, Node], states: dict[TableIdentifier, St
             states.update(catalog.load([found]))
 
 
-def _expand(node: TableNode, view: ViewState, nodes: Mapping[NodeId, Node], diagnostics: list[Diagnostic]) -> list[Node]:
+def _no_view(identifier: TableIdentifier, reason: str) -> Unreadable:
+    return Unreadable(identifier=identifier, reason=reason, code="unsupported-view", help=CODES["unsupported-view"].help)
+
+
+def _of_unknown_catalog(view: ViewState, identifier: TableIdentifier) -> Unreadable:
+    reason = f"the view {view.identifier} reads {identifier}, and this project does not know how to read the catalog '{identifier.catalog}'"
+    help = f"Declare a source with `catalog: {identifier.catalog}` and its `properties:`, or create the view again with other names."
+    return Unreadable(identifier=view.identifier, reason=reason, code="unknown-catalog", help=help)
+
+
+def _expand(node: TableNode, view: ViewState, nodes: Mapping[NodeId, Node], catalogs: Catalogs) -> list[Node] | Unreadable:
     """The view's node with its query, and nodes for the tables below it that the graph does not have yet."""
     sql = view.representations.get("spark")
     if sql is None:
         dialects = ", ".join(sorted(view.representations)) or "none"
-        diagnostics.append(error("unsupported-view", f"The view {node.identifier} has no SQL for Spark (its dialects: {dialects})"))
-        return []
+        return _no_view(node.identifier, f"The view {node.identifier} has no SQL for Spark (its dialects: {dialects})")
     try:
         query = parse_text(f"view {node.identifier}", sql)
     except ProjectError as exc:
-        diagnostics.extend(exc.diagnostics)
-        return []
+        found = exc.diagnostics[0]
+        place = " in line {}, column {}".format(*found.span.position) if found.span else ""
+        return _no_view(node.identifier, f"The SQL of the view {node.identifier} cannot be read{place}: {found.message}")
     by_key = {n.identifier.key: n.id for n in nodes.values() if not (isinstance(n, ModelNode) and n.materialized == "ephemeral")}
     outside = {key: n.id for n in nodes.values() if isinstance(n, TableNode) and n.outside for key in _spellings(n.outside)}
     added: dict[NodeId, Node] = {}
     reads = []
     for read in query.reads:
-        identifier = name_in_view(read, view)
+        identifier = name_in_view(read, view, catalogs.names)
         id_ = by_key.get(identifier.key) or outside.get(read.parts)
         if id_ is None:
+            lies = catalogs.place(identifier)
+            if lies is None and identifier.catalog != view.identifier.catalog:
+                return _of_unknown_catalog(view, identifier)
             id_ = f"table.{identifier}"
-            added[id_] = TableNode(id=id_, identifier=identifier)
+            added[id_] = TableNode(id=id_, identifier=identifier, outside=lies)
         reads.append(id_)
     columns = tuple(f["name"] for f in view.schema["fields"])
-    selected = view.properties.get(_QUERY_COLUMNS)
-    names = tuple(selected.split(",")) if selected else None
     return [
         ViewNode(
             id=node.id,
             identifier=node.identifier,
             query=query,
             columns=columns,
-            selected=names if names and len(names) == len(columns) else None,
             source=node.source,
             reads=tuple(reads),
         ),
@@ -136,17 +174,6 @@ def _expand(node: TableNode, view: ViewState, nodes: Mapping[NodeId, Node], diag
 
 
 def _spellings(location: SourceLocation) -> Iterator[tuple[str, ...]]:
-    """How a view may name a table outside of the catalog."""
-    if location.type == "iceberg-metastore":
-        yield location.identifier.parts
-    elif location.type == "deltalake-filesystem":
+    """How a view may name a table at a path."""
+    if location.type == "deltalake-filesystem":
         yield from (("delta", location.identifier.name), ("spark_catalog", "delta", location.identifier.name))
-
-
-def name_in_view(read: Read, view: ViewState) -> TableIdentifier:
-    """A name inside a view is completed from the view's own default catalog and namespace."""
-    catalog = view.identifier.catalog
-    parts = read.parts
-    if len(parts) > 2 and parts[0] in (catalog, view.default_catalog):
-        parts = parts[1:]
-    return TableIdentifier(catalog, parts[:-1] or view.default_namespace, parts[-1])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.graph.model import Graph, NodeId
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import TimeTravel
+from mvbuild.ports.session import Session, configured_session
 from mvbuild.ports.states import State, TableState, Unreadable, ViewState
 
 
@@ -19,6 +20,8 @@ class Observed:
     states: Mapping[TableIdentifier, State]
     has_views: bool = True
     """Whether the catalog keeps views; without, MVs are in the metadata-file format."""
+    session: Session = field(default_factory=lambda: configured_session({}))
+    """What is known of the session of Spark that reads, or will read, the tables."""
 
     def table(self, identifier: TableIdentifier | None) -> TableState | None:
         state = self.states.get(identifier) if identifier else None

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
+from mvbuild.diagnostics import Diagnostic
 from mvbuild.formats.properties import STORAGE_TABLE, is_materialized
+from mvbuild.freshness.history import DEFINITION as DEFINITION_READ
 from mvbuild.freshness.observed import World
+from mvbuild.freshness.stored import noted_in_summary
 from mvbuild.graph.definition import definition
-from mvbuild.graph.model import ModelNode, NodeId, SeedNode
-from mvbuild.graph.representations import DEFINITION, representations, storage_select
+from mvbuild.graph.model import ModelNode, NodeId, SeedNode, TableNode, ViewNode
+from mvbuild.graph.representations import DEFINITION, DIALECTS, further_dialects, storage_select
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.ports.states import ViewState
+
+if TYPE_CHECKING:
+    from mvbuild.dialects.representations import Known
 
 SEED_CHECKSUM = "mvbuild.seed.sha256"
 """Property of a seed's table: the checksum of the file that its rows came from."""
@@ -24,42 +31,102 @@ def pending_seeds(world: World) -> frozenset[NodeId]:
 
 
 def pending_views(world: World) -> frozenset[NodeId]:
-    """Models that are plain views, and that the catalog lacks, has with another definition, or still takes for an MV."""
+    """Models that are plain views, and that the catalog lacks, has with another definition, or still takes for an MV. What does not
+    compile counts as another definition."""
     views = [(n.id, n, world.observed.view(n.identifier)) for n in world.graph.models if n.materialized == "view"]
     return frozenset(
         id
         for id, node, view in views
-        if view is None or is_materialized(view.properties) or view.storage is not None or not same_definition(world, node, view)
+        if view is None
+        or id in world.graph.undefined
+        or is_materialized(view.properties)
+        or view.storage is not None
+        or not same_definition(world, node, view)
     )
 
 
 def same_definition(world: World, node: ModelNode, view: ViewState | None) -> bool:
     """Whether the catalog's view is this model's, but for formatting and comments."""
-    sql = stored_definition(view) if view else None
-    if sql is None:
+    sql = stored_definition(view, node.storage) if view else None
+    if sql is None or node.id in world.graph.undefined:
         return False
     wanted = definition(world.graph, node).text
-    return sql == wanted or fingerprint(sql) == fingerprint(wanted)
+    return sql == wanted or fingerprint(sql) == fingerprint(wanted) or _has_its_rows(world, node, view, sql, wanted)
 
 
-def stored_definition(view: ViewState) -> str | None:
+def _has_its_rows(world: World, node: ModelNode, view: ViewState | None, sql: str, wanted: str) -> bool:
+    """Whether the view selects from a storage whose rows are those of the definition: then it has lost no more than the property."""
+    storage = world.observed.table(node.storage)
+    selects = view is not None and storage is not None and storage.of_view is None and _selects(view, sql, storage.identifier)
+    return selects and storage is not None and noted_in_summary(storage, DEFINITION_READ) == fingerprint(wanted)
+
+
+def stored_definition(view: ViewState, storage: TableIdentifier | None = None) -> str | None:
     """The definition that the catalog has of an MV or view, for Spark. One that selects from its storage keeps it as a property, which
-    counts only while nobody has given the view another text."""
+    counts only while nobody has given the view another text. `storage`: where the rows are, if the pointer does not say so any more."""
     sql = view.representations.get("spark")
-    return view.properties[DEFINITION] if DEFINITION in view.properties and sql is not None and _is_of_storage(view, sql) else sql
+    if DEFINITION not in view.properties or sql is None:
+        return sql
+    pointer = TableIdentifier.parse(view.properties.get(STORAGE_TABLE, ""), view.identifier.catalog)
+    return view.properties[DEFINITION] if any(_selects(view, sql, of) for of in (pointer, storage) if of) else sql
 
 
 def view_text_differs(world: World, node: ModelNode, view: ViewState) -> bool:
-    """Whether the view's SQL in the catalog is not, letter by letter, what it should be now."""
+    """Whether the view's SQL in the catalog is not, letter by letter, what it should be now. Without the tables that it reads nobody can
+    say what it should be for other engines."""
+    if node.model.config.dialects and not _has_tables(world, node):
+        return False
     columns = [f["name"] for f in view.schema["fields"]]
     kept = view.properties.get(DEFINITION)
     wanted = definition(world.graph, node).text if selects_storage(world, node) else None
-    return dict(view.representations) != wanted_representations(world, node, columns) or kept != wanted
+    foreign = foreign_representations(node, view)
+    own = {dialect: sql for dialect, sql in view.representations.items() if dialect not in foreign}
+    return own != wanted_representations(world, node, columns) or kept != wanted
+
+
+def foreign_representations(node: ModelNode, view: ViewState) -> dict[str, str]:
+    """Dialect -> SQL that another engine gave the view."""
+    own = {"spark", *further_dialects(node), *view.properties.get(DIALECTS, "").split(",")}
+    return {dialect: sql for dialect, sql in view.representations.items() if dialect not in own}
 
 
 def wanted_representations(world: World, node: ModelNode, columns: Sequence[str]) -> dict[str, str]:
     """Dialect -> SQL of a view with these columns, as the model's settings ask for it."""
-    return representations(world.graph, node, columns, of_storage=selects_storage(world, node))
+    of_storage = selects_storage(world, node)
+    if not node.model.config.dialects:
+        return {"spark": storage_select(node.storage, columns) if of_storage and node.storage else definition(world.graph, node).text}
+    # Only here: most views are for Spark alone.
+    from mvbuild.dialects.representations import representations
+
+    return representations(world.graph, node, columns, of_storage=of_storage, known=_known(world))
+
+
+def representation_problems(world: World, ids: Iterable[NodeId]) -> list[Diagnostic]:
+    """Definitions among these models that are not published in a dialect, by what the catalog has. What reads a table that is missing is
+    stopped by that alone."""
+    models = [n for id in ids if isinstance(n := world.graph.nodes.get(id), ModelNode) and n.model.config.dialects]
+    asking = [node for node in models if _has_tables(world, node)]
+    if not asking:
+        return []
+    from mvbuild.dialects.representations import dialect_problems
+
+    return dialect_problems(world.graph, asking, _known(world))
+
+
+def _has_tables(world: World, node: ModelNode) -> bool:
+    below = (world.graph.nodes[id] for id in world.graph.ancestors([node.id]))
+    return all(world.observed.table(n.identifier) is not None for n in below if isinstance(n, TableNode))
+
+
+def _known(world: World) -> Known:
+    from mvbuild.dialects.representations import Known
+    from mvbuild.lineage.schemas import of_states
+
+    def dialects_of(node: ViewNode) -> Iterable[str]:
+        view = world.observed.view(node.identifier)
+        return view.representations if view is not None else ()
+
+    return Known(schemas=of_states(world.observed.states), is_all=True, dialects_of=dialects_of)
 
 
 def selects_storage(world: World, node: ModelNode) -> bool:
@@ -69,8 +136,7 @@ def selects_storage(world: World, node: ModelNode) -> bool:
     return node.storage is not None and config.catalog_view == "storage" and not is_embedded
 
 
-def _is_of_storage(view: ViewState, sql: str) -> bool:
-    storage = TableIdentifier.parse(view.properties.get(STORAGE_TABLE, ""), view.identifier.catalog)
+def _selects(view: ViewState, sql: str, storage: TableIdentifier) -> bool:
     # The property has no quotes that would tell a dot in a name from one between names.
     return sql.replace("`", "") == storage_select(storage, [f["name"] for f in view.schema["fields"]]).replace("`", "")
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
-
 from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.freshness.observed import Leaf, Observed, Pin
 from mvbuild.graph.model import Graph, ModelNode
 from mvbuild.names import TableIdentifier
+from mvbuild.parse.wall_clock import instant_ms
 from mvbuild.ports.states import TableState
 
 
@@ -35,7 +34,7 @@ def pin(graph: Graph, observed: Observed, leaf: Leaf) -> Pin | None:
         return Pin(table=table, snapshot_id=NO_SNAPSHOT if current is None else current, ref=None, moves=True)
     kind, value = leaf.travel
     if kind == "timestamp":
-        return _at_time(table, value)
+        return _at_time(table, value, observed.session.zone)
     return _at_version(table, value)
 
 
@@ -49,18 +48,10 @@ def _at_version(table: TableState, value: str | int) -> Pin | None:
     return None
 
 
-def _at_time(table: TableState, value: str | int) -> Pin | None:
-    """The snapshot that was current at a time: an ISO literal (UTC unless it says otherwise) or seconds since the epoch."""
-    at_ms = value * 1000 if isinstance(value, int) else _milliseconds(value)
+def _at_time(table: TableState, value: str | int, zone: str) -> Pin | None:
+    """The snapshot that was current at a time: seconds since 1970, or a text, in the zone of the session unless it names one."""
+    at_ms = value * 1000 if isinstance(value, int) else instant_ms(value, zone)
     found = [id for ms, id in table.snapshot_log if at_ms is not None and ms <= at_ms]
     if not found or found[-1] not in table.snapshots:
         return None
     return Pin(table=table, snapshot_id=found[-1], ref=None, moves=False)
-
-
-def _milliseconds(text: str) -> int | None:
-    try:
-        at = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
-    except ValueError:
-        return None
-    return int((at if at.tzinfo else at.replace(tzinfo=timezone.utc)).timestamp() * 1000)

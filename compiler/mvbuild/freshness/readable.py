@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mvbuild.diagnostics import Diagnostic, ProjectError, error
+from collections.abc import Iterator
+
+from mvbuild.diagnostics import Diagnostic, ProjectError, error, warning
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import ModelNode, Node
 
@@ -14,6 +16,14 @@ def unreadable(world: World, node: ModelNode) -> Diagnostic | None:
         if found is not None:
             return error("unreadable-metadata", f"'{node.model.name}': {found.reason}", node.model.file.line_span(1))
     return None
+
+
+def flaws(world: World, node: ModelNode) -> Iterator[Diagnostic]:
+    """A warning for each rule of its format that the MV's metadata file breaks, and that no answer depends on."""
+    storage = world.observed.table(node.storage)
+    for problem in storage.mv.problems if storage is not None and storage.mv is not None else ():
+        message = f"'{node.model.name}': its metadata file breaks a rule of its format, and is read without what depends on it: {problem}"
+        yield warning("flawed-metadata", message, node.model.file.line_span(1))
 
 
 def require_readable(world: World, node: Node) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from mvbuild.formats import metadata_file, properties, refresh_state, trino
-from mvbuild.formats.record import NO_SNAPSHOT, BaseTable, RecordError, RefreshRecord
+from mvbuild.formats.record import NO_SNAPSHOT, BaseTable, ChildView, RecordError, RefreshRecord
 from mvbuild.freshness.history import refreshed_at
 from mvbuild.ports.states import Snapshot, TableState
 
@@ -36,6 +36,8 @@ def stored(storage: TableState) -> Stored:
         return Stored(record=None)
     if record is None:
         return Stored(record=state)
+    if state is None and foreign is not None:
+        return Stored(record=replace(record, refresh_start_ms=record.refresh_start_ms or _started(storage)), foreign=foreign)
     return Stored(record=_completed(record, state) if state else record, foreign=foreign)
 
 
@@ -99,6 +101,17 @@ def _refreshed(storage: TableState) -> int | None:
     return _agreeing(storage)
 
 
+def refreshed_snapshot(storage: TableState) -> Snapshot | None:
+    """The snapshot that the recorded refresh wrote; where nothing says which one, the newest that is no compaction."""
+    noted = storage.properties.get(properties.REFRESH_SNAPSHOT, "")
+    if noted.isdigit():
+        return storage.snapshots.get(int(noted))
+    at = storage.current_snapshot
+    while at is not None and at.operation == "replace" and at.parent_id is not None:
+        at = storage.snapshots.get(at.parent_id)
+    return at
+
+
 def _agreeing(storage: TableState) -> int | None:
     """Another writer's properties do not say which snapshot they describe: the newest with a `refresh-state`, if that agrees with them.
     One that disagrees is of an earlier refresh, by a writer that wrote both."""
@@ -113,16 +126,46 @@ def _agreeing(storage: TableState) -> int | None:
     return None
 
 
+def disagreeing(storage: TableState) -> bool:
+    """Whether the properties record another refresh than the newest `refresh-state`, so that one of them is not of the current rows."""
+    if storage.mv is not None or properties.REFRESH_SNAPSHOT in storage.properties:
+        return False
+    return properties.decode(storage.properties) is not None and _agreeing(storage) is None and _has_state(storage)
+
+
+def _has_state(storage: TableState) -> bool:
+    at = storage.current_snapshot
+    while at is not None and refresh_state.KEY not in at.summary:
+        at = storage.snapshots.get(at.parent_id) if at.parent_id is not None else None
+    return at is not None
+
+
 def _states(record: RefreshRecord) -> set[tuple[str, int]]:
     return {(t.uuid, t.snapshot_id) for t in record.base_tables if t.snapshot_id != NO_SNAPSHOT}
 
 
+def _started(storage: TableState) -> int | None:
+    """When the recorded refresh began, though somebody else has changed the data since."""
+    refreshed = _refreshed(storage)
+    snapshot = storage.snapshots.get(refreshed) if refreshed is not None else None
+    noted = noted_in_summary(storage, refresh_state.KEY, snapshot) if snapshot else None
+    try:
+        return refresh_state.decode(noted).refresh_start_ms if noted else None
+    except RecordError:
+        return None
+
+
 def _in_summary(storage: TableState, key: str, decode: Callable[[str], RefreshRecord]) -> RefreshRecord | None:
-    """Look back past maintenance (`replace`) for the newest snapshot that carries the state."""
-    at = storage.current_snapshot
+    found = noted_in_summary(storage, key)
+    return None if found is None else decode(found)
+
+
+def noted_in_summary(storage: TableState, key: str, at: Snapshot | None = None) -> str | None:
+    """Look back past maintenance (`replace`) for the newest snapshot that carries the key, from the current one or another."""
+    at = at or storage.current_snapshot
     while at is not None:
         if key in at.summary:
-            return decode(at.summary[key])
+            return at.summary[key]
         if at.operation != "replace" or at.parent_id is None:
             return None
         at = storage.snapshots.get(at.parent_id)
@@ -146,16 +189,8 @@ def _completed(record: RefreshRecord, state: RefreshRecord) -> RefreshRecord:
     order in which they were read, which properties do not keep."""
     if any(not t.uuid for t in record.base_tables):
         return record
-    known = {t.uuid: t for t in record.base_tables}
-    tables = [_named(t, state) for t in record.base_tables]
-    seen = {(t.uuid, t.snapshot_id, t.ref) for t in tables}
-    of_main = {t.uuid: state.of_table(t.uuid)[:1] for t in record.base_tables}
-    for table in state.base_tables:
-        superseded = table in of_main.get(table.uuid, ()) and table.ref is None
-        if table.uuid in known and not superseded and (table.uuid, table.snapshot_id, table.ref) not in seen:
-            tables.append(table)
-    names = {v.uuid: v for v in state.child_views}
-    views = [replace(names.get(v.uuid, v), version_id=v.version_id) for v in record.child_views]
+    tables = [one for table in record.base_tables for one in _named(table, state)]
+    views = [one for view in record.child_views for one in _named_views(view, state)]
     uuids = [*(t.uuid for t in state.base_tables), *(v.uuid for v in state.child_views)]
     order = {uuid: at for at, uuid in reversed(list(enumerate(uuids)))}
     tables.sort(key=lambda t: order.get(t.uuid, len(order)))
@@ -164,11 +199,23 @@ def _completed(record: RefreshRecord, state: RefreshRecord) -> RefreshRecord:
     return replace(record, base_tables=tuple(tables), child_views=tuple(views), refresh_start_ms=started)
 
 
-def _named(table: BaseTable, state: RefreshRecord) -> BaseTable:
-    if table.name:
-        return table
+def _named(table: BaseTable, state: RefreshRecord) -> list[BaseTable]:
+    """A property has the snapshot of the first state of its UUID, which may have moved on since; what else was read is as it was then."""
     of_table = state.of_table(table.uuid)
-    exact = next((t for t in of_table if t.snapshot_id == table.snapshot_id), None)
-    if exact:
-        return exact
-    return replace(of_table[0], snapshot_id=table.snapshot_id) if of_table else table
+    if table.name or not of_table:
+        return [table]
+    before = of_table[0]
+    same = (t for t in of_table if (_place(t), t.ref, t.snapshot_id) == (_place(before), before.ref, table.snapshot_id))
+    now = next(same, None) or replace(before, snapshot_id=table.snapshot_id)
+    gone = before if before.ref is None else now
+    return [now, *(t for t in of_table if t not in (now, gone))]
+
+
+def _named_views(view: ChildView, state: RefreshRecord) -> list[ChildView]:
+    """A property has one version, which may have moved on since. Of a view that was read under two names only the state tells of both."""
+    of_view = [v for v in state.child_views if v.uuid == view.uuid]
+    return of_view if len(of_view) > 1 else [replace(v, version_id=view.version_id) for v in of_view or [view]]
+
+
+def _place(table: BaseTable) -> tuple[str | None, tuple[str, ...], str]:
+    return table.catalog, table.namespace, table.name

@@ -38,7 +38,7 @@ def classify(old_sql: str, new_sql: str) -> Change:
     if folded(old_sql) == folded(new_sql):
         return Change(kind="names", message="only the case of names")
     if same_but_names(old_sql, new_sql):
-        return Change(kind="names", message="only names or the arrangement of CTEs and aliases inside")
+        return Change(kind="names", message="only names, or the arrangement of CTEs and aliases inside")
     try:
         found = list(_differences(parsed(old_sql)[1], parsed(new_sql)[1]))
         # Under canonical names other names are no differences; but something new in front moves all that follow.
@@ -77,7 +77,7 @@ def _rest(old: exp.Expr, new: exp.Expr, columns_differ: bool) -> Iterator[Change
     elif len(mine) == len(its):
         yield Change(kind="expression", message="expressions inside were changed")
     elif not columns_differ:
-        yield Change(kind="other", message="its subqueries were arranged anew")
+        yield Change(kind="other", message="its subqueries were rearranged")
 
 
 def _selects(tree: exp.Expr) -> list[str]:
@@ -107,7 +107,7 @@ def _tables_of(clause: exp.Expr) -> str:
 
 def _join_message(old: exp.Expr, new: exp.Expr, joined: tuple[Counter[str], Counter[str]]) -> str:
     mine, its = _table_names(old), _table_names(new)
-    parts = [f"'{name}' is read now" for name in sorted(its - mine)] + [f"'{name}' is not read any more" for name in sorted(mine - its)]
+    parts = [f"'{name}' is now read" for name in sorted(its - mine)] + [f"'{name}' is no longer read" for name in sorted(mine - its)]
     return _and(parts) if parts else "a join was changed" if _joins(joined[0]) or _joins(joined[1]) else "FROM was changed"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from mvbuild.diagnostics import ProjectError
 from mvbuild.formats.record import TableType
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode
 from mvbuild.names import TableIdentifier, quote
@@ -19,7 +20,9 @@ Relation = Callable[[NodeId, Read], "str | MappedText"]
 
 
 def definition(graph: Graph, node: ModelNode) -> MappedText:
-    """The SQL of the node's view as it goes into the catalog; made once for each graph."""
+    """The SQL of the node's view as it goes into the catalog; made once for each graph. ProjectError for one that is `undefined`."""
+    if node.id in graph.undefined:
+        raise ProjectError([graph.undefined[node.id]])
     found = graph.definitions.get(node.id)
     if found is None:
         found = graph.definitions[node.id] = _definition(graph, node)

@@ -70,10 +70,12 @@ class ViewNode:
     query: Query
     columns: tuple[str, ...]
     """The view's column names."""
-    selected: tuple[str, ...] | None
-    """Names of the query's columns that the view takes, in the order of `columns`; None takes them by position."""
     source: SourceTable | None
     reads: tuple[NodeId, ...]
+    further: int = 0
+    """How many columns more its query gives: a view takes the first ones, by position."""
+    casts: tuple[str | None, ...] = ()
+    """Of each column the Spark type to cast it to; None, or nothing at all, where the query gives that type."""
 
 
 Node = ModelNode | SeedNode | TableNode | ViewNode
@@ -149,6 +151,12 @@ class Graph:
     outlines: Kept = field(default_factory=Kept, repr=False, compare=False)
     """The names and edges of this graph, for the next run."""
     outlined: Outlined | None = field(default=None, repr=False, compare=False)
+    problems: tuple[Diagnostic, ...] = ()
+    """What is wrong with the SQL of models, which stops only these and what reads them."""
+    undefined: Mapping[NodeId, Diagnostic] = field(default_factory=dict)
+    """Models without a definition: their SQL is wrong, or that of an ephemeral model in them."""
+    blocked: Mapping[NodeId, Diagnostic] = field(default_factory=dict)
+    """These, and every model that reads one of them."""
 
     @cached_property
     def children(self) -> Mapping[NodeId, tuple[NodeId, ...]]:

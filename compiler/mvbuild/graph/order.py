@@ -10,6 +10,19 @@ from mvbuild.graph.model import ModelNode, Node, NodeId
 
 def topological(nodes: Mapping[NodeId, Node]) -> dict[NodeId, Node]:
     """Parents before children; otherwise in the order of `nodes`, so that the result is stable."""
+    ordered, missing = _ordered(nodes)
+    if missing:
+        raise ProjectError(_cycle(c, nodes) for c in _cycles(missing))
+    return ordered
+
+
+def cycles(nodes: Mapping[NodeId, Node]) -> list[list[NodeId]]:
+    """One cycle of each knot of nodes that read each other."""
+    return _cycles(_ordered(nodes)[1])
+
+
+def _ordered(nodes: Mapping[NodeId, Node]) -> tuple[dict[NodeId, Node], dict[NodeId, list[NodeId]]]:
+    """The nodes that have an order; and of the others what each waits for."""
     missing = {id: {r for r in node.reads if r in nodes} for id, node in nodes.items()}
     children: dict[NodeId, list[NodeId]] = {id: [] for id in nodes}
     for id_, parents in missing.items():
@@ -26,9 +39,7 @@ def topological(nodes: Mapping[NodeId, Node]) -> dict[NodeId, Node]:
                 if not missing[child]:
                     following.append(child)
         ready = following
-    if len(ordered) < len(nodes):
-        raise ProjectError(_cycle(c, nodes) for c in _cycles({id: sorted(p) for id, p in missing.items() if id not in ordered}))
-    return ordered
+    return ordered, {id: sorted(p) for id, p in missing.items() if id not in ordered}
 
 
 def _cycles(parents: Mapping[NodeId, Sequence[NodeId]]) -> list[list[NodeId]]:
@@ -52,9 +63,9 @@ def _cycle(cycle: list[NodeId], nodes: Mapping[NodeId, Node]) -> Diagnostic:
     arrows = " -> ".join([*names, names[0]])
     steps = [_step(nodes[id], cycle[(i + 1) % len(cycle)], nodes) for i, id in enumerate(cycle)]
     if len(cycle) == 1:
-        help = "Read the tables that its rows come from: what a model held before is no input of it."
+        help = "Read the tables that its rows come from: what a model contained before is not one of its inputs."
         return error("cycle", f"The model '{names[0]}' reads itself", steps[0].span, help=help)
-    return error("cycle", f"Models read each other in a circle: {arrows}", steps[0].span, notes=steps[1:])
+    return error("cycle", f"Models form a cycle: {arrows}", steps[0].span, notes=steps[1:])
 
 
 def _step(node: Node, parent: NodeId, nodes: Mapping[NodeId, Node]) -> Note:

@@ -89,7 +89,7 @@ def _environment(contents: Iterable[bytes], env: Mapping[str, str]) -> list[tupl
 
 def outline_of(graph: Graph, opened: Opened) -> str | None:
     """The names and edges of a graph as JSON; None for one of which something has to be said each time."""
-    if graph.warnings:
+    if graph.warnings or graph.problems:
         return None
     numbers = {id: number for number, id in enumerate(graph.nodes)}
     documents = {path: number for number, path in enumerate(opened.documents)}
@@ -207,7 +207,7 @@ class _Reader:
         if known is not None:
             return known
         file = self.files[path]
-        return UnreadModel.of(partial(self._model, file), {"name": file.name, "folders": file.folders, "file": file.file})
+        return UnreadModel.of(partial(self._model, file), {"name": file.name, "folders": file.folders, "file": file.file, "problems": ()})
 
     def _model(self, file: ModelFile, field: str) -> Mapping[str, Any]:
         if field == "properties":

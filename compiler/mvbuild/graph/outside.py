@@ -35,6 +35,15 @@ class Outside:
         return Outside(project=project, metastores=metastores, diagnostics=tuple(dict.fromkeys(diagnostics)))
 
     @property
+    def of_spark_alone(self) -> tuple[str, ...]:
+        """Catalogs that the target configures for Spark: mvbuild knows their names and cannot read them."""
+        settings = (
+            key.removeprefix("spark.sql.catalog.") for key in self.project.target.spark.config if key.startswith("spark.sql.catalog.")
+        )
+        known = {self.project.target.catalog_name.lower(), *self.metastores}
+        return tuple(name for name in dict.fromkeys((*settings, "spark_catalog")) if "." not in name and name.lower() not in known)
+
+    @property
     def locations(self) -> tuple[SourceLocation, ...]:
         """Of all sources that lie outside, each place once."""
         found = (self.location(source) for source in self.project.sources)
@@ -74,13 +83,13 @@ def _problems(project: LoadedProject, source: SourceTable, first: SourceTable) -
     name, span = source.catalog or "", source.places.get("catalog", source.span)
     if name.lower() == project.target.catalog_name.lower():
         message = f"'properties' are for another metastore, and catalog '{name}' is the target's own"
-        yield error(
-            "bad-config", message, source.places.get("properties", span), help="Leave them out, or give the other metastore another name."
-        )
+        yield error("bad-config", message, source.places.get("properties", span), help="Remove them, or rename the other metastore.")
     elif not _CATALOG.match(name) or name.lower() == "spark_catalog":
-        yield error("bad-config", f"Spark takes no catalog of the name '{name}'", span, help="Use letters, digits and underscores.")
+        yield error(
+            "bad-config", f"Spark does not accept '{name}' as the name of a catalog", span, help="Use letters, digits and underscores."
+        )
     elif (source.catalog, dict(source.options)) != (first.catalog, dict(first.options)):
         notes = (Note(message="the first ones", span=first.places.get("properties", first.span)),)
-        message = f"The catalog '{name}' gets different properties in two places"
+        message = f"The catalog '{name}' has different properties in two places"
         place = source.places.get("properties", span)
         yield error("bad-config", message, place, help="Give it the same properties everywhere.", notes=notes)

@@ -1,33 +1,17 @@
-"""model + columns of its view -> the view's SQL in every dialect: its definition, or a SELECT of its storage."""
+"""what the properties of a view tell of its text, and the text of a view that selects from its storage."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mvbuild.diagnostics import Diagnostic, ProjectError
-from mvbuild.graph.definition import definition
-from mvbuild.graph.model import Graph, ModelNode
+from mvbuild.graph.model import ModelNode
 from mvbuild.names import TableIdentifier, quote
 
 DEFINITION = "mvbuild.definition"
 """Property of a view that selects from the storage: the definition, which its text does not tell any more."""
 
-
-def representations(graph: Graph, node: ModelNode, columns: Sequence[str], *, of_storage: bool) -> dict[str, str]:
-    """Dialect -> SQL. ProjectError where a dialect cannot say it."""
-    from mvbuild.graph.dialects import Inexpressible, inexpressible, translate
-
-    storage = node.storage if of_storage else None
-    text = storage_select(storage, columns) if storage else definition(graph, node).text
-    found, problems = {"spark": text}, []
-    for dialect in _further(node):
-        try:
-            found[dialect] = translate(text, dialect, node.identifier.catalog)
-        except Inexpressible as exc:
-            problems.append(inexpressible(node, dialect, exc))
-    if problems:
-        raise ProjectError(problems)
-    return found
+DIALECTS = "mvbuild.dialects"
+"""Property of a view: the dialects besides Spark's in which mvbuild wrote its SQL. Others are other engines'."""
 
 
 def storage_select(storage: TableIdentifier, columns: Sequence[str]) -> str:
@@ -35,23 +19,6 @@ def storage_select(storage: TableIdentifier, columns: Sequence[str]) -> str:
     return f"SELECT {', '.join(quote(c) for c in columns)} FROM {storage.sql}"
 
 
-def dialect_problems(graph: Graph) -> list[Diagnostic]:
-    """Dialects that do not exist, and definitions that a dialect cannot say."""
-    problems: list[Diagnostic] = []
-    for node in graph.models:
-        if node.materialized == "ephemeral" or not node.model.config.dialects:
-            continue
-        from mvbuild.graph.dialects import unknown_dialects
-
-        unknown = unknown_dialects(node)
-        problems += unknown
-        if not unknown and node.model.config.catalog_view == "definition":
-            try:
-                representations(graph, node, (), of_storage=False)
-            except ProjectError as exc:
-                problems += exc.diagnostics
-    return problems
-
-
-def _further(node: ModelNode) -> list[str]:
+def further_dialects(node: ModelNode) -> list[str]:
+    """The dialects besides Spark's that the model's settings ask for."""
     return [d for d in dict.fromkeys(name.lower() for name in node.model.config.dialects) if d != "spark"]

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from mvbuild.diagnostics import Diagnostic, Note, ProjectError, did_you_mean, error
+from mvbuild.graph.broken import with_broken
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, tests_of
 from mvbuild.graph.order import topological
 from mvbuild.graph.outside import Outside
-from mvbuild.graph.representations import dialect_problems
 from mvbuild.graph.travel import bad_travel
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import ParsedModel, ParsedTest, Read
@@ -24,6 +24,13 @@ _TO = re.compile(r"""\s*(?:\{\{\s*)?(ref|source)\(\s*['"]([^'"]+)['"](?:\s*,\s*[
 
 def build(project: LoadedProject, parsed: ParsedProject) -> Graph:
     """The graph of a project, or one ProjectError with all names that do not resolve, all names that collide and all cycles."""
+    try:
+        return _build(project, parsed)
+    except ProjectError as exc:
+        raise ProjectError((*(d for model in parsed.models for d in model.problems), *exc.diagnostics)) from None
+
+
+def _build(project: LoadedProject, parsed: ParsedProject) -> Graph:
     outside = Outside.of(project)
     directory = _Directory(project, outside, diagnostics=list(outside.diagnostics))
     for seed in project.seeds:
@@ -47,11 +54,7 @@ def build(project: LoadedProject, parsed: ParsedProject) -> Graph:
     if directory.diagnostics:
         raise ProjectError(directory.diagnostics)
     nodes = {**{id: n for id, n in directory.leaves.items() if id not in ordered}, **ordered}
-    graph = Graph(project=project, nodes=nodes, tests=tests, warnings=parsed.warnings)
-    problems = dialect_problems(graph)
-    if problems:
-        raise ProjectError(problems)
-    return graph
+    return with_broken(Graph(project=project, nodes=nodes, tests=tests, warnings=parsed.warnings))
 
 
 @dataclass
@@ -116,7 +119,7 @@ class _Directory:
         if model.config.materialized == "materialized_view" and (free or "storage_table" in model.config.spans):
             span = model.config.spans.get("storage_table") or span
             what = f"the storage table of the model '{model.name}'"
-            self._claim(self._storage(model, identifier), id_, what, span, "Give one of them another name; see `storage_table:`.")
+            self._claim(self._storage(model, identifier), id_, what, span, "Rename one of them; see `storage_table:`.")
 
     def model_node(self, model: ParsedModel) -> ModelNode:
         identifier = self._model_identifier(model)
@@ -157,7 +160,7 @@ class _Directory:
         """A table of another metastore: mvbuild reads those that are declared."""
         found = self.by_identifier.get(identifier.key)
         if found is None:
-            message = f"No source declares the table '{identifier}', which stands in another metastore than the target's"
+            message = f"The table '{identifier}' is in another metastore than the target's, and no source declares it"
             help = f"Declare it under `sources:`, with `catalog: {identifier.catalog}`."
             self.diagnostics.append(error("unresolved-source", message, read.span, help=help))
         return found
@@ -171,9 +174,7 @@ class _Directory:
     def _ref(self, name: str, span: Span) -> NodeId | None:
         found = self.by_name.get(name.lower())
         if found is None:
-            self.diagnostics.append(
-                error("unresolved-ref", f"There is no model or seed '{name}'", span, help=did_you_mean(name, self.by_name))
-            )
+            self.diagnostics.append(error("unresolved-ref", f"Unknown model or seed '{name}'", span, help=did_you_mean(name, self.by_name)))
         return found
 
     def _source(self, parts: tuple[str, ...], span: Span) -> NodeId | None:
@@ -184,7 +185,7 @@ class _Directory:
             self.diagnostics.append(
                 error(
                     "unresolved-source",
-                    f"There is no source table '{parts[0]}.{parts[-1]}'",
+                    f"Unknown source table '{parts[0]}.{parts[-1]}'",
                     span,
                     help=did_you_mean(".".join(parts), known),
                 )
@@ -204,9 +205,9 @@ class _Directory:
             self.diagnostics.append(
                 error(
                     "missing-table",
-                    f"'{'.'.join(parts)}' stands in catalog '{parts[0]}', and mvbuild reads catalog '{target.catalog_name}' only",
+                    f"'{'.'.join(parts)}' is in catalog '{parts[0]}', and mvbuild only reads catalog '{target.catalog_name}'",
                     read.span,
-                    help="Move the table, or choose the target whose catalog holds it.",
+                    help="Move the table, or choose the target whose catalog has it.",
                 )
             )
             return None

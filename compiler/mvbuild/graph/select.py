@@ -6,11 +6,12 @@ selected with any node that it reads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error, warning
-from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
+from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode, TableNode
 from mvbuild.graph.select_known import Judge, Known
 from mvbuild.graph.select_methods import find, items, name_of
 from mvbuild.graph.select_words import Criterion, Difference, Expression, Intersection, Union, union_of
@@ -94,12 +95,12 @@ class _Selection:
         """What a selector of selectors.yml selects."""
         selector = self.selectors.get(criterion.value)
         if selector is None:
-            message = f"There is no selector '{criterion.value}'"
+            message = f"Unknown selector '{criterion.value}'"
             help = did_you_mean(criterion.value, self.selectors) or "Selectors are defined in selectors.yml beside mvbuild.yml."
             raise ProjectError([error("unknown-selector", message, criterion.span, help=help)])
         if selector.name in self._open:
             circle = " -> ".join([*self._open[self._open.index(selector.name) :], selector.name])
-            raise ProjectError([error("bad-selectors", f"Selectors use each other in a circle: {circle}", criterion.span or selector.span)])
+            raise ProjectError([error("bad-selectors", f"Selectors form a cycle: {circle}", criterion.span or selector.span)])
         self._open.append(selector.name)
         found = self.of(selector.definition)
         self._open.pop()
@@ -107,7 +108,7 @@ class _Selection:
 
     def _told(self, found: set[NodeId], raw: str) -> set[NodeId]:
         if not found and not self._is_question(raw):
-            near = did_you_mean(raw.strip("+@"), map(name_of, items(self.graph)))
+            near = did_you_mean(_bare(raw), _selectable(self.graph))
             self.warnings.append(warning("unknown-selector", f"'{raw}' selects nothing", help=near if near.startswith("Did") else ""))
         return found
 
@@ -115,3 +116,20 @@ class _Selection:
         """Nothing stale, nothing modified: that is an answer, and no mistake."""
         methods = [term.lstrip("+@0123456789").partition(":")[0] for term in raw.split(",")]
         return any(method in ("state", "result", "fresh", "stale", "git") for method in methods)
+
+
+def _bare(raw: str) -> str:
+    """`2+daily+1` -> `daily`, `@daily` -> `daily`."""
+    return re.sub(r"\+\d*$", "", re.sub(r"^(?:@|\d*\+)", "", raw))
+
+
+def _selectable(graph: Graph) -> Iterator[str]:
+    """What a word may have been meant to be: names, names in the catalog, sources and tags."""
+    for item in items(graph):
+        yield name_of(item)
+        if isinstance(item, TableNode) and item.source is not None:
+            yield f"source:{item.source.source}.{item.source.name}"
+        if isinstance(item, ModelNode | SeedNode):
+            yield item.identifier.dotted
+            config = item.model.config if isinstance(item, ModelNode) else item.seed.config
+            yield from (f"tag:{tag}" for tag in config.tags)

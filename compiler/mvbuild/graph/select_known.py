@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mvbuild.diagnostics import ProjectError, did_you_mean, error
 from mvbuild.graph.model import Graph, NodeId
@@ -31,7 +31,7 @@ class Known:
 
         states = (*STATES, *(f"modified.{kind}" for kind in KINDS))
         if value not in states:
-            raise ProjectError([error("unknown-selector", f"There is no state '{value}'", help=did_you_mean(value, states))])
+            raise ProjectError([error("unknown-selector", f"Unknown state '{value}'", help=did_you_mean(value, states))])
         old, new = self._once("old", lambda: _other(graph)), self._once("new", lambda: version_of(graph, "the working copy"))
         if value == "new":
             return {id for id in new.nodes if id not in old.nodes}
@@ -48,14 +48,14 @@ class Known:
     def result(self, graph: Graph, value: str) -> set[NodeId]:
         """`result:` with a status of the last run."""
         if value not in STATUSES:
-            raise ProjectError([error("unknown-selector", f"There is no status '{value}'", help=did_you_mean(value, STATUSES))])
+            raise ProjectError([error("unknown-selector", f"Unknown status '{value}'", help=did_you_mean(value, STATUSES))])
         return {id for id, status in self._once("results", lambda: _results(graph)).items() if status == value}
 
     def freshness(self, term: str) -> Mapping[NodeId, str]:
         """MV -> its state as judged now."""
         if self._judge is None:
             message = f"'{term}' needs the catalog, which this command does not read"
-            help = "`mvbuild status`, `plan` and `run` read it: see them with the same selector."
+            help = "`mvbuild status`, `plan` and `run` read it: use the selector with one of them."
             raise ProjectError([error("unusable-selector", message, help=help)])
         return self._once("freshness", self._judge)
 
@@ -71,7 +71,7 @@ class Known:
 
 def _other(graph: Graph) -> Version:
     if graph.reading.state is None:
-        raise ProjectError([error("no-state", "A selector `state:` compares with another version of the project, and none is given")])
+        raise ProjectError([error("no-state", "A `state:` selector compares with another version of the project, and none was given")])
     from mvbuild.graph.versions import other_version
 
     return other_version(graph, graph.reading.state)
@@ -87,11 +87,17 @@ def _results(graph: Graph) -> Mapping[NodeId, str]:
         path = next((place for place in places if place.is_file()), path)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        return {str(one["unique_id"]): str(one["status"]) for one in content["results"]}
+        return {str(one["unique_id"]): _status(one) for one in content["results"]}
     except FileNotFoundError as exc:
         help = "Run something first, or name the directory of another run's artifacts with --state."
-        raise ProjectError([error("no-state", f"There is no {path}: nothing was run yet", help=help)]) from exc
+        raise ProjectError([error("no-state", f"{path} does not exist: nothing was run yet", help=help)]) from exc
     except OSError as exc:
         raise ProjectError([error("bad-state", f"{path} cannot be read: {exc.strerror or exc}")]) from exc
     except (ValueError, KeyError, TypeError, RecursionError) as exc:
-        raise ProjectError([error("bad-state", f"{path} is no file of run results", help="Run again: it is written anew.")]) from exc
+        raise ProjectError([error("bad-state", f"{path} is not a file of run results", help="Run again to regenerate it.")]) from exc
+
+
+def _status(result: Mapping[str, Any]) -> str:
+    """As `mvbuild run` reports it: the file calls what was reused a success, as its readers expect."""
+    reused = result["adapter_response"].get("reused") if isinstance(result.get("adapter_response"), dict) else False
+    return "reused" if reused else str(result["status"])

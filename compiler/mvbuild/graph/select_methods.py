@@ -22,10 +22,10 @@ _SETTINGS = KNOWN_MODEL_SETTINGS | KNOWN_SEED_SETTINGS | {"severity"}
 _WILD = frozenset("*?[")
 _INSTEAD: Mapping[str, str] = {
     "source_status": "mvbuild compares MVs with their tables itself: use `stale:` or `fresh:`.",
-    "wildcard": "Wildcards stand in any value: `*.marts.*`, `tag:night*`.",
+    "wildcard": "You can use wildcards in any value: `*.marts.*`, `tag:night*`.",
     **dict.fromkeys(
         ("exposure", "metric", "semantic_model", "saved_query", "unit_test", "group", "access", "version", "function"),
-        "mvbuild projects have none of these.",
+        "mvbuild projects do not have these.",
     ),
 }
 
@@ -57,9 +57,9 @@ def _at(diagnostic: Diagnostic, criterion: Criterion) -> Diagnostic:
 def _unknown(criterion: Criterion) -> Diagnostic:
     name = criterion.method
     if name == "config":
-        message, help = "'config' needs the name of a setting", "Write it behind a dot: `config.materialized:view`."
+        message, help = "'config' needs the name of a setting", "Write it after a dot: `config.materialized:view`."
     else:
-        message = f"There is no selector method '{name}'"
+        message = f"Unknown selector method '{name}'"
         help = _INSTEAD.get(name) or did_you_mean(name, (*METHODS, "config"))
     return error("unknown-selector", message, criterion.span, help=help)
 
@@ -186,7 +186,7 @@ def _source(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: ARG
 
 def _resource_type(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: ARG001
     if value not in RESOURCE_TYPES:
-        message = f"There is no resource type '{value}'"
+        message = f"Unknown resource type '{value}'"
         raise ProjectError([error("unknown-selector", message, help=did_you_mean(value, RESOURCE_TYPES))])
     return {i.id for i in items(graph) if i.id.partition(".")[0] == value}
 
@@ -194,7 +194,7 @@ def _resource_type(graph: Graph, known: Known, value: str) -> set[NodeId]:  # no
 def _test_type(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: ARG001
     wanted = {"generic": (True,), "singular": (False,), "data": (True, False), "unit": ()}.get(value)
     if wanted is None:
-        message = f"There is no test type '{value}'"
+        message = f"Unknown test type '{value}'"
         raise ProjectError([error("unknown-selector", message, help=did_you_mean(value, ("generic", "singular", "data")))])
     return {test.id for test in graph.tests if isinstance(test.test, DataTest) in wanted}
 
@@ -210,7 +210,7 @@ def _test_name(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: 
 def _config(graph: Graph, path: str, value: str) -> set[NodeId]:
     name, *below = path.split(".")
     if name not in _SETTINGS:
-        raise ProjectError([error("unknown-selector", f"There is no setting '{name}'", help=did_you_mean(name, _SETTINGS))])
+        raise ProjectError([error("unknown-selector", f"Unknown setting '{name}'", help=did_you_mean(name, _SETTINGS))])
     name = ALIASES.get(name, name)
     return {i.id for i in items(graph) if _has(_descend(_settings(i, name), [name, *below]), value)}
 

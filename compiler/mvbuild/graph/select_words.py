@@ -71,7 +71,7 @@ def union_of(texts: Iterable[str]) -> Union:
 def _intersection(word: str) -> Expression:
     terms = tuple(criterion(term) for term in word.split(",") if term)
     if not terms:
-        raise ProjectError([error("unknown-selector", f"The selector '{word}' cannot be read", help=EXAMPLES)])
+        raise ProjectError([error("unknown-selector", f"The selector '{word}' cannot be parsed", help=EXAMPLES)])
     return terms[0] if len(terms) == 1 else Intersection(parts=terms, raw=word)
 
 
@@ -79,10 +79,10 @@ def criterion(text: str, span: Span | None = None) -> Criterion:
     """One term."""
     match = _TERM.match(text)
     if match is None or not (match["value"] or match["method"]):
-        raise ProjectError([error("unknown-selector", f"The selector '{text}' cannot be read", span, help=EXAMPLES)])
+        raise ProjectError([error("unknown-selector", f"The selector '{text}' cannot be parsed", span, help=EXAMPLES)])
     if match["at"] and match["down"] is not None:
-        help = "'@' reaches all children and their parents already: leave out the '+'."
-        raise ProjectError([error("unknown-selector", f"The selector '{text}' has both '@' and a '+' at its end", span, help=help)])
+        help = "'@' already includes all children and their parents: remove the '+'."
+        raise ProjectError([error("unknown-selector", f"The selector '{text}' combines '@' with a '+' at its end", span, help=help)])
     return Criterion(
         raw=text,
         method=match["method"] or implied_method(match["value"]),

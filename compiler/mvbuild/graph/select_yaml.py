@@ -12,6 +12,7 @@ from mvbuild.graph.select_methods import check
 from mvbuild.graph.select_words import Criterion, Difference, Expression, Intersection, Union, criterion
 from mvbuild.project.files import read_text
 from mvbuild.project.interpolate import Interpolation
+from mvbuild.project.target_names import TargetNames
 from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNode, has_templates, read_yaml
 from mvbuild.source import Span
 
@@ -21,9 +22,7 @@ FLAGS = ("parents", "children", "childrens_parents")
 DEPTHS = ("parents_depth", "children_depth")
 _OF_METHOD = ("method", "value", *FLAGS, *DEPTHS, "indirect_selection", "exclude")
 _SETS = ("union", "intersection")
-_FORMS = (
-    "A definition is text ('tag:daily+'), a mapping of one method to its value, or one with method: and value:, union: or intersection:."
-)
+_FORMS = "A definition is a string ('tag:daily+'), a method and its value, or one with method: and value:, union:, or intersection:."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +46,7 @@ def read_selectors(graph: Graph) -> Mapping[str, Selector]:
     reader = _Reader(list(wrong))
     if tree is not None and not wrong:
         if has_templates(tree):
-            interpolation = Interpolation(graph.reading.env, graph.project.vars, {"target": {"name": graph.project.target.name}})
+            interpolation = Interpolation(graph.reading.env, graph.project.vars, {"target": TargetNames.of(graph.project.target)})
             tree = interpolation.render(tree)
             reader.report += interpolation.diagnostics
         reader.file(tree)
@@ -68,30 +67,30 @@ class _Reader:
         self._unknown(entries, ("selectors", "version"))
         listed = entries.get("selectors")
         if listed is None or not isinstance(listed.node, ListNode):
-            self._wrong("'selectors' is a list of selectors", listed.node.span if listed else tree.span)
+            self._wrong("'selectors' must be a list of selectors", listed.node.span if listed else tree.span)
             return
         for item in listed.node.items:
             self._selector(item)
         defaults = [s for s in self.selectors.values() if s.default]
         for second in defaults[1:]:
-            message = f"'{defaults[0].name}' is the default already, and there is one at most"
+            message = f"'{defaults[0].name}' is already the default; only one is allowed"
             self.report.append(error("bad-selectors", message, second.span))
 
     def _selector(self, node: Node) -> None:
         if not isinstance(node, MapNode):
-            self._wrong("A selector is a mapping with 'name' and 'definition'", node.span)
+            self._wrong("A selector must be a mapping with 'name' and 'definition'", node.span)
             return
         entries = {e.key: e for e in node.entries}
         self._unknown(entries, _KEYS)
         missing = [key for key in ("name", "definition") if key not in entries]
         if missing:
-            self.report.append(error("missing-key", f"'{missing[0]}' is missing in a selector", node.span))
+            self.report.append(error("missing-key", f"Missing key '{missing[0]}' in a selector", node.span))
             return
         name = self._text(entries["name"])
         definition = self._definition(entries["definition"].node)
         default = self._flag(entries["default"]) if "default" in entries else False
         if name in self.selectors:
-            self.report.append(error("duplicate-name", f"There is already a selector called '{name}'", entries["name"].node.span))
+            self.report.append(error("duplicate-name", f"Duplicate selector '{name}'", entries["name"].node.span))
         elif definition is not None and name:
             self.selectors[name] = Selector(name=name, definition=definition, default=default, span=entries["name"].node.span)
 
@@ -112,7 +111,7 @@ class _Reader:
             return None
         (entry,) = entries.values()
         if entry.key == "exclude":
-            self._wrong("'exclude' stands in a union, an intersection or beside a method", entry.span)
+            self._wrong("'exclude' must be in a union, in an intersection, or beside a method", entry.span)
             return None
         return self._criterion(lambda: _criterion(entry.key, self._value(entry), node.span))
 
@@ -120,17 +119,17 @@ class _Reader:
         """`union:` or `intersection:`, less what an `exclude:` among the parts names."""
         others = [e for k, e in entries.items() if k != key]
         if others:
-            self._wrong(f"'{key}' stands alone: '{others[0].key}' belongs into its list", others[0].span)
+            self._wrong(f"'{key}' cannot be combined with '{others[0].key}': move that into its list", others[0].span)
         listed = entries[key].node
         if not isinstance(listed, ListNode) or not listed.items:
-            self._wrong(f"'{key}' is a list of definitions", listed.span)
+            self._wrong(f"'{key}' must be a list of definitions", listed.span)
             return None
         excludes = [i for i in listed.items if isinstance(i, MapNode) and [e.key for e in i.entries] == ["exclude"]]
         parts = [self._definition(i) for i in listed.items if i not in excludes]
         for second in excludes[1:]:
-            self._wrong("There is one 'exclude' in a list at most: put both into one", second.span)
+            self._wrong("Only one 'exclude' is allowed in a list: merge the two", second.span)
         if not parts:
-            self._wrong(f"'{key}' has nothing that 'exclude' could be taken from", listed.span)
+            self._wrong(f"'{key}' has nothing for 'exclude' to remove from", listed.span)
         known = tuple(p for p in parts if p is not None)
         whole: Expression = Union(parts=known) if key == "union" else Intersection(parts=known)
         return self._less(whole, excludes[0].entries[0]) if excludes and isinstance(excludes[0], MapNode) else whole
@@ -139,11 +138,11 @@ class _Reader:
         self._unknown(entries, _OF_METHOD)
         missing = [key for key in ("method", "value") if key not in entries]
         if missing:
-            self.report.append(error("missing-key", f"'{missing[0]}' is missing beside '{next(iter(entries))}'", span))
+            self.report.append(error("missing-key", f"Missing key '{missing[0]}' beside '{next(iter(entries))}'", span))
             return None
         indirect = entries.get("indirect_selection")
         if indirect is not None and self._text(indirect) != "eager":
-            message = "mvbuild selects a test with any node that it reads: 'indirect_selection' is 'eager'"
+            message = "mvbuild selects a test with any node that it reads: 'indirect_selection' must be 'eager'"
             self.report.append(error("bad-selectors", message, indirect.node.span))
         flags = {key: self._flag(entries[key]) for key in FLAGS if key in entries}
         depths = {key: self._depth(entries[key]) for key in DEPTHS if key in entries}
@@ -155,7 +154,7 @@ class _Reader:
 
     def _less(self, whole: Expression, exclude: Entry) -> Expression:
         if not isinstance(exclude.node, ListNode):
-            self._wrong("'exclude' is a list of definitions", exclude.node.span)
+            self._wrong("'exclude' must be a list of definitions", exclude.node.span)
             return whole
         parts = tuple(p for p in map(self._definition, exclude.node.items) if p is not None)
         return Difference(left=whole, right=Union(parts=parts))
@@ -172,7 +171,7 @@ class _Reader:
     def _text(self, entry: Entry) -> str:
         value = entry.node.value if isinstance(entry.node, ScalarNode) else None
         if not isinstance(value, str) or not value.strip():
-            self._wrong(f"'{entry.key}' is text", entry.node.span)
+            self._wrong(f"'{entry.key}' must be a string", entry.node.span)
             return ""
         return value
 
@@ -180,7 +179,7 @@ class _Reader:
         """`config.meta.sensitive: true` and the like are values as well."""
         value = entry.node.value if isinstance(entry.node, ScalarNode) else None
         if value is None or not isinstance(value, (str, bool, int, float)):
-            self._wrong(f"'{entry.key}' has one value", entry.node.span)
+            self._wrong(f"'{entry.key}' must have one value", entry.node.span)
             return ""
         return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -189,20 +188,20 @@ class _Reader:
         if isinstance(value, str) and value.strip().lower() in ("true", "false"):
             value = value.strip().lower() == "true"  # of a template
         if not isinstance(value, bool):
-            self._wrong(f"'{entry.key}' is true or false", entry.node.span)
+            self._wrong(f"'{entry.key}' must be true or false", entry.node.span)
         return value is True
 
     def _depth(self, entry: Entry) -> int | None:
         value = entry.node.value if isinstance(entry.node, ScalarNode) else None
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            self._wrong(f"'{entry.key}' is a whole number", entry.node.span)
+            self._wrong(f"'{entry.key}' must be an integer", entry.node.span)
             return None
         return value
 
     def _unknown(self, entries: Mapping[str, Entry], known: tuple[str, ...]) -> None:
         for key, entry in entries.items():
             if key not in known:
-                self.report.append(error("unknown-key", f"There is no key '{key}' here", entry.span, help=did_you_mean(key, known)))
+                self.report.append(error("unknown-key", f"Unknown key '{key}'", entry.span, help=did_you_mean(key, known)))
 
     def _wrong(self, message: str, span: Span) -> None:
         self.report.append(error("wrong-type", message, span))

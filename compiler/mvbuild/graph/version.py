@@ -14,6 +14,7 @@ from typing import Any
 
 from mvbuild.graph.definition import definition, fingerprint_of
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TestNode
+from mvbuild.parse.dispatch import PREFIXES
 from mvbuild.project.loaded import DataTest, Properties, SourceTable
 from mvbuild.project.setting_values import written
 from mvbuild.project.settings import ModelConfig, PartitionField, SeedConfig, Setting, SortField
@@ -87,8 +88,11 @@ class Version:
         return {self.nodes[id].relation: id for id in ids if id in self.nodes and self.nodes[id].relation}
 
 
+_DISPATCHED = re.compile(r"\badapter\s*\.\s*dispatch\(\s*['\"](\w+)['\"]")
+
+
 class MacroCalls:
-    """Template text -> the ids of the macros whose names it calls."""
+    """Template text -> the ids of the macros whose names it calls, by `adapter.dispatch` too."""
 
     def __init__(self, ids: Iterable[str]) -> None:
         self._ids = {id.rpartition(".")[2]: id for id in ids}
@@ -98,7 +102,8 @@ class MacroCalls:
     def of(self, text: str) -> tuple[str, ...]:
         if self._pattern is None or "{" not in text:
             return ()
-        return tuple(dict.fromkeys(self._ids[name] for name in self._pattern.findall(text)))
+        called = [*self._pattern.findall(text), *(f"{prefix}{name}" for name in _DISPATCHED.findall(text) for prefix in PREFIXES)]
+        return tuple(dict.fromkeys(self._ids[name] for name in called if name in self._ids))
 
 
 def _closure(start: str, direct: Mapping[str, frozenset[str]]) -> frozenset[str]:
@@ -177,14 +182,14 @@ def _node(graph: Graph, node: Node, calls: MacroCalls) -> NodeVersion | None:
 
 def _model(graph: Graph, node: ModelNode, calls: MacroCalls) -> NodeVersion:
     model = node.model
-    sql = definition(graph, node).text
+    sql = definition(graph, node).text if node.id not in graph.undefined else ""
     return NodeVersion(
         id=node.id,
         name=model.name,
         path=model.file.path,
         relation=node.identifier.sql,
         text=sha256(model.file.text.encode("utf-8", "surrogatepass")).hexdigest(),
-        body=fingerprint_of(graph, node),
+        body=fingerprint_of(graph, node) if sql else "",
         sql=sql,
         settings=settings_of(model.config),
         outputs=node.query.columns,

@@ -18,27 +18,40 @@ def read_manifest(path: Path, name: str) -> Version:
     except OSError as exc:
         raise ProjectError([error("bad-state", f"{path} cannot be read: {exc.strerror or exc}")]) from exc
     except (ValueError, RecursionError) as exc:
-        raise ProjectError([error("bad-state", f"{path} is no JSON")]) from exc
+        raise ProjectError([error("bad-state", f"{path} is not valid JSON")]) from exc
     metadata = content.get("metadata") if isinstance(content, dict) else None
-    if not isinstance(metadata, dict) or "mvbuild_version" not in metadata:
-        help = "Name the manifest.json that `mvbuild compile` or `mvbuild run` has written."
-        raise ProjectError([error("bad-state", f"{path} is no manifest of mvbuild", help=help)])
+    written_by = _written_by(metadata) if isinstance(metadata, dict) else None
+    if written_by is None:
+        help = "Choose the manifest.json that `mvbuild compile` or `mvbuild run` wrote."
+        raise ProjectError([error("bad-state", f"{path} is not a manifest of mvbuild", help=help)])
     try:
         return _version(content, name)
     except (KeyError, TypeError, AttributeError, ValueError) as exc:
-        message = f"{path} was written by mvbuild {metadata['mvbuild_version']} in another form"
+        message = f"{path} was written by mvbuild {written_by} in another format"
         raise ProjectError([error("bad-state", message)]) from exc
 
 
+def _written_by(metadata: Mapping[str, Any]) -> str | None:
+    """The version of mvbuild that wrote a manifest; early ones have it beside `env`."""
+    env = metadata.get("env")
+    found = (env.get("mvbuild_version") if isinstance(env, dict) else None) or metadata.get("mvbuild_version")
+    return str(found) if found else None
+
+
 def _version(content: Mapping[str, Any], name: str) -> Version:
-    nodes = [_node(id_, node) for id_, node in (*content["nodes"].items(), *content["sources"].items())]
+    plain = {id_: source["config"]["meta"]["mvbuild"].get("node") for id_, source in content["sources"].items()}
+    sources = ((id_, source) for id_, source in content["sources"].items() if plain[id_] is None)
+    nodes = [_node(id_, node, plain) for id_, node in (*content["nodes"].items(), *sources)]
     macros = {id_: str(macro["macro_sql"]) for id_, macro in content["macros"].items()}
-    return Version(name=name, nodes={n.id: n for n in nodes}, macros=macros, vars=dict(content["metadata"]["mvbuild_vars"]))
+    vars = json.loads(content["metadata"]["env"]["mvbuild_vars"])
+    return Version(name=name, nodes={n.id: n for n in nodes}, macros=macros, vars=dict(vars))
 
 
-def _node(id_: str, node: Mapping[str, Any]) -> NodeVersion:
+def _node(id_: str, node: Mapping[str, Any], plain: Mapping[str, str | None]) -> NodeVersion:
+    """`plain`: a source that only the manifest has -> the table that is read by its plain name."""
     kept = node["config"]["meta"]["mvbuild"]
     kind = node["resource_type"]
+    depends_on = node.get("depends_on", {})
     described = {"": node["description"]} | {name: column["description"] for name, column in node["columns"].items()}
     name = f"{node['source_name']}.{node['name']}" if kind == "source" else node["name"]
     return NodeVersion(
@@ -53,7 +66,7 @@ def _node(id_: str, node: Mapping[str, Any]) -> NodeVersion:
         described={column: text for column, text in described.items() if text},
         columns={column: facts["data_type"] for column, facts in node["columns"].items()},
         outputs=tuple(kept["columns"]) if kept.get("columns") is not None else None,
-        reads=tuple(node["depends_on"]["nodes"]),
-        macros=tuple(node["depends_on"]["macros"]),
+        reads=tuple(kept.get("reads") or (plain.get(read) or read for read in depends_on.get("nodes", ()))),
+        macros=tuple(depends_on.get("macros", ())),
         former=kept.get("previous_name"),
     )

@@ -48,12 +48,12 @@ def opened(graph: Graph, text: str) -> Iterator[tuple[Version, Graph | None]]:
 
 def _commit(graph: Graph, text: str) -> Commit:
     if text.endswith(".json"):
-        raise ProjectError([error("bad-state", f"There is no file {text}")])
+        raise ProjectError([error("bad-state", f"The file {text} does not exist")])
     try:
         return commit_of(graph.project.root, text)
     except ProjectError as exc:
         if any(one.is_dir() for one in places_of(graph.project.root, text)):
-            message = f"'{text}' is a directory without a {MANIFEST}, and no git ref"
+            message = f"'{text}' is a directory without a {MANIFEST}, and not a git ref"
             raise ProjectError([error("bad-state", message)]) from exc
         raise
 
@@ -87,13 +87,15 @@ def _at_commit(graph: Graph, commit: Commit) -> Iterator[tuple[Version, Graph | 
                 project = load(replace(there, kept=graph.project.kept), workers)
                 parsed = parse_project(project, env=reading.env, workers=workers)
             former = replace(build(project, parsed), reading=reading)
+            if former.problems:
+                raise ProjectError(former.problems)
             version = version_of(former, commit.ref)
         except ProjectError as exc:
             first, *others = exc.diagnostics
             more = f", and {len(others)} more error{'s' * (len(others) > 1)}" if others else ""
             message = f"The project at '{commit.ref}' does not compile: {first.message}{more}"
             notes = [Note(message=f"{d.code}: {d.message}", span=d.span) for d in exc.diagnostics[:5]]
-            raise ProjectError([error("bad-state", message, notes=notes, help="Name a ref that compiles.")]) from exc
+            raise ProjectError([error("bad-state", message, notes=notes, help="Choose a ref that compiles.")]) from exc
         yield version, former
 
 

@@ -13,6 +13,7 @@ from mvbuild.incremental.inputs import Inputs
 from mvbuild.incremental.literals import told
 from mvbuild.incremental.relevance import relevant
 from mvbuild.incremental.shape import Shape
+from mvbuild.parse.steadiness import variables
 from mvbuild.ports.catalog import Catalog, ChangeRefused
 from mvbuild.ports.changes import Comparison, Predicate, Side, TableChange, ValueRange
 from mvbuild.ports.states import TableState
@@ -92,7 +93,10 @@ def _under(table: TableState) -> tuple[str, str, int]:
 
 
 def conditions_of(shape: Shape, given: Inputs) -> dict[int, tuple[tuple[Predicate, ...], ...]]:
-    """Leaf -> for each time that it is read, what a row must fulfil to matter."""
+    """Leaf -> for each time that it is read, what a row must fulfil to matter. Nothing where Spark puts other text into the query before it
+    reads it: no literal is a constant then."""
+    if any(variables(given.text.text)):
+        return {}
     # What a version that the query names is read with is not the schema of today, by which a change is told.
     types = [{f["name"]: f["type"] for f in one.schema["fields"]} if one.leaf.travel is None else {} for one in given.inputs]
     # What an escape in a string means depends on Spark's configuration.

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mvbuild.formats.record import RefreshRecord
+from mvbuild.freshness.file_places import metadata_columns_of
 from mvbuild.freshness.model import Reason
 from mvbuild.freshness.observed import Leaf, Pin, World
+from mvbuild.freshness.pins import known_as
 from mvbuild.freshness.stored import stored
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.cost import CHEAPER, FOR_CHILDREN, LARGE, Work, full_work, work_of
@@ -35,12 +37,17 @@ _OF_REASON: Mapping[str, str] = {
     "storage-missing": "never-refreshed",
     "record-unreadable": "never-refreshed",
     "storage-changed": "storage-changed-by-others",
+    "storage-schema-changed": "storage-changed-by-others",
     "definition-changed": "definition-changed",
     "view-missing": "definition-changed",
     "view-version-not-recorded": "definition-changed",
     "view-version-differs": "definition-changed",
+    "view-recreated": "definition-changed",
     "nondeterministic": "nondeterministic",
+    "session-differs": "session-changed",
+    "session-not-recorded": "session-changed",
     "base-table-schema-changed": "column-changed",
+    "base-table-rewritten": "metadata-columns",
     "base-table-not-recorded": "record-incomplete",
     "metadata-unreadable": "never-refreshed",
     "forced": "forced",
@@ -119,6 +126,7 @@ def choose(question: Question) -> Choice:
     try:
         storage, record = _refreshed_before(question)
         given = inputs_of(question.world, question.node, record, question.pins)
+        _require_rows_alone(given)
     except Refused as exc:
         return _full(exc)
     if _same_files(given, question.read):
@@ -129,6 +137,14 @@ def choose(question: Question) -> Choice:
     except Refused as exc:
         return _full(exc, given)
     return _Choosing(question=question, storage=storage, given=given, shape=shape, changes=changes).choice()
+
+
+def _require_rows_alone(given: Inputs) -> None:
+    """Refused where the query asks for the files of a table: what is told of rows that came and went does not tell of them."""
+    for one in given.inputs:
+        told = metadata_columns_of((given.text.text,), one.pin.table)
+        if told:
+            raise Refused("metadata-columns", f"{', '.join(told)} depends on the files of {known_as(one.pin.table)}")
 
 
 _SAME = "no row was added or removed"
@@ -145,7 +161,7 @@ def _same_files(given: Inputs, read: ReadChange) -> bool:
 def _refreshed_before(question: Question) -> tuple[TableState, RefreshRecord]:
     """Refused where there is nothing to start from."""
     for reason in question.reasons:
-        if reason.effect != "fresh" and reason.code not in _OF_ROWS and not reason.code.startswith("upstream-"):
+        if reason.effect != "fresh" and not reason.heals and reason.code not in _OF_ROWS and not reason.code.startswith("upstream-"):
             raise Refused(_OF_REASON.get(reason.code, "definition-changed"), reason.message)
     if question.policy == "full":
         raise Refused("forced", "refresh_policy is full")
@@ -190,7 +206,7 @@ class _Choosing:
                 message, span = readable(exc.message, self.shape), span_of(self.given.text, exc)
                 against.append(Considered(strategy=name, code=exc.code, message=message, span=span))
                 continue
-            change = without_empty(difference(made, Stored(columns=tuple(case.types), is_large=known.storage.rows >= LARGE)), known)
+            change = without_empty(difference(made, Stored(types=case.types, is_large=known.storage.rows >= LARGE)), known)
             possible[name] = made, change, work_of(made, change, self.shape.root, known)
         return self._weighed(possible, against, full)
 
@@ -202,7 +218,7 @@ class _Choosing:
             chosen = full_diff.NAME
         for name, (_, _, work) in possible.items():
             if name != chosen:
-                code, message = ("dearer", f"{best} is cheaper") if chosen else ("not-cheaper", "a full refresh costs hardly more")
+                code, message = ("dearer", f"{best} is cheaper") if chosen else ("not-cheaper", "a full refresh costs about the same")
                 against.append(Considered(strategy=name, code=code, message=message, work=work))
         order = [*STRATEGIES, FULL]
         if chosen is None:

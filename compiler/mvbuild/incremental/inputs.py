@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.columns import schema_noted
@@ -12,13 +12,15 @@ from mvbuild.freshness.expansion import expanded_sql
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.pins import known_as
-from mvbuild.freshness.states import recorded_states
+from mvbuild.freshness.schema_difference import difference
+from mvbuild.freshness.states import recorded_states, states_without_reader
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.algebra import Relation, Scan, walk
 from mvbuild.incremental.prune import pruned
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.shape import MARKER, LeafColumns, Shape, shape_of
 from mvbuild.names import TableIdentifier
+from mvbuild.parse.by_position import takes_columns_by_position
 from mvbuild.ports.catalog import ChangeRefused
 from mvbuild.ports.changes import Side, TableChange, ValueRange
 from mvbuild.ports.states import Schema, TableState
@@ -115,6 +117,8 @@ def inputs_of(world: World, node: ModelNode, record: RefreshRecord, pins: Mappin
 
     def input_of(leaf: Leaf) -> Input:
         found = pins[leaf]
+        if not found.moves and states_without_reader(record, found, pins.values()):
+            raise Refused("record-incomplete", f"the version of {known_as(found.table)} that the query names is another one than it was")
         old = recorded_at(record, found, of_several=_is_one_of_several(found, pins.values()))
         noted = schema_noted(storage, found.table) if storage is not None else None
         return Input(leaf=leaf, pin=found, old=old, noted=found.table.schemas.get(noted) if noted is not None else None)
@@ -129,7 +133,7 @@ def _require_one_name(pins: Iterable[Pin]) -> None:
         name = known_as(found.table)
         other = names.setdefault(found.table.uuid, name) if found.table.uuid else name
         if other != name:
-            raise Refused("record-incomplete", f"{other} and {name} have the same UUID, by which a record tells tables apart")
+            raise Refused("record-incomplete", f"{other} and {name} have the same UUID, which identifies tables in a record")
 
 
 def _is_one_of_several(found: Pin, pins: Iterable[Pin]) -> bool:
@@ -155,7 +159,7 @@ def recorded_at(record: RefreshRecord, found: Pin, *, of_several: bool = False) 
     if not states:
         named = any((t.namespace, t.name) == (name.namespace, name.name) for t in record.base_tables)
         code = "source-recreated" if named else "record-incomplete"
-        what = "was dropped and created again" if named else "is not in the record of the last refresh"
+        what = "was dropped and recreated" if named else "is not in the record of the last refresh"
         raise Refused(code, f"{name} {what}")
     if not found.moves:
         same = [t for t in states if t.snapshot_id == found.snapshot_id]
@@ -163,7 +167,7 @@ def recorded_at(record: RefreshRecord, found: Pin, *, of_several: bool = False) 
             raise Refused("record-incomplete", f"the record does not have the version of {name} that the query names")
         return found.snapshot_id
     if of_several and states[0].ref != found.ref:
-        raise Refused("record-incomplete", f"the record does not tell at which snapshot {found.ref or 'main'} of {name} was read")
+        raise Refused("record-incomplete", f"the record does not say at which snapshot {found.ref or 'main'} of {name} was read")
     return states[0].snapshot_id
 
 
@@ -185,7 +189,7 @@ def changes_of(given: Inputs, shape: Shape, read: ReadChange) -> dict[int, Table
     for at, one in enumerate(given.inputs):
         if one.old == one.new:
             continue
-        _require_same_columns(one, used.get(at, frozenset()))
+        _require_same_columns(one, used.get(at, frozenset()), given.text.text)
         try:
             change = read(one.pin.table, one.old, one.new)
         except ChangeRefused as exc:
@@ -204,22 +208,20 @@ def columns_read(root: Relation) -> dict[int, frozenset[str]]:
     return found
 
 
-def _require_same_columns(one: Input, used: frozenset[str]) -> None:
-    """A column means the same at both snapshots if it has one field id, one name and one type. One that is new was something else before: a
-    column of another table, or an alias."""
+def _require_same_columns(one: Input, used: frozenset[str], sql: str) -> None:
+    """A column means the same at both snapshots if it has one field id, one name and one type, and where columns are taken by their
+    position one place. One that is new was something else before: a column of another table, or an alias."""
     _require_current_schema(one)
     before = one.old_schema
-    if before is None or before is one.schema:
+    changed = difference(before, one.schema) if before is not None and before is not one.schema else None
+    if not changed:
         return
-    by_id = {f["id"]: f for f in before["fields"]}
-    for field in one.schema["fields"]:
-        old = by_id.get(field["id"])
-        if field["name"] in used and (old is None or _meaning(old) != _meaning(field)):
-            raise Refused("column-changed", f"column {field['name']} of {known_as(one.pin.table)} is another one, or has another type")
-
-
-def _meaning(field: Mapping[str, Any]) -> tuple[str, Any]:
-    return field["name"].lower(), _type(field["type"])
+    names, table = {path[0] for path in changed.columns}, known_as(one.pin.table)
+    for name in sorted(used):
+        if name.lower() in names:
+            raise Refused("column-changed", f"column {name} of {table} is now a different column, or has another type")
+    if changed.moved and takes_columns_by_position(sql):
+        raise Refused("column-changed", f"the columns of {table} have another order")
 
 
 def _require_current_schema(one: Input) -> None:
@@ -227,10 +229,6 @@ def _require_current_schema(one: Input) -> None:
     ids = (s.schema_id for id in (one.old, one.new) if (s := one.pin.table.snapshots.get(id)) is not None)
     if not one.follows_schema and any(id not in (None, one.pin.table.current_schema_id) for id in ids):
         raise Refused("column-changed", f"{known_as(one.pin.table)} has another schema than the version of it that the query names")
-
-
-def _type(type_: Any) -> Any:
-    return str(type_).replace(" ", "")
 
 
 def span_of(text: MappedText, refused: Refused) -> Span | None:

@@ -15,7 +15,7 @@ import sqlglot
 from mvbuild import __version__
 from mvbuild.freshness.history import current_refresh_id
 from mvbuild.incremental.inputs import Inputs
-from mvbuild.ports.engine import TIME_ZONE
+from mvbuild.ports.session import TIME_ZONE
 from mvbuild.ports.states import TableState
 
 PROVEN = "mvbuild.proven-query"

@@ -43,7 +43,9 @@ class Case:
         """Refused if rows of the result cannot be told apart by their values."""
         for name, output in self.shape.outputs:
             if self.shape.kinds.get(name) == "uncomparable":
-                raise Refused("uncomparable-column", f"column {output} has a map, a variant, or floats in an array: none can be compared")
+                raise Refused(
+                    "uncomparable-column", f"column {output} has a map, a variant, or floats in an array, which cannot be compared"
+                )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -51,7 +51,7 @@ def aliased(node: exp.Expr, columns: tuple[tuple[str, str], ...], name: str = ""
 def one_column(columns: Sequence[tuple[str, str]], name: str, node: exp.Expr) -> exp.Expr:
     found = [unique for known, unique in columns if known.lower() == name]
     if len(found) != 1:
-        raise Refused("unsupported-operator", f"column {node.sql('spark')} cannot be told", node)
+        raise Refused("unsupported-operator", f"column {node.sql('spark')} cannot be resolved", node)
     return known_column(found[0])
 
 

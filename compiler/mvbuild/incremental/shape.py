@@ -107,14 +107,14 @@ def shape_of(sql: str, leaves: Sequence[LeafColumns], outputs: Sequence[str] | N
     try:
         (tree,) = parse(tokenize(sql), sql)
     except (ParseError, TokenError, ValueError) as exc:
-        raise Refused("unsupported-operator", f"the query cannot be read: {str(exc).splitlines()[0]}") from exc
+        raise Refused("unsupported-operator", f"the query cannot be parsed: {str(exc).splitlines()[0]}") from exc
     if tree is None:
-        raise Refused("unsupported-operator", "the query cannot be read")
+        raise Refused("unsupported-operator", "the query cannot be parsed")
     builder = _Builder(leaves=leaves)
     block = builder.query(tree, Scope())
     outputs = [name for name, _ in block.columns] if outputs is None else outputs
     if len(block.columns) != len(outputs):
-        raise Refused("unsupported-operator", "the columns of the result cannot be told", tree)
+        raise Refused("unsupported-operator", "the columns of the result are unknown", tree)
     pairs = tuple((unique, name) for (_, unique), name in zip(block.columns, outputs, strict=True))
     # A column that is selected twice needs two names.
     seen: dict[str, str] = {}
@@ -279,7 +279,7 @@ class _Builder:
             raise Refused("unsupported-operator", "* with JOIN ... USING is not refreshed incrementally: name the columns", node)
         chosen = [s for s in scope.sources if alias is None or s.alias == alias.lower()]
         if not chosen:
-            raise Refused("unsupported-operator", "the columns of a star cannot be told", node)
+            raise Refused("unsupported-operator", "the columns of a star are unknown", node)
         return [(name, known_column(unique)) for source in chosen for name, unique in source.columns]
 
     # --- FROM ---------------------------------------------------------------------------------------------------------------------
@@ -319,7 +319,7 @@ class _Builder:
             columns = tuple(zip(names, (u for _, u in block.columns), strict=True)) if names else block.columns
             return block.relation, (aliased(node, columns, name),)
         if not name.startswith(MARKER):
-            raise Refused("unsupported-operator", f"{name} is no table that mvbuild knows", node)
+            raise Refused("unsupported-operator", f"{name} is not a table that mvbuild knows", node)
         return self._scan(int(name[len(MARKER) :]), node)
 
     def _scan(self, leaf: int, node: exp.Table) -> tuple[Relation, tuple[Source, ...]]:
@@ -518,7 +518,7 @@ class _Builder:
         keys, on = [], []
         for part in outer:
             if not isinstance(part, exp.EQ):
-                raise Refused("unsupported-operator", "a correlated subquery whose condition is no equality", part)
+                raise Refused("unsupported-operator", "a correlated subquery whose condition is not an equality", part)
             sides = [part.left, part.right]
             own = [s for s in sides if not self._refers_out(s, made, replace(scope, outer=None))]
             if len(own) != 1:

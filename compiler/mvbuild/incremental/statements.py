@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlglot import exp
 
@@ -11,6 +12,7 @@ from mvbuild.incremental.algebra import (
     Filter,
     Item,
     Join,
+    JoinKind,
     Project,
     Relation,
     Scan,
@@ -23,6 +25,7 @@ from mvbuild.incremental.delta import Let
 from mvbuild.incremental.emit import null_safe
 from mvbuild.incremental.restrict import Key, restricted
 from mvbuild.incremental.rewrite import SOURCE, TARGET, Append, Bag, Exchange, OverwritePartitions, Rewrite, Upsert
+from mvbuild.incremental.zeros import has_zeros, zero_of
 
 STORAGE = -1
 """The leaf number of the storage table."""
@@ -48,12 +51,16 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """The storage table as a relation: its columns, and those that give the position of a row."""
+    """The storage table as a relation: its columns with their Iceberg types, and those that give the position of a row."""
 
-    columns: tuple[str, ...]
+    types: Mapping[str, Any]
     position: tuple[str, ...] = ("_file", "_pos")
     is_large: bool = False
     """Too large to be sent to every task: only its rows with the keys of a change are joined with it."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.types)
 
     @property
     def values(self) -> tuple[str, ...]:
@@ -116,7 +123,7 @@ def _upsert(rewrite: Rewrite, write: Upsert, stored: Stored) -> Difference:
             updated: exp.Expr = column(names[name])
         else:
             updated = resolved(write.updates[name])
-            same.append(exp.NullSafeEQ(this=column(names[name]), expression=exp.paren(updated.copy())))
+            same.extend(_same(column(names[name]), updated, stored.types[name]))
         values.append(Item(f"came_{at}v", exp.Case(ifs=[exp.If(this=matched.copy(), true=updated)], default=inserted)))
     delete = resolved(write.delete_when) if write.delete_when is not None else exp.false()
     insert = resolved(write.insert_when) if write.insert_when is not None else exp.true()
@@ -141,9 +148,7 @@ def _exchange(rewrite: Rewrite, write: Exchange, stored: Stored) -> Difference:
         names = dict(zip(stored.columns, stored.values, strict=True))
         held = restricted(held, [Key(column(names[own]), theirs) for own, theirs in write.columns], write.keys.ref)
     came = rows.ref.columns
-    pairs = [*zip(stored.values, came, strict=True), ("stored_copy", "came_copy")]
-    numbered = _numbered(held, stored.values, "stored_copy"), _numbered(rows.ref, came, "came_copy")
-    both = Join(*numbered, "full", null_safe(pairs))
+    both = _paired(stored, (held, stored.values, "stored_copy"), (rows.ref, came, "came_copy"), "full")
     kept = (*stored.at, "came_copy", *came)
     is_other = exp.or_(exp.Not(this=_not_null("came_copy")), exp.Not(this=_not_null(stored.at[0])))
     let = Let("difference", Project(Filter(both, is_other), tuple(Item(name, column(name)) for name in kept)))
@@ -160,23 +165,66 @@ def _bag(rewrite: Rewrite, write: Bag, stored: Stored) -> Difference:
     )
     lets.extend(let for let in (plus, minus) if let is not None)
     if plus is not None and minus is not None:
-        plus, minus = _net("net_plus", plus, minus), _net("net_minus", minus, plus)
-        lets.extend((plus, minus))
+        made = _net_with_zeros(stored, plus, minus) if any(map(has_zeros, stored.types.values())) else _net(plus, minus)
+        lets.extend(made)
+        plus, minus = made[-2:]
     gone = None
     if minus is not None:
         went = minus.ref.columns
         held = restricted(stored.scan, [Key(column(own), name) for own, name in zip(stored.values, went, strict=True)], minus.ref)
-        pairs = [*zip(stored.values, went, strict=True), ("stored_copy", "went_copy")]
-        numbered = _numbered(held, stored.values, "stored_copy"), _numbered(minus.ref, went, "went_copy")
-        found = Project(Join(*numbered, "inner", null_safe(pairs)), tuple(Item(name, column(name)) for name in stored.at))
+        both = _paired(stored, (held, stored.values, "stored_copy"), (minus.ref, went, "went_copy"), "inner")
+        found = Project(both, tuple(Item(name, column(name)) for name in stored.at))
         positions = Let("gone", found)
         lets.append(positions)
         gone = positions.ref
     return Difference(lets=tuple(lets), gone=gone, came=plus.ref if plus else None, removes=minus)
 
 
-def _net(name: str, one: Let, other: Let) -> Let:
-    return Let(name, SetOperation(one.ref, other.ref, "except", True, one.ref.columns))
+def _net(plus: Let, minus: Let) -> tuple[Let, ...]:
+    def less(name: str, one: Let, other: Let) -> Let:
+        return Let(name, SetOperation(one.ref, other.ref, "except", True, one.ref.columns))
+
+    return less("net_plus", plus, minus), less("net_minus", minus, plus)
+
+
+def _net_with_zeros(stored: Stored, plus: Let, minus: Let) -> tuple[Let, ...]:
+    """EXCEPT ALL would make one zero of both."""
+    came, went = plus.ref.columns, minus.ref.columns
+    both = _paired(stored, (plus.ref, came, "came_copy"), (minus.ref, went, "went_copy"), "full")
+    single = exp.or_(*(exp.Is(this=column(number), expression=exp.Null()) for number in ("came_copy", "went_copy")))
+    kept = ("came_copy", *came, "went_copy", *went)
+    let = Let("net", Project(Filter(both, single), tuple(Item(name, column(name)) for name in kept)))
+
+    def side(name: str, number: str, columns: Sequence[str]) -> Let:
+        return Let(name, Project(Filter(let.ref, _not_null(number)), tuple(Item(one, column(one)) for one in columns)))
+
+    return let, side("net_plus", "came_copy", came), side("net_minus", "went_copy", went)
+
+
+_Side = tuple[Relation, Sequence[str], str]
+"""Rows, their values in the order of the storage's columns, and a name for the number that tells equal rows apart."""
+
+
+def _paired(stored: Stored, one: _Side, other: _Side, kind: JoinKind) -> Join:
+    """Each row of the one with the same row of the other, as often as both have it."""
+    sides, names = [], []
+    for relation, values, number in (one, other):
+        zeros = {
+            f"{name}_zero": zero_of(column(name), type_)
+            for name, type_ in zip(values, stored.types.values(), strict=True)
+            if has_zeros(type_)
+        }
+        told = (*values, *zeros)
+        whole = Project(relation, (*(Item(n, column(n)) for n in relation.columns), *(Item(n, e) for n, e in zeros.items())))
+        sides.append(_numbered(whole if zeros else relation, told, number))
+        names.append((*told, number))
+    left, right = sides
+    return Join(left, right, kind, null_safe(list(zip(*names, strict=True))))
+
+
+def _same(one: exp.Expr, other: exp.Expr, type_: Any) -> list[exp.Expr]:
+    pairs = [(one, other), *([(zero_of(one, type_), zero_of(other, type_))] if has_zeros(type_) else [])]
+    return [exp.NullSafeEQ(this=exp.paren(left), expression=exp.paren(right.copy())) for left, right in pairs]
 
 
 def _numbered(relation: Relation, names: Sequence[str], number: str) -> Relation:

@@ -45,8 +45,8 @@ class OnBranch:
 def checked_name(branch: str) -> str:
     """ProjectError for a name that no branch of a project can have."""
     if not _NAME.match(branch) or branch == "main" or branch.startswith("mvbuild_"):
-        message = f"'{branch}' is no name of a branch"
-        help = "Use letters, digits and . _ / -. `main` is what everybody reads, and names with mvbuild_ are mvbuild's own."
+        message = f"'{branch}' is not a valid name of a branch"
+        help = "Use letters, digits and . _ / -. `main` is the published state, and names that contain mvbuild_ are reserved."
         raise ProjectError([error("command-line", message, help=help)])
     return branch
 
@@ -60,7 +60,7 @@ def require_branchable(plan: Plan) -> None:
             continue
         if step.converts or step.action == "convert" or is_embedded(plan.world, node):
             span = node.model.config.spans.get("storage_format") or node.model.file.line_span(1)
-            message = f"'{node.model.name}' cannot be built on a branch: a metadata file holds one state of its MV"
+            message = f"'{node.model.name}' cannot be built on a branch: a metadata file has only one state of its MV"
             found.append(error("unsupported-format", message, span, help="Use `storage: {format: table-properties}`."))
     if found:
         raise ProjectError(found)

@@ -169,7 +169,7 @@ def _world(session: RunSession, *, dry_run: bool) -> World:
 def _storage(session: RunSession, node: ModelNode) -> TableState:
     storage = session.world.observed.table(node.storage)
     if storage is None:
-        raise CommitConflict(f"{node.identifier} was dropped meanwhile")
+        raise CommitConflict(f"{node.identifier} was dropped in the meantime")
     return storage
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
+from mvbuild.formats.properties import OWNER
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import ModelNode
+from mvbuild.lifecycle.abandoned import abandoned, never_refreshed
 from mvbuild.names import TableIdentifier
-from mvbuild.plan.collisions import OWNER
 from mvbuild.plan.removed import Removed, named, pointers, removed, removed_views, unreadable, with_dependents
 from mvbuild.ports.catalog import Catalog
 from mvbuild.ports.states import State, Unreadable, ViewState
@@ -18,7 +19,11 @@ def find_removed(world: World, catalog: Catalog, renamed: Iterable[TableIdentifi
     """All of this project, readers first. `renamed` are about to get another name."""
     views = _views(world, catalog)
     gone = removed_views(world, views, renamed)
-    return removed(world, views, gone, _load(catalog, pointers(world, gone)))
+    found = removed(world, views, gone, _load(catalog, pointers(world, gone)))
+    known = {name.key for item in found for name in item.names}
+    # Nothing reads a table without a view but by its own name, which with_dependents finds.
+    left = [item for item in abandoned(world, catalog, views) if item.identifier.key not in known]
+    return (*found, *with_dependents(left, views, world.graph))
 
 
 def find_named(world: World, catalog: Catalog, name: str) -> Removed:
@@ -27,18 +32,27 @@ def find_named(world: World, catalog: Catalog, name: str) -> Removed:
     broken = _broken(world, views, name)
     if broken is not None:
         return broken
-    view = _view(world, views, name)
+    try:
+        view = _view(world, views, name)
+    except ProjectError:
+        storage = _storage(world, catalog, views, name)
+        if storage is None:
+            raise
+        return with_dependents([storage], views, world.graph)[0]
     if OWNER not in view.properties:
-        raise ProjectError([error("unknown-name", f"{view.identifier} was not written by mvbuild", help="Drop it where it was made.")])
+        raise ProjectError(
+            [error("unknown-name", f"{view.identifier} was not written by mvbuild", help="Drop it with the tool that made it.")]
+        )
     storages = _load(catalog, pointers(world, [view]))
     found = named(world, view, storages)
     return found if found.unreadable else with_dependents([found], views, world.graph)[0]
 
 
 def _views(world: World, catalog: Catalog) -> Mapping[TableIdentifier, State]:
-    """All views of the catalog; those of the project were just observed."""
+    """All views of the catalog; those of the project were just observed. A view that cannot be expanded has a text all the same, which
+    names what it reads."""
     listed = catalog.list_views()
-    known = {i: s for i in listed if isinstance(s := world.observed.states.get(i), ViewState | Unreadable)}
+    known = {i: s for i in listed if isinstance(s := world.observed.states.get(i), ViewState)}
     found = {**known, **_load(catalog, tuple(i for i in listed if i not in known))}
     return {i: found[i] for i in listed if i in found}
 
@@ -53,9 +67,23 @@ def _broken(world: World, views: Mapping[TableIdentifier, State], name: str) -> 
         return None
     node = next((n for n in nodes if n.identifier.key == wanted.key), None)
     if node is None:
-        message = f"{found.identifier} is no model's, and cannot be read, so nothing tells whether mvbuild wrote it: {found.reason}"
-        raise ProjectError([error("unreadable-metadata", message, help="Restore the file, or drop the entry where it was made.")])
+        message = f"{found.identifier} belongs to no model and cannot be read, so it is unknown whether mvbuild wrote it: {found.reason}"
+        raise ProjectError([error("unreadable-metadata", message, help="Restore the file, or drop the entry with the tool that made it.")])
     return unreadable(world, node, found)
+
+
+def _storage(world: World, catalog: Catalog, views: Mapping[TableIdentifier, State], name: str) -> Removed | None:
+    """The storage table of an MV that has no view, since it never had a successful refresh: by its own name, the MV's, or the model's."""
+    models = [n for n in world.graph.views if n.model.name == name]
+    wanted = TableIdentifier.parse(name, world.graph.project.target.catalog_name)
+    keys = {n.identifier.key for n in models} or {wanted.key}
+    for node in world.graph.views:
+        if node.identifier.key in keys or (node.storage and node.storage.key in keys):
+            return never_refreshed(world, views, node)
+    owner = f"model.{world.graph.project.name}.{name}"
+    by_name = {wanted.key, TableIdentifier(wanted.catalog, wanted.namespace, f"{wanted.name}__storage").key}
+    found = [i for i in abandoned(world, catalog, views) if i.model == owner or i.identifier.key in by_name]
+    return found[0] if len(found) == 1 else None
 
 
 def _view(world: World, views: Mapping[TableIdentifier, State], name: str) -> ViewState:
@@ -74,7 +102,7 @@ def _unknown(world: World, views: Iterable[ViewState], name: str, models: list[M
     if models:
         return error("unknown-name", f"'{name}' is not in the catalog: there is nothing to drop", help="See `mvbuild status`.")
     ours = [v.identifier.dotted for v in views if OWNER in v.properties]
-    message = f"'{name}' is no view or materialized view that mvbuild wrote"
+    message = f"'{name}' is not a view or materialized view that mvbuild wrote"
     return error("unknown-name", message, help=did_you_mean(name, [*ours, *(n.model.name for n in world.graph.models)]))
 
 

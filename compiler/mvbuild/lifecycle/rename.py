@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mvbuild.diagnostics import Diagnostic, error
+from mvbuild.formats.properties import OWNER
 from mvbuild.freshness.former import storage_name
 from mvbuild.freshness.history import current_refresh_id
+from mvbuild.freshness.indirect import indirect
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import NodeId
 from mvbuild.names import TableIdentifier
-from mvbuild.plan.collisions import OWNER
 from mvbuild.plan.model import Plan
 from mvbuild.plan.renames import Followed, Rename, followed, moved_records, new_properties
 from mvbuild.ports.catalog import CatalogError, CommitConflict
@@ -62,7 +63,9 @@ def changes(world: World, one: Rename) -> list[Change]:
         rename_to=one.view_to if one.view_to != one.view.identifier else None,
     )
     tables = {
-        _entry(m.storage): recorded(m.node, m.storage, m.record, current_refresh_id(m.storage))
+        _entry(m.storage): recorded(
+            m.node, m.storage, m.record, current_refresh_id(m.storage), indirect=indirect(world, m.node, m.record, m.view_uuid)
+        )
         for m in moved_records(world, [one], texts.values())
     }
     storage = one.storage or one.view.storage
@@ -93,6 +96,7 @@ def _view_commit(view: ViewState, text: Followed | None) -> ViewCommit:
         schema=view.schema,
         representations=text.representations if text else view.representations,
         default_namespace=view.default_namespace,
+        default_catalog=view.default_catalog,
         properties=text.properties if text else {},
         storage_table=storage_name(view),
     )

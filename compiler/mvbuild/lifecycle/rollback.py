@@ -9,6 +9,8 @@ from mvbuild.formats import properties
 from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.columns import stale_schemas
 from mvbuild.freshness.history import PastRefresh, history
+from mvbuild.freshness.indirect import indirect
+from mvbuild.freshness.storage_schema import noted_schema, stale_note
 from mvbuild.graph.model import ModelNode
 from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.ports.states import TableState, ViewState
@@ -25,17 +27,19 @@ def rollback(session: RunSession, node: ModelNode, refresh_id: int) -> Outcome:
     past = find_refresh(node, storage, refresh_id)
     assert storage is not None
     if past.is_current:
-        return Outcome(message=f"refresh {refresh_id} is current", reused=True)
-    schema_id = past.snapshot.schema_id
+        return Outcome(message=f"refresh {refresh_id} is already current", reused=True)
+    schema_id, schema = past.snapshot.schema_id, noted_schema(past.snapshot)
+    record = _for_same_definition(world.observed.view(node.identifier), described(world, node, past.record))
     commit = recorded(
         node,
         storage,
-        _for_same_definition(world.observed.view(node.identifier), described(world, node, past.record)),
+        record,
         refresh_id,
+        indirect=indirect(world, node, record),
         others=other_refreshes(world, node, storage),
         # The schemas that were noted are those of another refresh.
-        also_remove=stale_schemas(storage.properties, {}),
-        set_properties={properties.REFRESH_SNAPSHOT: str(past.snapshot.snapshot_id)},
+        also_remove=(*stale_schemas(storage.properties, {}), *stale_note(storage.properties, schema)),
+        set_properties={properties.REFRESH_SNAPSHOT: str(past.snapshot.snapshot_id), **schema},
         set_snapshot_id=past.snapshot.snapshot_id,
         schema_id=schema_id if schema_id != storage.current_schema_id else None,
     )
@@ -59,5 +63,5 @@ def find_refresh(node: ModelNode, storage: TableState | None, refresh_id: int) -
         if past.refresh_id == refresh_id:
             return past
     listed = ", ".join(str(past.refresh_id) for past in known) or "none"
-    message = f"'{node.model.name}' has no refresh {refresh_id} that is kept; there are: {listed}"
+    message = f"'{node.model.name}' has no refresh {refresh_id} in its history; it has: {listed}"
     raise ProjectError([error("unknown-refresh", message, help=did_you_mean(str(refresh_id), [str(p.refresh_id) for p in known]))])

@@ -11,6 +11,7 @@ from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode, ViewN
 from mvbuild.lineage.contracts import contract_problems
 from mvbuild.lineage.kept import NAME, bind_once
 from mvbuild.lineage.model import Bound, Column, NodeLineage, Origin
+from mvbuild.lineage.named import misnamed
 from mvbuild.lineage.schemas import NO_SCHEMAS, Schemas, of_node
 from mvbuild.lineage.statement import BoundQuery, Input
 from mvbuild.lineage.types import parsed, stored, text
@@ -38,7 +39,23 @@ def bind(graph: Graph, schemas: Schemas = NO_SCHEMAS, only: Collection[NodeId] |
     columns = {id: found.columns for id, found in binder.known.items() if found.complete}
     bound = Bound(graph=graph, columns=columns, lineage=binder.lineage, diagnostics=tuple(binder.diagnostics))
     problems = [p for node in nodes if isinstance(node, ModelNode) for p in contract_problems(node, bound)]
-    return replace(bound, diagnostics=(*bound.diagnostics, *problems))
+    named = misnamed(graph, lambda id: [c.name for c in columns[id]] if id in columns else None, {node.id for node in nodes})
+    return replace(bound, diagnostics=(*bound.diagnostics, *problems, *named))
+
+
+def bind_views(graph: Graph, schemas: Schemas) -> dict[NodeId, BoundQuery]:
+    """The queries of the views of the catalog: what each gives before the view makes its own columns of it."""
+    views = [node for node in graph.nodes.values() if isinstance(node, ViewNode)]
+    wanted = {*graph.ancestors([view.id for view in views]), *(view.id for view in views)}
+    binder = _Binder(graph, schemas, Kept(None), {}, {}, [])
+    found = {}
+    for node in graph.nodes.values():
+        if node.id not in wanted:
+            continue
+        if isinstance(node, ViewNode):
+            found[node.id] = binder.bound(node)
+        binder.add(node)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +70,8 @@ class _Binder:
     diagnostics: list[Diagnostic]
 
     def add(self, node: Node) -> None:
+        if node.id in self.graph.undefined:
+            return
         if isinstance(node, ModelNode):
             self._model(node)
         elif isinstance(node, ViewNode):
@@ -76,20 +95,22 @@ class _Binder:
         self._keep(node.id, columns, bound, node.reads)
 
     def _view(self, node: ViewNode) -> None:
-        """A view of the catalog has its own names for the columns of its query. What is wrong in it is not the project's to mend."""
-        bound = self._bound(node.query, node.reads)
-        at: Sequence[int | None] = range(len(bound.columns))
-        if node.selected is not None:
-            names = [c.name.lower() if c.name else None for c in bound.columns]
-            at = [names.index(s.lower()) if names.count(s.lower()) == 1 else None for s in node.selected]
-        if not bound.complete or len(at) != len(node.columns) or None in at:
-            known = self.schemas.of(node.identifier)
+        """A view of the catalog takes the first columns of its query by position, and has its own names for them. What is wrong in it is
+        not the project's to fix."""
+        bound = self.bound(node)
+        known, width = self.schemas.of(node.identifier), len(node.columns)
+        if not bound.complete or len(bound.columns) < width:
             columns = known.columns if known is not None else tuple(Column(name) for name in node.columns)
             self.known[node.id] = Input(columns=columns, complete=True)
             return
-        columns = tuple(Column(name, bound.columns[i].type) for name, i in zip(node.columns, at, strict=True) if i is not None)
-        chosen = replace(bound, values=tuple(bound.values[i] for i in at if i is not None), unsure=_moved(bound.unsure, at))
+        types = [column.type for column in (known.columns if known is not None else bound.columns)]
+        columns = tuple(Column(name, type_) for name, type_ in zip(node.columns, types, strict=False))
+        chosen = replace(bound, values=bound.values[:width], unsure=frozenset(i for i in bound.unsure if i < width))
         self._keep(node.id, columns, chosen, node.reads)
+
+    def bound(self, node: ModelNode | ViewNode) -> BoundQuery:
+        """Its query over what it reads, which must be known by now."""
+        return self._bound(node.query, node.reads)
 
     def _bound(self, query: Query, reads: Sequence[NodeId]) -> BoundQuery:
         return bind_once(self.kept, query, [self._input(read, id) for read, id in zip(query.reads, reads, strict=True)])
@@ -127,12 +148,8 @@ class _Binder:
     def _missing(self, node: ModelNode, read: int) -> Diagnostic:
         table = self.graph.nodes[node.reads[read]].identifier
         message = f"{self.schemas.source} has no table {'.'.join((*table.namespace, table.name))}"
-        help = "Mend its name, or run `mvbuild lock` if it is new."
+        help = "Fix its name, or run `mvbuild lock` if it is new."
         return error("missing-table", message, node.query.reads[read].span, help=help)
-
-
-def _moved(unsure: frozenset[int], at: Sequence[int | None]) -> frozenset[int]:
-    return frozenset(n for n, i in enumerate(at) if i in unsure)
 
 
 def _model_columns(node: ModelNode, bound: BoundQuery) -> tuple[Column | None, ...]:
@@ -159,9 +176,9 @@ def _duplicates(columns: Iterable[Column | None], node: ModelNode) -> Iterable[D
             continue
         first = seen.setdefault(column.key, column)
         if first is not column:
-            message = f"Two columns of '{node.model.name}' are named '{column.name}'"
+            message = f"'{node.model.name}' has two columns named '{column.name}'"
             span = column.span or node.query.sql.span(0, len(node.query.sql.text))
-            yield error("duplicate-column", message, span, help="Give one of them another name with AS.")
+            yield error("duplicate-column", message, span, help="Rename one of them with AS.")
 
 
 def _spellings(read: Read, node: Node) -> tuple[tuple[str, ...], ...]:

@@ -7,8 +7,21 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from mvbuild.lineage.scopes import Scope
+from mvbuild.lineage.scopes import Meaning, Scope
+from mvbuild.lineage.types import Type
 from mvbuild.lineage.values import Base, Finding, Relation
+
+
+@dataclass(slots=True)
+class Notes:
+    """What binding learned of each node of a tree, by the `id` of the node: it counts as long as somebody holds the tree."""
+
+    types: dict[int, Type | None] = field(default_factory=dict)
+    """Of expressions."""
+    names: dict[int, Meaning] = field(default_factory=dict)
+    """Of columns: what each name means."""
+    relations: dict[int, Relation] = field(default_factory=dict)
+    """Of queries."""
 
 
 @dataclass(slots=True)
@@ -22,6 +35,8 @@ class Binding:
     findings: dict[tuple[str, int], Finding] = field(default_factory=dict)
     rows: set[Base] = field(default_factory=set)
     """What decides on the rows of the SELECT that is being bound."""
+    notes: Notes | None = None
+    """Where what is learned of each node goes, if anybody wants it."""
 
     def find(self, code: str, message: str, node: exp.Expr, help: str = "") -> None:
         """Nothing is said where the parser kept no place: a finding must point at what is meant."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from mvbuild.diagnostics import Diagnostic, ProjectError
-from mvbuild.graph.model import Graph, NodeId
+from mvbuild.graph.model import Graph, ModelNode, NodeId
+from mvbuild.lineage.named import misnamed
 from mvbuild.project.kept import digest
 
 
@@ -18,6 +19,9 @@ def check_columns(graph: Graph) -> tuple[Diagnostic, ...]:
     changed = checked.changed() if checked is not None else None
     if changed is not None and not changed:
         return ()
+    wrong = _misnamed(graph, graph.nodes.keys() if changed is None else changed)
+    if wrong:
+        raise ProjectError(wrong)
     # Only here: most runs have nothing to check, and to import the parser of SQL takes longer than all that they do.
     from mvbuild.lineage.bind import bind
     from mvbuild.lineage.lock import of_lock, read_lock
@@ -25,6 +29,8 @@ def check_columns(graph: Graph) -> tuple[Diagnostic, ...]:
 
     tables = read_lock(graph)
     if tables is None and not graph.contracts:
+        if checked is not None:
+            checked.note()
         return ()
     only = graph.contracts if tables is None else changed and changed | graph.descendants(changed)
     found = bind(graph, of_lock(tables, graph) if tables is not None else NO_SCHEMAS, only, keep=tables is not None)
@@ -33,6 +39,17 @@ def check_columns(graph: Graph) -> tuple[Diagnostic, ...]:
     if checked is not None and not found.diagnostics:
         checked.note()
     return found.diagnostics
+
+
+def _misnamed(graph: Graph, ids: Collection[NodeId]) -> tuple[Diagnostic, ...]:
+    """What the text of queries tells by itself: names in settings and tests of columns that they do not select."""
+
+    def columns(id_: NodeId) -> Sequence[str] | None:
+        node = graph.nodes[id_]
+        is_plain = isinstance(node, ModelNode) and id_ not in graph.undefined and "|>" not in node.query.sql.text
+        return node.query.columns if isinstance(node, ModelNode) and is_plain else None
+
+    return tuple(misnamed(graph, columns, ids))
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def _no_arithmetic(node: exp.Expr, one: Type | None, two: Type | None, binding: 
     nested, other = (one, two) if isinstance(one, COMPLEX) else (two, one)
     if other is not None:
         binding.find(
-            "type-mismatch", f"A value of type {shown(nested)} cannot be used in arithmetic", node, "Take an element or a field of it."
+            "type-mismatch", f"A value of type {shown(nested)} cannot be used in arithmetic", node, "Use one of its elements or fields."
         )
 
 
@@ -76,7 +76,7 @@ def check_comparable(node: exp.Expr, one: Type | None, two: Type | None, binding
     """Report what no mode of Spark compares."""
     if not are_comparable(one, two):
         message = f"A value of type {shown(one)} cannot be compared with one of type {shown(two)}"
-        binding.find("type-mismatch", message, node, "Compare an element or a field of it, or cast one of the two.")
+        binding.find("type-mismatch", message, node, "Compare one of its elements or fields, or cast one of the two.")
 
 
 def are_comparable(one: Type | None, two: Type | None) -> bool:

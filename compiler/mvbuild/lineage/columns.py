@@ -42,6 +42,8 @@ def resolved(node: exp.Expr, scope: Scope, binding: Binding) -> tuple[Value, Att
     parts = [p for p in names_of(node) if isinstance(p, exp.Identifier)]
     found = meaning(scope, [p.name for p in parts])
     taken = _taken(node, parts, found, scope, binding)
+    if binding.notes is not None:
+        binding.notes.types[id(node)] = taken.type
     is_column = len(found.candidates) == 1 and not found.fields
     return taken, (found.candidates[0].attribute if is_column else None) or Attribute()
 
@@ -53,6 +55,8 @@ def named_value(node: exp.Expr, parts: Sequence[exp.Expr], scope: Scope, binding
 
 def _taken(node: exp.Expr, parts: Sequence[exp.Expr], found: Meaning, scope: Scope, binding: Binding) -> Value:
     names = [p.name for p in parts]
+    if binding.notes is not None:
+        binding.notes.names[id(node)] = found
     if found.candidates:
         return chosen(found, names, parts, binding)
     if found.value is not None:
@@ -67,11 +71,11 @@ def chosen(found: Meaning, names: Sequence[str], parts: Sequence[exp.Expr], bind
     """The value of a name that has candidates."""
     if found.is_ambiguous:
         own = len(parts) - found.fields - 1
-        help = "Say of which table: write the table's name or alias before it, and a dot."
+        help = "Qualify it with the table's name or alias."
         if own > 0:
-            help = "Give the tables aliases of their own."
+            help = "Give the tables different aliases."
         name, columns = ".".join(written_name(n) for n in names[: own + 1]), {id(c.attribute) for c in found.candidates}
-        message = f"'{name}' is the name of {len(columns)} columns here"
+        message = f"'{name}' is ambiguous: {len(columns)} columns have this name"
         binding.find("ambiguous-column", message, parts[own], help)
         return Value(sure=False)
     if len({id(c.attribute) for c in found.candidates}) > 1:
@@ -103,10 +107,10 @@ def _report_unknown(names: Sequence[str], parts: Sequence[exp.Expr], scope: Scop
         message, at, last = f"'{written_name(names[0])}' has no column '{names[1]}'", parts[1], names[1]
     elif len(names) > 1:
         known = [s.spellings[0][-1] for s in visible if s.spellings]
-        message, at = f"There is no table or column '{written_name(names[0])}' here", parts[0]
+        message, at = f"Unknown table or column '{written_name(names[0])}'", parts[0]
     else:
         known = known_names(scope)
-        message, at = f"There is no column '{names[0]}' here", parts[0]
+        message, at = f"Unknown column '{names[0]}'", parts[0]
     binding.find("unknown-column", message, at, did_you_mean(last, known[:_MOST_KNOWN]))
 
 

@@ -24,7 +24,7 @@ def contract_problems(node: ModelNode, bound: Bound) -> Iterator[Diagnostic]:
         return
     given = bound.columns.get(node.id)
     if given is None:
-        message = f"The columns of '{node.model.name}' cannot be told, and so not compared with its contract"
+        message = f"The columns of '{node.model.name}' are unknown, so they cannot be compared with its contract"
         yield warning("unchecked-contract", message, place)
         return
     yield from _names(node, declared, given, place)
@@ -42,7 +42,7 @@ def _names(node: ModelNode, declared: Sequence[Declared], given: Sequence[Column
             yield error("broken-contract", f"'{node.model.name}' has no column '{column.name}'", column.span, help=help)
     for item in given:
         if item.key not in wanted:
-            help = "Declare it under `columns:`, or leave it out of the query."
+            help = "Declare it under `columns:`, or remove it from the query."
             yield error("broken-contract", f"The contract does not declare the column '{item.name}'", item.span or place, help=help)
     if sorted(wanted) == sorted(found) and wanted != found:
         at = next(i for i, (one, two) in enumerate(zip(wanted, found, strict=True)) if one != two)
@@ -52,21 +52,21 @@ def _names(node: ModelNode, declared: Sequence[Declared], given: Sequence[Column
 
 def _types(node: ModelNode, declared: Declared, given: Column) -> Iterator[Diagnostic]:
     if declared.data_type is None:
-        message = f"The contract gives column '{declared.name}' no type"
+        message = f"The contract declares no type for column '{declared.name}'"
         yield error("broken-contract", message, declared.span, help=f"Add `data_type: {given.type}`." if given.type else "Add `data_type`.")
         return
     type_ = parsed(declared.data_type)
     if type_ is None:
-        message = f"'{declared.data_type}' is no type that is known"
+        message = f"Unknown type '{declared.data_type}'"
         yield error("broken-contract", message, declared.span, help="Use a type of Spark SQL, like `bigint` or `decimal(12,2)`.")
         return
     wanted = text(stored(type_)) if node.storage is not None else text(type_)
     if given.type is None:
-        message = f"The type of column '{given.name}' cannot be told, and so not compared with the contract"
+        message = f"The type of column '{given.name}' is unknown, so it cannot be compared with the contract"
         help = f"CAST({given.name} AS {declared.data_type}) makes it certain."
         yield warning("unchecked-contract", message, given.span or declared.span, help=help)
     elif _shape(given.type) != _shape(wanted):
-        message = f"Column '{given.name}' is of type {given.type}, and the contract has {declared.data_type}"
+        message = f"Column '{given.name}' has type {given.type}, and the contract has {declared.data_type}"
         yield error(
             "broken-contract", message, given.span or declared.span, help=f"CAST it to {declared.data_type}, or change the contract."
         )

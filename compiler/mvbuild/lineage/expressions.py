@@ -20,6 +20,13 @@ _CHAINS = (*ARITHMETIC, exp.And, exp.Or, exp.DPipe, exp.BitwiseAnd, exp.BitwiseO
 
 def value(node: exp.Expr, scope: Scope, binding: Binding) -> Value:
     """The value of any expression."""
+    found = _value(node, scope, binding)
+    if binding.notes is not None:
+        binding.notes.types[id(node)] = found.type
+    return found
+
+
+def _value(node: exp.Expr, scope: Scope, binding: Binding) -> Value:
     rule = _RULES.get(type(node))
     if rule is not None:
         return rule(node, scope, binding)
@@ -68,6 +75,8 @@ def _chain(node: exp.Expr, scope: Scope, binding: Binding) -> Value:
     for operator in reversed(spine):
         right = value(operator.expression, scope, binding)
         found = joined((found, right), operator_type(operator, found.type, right.type, left, binding))
+        if binding.notes is not None:
+            binding.notes.types[id(operator)] = found.type
         left = operator
     return found
 
@@ -230,7 +239,7 @@ def as_condition(node: exp.Expr, scope: Scope, binding: Binding, clause: str) ->
     """Of WHERE, ON, HAVING: certain numbers, dates and nested values are no conditions in any mode of Spark."""
     found = value(node, scope, binding)
     if isinstance(found.type, COMPLEX) or is_number(found.type) or found.type in ("date", "timestamp", "timestamp_ntz", "binary"):
-        message = f"{clause} needs a boolean, and this is of type {shown(found.type)}"
+        message = f"{clause} needs a boolean, and this has type {shown(found.type)}"
         binding.find("type-mismatch", message, node, "Compare it with something.")
     return found
 

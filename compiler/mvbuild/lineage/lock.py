@@ -22,7 +22,7 @@ from mvbuild.source import SourceFile
 
 NAME = "schemas.lock"
 VERSION = 1
-_HEAD = "# The columns of the tables that this project reads. `mvbuild lock` writes this file: check it in.\n"
+_HEAD = "# The columns of the tables that this project reads. `mvbuild lock` writes this file: commit it.\n"
 _PATH = re.compile(r"/|[A-Za-z][\w+.-]*://")
 _PARTS = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
 
@@ -103,11 +103,11 @@ def _tables(tree: Node | None, file: SourceFile, problems: list[Diagnostic]) -> 
     if problems:
         return {}
     if not isinstance(tree, MapNode):
-        problems.append(error("bad-lock", f"{NAME} is no mapping", tree.span if tree else file.line_span(1)))
+        problems.append(error("bad-lock", f"{NAME} must be a mapping", tree.span if tree else file.line_span(1)))
         return {}
     version, tables = tree.get("version"), tree.get("tables")
     if version is None or not isinstance(version.node, ScalarNode) or version.node.value != VERSION:
-        problems.append(error("bad-lock", f"{NAME} is not of version {VERSION}", version.node.span if version else tree.span))
+        problems.append(error("bad-lock", f"{NAME} must have version {VERSION}", version.node.span if version else tree.span))
         return {}
     found = {}
     for entry in tables.node.entries if tables and isinstance(tables.node, MapNode) else ():
@@ -124,7 +124,7 @@ def _tables(tree: Node | None, file: SourceFile, problems: list[Diagnostic]) -> 
 def _column(entry: Entry, problems: list[Diagnostic]) -> Column:
     type_ = entry.node.value if isinstance(entry.node, ScalarNode) else None
     if not isinstance(type_, str) or (type_ != "unknown" and parsed(type_) is None):
-        problems.append(error("bad-lock", f"The column '{entry.key}' has no type that is known", entry.node.span))
+        problems.append(error("bad-lock", f"The column '{entry.key}' has no known type", entry.node.span))
     return Column(entry.key, type_ if isinstance(type_, str) and type_ != "unknown" else None, entry.span)
 
 
@@ -151,7 +151,7 @@ def differences(lock: Mapping[str, TableColumns], now: Mapping[str, TableColumns
         if name not in lock:
             yield f"{name}: not in {NAME}"
         elif name not in now:
-            yield f"{name}: not in the catalog, or not read any more"
+            yield f"{name}: not in the catalog, or no longer read"
         else:
             yield from (f"{name}: {what}" for what in _changes(lock[name], now[name]))
 
@@ -162,9 +162,9 @@ def _changes(before: TableColumns, after: TableColumns) -> Iterator[str]:
     old, new = {c.name: c.type for c in before.columns}, {c.name: c.type for c in after.columns}
     yield from (f"column {name} {type_ or 'of unknown type'} was added" for name, type_ in new.items() if name not in old)
     yield from (f"column {name} was removed" for name in old if name not in new)
-    yield from (f"column {name} was {old[name]}, and is {type_}" for name, type_ in new.items() if name in old and old[name] != type_)
+    yield from (f"column {name} was {old[name]}, and is now {type_}" for name, type_ in new.items() if name in old and old[name] != type_)
     if set(old) == set(new) and list(old) != list(new):
-        yield "its columns are in another order"
+        yield "its columns have another order"
 
 
 def missing_tables(nodes: Iterable[TableNode | ViewNode], graph: Graph) -> Iterator[Diagnostic]:

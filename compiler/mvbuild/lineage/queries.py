@@ -32,6 +32,8 @@ def query(node: exp.Expr, scope: Scope, binding: Binding) -> Relation:
         relation = UNKNOWN
     relation = replace(relation, rows=relation.rows | binding.rows)
     binding.rows = around
+    if binding.notes is not None:
+        binding.notes.relations[id(node)] = relation
     return relation
 
 
@@ -142,8 +144,8 @@ def _check_types(node: exp.Expr, ours: Output, theirs: Output, binding: Binding)
     place = theirs.place
     name = f"'{ours.name}'" if ours.name else "A column"
     first, second = (shown(o.value.type) for o in (ours, theirs))
-    message = f"{name} is of type {first} in the first query and of type {second} in this one"
-    binding.find_at("type-mismatch", message, place or place_of(node.expression), "Cast one of the two.")
+    message = f"{name} has type {first} in the first query and type {second} in this one"
+    binding.find_at("type-mismatch", message, place or place_of(node.expression), "Cast one of them.")
 
 
 def _ordered(node: exp.Expr, relation: Relation, binding: Binding) -> Relation:
@@ -293,7 +295,7 @@ def _star(node: exp.Expr, scope: Scope, binding: Binding) -> Relation:
         tables = [s.spellings[0][-1] for s in scope.tables.sources if s.spellings and s.spellings[0]]
         binding.find(
             "unknown-column",
-            f"There is no table or struct '{written_name(names[0])}' here",
+            f"Unknown table or struct '{written_name(names[0])}'",
             parts[0],
             did_you_mean(names[0], tables),
         )

@@ -88,6 +88,8 @@ class Meaning:
     value: Value | None = None
     """Where the column is not in any list of columns."""
     is_alias: bool = False
+    is_outer: bool = False
+    """Whether it is a name of a query around the one in which it is used."""
 
     @property
     def is_ambiguous(self) -> bool:
@@ -103,7 +105,7 @@ def meaning(scope: Scope, names: Sequence[str]) -> Meaning:
     for level in scope.levels:
         found = _of_level(level, parts, names)
         if found.candidates:
-            return found
+            return found if level is scope else replace(found, is_outer=True)
         if found.value is not None:
             if not found.value.sure or _elsewhere(level, parts):
                 return Meaning(value=Value(sure=False))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
-from mvbuild.lineage.binding import Binding
+from mvbuild.lineage.binding import Binding, Notes
 from mvbuild.lineage.model import Column
 from mvbuild.lineage.queries import query as bind_tree
 from mvbuild.lineage.scopes import Scope
@@ -69,9 +69,34 @@ def bind_query(query: Query, inputs: Sequence[Input]) -> BoundQuery:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypedQuery:
+    """One query with what was learned of each node of its tree."""
+
+    query: Query
+    tree: exp.Expr
+    notes: Notes
+    relation: Relation
+    nodes: tuple[exp.Expr, ...]
+    """All of them as they were parsed, so that none gives its `id` to another."""
+
+
+def typed_query(query: Query, inputs: Sequence[Input]) -> TypedQuery | None:
+    """`inputs`: as for `bind_query`. None for a query that is not understood as a whole."""
+    if _has_steps(query):
+        return None
+    notes = Notes()
+    try:
+        tree = _ansi(tree_of(query))
+        nodes = tuple(tree.walk())
+        relation = bind_tree(tree, Scope(), Binding(query=bind_tree, table=_Tables(query, inputs).of, notes=notes))
+    except (RecursionError, SqlglotError, ValueError):
+        return None
+    return TypedQuery(query=query, tree=tree, notes=notes, relation=relation, nodes=nodes)
+
+
 def _bound(query: Query, inputs: Sequence[Input]) -> tuple[Relation, tuple[Finding, ...]]:
-    if "|>" in query.sql.text and any(t.token_type == TokenType.PIPE_GT for t in tokenize(query.sql.text)):
-        # The parser makes queries of the steps, which have no places and not always Spark's meaning.
+    if _has_steps(query):
         return UNKNOWN, ()
     binding = Binding(query=bind_tree, table=_Tables(query, inputs).of)
     try:
@@ -80,6 +105,19 @@ def _bound(query: Query, inputs: Sequence[Input]) -> tuple[Relation, tuple[Findi
         # Of the parser's own: numbers of thousands of digits, for one.
         return UNKNOWN, ()
     return relation, tuple(sorted(binding.findings.values(), key=lambda f: f.start))
+
+
+def _ansi(tree: exp.Expr) -> exp.Expr:
+    """Spark 4 is in ANSI mode: CAST fails where sqlglot, which knows older ones, has it give null."""
+    for cast in list(tree.find_all(exp.TryCast)):
+        if not cast.args.get("safe"):
+            cast.replace(exp.Cast(this=cast.this, to=cast.args["to"]))
+    return tree
+
+
+def _has_steps(query: Query) -> bool:
+    """`FROM t |> ...`: the parser makes queries of the steps, which have no places and not always Spark's meaning."""
+    return "|>" in query.sql.text and any(t.token_type == TokenType.PIPE_GT for t in tokenize(query.sql.text))
 
 
 @dataclass(frozen=True, slots=True)

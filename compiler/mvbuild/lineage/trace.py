@@ -49,7 +49,7 @@ def _named(graph: Graph, name: str) -> tuple[Node, str | None]:
     node = _node(graph, table) if table else None
     if node is None:
         names = [label(n) for n in graph.nodes.values()]
-        raise ProjectError([error("unknown-name", f"There is no model or table '{name}'", help=did_you_mean(name, names))])
+        raise ProjectError([error("unknown-name", f"Unknown model or table '{name}'", help=did_you_mean(name, names))])
     return node, column.strip("`")
 
 

@@ -113,9 +113,9 @@ def _of(allowance: Allowance, ran: Collection[str], used: Collection[tuple[str, 
     ]
     for name, span in allowance.rules:
         if name not in BY_CODE:
-            yield UNKNOWN.code, Found(message=f"There is no rule '{name}'", span=span, help=did_you_mean(name, BY_CODE))
+            yield UNKNOWN.code, Found(message=f"Unknown rule '{name}'", span=span, help=did_you_mean(name, BY_CODE))
     for name, span in unused:
-        message = f"Nothing here is found by '{name}'"
+        message = f"'{name}' reports nothing here"
         yield UNUSED.code, Found(message=message, span=span, fix=_fix(allowance) if len(unused) == len(allowance.rules) else None)
     if not allowance.has_reason and len(unused) < len(allowance.rules):
         yield UNREASONED.code, Found(message="This allowance has no reason", span=comment.span)

@@ -36,7 +36,7 @@ def lint(facts: Facts, *, rules: Collection[str] = (), whole: bool = True) -> Re
 
     Raises ProjectError where `lint:` names rules, levels or options that do not exist.
     """
-    nodes = [node for node in facts.graph.models if node.id in facts.selected]
+    nodes = [node for node in facts.graph.models if node.id in facts.selected and node.id not in facts.graph.undefined]
     levels = levels_of(facts.graph, nodes, rules)
     found = _once([*_of_models(facts, levels, nodes), *_of_files(facts.graph, levels, nodes, whole)])
     files = _files(facts.graph, nodes, whole)

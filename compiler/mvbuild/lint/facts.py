@@ -68,6 +68,8 @@ class Facts:
     def _by_reads(self) -> Mapping[frozenset[NodeId], tuple[ModelNode, ...]]:
         found: dict[frozenset[NodeId], list[ModelNode]] = {}
         for node in self.graph.models:
+            if node.id in self.graph.undefined:
+                continue
             found.setdefault(_reads(node), []).append(node)
         return {reads: tuple(nodes) for reads, nodes in found.items()}
 

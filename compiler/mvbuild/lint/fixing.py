@@ -12,9 +12,9 @@ from sqlglot import exp
 from mvbuild.diagnostics import ProjectError, error
 from mvbuild.graph.model import Graph, ModelNode
 from mvbuild.lint.model import Finding, Fix
-from mvbuild.parse.render import Renderer
 from mvbuild.parse.sql import parse_query, tree_of
-from mvbuild.project.settings import Layer
+from mvbuild.parse.templates import Templates
+from mvbuild.project.settings import Layer, Own
 from mvbuild.project.yaml_spans import plain, read_yaml
 from mvbuild.source import SourceFile
 
@@ -82,7 +82,7 @@ def _written(graph: Graph, candidates: Sequence[_Candidate], recompile: Callable
             _write(root / path, _like(before[path], candidate))
             changed[path] = before[path]
         new = recompile()
-        kept = _is_same(graph, new, set(before))
+        kept = len(new.problems) <= len(graph.problems) and _is_same(graph, new, set(before))
     except OSError as exc:
         raise ProjectError([error("unwritable-target", f"Cannot write to {exc.filename}: {exc.strerror or exc}")]) from exc
     except ProjectError:
@@ -148,8 +148,10 @@ def _is_proven(graph: Graph, candidate: _Candidate, env: Mapping[str, str]) -> b
 
 
 def _rendered(graph: Graph, node: ModelNode, text: str, env: Mapping[str, str]) -> tuple[exp.Expr, tuple[Layer, ...]] | None:
-    rendered = Renderer(graph.project, env).render(SourceFile(node.model.file.path, text), node.model.name)
-    query, problems = parse_query(rendered.text) if rendered.text else (None, ())
+    own = Own(model=node.model.name, namespace=node.model.config.namespace, alias=node.model.config.alias)
+    templates = Templates(graph.project, env)
+    rendered = templates.renderer.render(SourceFile(node.model.file.path, text), own)
+    query, problems = parse_query(rendered.text, templates.names_in_text(own, rendered.layers)) if rendered.text else (None, ())
     if query is None or any(d.severity == "error" for d in (*problems, *rendered.diagnostics)):
         return None
     return tree_of(query), rendered.layers

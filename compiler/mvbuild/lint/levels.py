@@ -83,7 +83,7 @@ def _of_key(rule: Rule, key: str, value: Any, place: Span | None, value_place: S
             yield _no_level(rule.code, value_place)
     elif key not in rule.options:
         known = ("level", *rule.options)
-        yield error("unknown-key", f"The rule '{rule.code}' has no option '{key}'", place, help=did_you_mean(key, known))
+        yield error("unknown-key", f"Unknown option '{key}' of the rule '{rule.code}'", place, help=did_you_mean(key, known))
     else:
         wrong = rule.options[key].check(value)
         if wrong:
@@ -91,9 +91,9 @@ def _of_key(rule: Rule, key: str, value: Any, place: Span | None, value_place: S
 
 
 def _no_level(name: str, place: Span | None) -> Diagnostic:
-    return error("wrong-type", f"'{name}' is off, info, warning or error, or a mapping with `level` and options", place)
+    return error("wrong-type", f"'{name}' must be off, info, warning or error, or a mapping with `level` and options", place)
 
 
 def _unknown(name: str, place: Span | None) -> Diagnostic:
     known = [rule.code for rule in RULES]
-    return error("unknown-key" if place else "command-line", f"There is no lint rule '{name}'", place, help=did_you_mean(name, known))
+    return error("unknown-key" if place else "command-line", f"Unknown lint rule '{name}'", place, help=did_you_mean(name, known))

@@ -52,7 +52,7 @@ def check(root: Path, buffers: Mapping[str, str], choices: Choices) -> Checked:
 def _checked(place: Path, opened: frozenset[str], choices: Choices) -> Checked:
     graph = api.compile(place, target=choices.target, vars=choices.vars)
     bound = api.bound(graph)
-    found = (*graph.warnings, *bound.diagnostics, *_linted(graph, bound, opened))
+    found = (*graph.problems, *graph.warnings, *bound.diagnostics, *_linted(graph, bound, opened))
     return Checked(diagnostics=found, graph=graph, bound=bound)
 
 

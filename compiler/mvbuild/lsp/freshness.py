@@ -57,8 +57,8 @@ class Freshness:
             return ""
         found = self.states.get(node)
         if found is None:
-            reason = self.problem or ("it is not in the catalog" if self.answered_at is not None else "the catalog is being asked")
-            return f"**freshness** not known: {reason}"
+            reason = self.problem or ("it is not in the catalog" if self.answered_at is not None else "asking the catalog")
+            return f"**freshness** unknown: {reason}"
         reasons = "; ".join(str(reason.get("message", "")) for reason in found.get("reasons") or ())
         refreshed = f", refreshed {found['refreshed_at']}" if found.get("refreshed_at") else ""
         age = f" (as of {time.monotonic() - self.answered_at:.0f} s ago)" if self.answered_at is not None else ""
@@ -83,12 +83,12 @@ class Freshness:
 
     def _answered(self, code: int | None, out: bytes, said: str) -> None:
         if code != 0:
-            first = next((line for line in said.splitlines() if line.startswith("error[")), "the catalog cannot be asked")
+            first = next((line for line in said.splitlines() if line.startswith("error[")), "the catalog cannot be reached")
             self.problem = first.partition(": ")[2] or first
             return
         try:
             self.states = {found["unique_id"]: found for found in json.loads(out)}
         except (ValueError, KeyError, TypeError):
-            self.problem = "the answer of `mvbuild status` cannot be read"
+            self.problem = "the output of `mvbuild status` cannot be parsed"
             return
         self.problem, self.answered_at = "", time.monotonic()

@@ -48,7 +48,7 @@ def about(node: Node, names: Names, freshness: Freshness) -> str:
     if len(columns) > _MOST_COLUMNS:
         lines.append(f"and {len(columns) - _MOST_COLUMNS} more")
     if node.id not in names.bound.columns:
-        lines.append("*There may be more columns: not all that it reads is known; `mvbuild lock` tells.*")
+        lines.append("*There may be more columns: not everything it reads is known; run `mvbuild lock`.*")
     return "\n\n".join(lines)
 
 
@@ -71,9 +71,7 @@ def _column(text: str, named: Named, names: Names) -> str:
         described = next((c.description for c in properties_of(node).columns if c.name.lower() == column.key), "")
         origins = sorted(f"{name_of(names.graph.nodes[o.node])}.{o.column}" for o in names.bound.origins(node.id, column.name))
         came = f"\n\ncomes from {', '.join(f'`{o}`' for o in origins[:5])}" if isinstance(node, ModelNode) and origins else ""
-        found.append(
-            f"`{column.name}` {column.type or 'type not known'} of **{name_of(node)}**{f': {described}' if described else ''}{came}"
-        )
+        found.append(f"`{column.name}` {column.type or 'unknown type'} of **{name_of(node)}**{f': {described}' if described else ''}{came}")
     return "\n\n".join(found)
 
 

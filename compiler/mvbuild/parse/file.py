@@ -9,8 +9,8 @@ from mvbuild.diagnostics import Diagnostic
 from mvbuild.parse.model import Asked, Query, Read, TimeTravel
 from mvbuild.parse.templates import Templates
 from mvbuild.project.kept import Codec, Unkept, digest
-from mvbuild.project.settings import Layer, Setting
-from mvbuild.source import SourceFile
+from mvbuild.project.settings import Layer, Own, Setting
+from mvbuild.source import MappedText, SourceFile
 
 _CODEC = Codec((Setting, Query, Read, TimeTravel))
 
@@ -21,6 +21,8 @@ class ParsedFile:
 
     layers: tuple[Layer, ...]
     query: Query | None
+    text: MappedText | None = None
+    """What the template gave; only where the query is kept nowhere else."""
     has_text: bool = True
     rendering: tuple[Diagnostic, ...] = ()
     sql: tuple[Diagnostic, ...] = ()
@@ -28,22 +30,25 @@ class ParsedFile:
     is_plain: bool = True
 
 
-def key_of(file: SourceFile, model: str | None) -> str:
-    """`this` is the model's name."""
-    return digest("sql", model, file.text)
+def key_of(file: SourceFile, own: Own | None) -> str:
+    """`own`: what `this` is, None in a test."""
+    return digest("sql", own and (own.model, own.namespace, own.alias), file.text)
 
 
-def parse_file(file: SourceFile, model: str | None, templates: Templates) -> ParsedFile:
+def parse_file(file: SourceFile, own: Own | None, templates: Templates) -> ParsedFile:
     from mvbuild.parse.sql import parse_query
+    from mvbuild.parse.sql_slips import COMMA
 
-    rendered = templates.render(file, model)
-    query, wrong = parse_query(rendered.text) if rendered.text else (None, ())
+    rendered = templates.render(file, own)
+    query, wrong = parse_query(rendered.text, templates.names_in_text(own, rendered.layers)) if rendered.text else (None, ())
     return ParsedFile(
         layers=rendered.layers,
         query=query,
+        text=rendered.text,
         has_text=rendered.text is not None,
         rendering=rendered.diagnostics,
-        sql=wrong,
+        # Where a value of the template is missing, a comma stands before nothing.
+        sql=wrong if not rendered.diagnostics else tuple(d for d in wrong if COMMA not in d.message),
         asked=rendered.asked,
         is_plain=rendered.is_plain,
     )

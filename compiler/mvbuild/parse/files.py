@@ -9,13 +9,14 @@ from mvbuild.parse.file import ParsedFile, dumped, key_of, loaded, parse_file
 from mvbuild.parse.templates import Templates
 from mvbuild.project.kept import Kept
 from mvbuild.project.loaded import LoadedProject, ModelFile, Properties
+from mvbuild.project.settings import Own
 from mvbuild.project.workers import Workers
 from mvbuild.source import SourceFile
 
 FEWEST = 300
 """Files for which another process pays: it starts in the time that about half of them take."""
-Task = tuple[SourceFile, "str | None"]
-"""A file, and the name of the model if it is one."""
+Task = tuple[SourceFile, "Own | None"]
+"""A file, and what `this` is in it if it is a model."""
 
 
 def parse_files(tasks: Sequence[Task], templates: Templates, kept: Kept, workers: Workers) -> list[ParsedFile]:
@@ -38,7 +39,7 @@ def parse_files(tasks: Sequence[Task], templates: Templates, kept: Kept, workers
 def kept_of(given: tuple[LoadedProject, Mapping[str, str]], tasks: Sequence[Task]) -> list[str | None]:
     """What is to be kept of each file, by another process."""
     templates = Templates(*given)
-    return [dumped(parse_file(file, model, templates), file, templates) for file, model in tasks]
+    return [dumped(parse_file(file, own, templates), file, templates) for file, own in tasks]
 
 
 def _known(task: Task, key: str, templates: Templates, kept: Kept) -> ParsedFile | None:
@@ -50,8 +51,8 @@ def _known(task: Task, key: str, templates: Templates, kept: Kept) -> ParsedFile
 
 
 def _parsed(task: Task, key: str, templates: Templates, kept: Kept) -> ParsedFile:
-    file, model = task
-    parsed = parse_file(file, model, templates)
+    file, own = task
+    parsed = parse_file(file, own, templates)
     text = dumped(parsed, file, templates)
     if text is not None:
         kept.put(key, text)

@@ -78,6 +78,8 @@ class ParsedModel:
     config: ModelConfig
     properties: Properties
     query: Query
+    problems: tuple[Diagnostic, ...] = ()
+    """What is wrong with its SQL: then the query tells nothing but its text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

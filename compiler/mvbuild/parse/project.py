@@ -8,11 +8,11 @@ from pathlib import PurePosixPath
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
 from mvbuild.parse.file import ParsedFile
-from mvbuild.parse.files import parse_files
+from mvbuild.parse.files import Task, parse_files
 from mvbuild.parse.model import ParsedModel, ParsedTest, Query
 from mvbuild.parse.templates import Templates
 from mvbuild.project.loaded import LoadedProject, ModelFile
-from mvbuild.project.settings import Layer, Setting, model_config
+from mvbuild.project.settings import Layer, Own, Setting, model_config
 from mvbuild.project.workers import Workers
 from mvbuild.source import MappedText, SourceFile
 
@@ -36,12 +36,17 @@ class _Outcome:
     diagnostics: tuple[Diagnostic, ...]
     enabled: bool = True
 
+    @property
+    def of_query(self) -> tuple[Diagnostic, ...]:
+        """What is wrong with the SQL of a model, which stops nothing else."""
+        return self.parsed.problems if isinstance(self.parsed, ParsedModel) else ()
+
 
 def parse_project(project: LoadedProject, *, env: Mapping[str, str], workers: Workers) -> ParsedProject:
-    """Raises ProjectError with the errors of all files at once."""
+    """Raises ProjectError with the errors of all files at once; not for those in the SQL of models alone."""
     templates = Templates(project, env)
     active = [model for model in project.models if not _is_disabled(model.layers)]
-    tasks = [*((m.file, m.name) for m in active), *((file, None) for file in project.tests)]
+    tasks: list[Task] = [*((m.file, _own(m)) for m in active), *((file, None) for file in project.tests)]
     files = parse_files(tasks, templates, project.kept, workers)
     parsed_files = iter(files)
     disabled_before = _Outcome(parsed=None, diagnostics=(), enabled=False)
@@ -51,10 +56,10 @@ def parse_project(project: LoadedProject, *, env: Mapping[str, str], workers: Wo
     disabled = {name.lower() for name, outcome in models if not outcome.enabled}
     disabled |= {seed.name.lower() for seed in project.seeds if not seed.config.enabled}
     parsed = [outcome.parsed for outcome in outcomes if outcome.parsed]
-    problems = (d for outcome in outcomes for d in outcome.diagnostics)
-    diagnostics = [*templates.problems(project.kept), *problems, *_disabled_reads(parsed, disabled)]
+    before, after = templates.problems(project.kept), tuple(_disabled_reads(parsed, disabled))
+    diagnostics = [*before, *(d for outcome in outcomes for d in outcome.diagnostics), *after]
     if any(d.severity == "error" for d in diagnostics):
-        raise ProjectError(diagnostics)
+        raise ProjectError([*before, *(d for outcome in outcomes for d in (*outcome.diagnostics, *outcome.of_query)), *after])
     return ParsedProject(
         models=tuple(p for p in parsed if isinstance(p, ParsedModel)),
         tests=tuple(p for p in parsed if isinstance(p, ParsedTest)),
@@ -64,7 +69,7 @@ def parse_project(project: LoadedProject, *, env: Mapping[str, str], workers: Wo
 
 def parse_model(model: ModelFile, templates: Templates) -> ParsedModel | None:
     """One alone; None where it is disabled. Raises ProjectError with all that is said of it, warnings too."""
-    (file,) = parse_files([(model.file, model.name)], templates, templates.project.kept, Workers(1))
+    (file,) = parse_files([(model.file, _own(model))], templates, templates.project.kept, Workers(1))
     parsed = _alone(_model(model, file))
     return parsed if isinstance(parsed, ParsedModel) else None
 
@@ -77,8 +82,8 @@ def parse_test(file: SourceFile, templates: Templates) -> ParsedTest | None:
 
 
 def _alone(outcome: _Outcome) -> ParsedModel | ParsedTest | None:
-    if outcome.diagnostics:
-        raise ProjectError(outcome.diagnostics)
+    if outcome.diagnostics or outcome.of_query:
+        raise ProjectError((*outcome.diagnostics, *outcome.of_query))
     return outcome.parsed
 
 
@@ -97,11 +102,24 @@ def _model(model: ModelFile, file: ParsedFile) -> _Outcome:
     if not config.enabled and file.has_text:
         return _Outcome(parsed=None, diagnostics=problems, enabled=False)
     parsed, query = None, file.query
+    if file.sql and file.text:
+        # With its text it has a place in the graph: what is wrong with it blocks what reads it, and nothing else.
+        query = Query(sql=file.text, reads=(), columns=None)
     if query:
         parsed = ParsedModel(
-            name=model.name, file=model.file, folders=model.folders, config=config, properties=model.properties, query=query
+            name=model.name,
+            file=model.file,
+            folders=model.folders,
+            config=config,
+            properties=model.properties,
+            query=query,
+            problems=file.sql,
         )
-    return _Outcome(parsed=parsed, diagnostics=(*file.rendering, *problems, *file.sql))
+    return _Outcome(parsed=parsed, diagnostics=(*file.rendering, *problems))
+
+
+def _own(model: ModelFile) -> Own:
+    return Own(model=model.name).configured(model.layers)
 
 
 def _is_disabled(layers: Iterable[Layer]) -> bool:
@@ -126,10 +144,10 @@ def _test_problems(settings: Mapping[str, Setting]) -> Iterator[Diagnostic]:
     for key, setting in settings.items():
         if key not in _TEST_SETTINGS:
             yield error(
-                "unknown-key", f"A SQL test has no setting '{key}'", setting.key or setting.span, help=did_you_mean(key, _TEST_SETTINGS)
+                "unknown-key", f"Unknown setting '{key}' in a SQL test", setting.key or setting.span, help=did_you_mean(key, _TEST_SETTINGS)
             )
         elif key == "enabled" and not isinstance(setting.value, bool):
-            yield error("wrong-type", "'enabled' is true or false", setting.span)
+            yield error("wrong-type", "'enabled' must be true or false", setting.span)
         elif key == "severity" and setting.value not in ("error", "warn"):
             yield error("wrong-type", "'severity' is 'error' or 'warn'", setting.span)
 

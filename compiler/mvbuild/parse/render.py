@@ -13,12 +13,14 @@ from jinja2.exceptions import SecurityError, TemplateAssertionError
 
 from mvbuild.diagnostics import Diagnostic, did_you_mean, error
 from mvbuild.parse.budget import Budget, TooMuch, check_template
+from mvbuild.parse.dispatch import Adapter
 from mvbuild.parse.marking import Marker, Piece, mapped
 from mvbuild.parse.model import Asked, Rendered
 from mvbuild.parse.sandbox import Sandbox
-from mvbuild.parse.template_names import Rendering, Stopped, TemplateNames
+from mvbuild.parse.template_names import Rendering, Stopped, TemplateNames, called_from
 from mvbuild.parse.template_text import Lexeme, Place, Places, TemplateText
 from mvbuild.project.loaded import LoadedProject
+from mvbuild.project.settings import Own
 from mvbuild.source import MappedText, SourceFile, Span
 
 _JINJA = re.compile(r"\{[{%#]")
@@ -47,6 +49,7 @@ class Renderer:
         self._places = Places()
         self._names = TemplateNames(project, env, self._places)
         self._table: dict[str, Any] = {**self._env.globals, **self._names.table(), **names}
+        self._table["adapter"] = Adapter(self._table, project.name)
         self._builtin = frozenset(self._table)
         self._broken_macros: set[str] = set()
         self._keeping: list[tuple[_Compiled, tuple[str, ...]]] = []
@@ -55,18 +58,18 @@ class Renderer:
         self.diagnostics = tuple(d for file in project.macros for d in self._load_macros(file))
         """What is wrong with the macro files."""
 
-    def render(self, file: SourceFile, model: str | None = None) -> Rendered:
-        """The text of a model, or of a test when there is no model's name."""
+    def render(self, file: SourceFile, own: Own | str | None = None) -> Rendered:
+        """The text of a model, or of a test where nothing is `this`. A model's name alone has no settings."""
+        own = Own(model=own) if isinstance(own, str) else own
         if not _JINJA.search(file.text):
             return Rendered(text=MappedText.of(file))
         file = _with_plain_newlines(file)
-        self._forget()
-        rendering = self._names.current = Rendering(file=file, model=model)
         compiled, problems = self._compile(file)
-        text = None
-        if compiled:
-            marked = self._run(compiled, rendering)
-            text = None if marked is None else mapped(marked, compiled.pieces, compiled.text)
+        text, rendering = self._rendered(file, own, compiled)
+        named = own.configured(rendering.layers) if own is not None else None
+        if rendering.uses_own and named != own:
+            # A config() of the template itself names the model, perhaps behind the place that asked.
+            text, rendering = self._rendered(file, named, compiled)
         return Rendered(
             text=text,
             layers=tuple(rendering.layers),
@@ -75,9 +78,15 @@ class Renderer:
             is_plain=False,
         )
 
+    def _rendered(self, file: SourceFile, own: Own | None, compiled: _Compiled | None) -> tuple[MappedText | None, Rendering]:
+        self._forget()
+        rendering = self._names.current = Rendering(file=file, own=own)
+        marked = self._run(compiled, rendering) if compiled else None
+        return None if marked is None or compiled is None else mapped(marked, compiled.pieces, compiled.text), rendering
+
     def _load_macros(self, file: SourceFile) -> tuple[Diagnostic, ...]:
         file = _with_plain_newlines(file)
-        rendering = self._names.current = Rendering(file=file, model=None)
+        rendering = self._names.current = Rendering(file=file, own=None)
         compiled, problems = self._compile(file)
         if compiled is None:
             self._broken_macros.update(_MACRO.findall(file.text))
@@ -96,15 +105,15 @@ class Renderer:
     def _forget(self) -> None:
         """Run the macro files again that keep values, as in `{% set seen = [] %}`: one template must not see what another did to them."""
         for compiled, defined in self._keeping:
-            rendering = self._names.current = Rendering(file=compiled.text.file, model=None)
+            rendering = self._names.current = Rendering(file=compiled.text.file, own=None)
             context = compiled.template.new_context(self._table, shared=True)
             self._run(compiled, rendering, context)
             self._table.update({name: context.vars[name] for name in defined if name in context.vars})
 
     def _taken(self, name: str, text: TemplateText) -> Diagnostic:
-        what = "a name of mvbuild's own" if name in self._builtin else "defined in another file too"
+        what = "a built-in name of mvbuild" if name in self._builtin else "also defined in another file"
         span = text.anywhere(lambda x: x.kind == "name" and x.text == name)
-        return error("duplicate-name", f"The macro '{name}' is {what}", span, help="Give the macro another name.")
+        return error("duplicate-name", f"The macro '{name}' is {what}", span, help="Rename the macro.")
 
     def _compile(self, file: SourceFile) -> tuple[_Compiled | None, tuple[Diagnostic, ...]]:
         try:
@@ -151,7 +160,7 @@ class Renderer:
         except Exception as exc:  # noqa: BLE001  (templates are the user's code: whatever they raise is a diagnostic)
             diagnostic = self._failure(exc, compiled)
             if diagnostic:
-                rendering.diagnostics.append(diagnostic)
+                rendering.diagnostics.append(called_from(diagnostic, self._places.calls(exc)))
             return None
 
     # Errors
@@ -160,13 +169,13 @@ class Renderer:
         message = (exc.message or "The template cannot be parsed").strip()
         open_tag = re.search(r"^Unexpected end of template.* innermost block that needs to be closed is '(\w+)'", message)
         if open_tag:
-            message, help = f"{{% {open_tag[1]} %}} is opened here and never closed", f"Write {{% end{open_tag[1]} %}} where it ends."
+            message, help = f"{{% {open_tag[1]} %}} is never closed", f"Close it with {{% end{open_tag[1]} %}}."
             return error("template-syntax", message, _open_tag(open_tag[1], file), help=help)
         span = _offender(message, exc.lineno, file)
         unknown = re.match(r"No (filter|test) named '([^']*)'", message)
         if isinstance(exc, TemplateAssertionError) and unknown:
             known = self._env.filters if unknown[1] == "filter" else self._env.tests
-            return error("undefined-name", f"There is no {unknown[1]} '{unknown[2]}'", span, help=did_you_mean(unknown[2], _public(known)))
+            return error("undefined-name", f"Unknown {unknown[1]} '{unknown[2]}'", span, help=did_you_mean(unknown[2], _public(known)))
         return error("template-syntax", _explained(message), span)
 
     def _failure(self, exc: Exception, compiled: _Compiled) -> Diagnostic | None:
@@ -179,7 +188,7 @@ class Renderer:
         if isinstance(exc, UndefinedError):
             return self._undefined(message, place, compiled)
         if isinstance(exc, RecursionError):
-            return error("template-limit", "The template calls itself without end", place.text.tag(place.line))
+            return error("template-limit", "The template calls itself endlessly", place.text.tag(place.line))
         if isinstance(exc, OverflowError) and "Range too big" in message:
             return error("template-limit", "A range() has more than 100,000 numbers", _word(place, "range"))
         return error("template-error", _sentence(message), place.text.tag(place.line))
@@ -190,8 +199,8 @@ class Renderer:
         if name in self._broken_macros:
             return None
         if not (match and match[1]):
-            said = f"There is no attribute or key '{name}' here" if name else _sentence(message)
-            return error("undefined-name", said, _word(place, name), help="Test for it with `is defined`, or give |default(...).")
+            said = f"Unknown attribute or key '{name}'" if name else _sentence(message)
+            return error("undefined-name", said, _word(place, name), help="Test for it with `is defined`, or add |default(...).")
         help = did_you_mean(name, {*_public(self._table), *compiled.assigned})
         span = _word(place, name)
         if span.text != name:
@@ -207,7 +216,7 @@ def _with_plain_newlines(file: SourceFile) -> SourceFile:
 
 def _refusal(node: nodes.Node, file: SourceFile) -> Diagnostic:
     if isinstance(node, nodes.Block):
-        return error("template-syntax", "Templates have no {% block %}s", file.line_span(node.lineno), help="Write a macro.")
+        return error("template-syntax", "Templates cannot use {% block %}", file.line_span(node.lineno), help="Write a macro.")
     message = "A template cannot read other files"
     return error(
         "unsafe-template", message, file.line_span(node.lineno), help="Macros of the project can be called by name, without an import."
@@ -217,7 +226,7 @@ def _refusal(node: nodes.Node, file: SourceFile) -> Diagnostic:
 def _explained(message: str) -> str:
     """Jinja's words in ours, where its own need a knowledge of Jinja."""
     if unexpected := re.search(r"^Encountered unknown tag '(end\w+)'(?:.*innermost block that needs to be closed is '(\w+)')?", message):
-        what = f"{{% {unexpected[1]} %}} ends nothing that is open here"
+        what = f"Unexpected {{% {unexpected[1]} %}}"
         return f"{what}: {{% {unexpected[2]} %}} is" if unexpected[2] else what
     message = message.replace("'end of print statement'", "'}}'").replace("'end of statement block'", "'%}'")
     return _sentence(message)

@@ -58,6 +58,8 @@ class Sandbox(SandboxedEnvironment):
             self.filters[name] = self._bounded(function, _SIZES.get(name))
         for name, function in list(self.tests.items()):
             self.tests[name] = self._bounded(function, None)
+        # dbt's filters convert values in YAML alone; in SQL they give their value as it is.
+        self.filters |= dict.fromkeys(("as_bool", "as_native", "as_number", "as_text"), _as_is)
         self.filters |= {COUNTED: self._counted, JOINED: self._joined, MADE: self._made, HELD: self._held}
 
     def call(self, context: Context, function: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -258,3 +260,7 @@ def _size_of(operator: str, left: Any, right: Any) -> int:
         if operator == "*" and isinstance(sequence, (str, bytes, list, tuple)) and isinstance(times, int):
             return len(sequence) * times
     return 0
+
+
+def _as_is(value: Any) -> Any:
+    return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ParseError, TokenError
@@ -15,8 +15,11 @@ from mvbuild.parse.dialect import parse, tokenize
 from mvbuild.parse.extent import MOST_TABLES, MOST_WORDS, has_many_words, is_too_deep
 from mvbuild.parse.model import Query
 from mvbuild.parse.output import output_columns
+from mvbuild.parse.respelling import NAMES, parenthesized, respelled
 from mvbuild.parse.splice import Edit, cut, edited
+from mvbuild.parse.sql_slips import missing_between, trailing_commas
 from mvbuild.parse.tables import find_reads
+from mvbuild.project.settings import EMPTY
 from mvbuild.source import MappedText, Span
 
 _STARTS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
@@ -39,16 +42,19 @@ _SLIPS = (IndexError, KeyError, ValueError, TypeError, AttributeError, Assertion
 """What sqlglot raises besides its own errors, on calls without the arguments that it expects."""
 
 
-def parse_query(sql: MappedText) -> tuple[Query | None, tuple[Diagnostic, ...]]:
-    """The query, or None and what is wrong with it. With diagnostics beside a query its reads are not complete."""
+def parse_query(sql: MappedText, own: Mapping[str, str] = EMPTY) -> tuple[Query | None, tuple[Diagnostic, ...]]:
+    """The query, or None and what is wrong with it. With diagnostics beside a query its reads are not complete.
+
+    `own`: the model's name -> what it is called within strings.
+    """
     if has_many_words(sql.text):
-        return None, (_too_large(sql, f"The query has more than {MOST_WORDS:,} words and signs"),)
+        return None, (_too_large(sql, f"The query has more than {MOST_WORDS:,} tokens"),)
     try:
         tokens = tokenize(sql.text)
     except TokenError:
         return None, (_unclosed(sql),)
     if _QUOTE.search(sql.text) and any(token.token_type == TokenType.STRING and placeholder.PREFIX in token.text for token in tokens):
-        sql = _named_in_strings(sql, tokens)
+        sql = _named_in_strings(sql, tokens, own)
         tokens = tokenize(sql.text)
     statements = list(_statements(tokens)) if ";" in sql.text else [tokens] if tokens else []
     problems = (*_invisible(tokens, sql), *_shape(statements, sql), *_continued_comments(tokens, sql))
@@ -61,7 +67,7 @@ def parse_query(sql: MappedText) -> tuple[Query | None, tuple[Diagnostic, ...]]:
 
 def _query(text: MappedText, tokens: Sequence[Token]) -> tuple[Query | None, tuple[Diagnostic, ...]]:
     try:
-        trees = parse(_for_sqlglot(tokens, text.text), text.text)
+        trees = parse(respelled(tokens, text.text), text.text)
     except ParseError as exc:
         return None, (_syntax(exc, tokens, text),)
     except RecursionError:
@@ -71,6 +77,9 @@ def _query(text: MappedText, tokens: Sequence[Token]) -> tuple[Query | None, tup
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, (exp.Query, exp.Values)):
         return None, (_not_a_query(text, tokens),)
+    commas = tuple(trailing_commas(tokens, text))
+    if commas:
+        return None, commas
     if len(tokens) > MOST_TABLES and sum(1 for _ in tree.find_all(exp.Table)) > MOST_TABLES:
         return None, (_too_large(text, f"The query reads more than {MOST_TABLES:,} tables"),)
     nodes = list(tree.walk(prune=_is_hint if "/*+" in text.text else None))
@@ -90,7 +99,7 @@ def _is_hint(node: exp.Expr) -> bool:
 
 def tree_of(query: Query) -> exp.Expr:
     """The tree of a query again, names and literals with their offsets in its text."""
-    (tree,) = parse(_for_sqlglot(tokenize(query.sql.text), query.sql.text), query.sql.text)
+    (tree,) = parse(respelled(tokenize(query.sql.text), query.sql.text), query.sql.text)
     assert tree is not None, "it was parsed before"
     return tree
 
@@ -138,13 +147,13 @@ def _invisible(tokens: Sequence[Token], sql: MappedText) -> Iterator[Diagnostic]
         for offset, char in enumerate(text, token.start):
             # `group by` is one token, whatever stands between the words.
             if unicodedata.category(char) in ("Cc", "Cf") and char not in _BLANKS:
-                message = f"There is an invisible character here: U+{ord(char):04X}"
+                message = f"Invisible character U+{ord(char):04X}"
                 yield error("sql-syntax", message, sql.span(offset, offset + 1), help="Remove it.")
                 return
 
 
-def _named_in_strings(sql: MappedText, tokens: Sequence[Token]) -> MappedText:
-    """A ref() or `this` inside a string literal is the plain name there."""
+def _named_in_strings(sql: MappedText, tokens: Sequence[Token], own: Mapping[str, str]) -> MappedText:
+    """A ref() inside a string literal is the plain name there, `this` the full one."""
     edits = []
     for token in tokens:
         if token.token_type != TokenType.STRING:
@@ -153,7 +162,8 @@ def _named_in_strings(sql: MappedText, tokens: Sequence[Token]) -> MappedText:
             start, end = token.start + match.start(), token.start + match.end()
             coded = placeholder.decode(match[1])
             if coded:
-                edits.append(Edit(start=start, end=end, new=".".join(coded[1]), origin=sql.span(start, end)))
+                name = ".".join(coded[1])
+                edits.append(Edit(start=start, end=end, new=own.get(name, name), origin=sql.span(start, end)))
     return edited(sql, edits, spaced=False)
 
 
@@ -167,7 +177,7 @@ def _continued_comments(tokens: Sequence[Token], sql: MappedText) -> Iterator[Di
             begin = at + match.start()
             yield error(
                 "sql-syntax",
-                "Spark goes on with this comment on the next line, because it ends in a backslash",
+                "Spark continues this comment on the next line, because it ends in a backslash",
                 sql.span(begin, begin + len(match[0]) - 1),
                 help="Remove the backslash.",
             )
@@ -182,7 +192,7 @@ def _unclosed(sql: MappedText) -> Diagnostic:
         opening = match[0] if match[0] in names else match[0][-1]
         at = match.end() if match[0].startswith("--") else _closing(sql.text, match, opening)
         if at < 0:
-            message = f"{names[opening]} is opened here and never closed"
+            message = f"{names[opening]} is never closed"
             return error("sql-syntax", message, sql.span(match.start(), match.end()), help=f"Close it with {opening[::-1]}")
     return error("sql-syntax", "The SQL cannot be read", sql.span(0, len(sql.text)))
 
@@ -200,81 +210,6 @@ def _closing(text: str, opening: re.Match[str], kind: str) -> int:
     return match.end() if match and (raw or match.start() == opening.end()) else -1
 
 
-# What Spark can read and sqlglot cannot
-
-
-_UNUSUAL = re.compile(r"(?<!\w)(?:table|system_version|system_time|with(?!\s+[\w`]))(?!\w)", re.IGNORECASE)
-"""Without these words there is nothing to exchange. `WITH name` is no such word."""
-
-
-def _for_sqlglot(tokens: Sequence[Token], text: str) -> Sequence[Token]:
-    """The same tokens, with a few spellings exchanged for equal ones that sqlglot parses; offsets stay."""
-    if not _UNUSUAL.search(text):
-        return tokens
-    out: list[Token] = []
-    index = 0
-    while index < len(tokens):
-        token = tokens[index]
-        if token.token_type != TokenType.TABLE and token.text.upper() not in _RESPELLED:
-            out.append(token)
-            index += 1
-            continue
-        replaced, used = _respelled(tokens, index, out[-1] if out else None)
-        out += replaced
-        index += used
-    return out
-
-
-def _respelled(tokens: Sequence[Token], index: int, before: Token | None) -> tuple[Sequence[Token], int]:
-    token = tokens[index]
-    word, after = token.text.upper(), tokens[index + 1 : index + 3]
-    if token.token_type == TokenType.TABLE and _begins_query(before) and after and after[0].token_type in _NAMES:
-        return _select_star(token), 1
-    if token.token_type == TokenType.TABLE and _is_table_argument(tokens, index, before):
-        return (_like(token, TokenType.L_PAREN, "("), *_select_star(token)), 2
-    if [t.text.upper() for t in after] == ["AS", "OF"] and word in ("SYSTEM_VERSION", "SYSTEM_TIME"):
-        is_version = word == "SYSTEM_VERSION"
-        return (_like(token, TokenType.VAR if is_version else TokenType.TIMESTAMPTZ, "VERSION" if is_version else "TIMESTAMP"),), 1
-    if word == "WITH" and after and after[0].token_type == TokenType.L_PAREN:
-        return (), _parenthesized(tokens, index + 1) - index
-    return (token,), 1
-
-
-_RESPELLED = frozenset(("SYSTEM_VERSION", "SYSTEM_TIME", "WITH"))
-_NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
-_SET_OPERATORS = (TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT)
-
-
-def _begins_query(before: Token | None) -> bool:
-    return before is None or before.token_type in (TokenType.L_PAREN, TokenType.R_PAREN, TokenType.FARROW, TokenType.ALL, *_SET_OPERATORS)
-
-
-def _is_table_argument(tokens: Sequence[Token], index: int, before: Token | None) -> bool:
-    """TABLE(name) as the argument of a table function."""
-    end = _parenthesized(tokens, index + 1)
-    inner = tokens[index + 2 : end - 1]
-    is_argument = before is not None and before.token_type in (TokenType.L_PAREN, TokenType.COMMA, TokenType.FARROW)
-    return is_argument and end > index + 2 and bool(inner) and all(t.token_type in (*_NAMES, TokenType.DOT) for t in inner)
-
-
-def _parenthesized(tokens: Sequence[Token], index: int) -> int:
-    """The index after the parenthesis that opens at `index`; `index` itself where none opens."""
-    depth = 0
-    for i in range(index, len(tokens)):
-        depth += (tokens[i].token_type == TokenType.L_PAREN) - (tokens[i].token_type == TokenType.R_PAREN)
-        if depth == 0:
-            return i + 1 if i > index else index
-    return index
-
-
-def _select_star(token: Token) -> tuple[Token, ...]:
-    return _like(token, TokenType.SELECT, "SELECT"), _like(token, TokenType.STAR, "*"), _like(token, TokenType.FROM, "FROM")
-
-
-def _like(token: Token, kind: TokenType, text: str) -> Token:
-    return Token(kind, text, token.line, token.col, token.start, token.end, [])
-
-
 # What is wrong
 
 
@@ -282,9 +217,13 @@ def _syntax(exc: ParseError, tokens: Sequence[Token], text: MappedText) -> Diagn
     details = exc.errors[0] if exc.errors else {}
     where = (details.get("line"), details.get("col"))
     token = next((t for t in tokens if (t.line, t.col) == where), tokens[-1])
+    comma = next(trailing_commas(tokens, text, near=token), None)
+    if comma:
+        return comma
     shown = _shown(token)
     message = _explained(str(details.get("description") or ""), shown, token is tokens[-1])
-    return error("sql-syntax", message, _span(text, token), help=_way_out(token, shown, message), notes=_written(text, token))
+    help = missing_between(tokens, token) or _way_out(token, shown, message)
+    return error("sql-syntax", message, _span(text, token), help=help, notes=_written(text, token))
 
 
 def _written(text: MappedText, token: Token) -> Iterator[Note]:
@@ -299,25 +238,23 @@ def _explained(description: str, shown: str, is_last: bool) -> str:
     """sqlglot's words in ours: its own may be a dump of a token."""
     incomplete = description.startswith(("Expecting", "Required keyword", "Failed to parse"))
     if is_last and (incomplete or "SENTINEL" in description):
-        return f"The SQL ends too early, after '{shown}'"
+        return f"Unexpected end of the SQL, after '{shown}'"
     if description.startswith("Expected table name"):
-        return f"A table name was expected, not '{shown}'"
+        return f"Expected a table name, not '{shown}'"
     if match := re.match(r"Expecting (\S+)$", description):
-        return f"'{match[1]}' was expected at '{shown}'"
+        return f"Expected '{match[1]}' at '{shown}'"
     if description.startswith("Required keyword"):
         return f"Something is missing at '{shown}'"
     if description.startswith("Failed to parse any statement following CTE"):
-        return f"A query was expected after WITH, at '{shown}'"
-    return f"'{shown}' was not expected here"
+        return f"Expected a query after WITH, at '{shown}'"
+    return f"Unexpected '{shown}'"
 
 
 def _way_out(token: Token, shown: str, message: str) -> str:
     if message.startswith("The SQL ends"):
         return "Write the rest of the query."
-    if shown in (":", ".") and "expected here" in message:
-        return "Reach into JSON with get_json_object() or variant_get(); names with special characters need `backticks`."
-    if token.token_type not in _NAMES and shown.upper() not in _CLAUSES and re.fullmatch(r"[A-Za-z_]\w*", shown):
-        return f"If {shown} is a name here, write it in backticks: `{shown}`."
+    if token.token_type not in NAMES and shown.upper() not in _CLAUSES and re.fullmatch(r"[A-Za-z_]\w*", shown):
+        return f"If {shown} is a name, quote it with backticks: `{shown}`."
     return ""
 
 
@@ -331,13 +268,13 @@ def _not_a_query(text: MappedText, tokens: Sequence[Token]) -> Diagnostic:
 def _ill_formed(text: MappedText, tokens: Sequence[Token]) -> Diagnostic:
     """sqlglot takes the arguments of some functions for granted, and slips where one is missing."""
     calls = [at for at in range(1, len(tokens)) if tokens[at].token_type == TokenType.L_PAREN]
-    ends = {at: _parenthesized(tokens, at) for at in calls}
+    ends = {at: parenthesized(tokens, at) for at in calls}
     guilty = [at for at in calls if _slips(text.text[tokens[at - 1].start : tokens[min(ends[at], len(tokens)) - 1].end + 1])]
     if not guilty:
         return error("sql-syntax", "The SQL cannot be parsed", _span(text, tokens[0]))
     name = tokens[min(guilty, key=lambda at: ends[at] - at) - 1]
     return error(
-        "sql-syntax", f"The arguments of '{_shown(name)}' cannot be parsed", _span(text, name), help="Look for one that is missing."
+        "sql-syntax", f"The arguments of '{_shown(name)}' cannot be parsed", _span(text, name), help="Look for a missing argument."
     )
 
 
@@ -356,7 +293,7 @@ def _too_deep(text: MappedText, tokens: Sequence[Token]) -> Diagnostic:
 
 
 def _too_large(text: MappedText, message: str) -> Diagnostic:
-    return error("file-too-large", message, text.span(0, 1).file.line_span(1), help="Break the query up into several models.")
+    return error("file-too-large", message, text.span(0, 1).file.line_span(1), help="Split the query into several models.")
 
 
 def _misplaced(tokens: Sequence[Token], covered: set[int], text: MappedText) -> Iterator[Diagnostic]:
@@ -366,7 +303,7 @@ def _misplaced(tokens: Sequence[Token], covered: set[int], text: MappedText) -> 
     for token in tokens:
         coded = placeholder.decode(token.text) if token.token_type == TokenType.IDENTIFIER else None
         if coded and token.start not in covered:
-            message = f"{coded[0]}() stands where no table can stand"
+            message = f"{coded[0]}() is not allowed here: only a table can be read"
             yield error("sql-syntax", message, _span(text, token), help="Use it after FROM or JOIN, or before a column: {{ ref('x') }}.id")
 
 

@@ -18,7 +18,7 @@ from mvbuild.source import MappedText
 
 _DOT, _HINT, _PIPE = TokenType.DOT, TokenType.HINT, TokenType.PIPE_GT
 _LITERALS = frozenset((TokenType.STRING, TokenType.NUMBER))
-BACKTICKS = "Write the name in `backticks`, or give the table its plain name."
+BACKTICKS = "Quote the name with `backticks`, or rename the table to a plain name."
 
 
 @dataclass(slots=True, kw_only=True)
@@ -115,9 +115,7 @@ def _table(node: exp.Table, found: _Found) -> None:
     parts = [part for part in node.parts if isinstance(part, exp.Identifier)]
     if not parts or len(parts) != len(node.parts):
         start, end = _extent(node, found)
-        found.problem(
-            "sql-syntax", "A table name was expected here", start, end, help="Write the table's name as it stands in the catalog."
-        )
+        found.problem("sql-syntax", "Expected a table name here", start, end, help="Write the table's name as it is in the catalog.")
         return
     names = tuple(part.name for part in parts)
     is_cte = len(parts) == 1 and not node.args.get("version") and _is_cte(node, names[0])

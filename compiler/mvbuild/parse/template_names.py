@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sized
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from jinja2 import Undefined
 
-from mvbuild.diagnostics import Diagnostic, did_you_mean, error, warning
+from mvbuild.diagnostics import Diagnostic, Note, did_you_mean, error, warning
 from mvbuild.parse import placeholder
 from mvbuild.parse.budget import MOST_HELD, TooMuch
 from mvbuild.parse.model import Asked
@@ -18,14 +18,15 @@ from mvbuild.parse.sandbox import Returned
 from mvbuild.parse.table_names import TableNames
 from mvbuild.parse.template_text import Places
 from mvbuild.project.kept import digest
-from mvbuild.project.loaded import LoadedProject, Target
-from mvbuild.project.settings import Layer, Setting
+from mvbuild.project.loaded import LoadedProject
+from mvbuild.project.settings import Layer, Own, Setting
+from mvbuild.project.target_names import TargetNames
 from mvbuild.source import SourceFile, Span
 
 _NO_DEFAULT = object()
 _LONGEST_JSON = 1_000_000
 _MOST_SAID = 200
-_NOT_NEEDED = "Write the plain query: mvbuild finds out by itself what has changed and what can be refreshed incrementally."
+_NOT_NEEDED = "Write the plain query: mvbuild detects by itself what changed and what it can refresh incrementally."
 
 
 def var_answer(vars: Mapping[str, Any], name: Any) -> str | None:
@@ -45,27 +46,12 @@ class Rendering:
     """What the template that is being rendered has said so far."""
 
     file: SourceFile
-    model: str | None
+    own: Own | None
+    uses_own: bool = False
+    """Whether the names of the model were asked for."""
     layers: list[Layer] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class TargetNames:
-    """`target` in a template."""
-
-    name: str
-    catalog: str
-    database: str
-    namespace: str
-    schema: str
-    threads: int
-
-    @staticmethod
-    def of(target: Target) -> TargetNames:
-        namespace = ".".join(target.namespace)
-        return TargetNames(target.name, target.catalog_name, target.catalog_name, namespace, namespace, target.threads)
 
 
 class This:
@@ -78,13 +64,14 @@ class This:
 
     @property
     def name(self) -> str:
-        return self._names.model_name()
+        return self._names.own().name
 
-    identifier = name
+    identifier = table = name
 
     @property
     def namespace(self) -> str:
-        return self._names.target.namespace
+        own = self._names.own()
+        return self._names.target.namespace if own.namespace is None else ".".join(own.namespace)
 
     schema = namespace
 
@@ -95,7 +82,7 @@ class This:
     database = catalog
 
     def __str__(self) -> str:
-        return placeholder.for_ref(self._names.model_name())
+        return placeholder.for_ref(self._names.own().model)
 
 
 class Exceptions:
@@ -107,7 +94,7 @@ class Exceptions:
         self._names = names
 
     def raise_compiler_error(self, message: object = "") -> NoReturn:
-        self._names.stop("template-error", str(message), "raise_compiler_error", "The template itself raises this error.")
+        self._names.stop("template-error", str(message), "raise_compiler_error", "The template raises this error itself.")
 
     def warn(self, message: object = "") -> str:
         self._names.warn(str(message), "warn")
@@ -124,7 +111,7 @@ class TemplateNames:
         tables = TableNames(project)
         self._models, self._sources = tables.models, tables.sources
         self.target = TargetNames.of(project.target)
-        self.current = Rendering(file=project.file, model=None)
+        self.current = Rendering(file=project.file, own=None)
 
     def table(self) -> dict[str, Any]:
         """Name -> value."""
@@ -162,9 +149,9 @@ class TemplateNames:
         *project, name = names
         if project and project[0].lower() != self._project.name.lower():
             help = f"This project is called '{self._project.name}'; declare other projects' tables as sources."
-            self._record("unresolved-ref", f"There is no project '{project[0]}' here", "ref", project[0], help)
+            self._record("unresolved-ref", f"Unknown project '{project[0]}'", "ref", project[0], help)
         elif name.lower() not in self._models:
-            self._record("unresolved-ref", f"There is no model or seed '{name}'", "ref", name, did_you_mean(name, self._models.values()))
+            self._record("unresolved-ref", f"Unknown model or seed '{name}'", "ref", name, did_you_mean(name, self._models.values()))
         found = placeholder.for_ref(self._models.get(name.lower(), name))
         self.current.asked.append(("ref", names, found))
         return found
@@ -185,7 +172,7 @@ class TemplateNames:
             self._record("unresolved-source", f"The source '{source}' has no table '{table}'", "source", table, help)
         else:
             help = did_you_mean(source, {s for s, _ in self._sources.values()})
-            self._record("unresolved-source", f"There is no source '{source}'", "source", source, help)
+            self._record("unresolved-source", f"Unknown source '{source}'", "source", source, help)
         return placeholder.for_source(source, table)
 
     # Values
@@ -231,8 +218,8 @@ class TemplateNames:
         try:
             return _plain(value)
         except TypeError:
-            message = f"config() cannot keep a {type(value).__name__} as '{key}'"
-            self.current.diagnostics.append(error("wrong-type", message, span, help="Give text, a number, a list or a mapping."))
+            message = f"config() cannot store a {type(value).__name__} as '{key}'"
+            self.current.diagnostics.append(error("wrong-type", message, span, help="Use a string, a number, a list or a mapping."))
             return None
 
     def fromjson(self, text: Any, default: Any = None) -> Any:
@@ -262,24 +249,25 @@ class TemplateNames:
         return False
 
     def run_query(self, *_: Any, **__: Any) -> NoReturn:
-        self.stop("not-needed", "Templates run no queries", "run_query", _NOT_NEEDED)
+        self.stop("not-needed", "Templates cannot run queries", "run_query", _NOT_NEEDED)
 
     def statement(self, *_: Any, **__: Any) -> NoReturn:
-        self.stop("not-needed", "Templates run no statements", "statement", _NOT_NEEDED)
+        self.stop("not-needed", "Templates cannot run statements", "statement", _NOT_NEEDED)
 
     # For `this` and `exceptions`
 
-    def model_name(self) -> str:
-        if self.current.model is None:
-            self.stop("undefined-name", "'this' is known in models only", "this", "Name the table with ref().")
-        return self.current.model
+    def own(self) -> Own:
+        if self.current.own is None:
+            self.stop("undefined-name", "'this' is only available in models", "this", "Name the table with ref().")
+        self.current.uses_own = True
+        return self.current.own
 
     def stop(self, code: str, message: str, word: str, help: str) -> NoReturn:
         self._record(code, message, word, None, help)
         raise Stopped
 
     def warn(self, message: str, word: str) -> None:
-        self._say(warning("template-error", message, self._place(word, None), help="The template itself warns of this."))
+        self._say(warning("template-error", message, self._place(word, None), help="The template raises this warning itself."))
 
     def _record(self, code: str, message: str, word: str, literal: Any, help: str) -> None:
         self._say(error(code, message, self._place(word, literal), help=help))
@@ -287,11 +275,12 @@ class TemplateNames:
     def _say(self, diagnostic: Diagnostic) -> None:
         """Each thing once, however often a loop comes by."""
         said = self.current.diagnostics
+        diagnostic = called_from(diagnostic, self._places.calls_now())
         if all((d.code, d.message, d.span) != (diagnostic.code, diagnostic.message, diagnostic.span) for d in said):
             said.append(diagnostic)
         if len(said) > _MOST_SAID:
             self.current.diagnostics.append(
-                error("template-limit", f"and more: the template has more than {_MOST_SAID} mistakes", diagnostic.span)
+                error("template-limit", f"and more: the template has more than {_MOST_SAID} errors", diagnostic.span)
             )
             raise Stopped
 
@@ -302,6 +291,11 @@ class TemplateNames:
             return self.current.file.line_span(1)
         found = place.text.word(place.line, lambda x: x.kind == "string" and x.text[1:-1] == literal) if literal is not None else None
         return found or place.text.tag(place.line, word)
+
+
+def called_from(diagnostic: Diagnostic, calls: Iterable[Span]) -> Diagnostic:
+    """With the calls of macros that led there: the mistake may be in what they pass."""
+    return replace(diagnostic, notes=(*diagnostic.notes, *(Note(message="called here", span=span) for span in calls)))
 
 
 def _zip(*values: Any) -> list[Any]:

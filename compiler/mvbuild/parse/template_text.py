@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from types import FrameType
 
 from jinja2 import Environment, Template
@@ -78,6 +79,19 @@ class TemplateText:
                     return Span(self.file, tag[i].start, tag[i].end), Span(self.file, tag[i + 2].start, tag[end - 1].end)
         return None
 
+    def macro(self, line: int) -> str:
+        """The name of the macro that a line is in; empty outside of all."""
+        name = ""
+        for tag in self.tags:
+            words = [x.text for x in tag if x.kind == "name"][:2]
+            if tag[0].line > line or (tag[0].line == line and words[:1] == ["macro"] and name):
+                break
+            if words[:1] == ["macro"]:
+                name = words[-1]
+            elif words[:1] == ["endmacro"] and tag[-1].line < line:
+                name = ""
+        return name
+
     def _tags_on(self, line: int) -> list[tuple[Lexeme, ...]]:
         return [tag for tag in self.tags if tag[0].line <= line <= tag[-1].line]
 
@@ -101,27 +115,54 @@ class Places:
 
     def running(self) -> Place | None:
         """Where the template is that called the function that asks."""
-        frame: FrameType | None = sys._getframe(1)
-        while frame is not None:
-            place = self._of(frame, frame.f_lineno)
-            if place:
-                return place
-            frame = frame.f_back
-        return None
+        return next(self._running(sys._getframe(1)), None)
+
+    def calls_now(self) -> tuple[Span, ...]:
+        """The calls of macros by which the template got to where it runs, the nearest one first."""
+        return _calls(tuple(self._running(sys._getframe(1))))
 
     def failed(self, exc: BaseException) -> Place | None:
         """The innermost template line of a traceback."""
-        place, traceback = None, exc.__traceback__
+        return next(iter(self._failed(exc)), None)
+
+    def calls(self, exc: BaseException) -> tuple[Span, ...]:
+        """The calls of macros by which a template got to where it failed, the nearest one first."""
+        return _calls(self._failed(exc))
+
+    def _running(self, frame: FrameType | None) -> Iterator[Place]:
+        while frame is not None:
+            place = self._of(frame, frame.f_lineno)
+            if place:
+                yield place
+            frame = frame.f_back
+
+    def _failed(self, exc: BaseException) -> tuple[Place, ...]:
+        """The template lines of a traceback, the innermost one first."""
+        found: list[Place] = []
+        traceback = exc.__traceback__
         while traceback is not None:
-            place = self._of(traceback.tb_frame, traceback.tb_lineno) or place
+            place = self._of(traceback.tb_frame, traceback.tb_lineno)
+            found += [place] if place else []
             traceback = traceback.tb_next
-        return place
+        return tuple(reversed(found))
 
     def _of(self, frame: FrameType, line: int) -> Place | None:
         template = frame.f_globals.get("__jinja_template__")
         if not isinstance(template, Template) or template.name not in self._texts:
             return None
         return Place(self._texts[template.name], template.get_corresponding_lineno(line))
+
+
+_MOST_CALLS = 3
+
+
+def _calls(places: Sequence[Place]) -> tuple[Span, ...]:
+    """Where each of these lines, but for the innermost, calls the macro that the one before it is in. Of many only those at both ends."""
+    macros = [(place, place.text.macro(place.line)) for place in places]
+    # A loop may have a frame of its own.
+    left = ((outer, name) for (inner, name), (outer, around) in pairwise(macros) if name and (outer.text, around) != (inner.text, name))
+    found = list(dict.fromkeys(outer.text.tag(outer.line, name) for outer, name in left))
+    return tuple(found if len(found) <= _MOST_CALLS else [*found[: _MOST_CALLS - 1], found[-1]])
 
 
 def _end_of_argument(tag: Sequence[Lexeme], begin: int) -> int:

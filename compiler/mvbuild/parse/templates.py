@@ -12,6 +12,7 @@ from mvbuild.parse.plain_template import render_plain
 from mvbuild.parse.table_names import TableNames
 from mvbuild.project.kept import Kept, digest
 from mvbuild.project.loaded import LoadedProject
+from mvbuild.project.settings import Layer, Own
 from mvbuild.source import MappedText, SourceFile
 
 if TYPE_CHECKING:
@@ -26,11 +27,18 @@ class Templates:
         self.env = env
         self._tables = TableNames(project)
 
-    def render(self, file: SourceFile, model: str | None = None) -> Rendered:
-        """The text of a model, or of a test when there is no model's name."""
+    def render(self, file: SourceFile, own: Own | None = None) -> Rendered:
+        """The text of a model, or of a test where nothing is `this`."""
         if "{" not in file.text:
             return Rendered(text=MappedText.of(file))
-        return render_plain(file, self._tables.resolve) or self.renderer.render(file, model)
+        return render_plain(file, self._tables.resolve) or self.renderer.render(file, own)
+
+    def names_in_text(self, own: Own | None, layers: Iterable[Layer]) -> Mapping[str, str]:
+        """What `this` is within a string: the model's full name in the catalog."""
+        if own is None:
+            return {}
+        target, named = self.project.target, own.configured(layers)
+        return {own.model: ".".join((target.catalog_name, *(named.namespace or target.namespace), named.name))}
 
     @cached_property
     def renderer(self) -> Renderer:

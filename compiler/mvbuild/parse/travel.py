@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from sqlglot import Token, TokenType, exp
 
 from mvbuild.diagnostics import Diagnostic, error
 from mvbuild.parse.model import TimeTravel
+from mvbuild.parse.wall_clock import instant_ms, is_time
 from mvbuild.source import MappedText
 
 _VERSION = frozenset(("VERSION", "SYSTEM_VERSION"))
+_HELP = "Write the id of a snapshot, a branch or a tag, a time such as '2026-01-31 12:00:00', or whole seconds since 1970."
+_DATE = re.compile(r"\s*\d{4}-\d{1,2}-\d{1,2}\s*", re.ASCII)
 _LITERAL_TYPES = frozenset(("TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "DATE"))
 
 
@@ -25,8 +29,12 @@ def time_travel(
     if found is None:
         last = tokens[min(value, len(tokens) - 1)]
         span = text.span(tokens[index].start, last.end + 1)
-        return None, _tail(tokens, index), error("bad-time-travel", "A version must be written as a literal to be pinned", span)
+        return None, _tail(tokens, index), error("bad-time-travel", "A version must be written as a literal to be pinned", span, help=_HELP)
     literal, end = found
+    if words[-3] not in _VERSION and isinstance(literal, str) and not _is_read(literal, tokens[value].text.upper()):
+        span = text.span(tokens[end].start, tokens[end].end + 1)
+        message = f"'{literal}' is not a time that every session of Spark reads in the same way"
+        return None, _tail(tokens, end + 1), error("bad-time-travel", message, span, help=_HELP)
     travel = TimeTravel(
         kind="version" if words[-3] in _VERSION else "timestamp", value=literal, start=tokens[index].start, end=tokens[end].end + 1
     )
@@ -62,6 +70,16 @@ def _literal(version: exp.Expr, words: list[str], tokens: Sequence[Token], index
         return (int(token.text) if words[-3] in _VERSION and _is_digits(token.text) else token.text), index
     raw = text[token.start : token.end + 1]
     return (int(raw), index) if _is_digits(raw) else None
+
+
+def _is_read(text: str, type_: str) -> bool:
+    """Whether a string, or a literal of a type, is a time that depends on nothing but the session's zone. A DATE forgets the time of day,
+    and a TIMESTAMP_NTZ its zone."""
+    if type_ == "DATE" and not _DATE.fullmatch(text):
+        return False
+    if type_ == "TIMESTAMP_NTZ" and instant_ms(text, "+01:00") == instant_ms(text, "+02:00"):
+        return False
+    return is_time(text)
 
 
 def _is_digits(text: str) -> bool:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mvbuild.freshness.marks import wanted_marks
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pending import view_text_differs
 from mvbuild.graph.model import ModelNode
+from mvbuild.graph.representations import DIALECTS, further_dialects
 from mvbuild.plan.layout import PropertyChanges, changed_properties, docs, documented, storage_layout
+from mvbuild.plan.policy import POLICY, policy_properties
 from mvbuild.ports.commits import TableLayout
 from mvbuild.ports.states import TableState, ViewState
 
@@ -21,8 +24,8 @@ class Alteration:
     properties: PropertyChanges
     view_version: bool
     """The view needs a new version: its text or its columns' comments differ."""
-    comment: str | None
-    """The view's comment, where it differs; empty removes it."""
+    view_properties: PropertyChanges
+    """The view's comment, the policy by which it is served, and what marks it as an MV, where they differ."""
     what: tuple[str, ...]
     """In words, for messages."""
 
@@ -33,14 +36,16 @@ def alteration(world: World, node: ModelNode) -> Alteration | None:
     if storage is None or view is None:
         return None
     wanted = storage_layout(node, storage.schema)
-    properties = changed_properties(node, storage)
+    properties, of_view, marks = changed_properties(node, storage), changed_view_properties(node, view), changed_marks(node, view, storage)
     words = {
         "partitioning": wanted.partition_by != storage.partition_by,
         "sort order": wanted.sort_by != storage.sort_by,
         "column comments": docs(wanted.schema) != docs(storage.schema) or docs(documented(node, view.schema)) != docs(view.schema),
         "table properties": bool(properties),
-        "description": changed_comment(node, view) is not None,
-        "text of the view": view_text_differs(world, node, view),
+        "description": _COMMENT in {*of_view.set, *of_view.remove},
+        "serving policy": not {*of_view.set, *of_view.remove}.isdisjoint(POLICY),
+        "marks of the view": bool(marks),
+        "text of the view": DIALECTS in {*of_view.set, *of_view.remove} or view_text_differs(world, node, view),
     }
     what = tuple(word for word, differs in words.items() if differs)
     if not what:
@@ -48,8 +53,8 @@ def alteration(world: World, node: ModelNode) -> Alteration | None:
     return Alteration(
         layout=wanted if _differs(wanted, storage) else None,
         properties=properties,
-        view_version=words["text of the view"] or docs(documented(node, view.schema)) != docs(view.schema),
-        comment=changed_comment(node, view),
+        view_version=view_text_differs(world, node, view) or docs(documented(node, view.schema)) != docs(view.schema),
+        view_properties=PropertyChanges(set={**of_view.set, **marks.set}, remove=(*of_view.remove, *marks.remove)),
         what=what,
     )
 
@@ -58,7 +63,26 @@ def _differs(wanted: TableLayout, storage: TableState) -> bool:
     return (wanted.partition_by, wanted.sort_by, docs(wanted.schema)) != (storage.partition_by, storage.sort_by, docs(storage.schema))
 
 
-def changed_comment(node: ModelNode, view: ViewState) -> str | None:
-    """The view's comment, where it is another; empty removes it."""
-    wanted = node.model.properties.description
-    return wanted if wanted != view.properties.get("comment", "") else None
+def wanted_view_properties(node: ModelNode) -> dict[str, str]:
+    """What a view says besides its definition and what marks it as an MV: a comment, which SQL is mvbuild's, and how the MV is served."""
+    description, dialects = node.model.properties.description, sorted(further_dialects(node))
+    found = ({_COMMENT: description} if description else {}) | ({DIALECTS: ",".join(dialects)} if dialects else {})
+    return found if node.storage is None else found | policy_properties(node.model.config)
+
+
+def changed_view_properties(node: ModelNode, view: ViewState) -> PropertyChanges:
+    """What makes the view say that; no new version of it is needed."""
+    wanted, has = wanted_view_properties(node), view.properties
+    return PropertyChanges(
+        set={name: value for name, value in wanted.items() if has.get(name) != value},
+        remove=tuple(name for name in (_COMMENT, DIALECTS, *POLICY) if name in has and name not in wanted),
+    )
+
+
+def changed_marks(node: ModelNode, view: ViewState, storage: TableState) -> PropertyChanges:
+    """What makes the view the one of this storage again, for mvbuild and for other engines."""
+    wanted, gone = wanted_marks(view, storage, node.id)
+    return PropertyChanges(set=wanted, remove=gone)
+
+
+_COMMENT = "comment"

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from mvbuild.diagnostics import Diagnostic, ProjectError, error
-from mvbuild.freshness.leaves import Inputs, node_inputs
+from mvbuild.diagnostics import Diagnostic, Note, ProjectError, error
+from mvbuild.freshness.indirect import is_written, upstream_mvs
+from mvbuild.freshness.leaves import Inputs, node_inputs, place_of
 from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pending import pending_seeds, pending_views
 from mvbuild.freshness.pins import known_as, leaf_table, pin
-from mvbuild.freshness.readable import unreadable
+from mvbuild.freshness.readable import flaws, unreadable
 from mvbuild.freshness.rules import judge
-from mvbuild.graph.model import ModelNode, NodeId, SeedNode
+from mvbuild.graph.model import ModelNode, NodeId, SeedNode, ViewNode
+from mvbuild.graph.travel import no_versions
 from mvbuild.incremental.choose import NO_CHANGE, choose
 from mvbuild.incremental.inputs import ReadChange
 from mvbuild.incremental.strategies import FULL
@@ -21,11 +24,14 @@ from mvbuild.names import TableIdentifier
 from mvbuild.plan.alterations import alteration
 from mvbuild.plan.collisions import collisions
 from mvbuild.plan.formats import found_format, unrecordable, wanted_format
+from mvbuild.plan.misnamed import misnamed_columns
 from mvbuild.plan.model import Action, Plan, Step
+from mvbuild.plan.needed import needed_fresher
 from mvbuild.plan.question import question
 from mvbuild.plan.strictness import fallback_warning, strict_error
+from mvbuild.ports.states import TableState
 
-_OF_OTHERS = {"upstream-stale", "upstream-unknown", "seed-changed", "child-view-edited"}
+_OF_OTHERS = {"upstream-stale", "upstream-unknown", "upstream-behind", "seed-changed", "child-view-edited"}
 """Reasons that hold only when the run also changes what they name."""
 
 
@@ -52,10 +58,12 @@ def build_plan(
         selected=selected,
         changes=changes,
     )
+    draft.needed = needed_fresher(world, draft.freshness, selected)
     for id_, node in world.graph.nodes.items():
         if id_ in selected and not (isinstance(node, ModelNode) and node.materialized == "ephemeral"):
             draft.add(draft.step(id_))
     warned = tuple(found for step in draft.steps.values() if (found := _warning(world, step)))
+    warned += tuple(found for id in draft.steps if isinstance(node := world.graph.nodes[id], ModelNode) for found in flaws(world, node))
     return Plan(world=world, steps=tuple(draft.steps.values()), freshness=draft.freshness, warnings=(*warnings, *warned))
 
 
@@ -71,6 +79,8 @@ class _Draft:
     full_refresh: bool
     selected: frozenset[NodeId]
     changes: ReadChange | None
+    needed: Mapping[NodeId, Reason] = field(default_factory=dict)
+    """MVs inside their own windows that are too old for another one that is selected."""
     steps: dict[NodeId, Step] = field(default_factory=dict)
     changing: set[TableIdentifier] = field(default_factory=set)
     """What the steps so far give new content or a new definition."""
@@ -111,33 +121,42 @@ class _Draft:
         storage = self.world.observed.table(node.storage)
         converts = storage is not None and found_format(storage) != wanted_format(node, storage)
         if self.full_refresh:
-            forced = Reason(code="forced", message="a full refresh was asked for", effect="stale")
+            forced = Reason(code="forced", message="a full refresh was requested", effect="stale")
             return self._refresh(node, (forced, *reasons), converts=converts)
         counted = tuple(r for r in reasons if self._counts(r))
-        if counted:
+        needed = self._needed(node)
+        if needed or any(not r.heals for r in counted):
             # Only names inside the query differ: Spark can tell whether it is the same query still.
-            redefined = all(r.change == "names" for r in counted)
-            told = tuple(r for r in reasons if self._counts(r) or r.effect == "fresh")
+            redefined = not needed and all(r.change == "names" for r in counted)
+            told = (*needed, *(r for r in reasons if self._counts(r) or r.effect == "fresh"))
             if redefined:
                 return Step(node=node.id, action="redefine", reasons=told, strategy=FULL, converts=converts)
             return self._refresh(node, told, converts=converts)
         if converts:
-            message = f"it is kept in the format {found_format(storage)}, and {wanted_format(node, storage)} is configured"  # type: ignore[arg-type]
+            message = f"it has the format {found_format(storage)}, and {wanted_format(node, storage)} is configured"  # type: ignore[arg-type]
             reason = Reason(code="storage-format-changed", message=message, effect="fresh")
             return Step(node=node.id, action="convert", reasons=(reason, *reasons), converts=True)
         try:
             change = alteration(self.world, node)
         except ProjectError as exc:
             return Step(node=node.id, action="blocked", reasons=reasons, diagnostic=exc.diagnostics[0])
-        if change is not None:
-            reason = Reason(code="configuration-changed", message=f"what differs: {', '.join(change.what)}", effect="fresh")
-            return Step(node=node.id, action="alter", reasons=(reason, *reasons))
+        if change is not None or counted:
+            what = ", ".join(change.what) if change is not None else ""
+            reason = Reason(code="configuration-changed", message=f"changed: {what}", effect="fresh")
+            return Step(node=node.id, action="alter", reasons=reasons if counted else (reason, *reasons))
         if any(r.code == "base-table-compacted" for r in reasons):
             return Step(node=node.id, action="record", reasons=reasons)
+        if storage is not None and self._moves_upstream(node, storage):
+            message = "the record of an MV that it reads moves on: what that was made of is in its own record too"
+            reason = Reason(code="upstream-recorded", message=message, effect="fresh")
+            return Step(node=node.id, action="record", reasons=(*reasons, reason))
         return Step(node=node.id, action="reuse", reasons=reasons)
 
     def _refresh(self, node: ModelNode, reasons: tuple[Reason, ...], *, converts: bool) -> Step:
         """With the strategy, unless that depends on what this run writes first."""
+        wrong = self._misnamed.get(node.id)
+        if wrong is not None:
+            return Step(node=node.id, action="blocked", reasons=reasons, diagnostic=wrong)
         step = Step(node=node.id, action="refresh", reasons=reasons, strategy=FULL, converts=converts)
         if self.changes is None:
             return step
@@ -152,12 +171,48 @@ class _Draft:
         action: Action = "record" if choice.strategy == NO_CHANGE and not converts else "refresh"
         return replace(step, action=action, strategy=choice.strategy, choice=choice)
 
+    def _moves_upstream(self, node: ModelNode, storage: TableState) -> bool:
+        """Readers who know only the specification do not look at the records of upstream MVs."""
+        above = list(upstream_mvs(self.world, node))
+        if not above or storage.of_view is not None:
+            return False
+        if any(self._is_recorded(mv) for mv in above):
+            return True
+        return self.freshness[node.id].is_fresh and not self._has_written(node)
+
+    def _is_recorded(self, upstream: ModelNode) -> bool:
+        """Whether this run gives an MV another record, or its view another version, and keeps its rows."""
+        step = self.steps.get(upstream.id)
+        if step is None or step.action not in ("record", "alter", "redefine", "convert"):
+            return False
+        change = alteration(self.world, upstream) if step.action == "alter" else None
+        return change is None or change.view_version or not self._has_written(upstream)
+
+    def _has_written(self, node: ModelNode) -> bool:
+        """Whether the record names what its readers need."""
+        storage, record = self.world.observed.table(node.storage), self.freshness[node.id].record
+        return storage is None or record is None or is_written(self.world, node, storage, record)
+
+    @cached_property
+    def _misnamed(self) -> Mapping[NodeId, Diagnostic]:
+        """MVs with a setting or a data test that names a column which is not there, by what the catalog has now."""
+        return misnamed_columns(self.world, self.selected)
+
     def _is_written(self, id_: NodeId) -> bool:
         step = self.steps.get(id_)
         return step is not None and step.action in ("load", "refresh", "redefine")
 
     def _reasons(self, id_: NodeId) -> tuple[Reason, ...]:
         return self.freshness[id_].reasons if id_ in self.freshness else ()
+
+    def _needed(self, node: ModelNode) -> tuple[Reason, ...]:
+        """Why it is refreshed inside its own window, if there is something that it has not seen, or that this run writes first."""
+        if node.id not in self.needed:
+            return ()
+        graph = self.world.graph
+        has_news = any(r.code == "within-window" for r in self._reasons(node.id))
+        is_fed = any(graph.nodes[leaf.node].identifier in self.changing for leaf in node_inputs(graph, node).leaves)
+        return (self.needed[node.id],) if has_news or is_fed else ()
 
     def _counts(self, reason: Reason) -> bool:
         if reason.effect == "fresh":
@@ -167,7 +222,7 @@ class _Draft:
     def _blocked(self, node: ModelNode) -> Diagnostic | None:
         """A table or view that the node reads does not exist, and this run does not make it; or the catalog cannot hold the node."""
         graph, below = self.world.graph, node_inputs(self.world.graph, node)
-        refused = self._refused(node) or self._unreadable(node, below)
+        refused = graph.blocked.get(node.id) or self._refused(node) or self._unreadable(node, below)
         if refused:
             return refused
         for leaf in below.leaves:
@@ -194,7 +249,11 @@ class _Draft:
             is_new = leaf.travel is None and graph.nodes[leaf.node].identifier in self.changing
             states.setdefault(known_as(found.table), set()).add((None if is_new else found.snapshot_id, found.ref))
         twice = next((name for name, several in states.items() if len(several) > 1), None)
-        return unrecordable(node, f"{twice} is read at two snapshots or references; it holds one for each table") if twice else None
+        return (
+            unrecordable(node, f"{twice} is read at two snapshots or references; this format records only one for each table")
+            if twice
+            else None
+        )
 
     def _refused(self, node: ModelNode) -> Diagnostic | None:
         if self.world.observed.has_views or (node.storage and node.model.config.storage_format == "metadata-file"):
@@ -202,7 +261,7 @@ class _Draft:
         span = node.model.config.spans.get("materialized") or node.model.file.line_span(1)
         what = "materialized views in the format table-properties need a view" if node.storage else "it is a view"
         help = "Configure `storage: {format: metadata-file}`." if node.storage else "Make it ephemeral, or a materialized view."
-        message = f"'{node.model.name}' cannot be kept in catalog '{node.identifier.catalog}', which has no views: {what}"
+        message = f"'{node.model.name}' cannot be stored in catalog '{node.identifier.catalog}', which has no views: {what}"
         return error("unsupported-format", message, span, help=help)
 
     def _unreadable(self, node: ModelNode, below: Inputs) -> Diagnostic | None:
@@ -212,23 +271,31 @@ class _Draft:
         if own is not None:
             return own
         # The storage of an MV may be embedded in its view.
-        names = [i for leaf in below.leaves for i in (graph.nodes[leaf.node].identifier, leaf_table(graph, leaf))]
-        for identifier in (*names, *(graph.nodes[id].identifier for id in below.views)):
+        tables = ((leaf.node, name) for leaf in below.leaves for name in (graph.nodes[leaf.node].identifier, leaf_table(graph, leaf)))
+        for id_, identifier in (*tables, *((id, graph.nodes[id].identifier) for id in below.views)):
             broken = self.world.observed.unreadable(identifier)
             if broken is not None:
-                message = f"'{node.model.name}' reads {identifier}: {broken.reason}"
-                return error("unreadable-metadata", message, node.model.file.line_span(1), help="Mend that one first.")
+                place = place_of(graph, node, id_)
+                through = "".join(f" through the view {graph.nodes[id].identifier}" for id in (place.through[:1] if place else ()))
+                message = f"'{node.model.name}' reads {identifier}{through}: {broken.reason}"
+                span = place.span if place else node.model.file.line_span(1)
+                source = getattr(graph.nodes[id_], "source", None)
+                notes = (Note(message="it is declared here", span=source.span),) if source else ()
+                return error(broken.code, message, span, help=broken.help or "Fix that one first.", notes=notes)
         return None
 
     def _missing(self, node: ModelNode, id_: NodeId, name: str, travel: tuple[str, str | int] | None) -> Diagnostic:
         parent = self.world.graph.nodes[id_]
-        span = next((r.span for r, read in zip(node.query.reads, node.reads, strict=True) if read == id_), node.model.file.line_span(1))
+        place = place_of(self.world.graph, node, id_)
+        span = place.span if place else node.model.file.line_span(1)
+        if travel is not None and isinstance(parent, ViewNode):
+            return no_versions(str(parent.identifier), span)
         if travel is not None:
-            return error("missing-table", f"{parent.identifier} has no version {travel[1]!r} that is still kept", span)
+            return error("missing-table", f"{parent.identifier} no longer has version {travel[1]!r}", span)
         if isinstance(parent, ModelNode | SeedNode):
             what = parent.model.name if isinstance(parent, ModelNode) else parent.seed.name
             if id_ in self.steps and self.steps[id_].action == "blocked":
-                return error("missing-table", f"'{what}', which it reads, cannot be built", span, help="Mend that one first.")
+                return error("missing-table", f"'{what}', which it reads, cannot be built", span, help="Fix that one first.")
             return error(
                 "missing-table", f"'{what}' was never built and is not selected", span, help=f"Select it too: --select +{node.model.name}"
             )

@@ -6,15 +6,13 @@ from collections.abc import Iterator
 
 from mvbuild.diagnostics import Diagnostic, error
 from mvbuild.formats import properties
+from mvbuild.formats.properties import OWNER
 from mvbuild.freshness.observed import World
-from mvbuild.freshness.pending import SEED_CHECKSUM
+from mvbuild.freshness.pending import SEED_CHECKSUM, same_definition
 from mvbuild.graph.model import ModelNode, NodeId, SeedNode
 from mvbuild.plan.formats import is_mv
 from mvbuild.ports.states import State, TableState, ViewState
 from mvbuild.source import SourceFile, Span
-
-OWNER = "mvbuild.model"
-"""Property of every view and storage table that mvbuild writes: the model's unique id."""
 
 
 def collisions(world: World, selected: frozenset[NodeId]) -> list[Diagnostic]:
@@ -37,7 +35,7 @@ def _of_seed(world: World, node: SeedNode) -> Iterator[Diagnostic]:
             "name-collision",
             f"The seed '{node.seed.name}' would be loaded into {node.identifier}, a {kind} that mvbuild did not write",
             Span(SourceFile(node.seed.path, ""), 0, 0),
-            help="Rename the seed with `alias:` or `namespace:`, or drop the file and read the table as it is.",
+            help="Rename the seed with `alias:` or `namespace:`, or delete the file and read the existing table.",
         )
 
 
@@ -52,7 +50,7 @@ def _of_model(world: World, node: ModelNode) -> Iterator[Diagnostic]:
     span = spans.get("alias") or spans.get("namespace") or node.model.file.line_span(1)
     if isinstance(state, TableState):
         yield _taken(node, f"{node.identifier}, which is a table", span)
-    elif isinstance(state, ViewState) and OWNER not in state.properties and not (node.storage and is_mv(state)):
+    elif isinstance(state, ViewState) and OWNER not in state.properties and not _is_view_of(world, node, state):
         yield _taken(node, f"{node.identifier}, a view that mvbuild did not write", span)
     if node.storage is None:
         return
@@ -62,6 +60,13 @@ def _of_model(world: World, node: ModelNode) -> Iterator[Diagnostic]:
         yield _taken(node, f"{node.storage}, which is a view", span)
     elif isinstance(storage, TableState) and not _is_storage_of(storage, state):
         yield _taken(node, f"{node.storage}, a table that mvbuild did not write", span)
+
+
+def _is_view_of(world: World, node: ModelNode, view: ViewState) -> bool:
+    """A materialized view of whatever engine; or mvbuild's own, which somebody created again with the same definition."""
+    storage = world.observed.table(node.storage)
+    is_again = storage is not None and storage.properties.get(OWNER) == node.id and same_definition(world, node, view)
+    return node.storage is not None and (is_mv(view) or is_again)
 
 
 def _is_storage_of(storage: TableState, view: State | None) -> bool:

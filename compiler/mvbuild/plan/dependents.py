@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mvbuild.diagnostics import ProjectError
 from mvbuild.freshness.former import storage_name
-from mvbuild.freshness.observe import name_in_view
+from mvbuild.freshness.view_names import Catalogs, name_in_view
 from mvbuild.graph.model import Graph, ModelNode
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.project import parse_text
@@ -32,15 +32,17 @@ def dependents(
     targets: Mapping[TableIdentifier, Iterable[TableIdentifier]], views: Iterable[ViewState], graph: Graph
 ) -> dict[TableIdentifier, tuple[Dependent, ...]]:
     """For each target, with the names that it goes by (its own and its storage's), all that reads it directly."""
-    views = tuple(views)
-    return {target: tuple(_of_one(target, tuple(names), views, graph)) for target, names in targets.items()}
+    views, catalogs = tuple(views), Catalogs.of(graph.project).names
+    return {target: tuple(_of_one(target, tuple(names), views, graph, catalogs)) for target, names in targets.items()}
 
 
-def _of_one(target: TableIdentifier, names: tuple[TableIdentifier, ...], views: Iterable[ViewState], graph: Graph) -> list[Dependent]:
+def _of_one(
+    target: TableIdentifier, names: tuple[TableIdentifier, ...], views: Iterable[ViewState], graph: Graph, catalogs: tuple[str, ...]
+) -> list[Dependent]:
     keys = {n.key for n in names}
     found = {}
     for view in views:
-        why = _reads(view, names, keys) if view.identifier.key != target.key else None
+        why = _reads(view, names, catalogs) if view.identifier.key != target.key else None
         if why is not None:
             found[view.identifier.key] = Dependent(identifier=view.identifier, why=why)
     for node in graph.models:
@@ -50,8 +52,9 @@ def _of_one(target: TableIdentifier, names: tuple[TableIdentifier, ...], views: 
     return sorted(found.values(), key=lambda d: d.identifier)
 
 
-def _reads(view: ViewState, names: tuple[TableIdentifier, ...], keys: set[tuple[str, ...]]) -> str | None:
-    """None if it does not, else what is to be said besides."""
+def _reads(view: ViewState, names: tuple[TableIdentifier, ...], catalogs: tuple[str, ...]) -> str | None:
+    """None if it does not, else what is to be said besides. A catalog that nobody knows may be this one under another name."""
+    keys, known = {n.key for n in names}, {c.lower() for c in (view.identifier.catalog, *catalogs)}
     pointer = storage_name(view)
     if pointer is not None and pointer.key in keys:
         return "has it as its storage"
@@ -63,6 +66,9 @@ def _reads(view: ViewState, names: tuple[TableIdentifier, ...], keys: set[tuple[
             query = parse_text(f"view {view.identifier}", sql)
         except ProjectError:
             return f"its {dialect} text cannot be parsed, and mentions the name"
-        if keys & {name_in_view(read, view).key for read in query.reads}:
-            return ""
+        for found in (name_in_view(read, view, catalogs) for read in query.reads):
+            if found.key in keys:
+                return ""
+            if found.catalog.lower() not in known and found.key[1:] in {key[1:] for key in keys}:
+                return f"its {dialect} text names it in the catalog '{found.catalog}', which this project does not know"
     return None

@@ -11,7 +11,7 @@ from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.observed import Leaf, World
-from mvbuild.freshness.pins import pin
+from mvbuild.freshness.pins import leaf_table, pin
 from mvbuild.freshness.stored import replaced_since, stored
 from mvbuild.graph.model import ModelNode, SeedNode
 from mvbuild.incremental.choose import Choice, Question
@@ -134,9 +134,12 @@ def explain(world: World, node: ModelNode, read: ReadChange) -> Explanation:
 def _shape(asked: Question, step: Step, storage: TableState | None) -> tuple[Inputs | None, Shape | None, tuple[str, Span | None] | None]:
     """The query over the tables as they are now; or why it has no tree."""
     graph, node, pins = asked.world.graph, asked.node, asked.pins
+    if node.id in graph.undefined:
+        wrong = graph.undefined[node.id]
+        return None, None, (wrong.message, wrong.span)
     missing = next((leaf for leaf in node_inputs(graph, node).leaves if leaf not in pins), None)
     if missing is not None:
-        return None, None, (f"{_name(asked.world, missing)} does not exist yet", None)
+        return None, None, (f"{_name(asked.world, missing)} {_absent(asked.world, missing)}", None)
     given = marked(asked.world, node, lambda leaf: Input(leaf=leaf, pin=pins[leaf], old=pins[leaf].snapshot_id))
     if step.choice is not None and step.choice.shape is not None:
         return given, step.choice.shape, None
@@ -161,7 +164,7 @@ def _tables(
 def _table(asked: Question, leaf: Leaf, record: RefreshRecord | None) -> TableNow:
     now = asked.pins.get(leaf)
     if now is None:
-        refused = Refused("never-refreshed", "it does not exist yet")
+        refused = Refused("never-refreshed", f"it {_absent(asked.world, leaf)}")
         return TableNow(name=_name(asked.world, leaf), what="unknown", refused=refused)
     name = _name(asked.world, leaf)
     if record is None:
@@ -181,6 +184,10 @@ def _table(asked: Question, leaf: Leaf, record: RefreshRecord | None) -> TableNo
         what: What = "compacted" if replaced_since(now.table, old) else "same-rows"
         return TableNow(name=name, what=what, old=old, new=now.snapshot_id)
     return TableNow(name=name, what="changed", old=old, new=now.snapshot_id, change=change)
+
+
+def _absent(world: World, leaf: Leaf) -> str:
+    return "cannot be read" if world.observed.unreadable(leaf_table(world.graph, leaf)) else "does not exist yet"
 
 
 def _name(world: World, leaf: Leaf) -> str:

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
+from mvbuild.diagnostics import ProjectError
+from mvbuild.formats.properties import OWNER
 from mvbuild.graph.model import ModelNode
-from mvbuild.plan.collisions import OWNER
+from mvbuild.lineage.named import misnamed_in_layout
 from mvbuild.ports.commits import TableLayout
 from mvbuild.ports.states import Partition, Schema, Sort, TableState
 from mvbuild.project.settings import PartitionField
@@ -45,18 +46,11 @@ def storage_layout(node: ModelNode, schema: Schema) -> TableLayout:
     """What the storage table must look like to hold the query's result. ProjectError for a column that the result does not have."""
     config = node.model.config
     names: dict[str, str] = {f["name"].lower(): f["name"] for f in schema["fields"]}
-    diagnostics: list[Diagnostic] = []
-
-    def column(name: str, key: str) -> str:
-        if name.lower() not in names:
-            message = f"{key} of '{node.model.name}' names column '{name}', which its query does not give"
-            diagnostics.append(error("bad-config", message, config.spans.get(key), help=did_you_mean(name, names.values())))
-        return names.get(name.lower(), name)
-
-    partition_by = tuple(Partition(column=column(p.column, "partition_by"), transform=_transform(p)) for p in config.partition_by)
-    sort_by = tuple(Sort(column=column(s.column, "sort_by"), descending=s.descending, nulls_first=s.nulls_first) for s in config.sort_by)
-    if diagnostics:
-        raise ProjectError(diagnostics)
+    wrong = tuple(misnamed_in_layout(node, names.values()))
+    if wrong:
+        raise ProjectError(wrong)
+    partition_by = tuple(Partition(column=names[p.column.lower()], transform=_transform(p)) for p in config.partition_by)
+    sort_by = tuple(Sort(column=names[s.column.lower()], descending=s.descending, nulls_first=s.nulls_first) for s in config.sort_by)
     return TableLayout(schema=documented(node, schema), partition_by=partition_by, sort_by=sort_by)
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from mvbuild.diagnostics import Diagnostic, error
+from mvbuild.formats.properties import OWNER
 from mvbuild.freshness.former import storage_name
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import Graph, ModelNode
 from mvbuild.names import TableIdentifier
-from mvbuild.plan.collisions import OWNER
 from mvbuild.plan.dependents import Dependent, dependents
 from mvbuild.ports.states import State, TableState, Unreadable, ViewState
 
@@ -73,7 +73,7 @@ def removed(
         view = world.observed.view(node.identifier) if node.materialized == "view" else None
         storage = _own_storage(view, storages, taken) if view else None
         if storage is not None:
-            note = f"storage of the model '{node.model.name}', which is a view now"
+            note = f"storage of the model '{node.model.name}', which is now a view"
             items.append(Removed(view=None, storage=storage, model=node.id, note=note))
     return ordered(with_dependents(items, views, world.graph))
 
@@ -133,7 +133,7 @@ def refusal(item: Removed, kept_by: tuple[Dependent, ...] = ()) -> Diagnostic:
     """Why it is not dropped."""
     kept_by = kept_by or item.kept_by
     names = ", ".join(str(d) for d in kept_by)
-    return error("has-dependents", f"{item.identifier} is not dropped, since it is read by {names}")
+    return error("has-dependents", f"{item.identifier} is not dropped, because it is read by {names}")
 
 
 def _of_view(graph: Graph, view: ViewState, storage: TableState | None) -> Removed:
@@ -143,7 +143,7 @@ def _of_view(graph: Graph, view: ViewState, storage: TableState | None) -> Remov
         note = f"{owner} now has another name: {name}" if name != view.identifier else ""
         help = f"If it is the same MV, keep its data with `previous_name: {view.identifier.dotted}`."
         return Removed(view=view, storage=storage, model=owner, note=note, help=help)
-    return Removed(view=view, storage=storage, model=owner, note=f"{owner} is not in the project any more")
+    return Removed(view=view, storage=storage, model=owner, note=f"{owner} is no longer in the project")
 
 
 def _own_storage(view: ViewState, storages: Mapping[TableIdentifier, State], taken: set[tuple[str, ...]]) -> TableState | None:

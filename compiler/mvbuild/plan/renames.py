@@ -11,17 +11,17 @@ from dataclasses import dataclass, field, replace
 
 from mvbuild.diagnostics import Diagnostic, error
 from mvbuild.formats import properties
+from mvbuild.formats.properties import OWNER
 from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.embedded import with_embedded
 from mvbuild.freshness.former import former_name, storage_name
-from mvbuild.freshness.observe import name_in_view
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.stored import stored
+from mvbuild.freshness.view_names import name_in_view
 from mvbuild.graph.model import Graph, ModelNode, NodeId
-from mvbuild.graph.representations import DEFINITION
+from mvbuild.graph.representations import DEFINITION, DIALECTS
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.renaming import with_new_names, with_new_names_in_text
-from mvbuild.plan.collisions import OWNER
 from mvbuild.ports.states import State, TableState, ViewState
 
 Names = Mapping[TableIdentifier, TableIdentifier]
@@ -64,6 +64,7 @@ class MovedRecord:
     node: ModelNode
     storage: TableState
     record: RefreshRecord
+    view_uuid: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,20 +111,20 @@ def _of_view(search: _Search, node: ModelNode, view: ViewState) -> None:
             search,
             node,
             f"{view.identifier} is the model '{other}', which is still in the project",
-            "Name the model's former name; remove the key if that was done, and another model has taken the name.",
+            "Set it to the model's former name, or remove the key if the rename is done and another model has taken the name.",
         )
     elif node.identifier in search.world.observed.states:
         if owner.startswith(_prefix(graph)):
             _refuse(
                 search,
                 node,
-                f"'{name}' stands in the catalog under both names: {view.identifier} and {node.identifier}",
-                f"Drop the one that is not wanted: `mvbuild drop {view.identifier.dotted}`; or remove `previous_name`.",
+                f"'{name}' is in the catalog under both names: {view.identifier} and {node.identifier}",
+                f"Drop the one that you do not want: `mvbuild drop {view.identifier.dotted}`; or remove `previous_name`.",
             )
     elif not owner.startswith(_prefix(graph)):
         _refuse(search, node, f"{view.identifier} was not written by mvbuild for this project", "")
     elif view.identifier in search.claimed:
-        _refuse(search, node, f"{view.identifier} is the previous name of '{search.claimed[view.identifier]}' as well", "")
+        _refuse(search, node, f"{view.identifier} is also the previous name of '{search.claimed[view.identifier]}'", "")
     else:
         search.claimed[view.identifier] = name
         _add(search, node, view)
@@ -140,7 +141,7 @@ def _of_storage(search: _Search, node: ModelNode, view: ViewState) -> None:
 def _add(search: _Search, node: ModelNode, view: ViewState) -> None:
     storage = _former_storage(search, view) if node.storage is not None else None
     if storage is not None and storage.identifier != node.storage and node.storage in search.world.observed.states:
-        _refuse(search, node, f"the storage {storage.identifier} cannot become {node.storage}, which exists already", "")
+        _refuse(search, node, f"the storage {storage.identifier} cannot be renamed to {node.storage}, which already exists", "")
         return
     search.renames.append(
         Rename(node=node.id, view=view, view_to=node.identifier, storage=storage, storage_to=node.storage if storage else None)
@@ -167,10 +168,14 @@ def _prefix(graph: Graph) -> str:
 
 
 def renamed_text(view: ViewState, names: Names) -> dict[str, str] | None:
-    """The representations of a view with the new names; None if it names none of them."""
+    """The representations of a view with the new names; None if it names none of them. SQL of another engine that must name them, and does
+    so in a way of its own, would be of something else: it goes."""
     sql = view.representations.get("spark")
     spark = with_new_names(sql, lambda read: name_in_view(read, view), names) if sql else None
     texts = {dialect: with_new_names_in_text(text, names) for dialect, text in view.representations.items() if dialect != "spark"}
+    if spark is not None and spark != sql:
+        own = view.properties.get(DIALECTS, "").split(",")
+        texts = {dialect: text for dialect, text in texts.items() if dialect in own or text != view.representations[dialect]}
     changed = {**texts, **({"spark": spark or sql} if sql else {})}
     return changed if changed != dict(view.representations) else None
 
@@ -210,7 +215,7 @@ def moved_records(world: World, renames: Iterable[Rename], changed: Iterable[Fol
         state = view.storage or (storages.get(pointer) or world.observed.table(pointer) if pointer else None)
         record = _moved(stored(state).record, view, versions) if state else None
         if state is not None and record is not None:
-            moved.append(MovedRecord(node=world.graph.model(id_), storage=state, record=record))
+            moved.append(MovedRecord(node=world.graph.model(id_), storage=state, record=record, view_uuid=view.uuid))
     return tuple(moved)
 
 

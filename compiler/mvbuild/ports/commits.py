@@ -75,6 +75,10 @@ class TableCommit:
     """For the first refresh of an embedded storage: the table metadata file that `Catalog.new_storage` wrote."""
 
 
+OWN_CATALOG = ""
+"""The default catalog of a view's version that is the view's own."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewCommit:
     """Create a view, or give it a new version that becomes current."""
@@ -87,6 +91,8 @@ class ViewCommit:
     schema: Schema
     representations: Mapping[str, str]
     default_namespace: tuple[str, ...]
+    default_catalog: str | None = OWN_CATALOG
+    """With the namespace, what completes names in the SQL; None for none."""
     properties: Mapping[str, str]
     """Set, besides those that are there."""
     storage_table: TableIdentifier | None = None

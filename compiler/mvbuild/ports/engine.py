@@ -9,10 +9,6 @@ from typing import Any, Protocol
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.states import Schema
 
-TIME_ZONE = "spark.sql.session.timeZone"
-ANSI = "spark.sql.ansi.enabled"
-"""Keys of `Engine.settings`."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
@@ -72,7 +68,8 @@ class Engine(Protocol):
 
     def prepare(self, sql: str) -> PreparedQuery:
         """Analyze a query. A type that Iceberg cannot hold is a QueryError with condition `mvbuild.UNSTORABLE_COLUMN`, two output columns
-        of one name are `mvbuild.DUPLICATE_COLUMN`; all such columns are named at once."""
+        of one name are `mvbuild.DUPLICATE_COLUMN`; all such columns are named at once. A variable or a temporary
+        function of the session, which no reader of a view has, is `mvbuild.SESSION_OBJECT`."""
 
     def rows(self, sql: str, limit: int) -> Rows:
         """Up to `limit` rows of a query."""

@@ -113,12 +113,16 @@ class ViewState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:
-    """A table or view whose metadata cannot be read or breaks a rule of its format; it stops nothing but what depends on it."""
+    """A table or view whose metadata cannot be read or breaks a rule of its format, or a view that cannot be expanded. It stops nothing
+    but what depends on it."""
 
     identifier: TableIdentifier
     reason: str
     """What is wrong, with the file, and the field where there is one."""
     metadata_location: str = ""
+    code: str = "unreadable-metadata"
+    """Of the diagnostic for what reads it."""
+    help: str = ""
 
 
 State = TableState | ViewState | Unreadable

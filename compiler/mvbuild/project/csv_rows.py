@@ -84,4 +84,4 @@ def _field_end(text: str, at: int, delimiter: str) -> int:
 
 def _complaint(text: str, at: int) -> str:
     closing = re.compile(r'[^"]*(?:""[^"]*)*"').match(text, at + 1)
-    return "Something follows the closing quote of this field" if closing else "This quoted field is never closed"
+    return "Unexpected text after the closing quote of this field" if closing else "This quoted field is never closed"

@@ -40,9 +40,9 @@ def repeated(tests: tuple[DataTest, ...]) -> Iterator[Diagnostic]:
     for test in tests:
         other = first.setdefault(test.name, test)
         if other is not test:
-            notes = (Note(message="first written here", span=other.span),)
+            notes = (Note(message="first defined here", span=other.span),)
             help = "Remove one of them, or give it another `name:`."
-            yield error("duplicate-name", f"The test '{test.name}' is there twice", test.span, help=help, notes=notes)
+            yield error("duplicate-name", f"Duplicate test '{test.name}'", test.span, help=help, notes=notes)
 
 
 def _kind_of(item: Node, report: list[Diagnostic]) -> tuple[TestKind, Span, MapNode | None] | None:
@@ -52,12 +52,12 @@ def _kind_of(item: Node, report: list[Diagnostic]) -> tuple[TestKind, Span, MapN
         entry = item.entries[0]
         kind, span = entry.key, entry.span
         if not isinstance(entry.node, MapNode) and not is_empty(entry.node):
-            report.append(error("wrong-type", f"The arguments of the test '{kind}' are a mapping", entry.node.span))
+            report.append(error("wrong-type", f"The arguments of the test '{kind}' must be a mapping", entry.node.span))
             return None
         arguments = entry.node if isinstance(entry.node, MapNode) else None
     else:
         help = "Write `- unique`, or `- accepted_values:` with its arguments indented below it."
-        report.append(error("wrong-type", "A test is a name, or a mapping of one name to its arguments", item.span, help=help))
+        report.append(error("wrong-type", "A test must be a name, or a mapping of one name to its arguments", item.span, help=help))
         return None
     if kind not in TESTS:
         report.append(_unknown(kind, span))
@@ -67,8 +67,8 @@ def _kind_of(item: Node, report: list[Diagnostic]) -> tuple[TestKind, Span, MapN
 
 def _unknown(kind: str, span: Span) -> Diagnostic:
     near = did_you_mean(kind, TESTS)
-    own = "For a rule of your own write a query for the rows that break it, in the folder tests."
-    return error("unknown-key", f"There is no test '{kind}'", span, help=near if near.startswith("Did") else f"{near} {own}")
+    own = "For your own rule, write a query for the rows that violate it, in the tests folder."
+    return error("unknown-key", f"Unknown test '{kind}'", span, help=near if near.startswith("Did") else f"{near} {own}")
 
 
 def _test(
@@ -107,11 +107,11 @@ def _problems(
             yield error("missing-key", f"The test '{kind}' needs '{name}'", span)
     values = arguments.get("values")
     if kind == "accepted_values" and values is not None and not _are_values(values):
-        yield error("wrong-type", "'values' is a list of texts, numbers or booleans", _place(node, "values", span))
+        yield error("wrong-type", "'values' must be a list of strings, numbers or booleans", _place(node, "values", span))
     if (config.get("severity") or "error").lower() not in ("error", "warn"):
-        yield error("wrong-type", "'severity' is error or warn", _place(node, "severity", span))
+        yield error("wrong-type", "'severity' must be error or warn", _place(node, "severity", span))
     if column is None:
-        help = "Put the test below the column, or name it: `column_name: id`."
+        help = "Move the test to the column, or name the column: `column_name: id`."
         yield error("missing-key", f"The test '{kind}' needs a column", span, help=help)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -151,20 +152,35 @@ def read_bytes(file: str | Path, path: str, largest: int) -> bytes:
         raise ProjectError([error("unreadable-file", f"{path} cannot be read: it is {kind}", _start(path))])
     size = max(found.st_size, len(content))
     if size > largest:
-        message = f"{path} has {size / 1e6:,.1f} MB, and mvbuild reads {largest // 1_000_000} MB at most"
+        message = f"{path} has {size / 1e6:,.1f} MB; the limit is {largest // 1_000_000} MB"
         raise ProjectError([error("file-too-large", message, _start(path))])
     return content
 
 
 def decode(path: str, content: bytes) -> SourceFile:
-    """Bytes -> text. Raises ProjectError at the first byte that is no UTF-8."""
+    """Bytes -> text. Raises ProjectError at the first byte that is no UTF-8, and where Git has left a conflict."""
     try:
-        return SourceFile(path, _normal(content.decode("utf-8")))
+        file = SourceFile(path, _normal(content.decode("utf-8")))
     except UnicodeDecodeError as exc:
         start = len(_normal(content[: exc.start].decode("utf-8")))
         file = SourceFile(path, _normal(content.decode("utf-8", "replace")))
-        message = f"{path} is no UTF-8 text: byte 0x{content[exc.start]:02X}"
+        message = f"{path} is not valid UTF-8: byte 0x{content[exc.start]:02X}"
         raise ProjectError([error("unreadable-file", message, Span(file, start, start + 1), help="Save it as UTF-8.")]) from exc
+    conflict = _conflict(file) if b"<<<<<<<" in content else None
+    if conflict:
+        raise ProjectError([error("merge-conflict", f"{path} has a Git conflict that is not resolved", conflict)])
+    return file
+
+
+def _conflict(file: SourceFile) -> Span | None:
+    """The line that begins a Git conflict, if the two others come after it."""
+    at, begin = 0, None
+    for marker in ("<<<<<<<", "=======", ">>>>>>>"):
+        found = re.compile(rf"^{marker}(?: .*)?$", re.MULTILINE).search(file.text, at)
+        if found is None:
+            return None
+        at, begin = found.end(), begin or Span(file, found.start(), found.end())
+    return begin
 
 
 def _content(opened: int, size: int) -> bytes:

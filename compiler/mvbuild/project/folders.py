@@ -34,7 +34,7 @@ def repeated_settings(node: Node | None) -> Iterator[Diagnostic]:
     plain_keys = {entry.key for entry in entries}
     for entry in entries:
         if entry.key.startswith("+") and entry.key[1:] in plain_keys:
-            yield error("duplicate-key", f"'{entry.key[1:]}' is set twice, with and without a '+'", entry.span)
+            yield error("duplicate-key", f"Duplicate key '{entry.key[1:]}', with and without a '+'", entry.span)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -91,7 +91,7 @@ def _read(node: MapNode, here: Folders, rules: _Rules, found: FolderLayers, *, a
         if isinstance(entry.node, MapNode):
             _read(entry.node, folders, rules, found)
         elif not is_empty(entry.node):
-            rules.report.append(error("wrong-type", f"'{entry.key}' is a folder: give a mapping of settings", entry.node.span))
+            rules.report.append(error("wrong-type", f"'{entry.key}' is a folder: its value must be a mapping of settings", entry.node.span))
 
 
 def _unknown(entry: Entry, here: Folders, rules: _Rules, at_top: bool) -> Diagnostic:

@@ -117,7 +117,7 @@ def _blobs(commit: Commit, entries: Sequence[_Entry]) -> Iterator[tuple[_Entry, 
         end = answer.index(b"\n", at)
         header = answer[at:end].split()
         if len(header) != 3:
-            message = f"'{commit.ref}' has {entry.path}, whose content is not in this copy of the repository"
+            message = f"'{commit.ref}' contains {entry.path}, whose content is not in this copy of the repository"
             raise ProjectError([error("bad-ref", message, help="Fetch it: `git fetch --refetch`.")])
         size = int(header[2])
         yield entry, answer[end + 1 : end + 1 + size]
@@ -137,7 +137,7 @@ def _id(root: Path, top: Path, ref: str) -> str:
 
 def _advice(root: Path, ref: str) -> str:
     if _call(root, ("rev-parse", "--verify", "--quiet", "HEAD")).returncode != 0:
-        return "The repository has no commit yet."
+        return "The repository has no commits yet."
     known = _git(root, "for-each-ref", "--format=%(refname:short)").split()
     remote = [name for name in known if name.partition("/")[2] == ref]
     if remote:
@@ -153,8 +153,8 @@ def _merge_base(root: Path, ref: str, ids: Iterable[str]) -> str:
     if done.returncode == 0:
         return done.stdout.decode("ascii").split()[0]
     shallow = _git(root, "rev-parse", "--is-shallow-repository").strip() == "true"
-    help = "This is a shallow clone: fetch more of the history, `git fetch --unshallow`." if shallow else "Name one of the two."
-    raise ProjectError([error("bad-ref", f"'{ref}' has no merge base: the two have no commit in common", help=help)])
+    help = "This is a shallow clone: fetch the history with `git fetch --unshallow`." if shallow else "Name one of the two."
+    raise ProjectError([error("bad-ref", f"'{ref}' has no merge base: the two share no commit", help=help)])
 
 
 # --- git ---------------------------------------------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def _run(directory: Path, arguments: Sequence[str], given: bytes = b"") -> bytes
         return done.stdout
     said = [line.strip() for line in os.fsdecode(done.stderr).splitlines() if line.strip()]
     if any("not a git repository" in line for line in said):
-        raise ProjectError([error("no-git", f"{directory} is in no git repository")])
+        raise ProjectError([error("no-git", f"{directory} is not in a git repository")])
     # Of a repository that belongs to somebody else git tells the command that trusts it.
     advice = next((line for line in said if line.startswith("git config")), "")
     message = said[0].removeprefix("fatal: ") if said else "no message"

@@ -51,11 +51,11 @@ class Interpolation:
         except TemplateSyntaxError as exc:
             self.diagnostics.append(error("template-syntax", f"The template cannot be parsed: {exc.message}", span))
         except SecurityError:
-            help = "Templates in YAML reach env_var(), var() and simple filters only."
-            self.diagnostics.append(error("unsafe-template", "The template uses what it may not", span, help=help))
+            help = "Templates in YAML can only use env_var(), var(), target and simple filters."
+            self.diagnostics.append(error("unsafe-template", "The template uses something that is not allowed", span, help=help))
         except UndefinedError as exc:
-            help = "Templates in YAML know env_var() and var() only."
-            self.diagnostics.append(error("undefined-name", f"The template uses a name that does not exist: {_name(exc)}", span, help=help))
+            help = "Templates in YAML can only use env_var(), var() and target."
+            self.diagnostics.append(error("undefined-name", f"The template uses an undefined name: {_name(exc)}", span, help=help))
         except Exception as exc:  # noqa: BLE001  (the text of other errors could repeat a value)
             self.diagnostics.append(error("template-error", f"The template failed with {type(exc).__name__}", span))
         return ScalarNode(None, span, rendered=True)

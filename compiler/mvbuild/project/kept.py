@@ -29,7 +29,7 @@ from mvbuild.source import MappedText, Segment, SourceFile, SourceMap, Span
 NAME = "compile-cache"
 _LIBRARIES = ("sqlglot", "sqlglotc", "jinja2", "markupsafe", "pyyaml")
 
-_PARTS = ("project", "parse", "graph", "diagnostics", "formats", "artifacts", "lineage")
+_PARTS = ("project", "parse", "graph", "diagnostics", "formats", "artifacts", "lineage", "dialects")
 """Packages that take part in compiling."""
 
 
@@ -103,7 +103,7 @@ def digest(*parts: object) -> str:
 def code_version() -> str:
     """Of all that takes part in compiling. An installation that is being worked on has one version for many, hence the files."""
     package = Path(__file__).parent.parent
-    found = (p for part in _PARTS for p in (package / part).glob("*.py"))
+    found = (p for part in _PARTS for pattern in ("*.py", "*.json") for p in (package / part).glob(pattern))
     stamps = sorted((str(p.relative_to(package)), (s := p.stat()).st_mtime_ns, s.st_size) for p in (*found, package / "source.py"))
     return digest(__version__, sys.version_info[:3], [_version(name) for name in _LIBRARIES], stamps)
 

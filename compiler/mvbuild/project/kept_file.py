@@ -31,11 +31,11 @@ class KeptFile:
         self.close = finalize(self, self._file.close)
         head = self._file.read(_HEAD).decode("ascii")
         if len(head) != _HEAD or not head.startswith(f"{version} "):
-            raise ValueError("another version, or a part of a file")
+            raise ValueError("another version, or an incomplete file")
         _, start, count, check = head.split(" ")
         self._count = int(count)
         if int(start) + self._count * _LINE != self._file.seek(0, SEEK_END):
-            raise ValueError("a part of a file")
+            raise ValueError("an incomplete file")
         self._file.seek(int(start))
         self._index = self._file.read()
         if _checksum(self._index) != check.rstrip("\n"):

@@ -29,11 +29,11 @@ Kind = Literal[
 
 SAYS: Mapping[str, str] = {
     "text": "text",
-    "scalar": "text or a number",
+    "scalar": "a string or a number",
     "flag": "true or false",
-    "count": "a whole number above 0",
-    "texts": "text or a list of texts",
-    "namespace": "text like 'mart' or 'mart.daily', or a list of its levels",
+    "count": "an integer above 0",
+    "texts": "a string or a list of strings",
+    "namespace": "a string like 'mart' or 'mart.daily', or a list of its levels",
     "mapping": "a mapping",
     "block": "a mapping",
     "blocks": "a list of mappings",
@@ -69,11 +69,11 @@ def _later(*names: str) -> dict[str, str]:
 
 
 _NAME = Key("text", "Its name.", required=True)
-_DESCRIPTION = Key("text", "What it holds, for the documentation.")
+_DESCRIPTION = Key("text", "Description for the documentation.")
 _TESTS = Key("tests", "Data tests: not_null, unique, accepted_values, relationships.")
-_TAGS = Key("texts", "Words to select by.")
-_META = Key("mapping", "Anything else; mvbuild keeps it.")
-_DOCS = Key("mapping", "dbt's settings of the documentation; mvbuild does not use them.")
+_TAGS = Key("texts", "Tags to select by.")
+_META = Key("mapping", "Your own keys; mvbuild keeps them.")
+_DOCS = Key("mapping", "dbt's settings for its documentation site; mvbuild ignores them.")
 _TESTED = {"tests": "data_tests"}
 
 COLUMN_CONFIG = Block(what="a column's config", keys={"tags": _TAGS, "meta": _META})
@@ -87,7 +87,7 @@ COLUMN = Block(
         "tags": _TAGS,
         "meta": _META,
         "config": Key("block", "Tags and meta.", block=COLUMN_CONFIG),
-        "quote": Key("flag", "dbt's quoting; mvbuild quotes by itself."),
+        "quote": Key("flag", "dbt's quoting; mvbuild quotes names by itself."),
     },
     aliases=_TESTED,
     unsupported=_later("constraints", "granularity", "policy_tags"),
@@ -101,36 +101,36 @@ _DESCRIBED = {
     "meta": _META,
     "docs": _DOCS,
 }
-_ENABLED = Key("flag", "false takes it out of the project.")
+_ENABLED = Key("flag", "false removes it from the project.")
 MODEL = Block(
     what="a model",
     keys={**_DESCRIBED, "enabled": _ENABLED, "config": Key("settings", "Settings of the model.")},
     aliases=_TESTED,
     unsupported={
         **_later("constraints", "versions", "latest_version", "deprecation_date", "access", "group", "contract", "time_spine"),
-        **dict.fromkeys((*MODEL_SETTINGS, *ALIASES), "Settings stand under `config:`."),
+        **dict.fromkeys((*MODEL_SETTINGS, *ALIASES), "Settings go under `config:`."),
     },
 )
 SEED = Block(
     what="a seed",
     keys={**_DESCRIBED, "enabled": _ENABLED, "config": Key("settings", "Settings of the seed.")},
     aliases=_TESTED,
-    unsupported=dict.fromkeys((*SEED_SETTINGS, *ALIASES), "Settings stand under `config:`."),
+    unsupported=dict.fromkeys((*SEED_SETTINGS, *ALIASES), "Settings go under `config:`."),
 )
 SOURCE_CONFIG = Block(
     what="a source's config", keys={"enabled": _ENABLED, "tags": _TAGS, "meta": _META}, unsupported=_later("freshness", "loaded_at_field")
 )
-_TYPE = Key("text", "iceberg-metastore (the default), iceberg-filesystem or deltalake-filesystem; that of a table wins.")
+_TYPE = Key("text", "iceberg-metastore (the default), iceberg-filesystem or deltalake-filesystem; a table's own type overrides it.")
 _PROPERTIES = Key(
     "mapping",
-    "PyIceberg's catalog properties of another metastore, whose name is `catalog`; of a file-system type options of the storage.",
+    "PyIceberg's catalog properties for another metastore, whose name is `catalog`; for a file-system type, options of the storage.",
 )
 _SOURCE_LATER = _later("freshness", "loaded_at_field", "loaded_at_query", "loader", "overrides", "quoting", "external")
 SOURCE_TABLE = Block(
     what="a table of a source",
     keys={
         **_DESCRIBED,
-        "identifier": Key("text", "The table's name in the catalog; its `name` by default."),
+        "identifier": Key("text", "The table's name in the catalog. Default: its `name`."),
         "type": _TYPE,
         "path": Key("text", "Directory or URI of the table, for the two file-system types; relative to the project."),
         "properties": _PROPERTIES,
@@ -145,9 +145,9 @@ SOURCE = Block(
         "name": _NAME,
         "description": _DESCRIPTION,
         "type": _TYPE,
-        "catalog": Key("text", "The catalog of its tables; the target's by default. Another one needs `properties`."),
+        "catalog": Key("text", "The catalog of its tables. Default: the target's. Any other needs `properties`."),
         "properties": _PROPERTIES,
-        "namespace": Key("namespace", "The namespace of its tables; the source's name by default."),
+        "namespace": Key("namespace", "The namespace of its tables. Default: the source's name."),
         "tables": Key("blocks", "Its tables.", block=SOURCE_TABLE),
         "tags": _TAGS,
         "meta": _META,
@@ -162,7 +162,7 @@ PROPERTIES = Block(
         "version": Key("scalar", "2, as in dbt; optional."),
         "models": Key("blocks", "Models: descriptions, columns, tests and settings.", block=MODEL),
         "seeds": Key("blocks", "Seeds: descriptions, columns, tests and settings.", block=SEED),
-        "sources": Key("blocks", "Tables that mvbuild reads and does not write.", block=SOURCE),
+        "sources": Key("blocks", "Tables that mvbuild reads but does not write.", block=SOURCE),
     },
     unsupported=_later(
         "exposures", "groups", "macros", "metrics", "unit_tests", "anchors", "snapshots", "analyses", "semantic_models", "functions",
@@ -173,23 +173,23 @@ PROPERTIES = Block(
 SPARK = Block(
     what="`spark`",
     keys={
-        "master": Key("text", "Master of the session that mvbuild starts; local[*] by default."),
-        "remote": Key("text", "Address of a Spark Connect server, sc://host:port, in place of a session of its own."),
-        "config": Key("mapping", "Spark properties, passed on as they are."),
+        "master": Key("text", "Master of the session that mvbuild starts. Default: local[*]."),
+        "remote": Key("text", "Address of a Spark Connect server to use instead of a local session: sc://host:port."),
+        "config": Key("mapping", "Spark properties, passed through unchanged."),
     },
 )
 TARGET = Block(
     what="a target",
     keys={
         "catalog": Key("mapping", "`name`, and PyIceberg's catalog properties: type, uri, warehouse, ..."),
-        "namespace": Key("namespace", "Where models go that name no namespace; main by default."),
-        "threads": Key("count", "How many models are built at a time; 4 by default."),
+        "namespace": Key("namespace", "Namespace of models that set none. Default: main."),
+        "threads": Key("count", "How many models to build at once. Default: 4."),
         "spark": Key("block", "The Spark that builds.", block=SPARK),
     },
     aliases={"schema": "namespace"},
     unsupported={
-        "type": "The catalog's type stands under `catalog:`.",
-        "database": "The catalog's name stands under `catalog: {name: ...}`.",
+        "type": "The catalog's type goes under `catalog:`.",
+        "database": "The catalog's name goes under `catalog: {name: ...}`.",
     },
 )
 
@@ -204,31 +204,31 @@ PROJECT = Block(
     keys={
         "name": Key("text", "The project's name: letters, digits and underscores.", required=True),
         "version": Key("scalar", "The project's own version."),
-        "model-paths": Key("texts", "Folders of models; [models] by default."),
-        "seed-paths": Key("texts", "Folders of seeds; [seeds] by default."),
-        "macro-paths": Key("texts", "Folders of macros; [macros] by default."),
-        "test-paths": Key("texts", "Folders of SQL tests; [tests] by default."),
-        "target-path": Key("text", "The folder of generated files; target by default."),
-        "log-path": Key("text", "Accepted for dbt's sake; logs stand below the target path."),
+        "model-paths": Key("texts", "Folders of models. Default: [models]."),
+        "seed-paths": Key("texts", "Folders of seeds. Default: [seeds]."),
+        "macro-paths": Key("texts", "Folders of macros. Default: [macros]."),
+        "test-paths": Key("texts", "Folders of SQL tests. Default: [tests]."),
+        "target-path": Key("text", "Folder of generated files. Default: target."),
+        "log-path": Key("text", "Accepted for compatibility with dbt; logs go below the target path."),
         "vars": Key("mapping", "Values for var()."),
-        "target": Key("text", "The target that is used when none is asked for."),
+        "target": Key("text", "The default target."),
         "targets": Key("named blocks", "Where the project can be built.", block=TARGET),
-        "publish": Key("text", "each (the default): every MV when it is built; atomic: all that a run made in one commit at its end."),
+        "publish": Key("text", "each (the default): publish each MV when it is built; atomic: publish all in one commit at the end."),
         "lint": Key("mapping", "Levels of [lint rules](lint.md): rule -> off, info, warning or error, or `{level: ..., <option>: ...}`."),
         "models": Key("folders", "Settings of models, by folder."),
         "seeds": Key("folders", "Settings of seeds, by folder."),
     },
     unsupported={
-        **dict.fromkeys(IGNORED_OF_DBT, "It is a key of dbt that has no meaning here: remove it."),
+        **dict.fromkeys(IGNORED_OF_DBT, "This key of dbt has no meaning in mvbuild: remove it."),
         **_later("sources", "data_tests", "tests", "snapshots", "exposures", "metrics", "unit_tests", "on-run-start", "on-run-end"),
-        "sources": "Sources are declared in the YAML files below the model paths.",
+        "sources": "Declare sources in the YAML files below the model paths.",
     },
 )  # fmt: skip
 
 _TEST_CONFIG_KEYS = {
-    "enabled": Key("flag", "false takes the test out."),
+    "enabled": Key("flag", "false disables the test."),
     "severity": Key("text", "error (the default) or warn."),
-    "where": Key("text", "Only rows for which this condition holds are tested."),
+    "where": Key("text", "Test only rows that satisfy this condition."),
     "tags": _TAGS,
     "meta": _META,
 }
@@ -239,19 +239,19 @@ TEST_ARGUMENTS: Mapping[str, Mapping[str, Key]] = {
     "not_null": {},
     "unique": {},
     "accepted_values": {
-        "values": Key("any", "The values that are allowed.", required=True),
-        "quote": Key("flag", "false compares with the values as they stand, without quotes."),
+        "values": Key("any", "The allowed values.", required=True),
+        "quote": Key("flag", "false compares the values without quoting them."),
     },
     "relationships": {
         "to": Key("text", "ref('model'), source('source', 'table') or a table's name.", required=True),
-        "field": Key("text", "The column there.", required=True),
+        "field": Key("text", "The column of that table.", required=True),
     },
 }
 
 
 def _test_block(kind: str) -> Block:
     arguments = {name: Key(key.kind, key.doc) for name, key in TEST_ARGUMENTS[kind].items()}
-    column = {"column_name": Key("text", "The column, for a test that stands at a model.")}
+    column = {"column_name": Key("text", "The tested column, for a test at the level of the model.")}
     return Block(
         what=f"the test '{kind}'",
         keys={
@@ -273,7 +273,7 @@ TESTS: Mapping[str, Block] = {kind: _test_block(kind) for kind in TEST_ARGUMENTS
 def check(node: Node, block: Block, *, ignored: tuple[str, ...] = ()) -> Iterator[Diagnostic]:
     """Every unknown, missing and badly typed key of a mapping and of what is below it, but for settings, folders and tests."""
     if not isinstance(node, MapNode):
-        yield error("wrong-type", f"{block.what} is a mapping", node.span)
+        yield error("wrong-type", f"{block.what} must be a mapping", node.span)
         return
     seen: set[str] = set()
     for entry in node.entries:
@@ -283,18 +283,18 @@ def check(node: Node, block: Block, *, ignored: tuple[str, ...] = ()) -> Iterato
             if entry.key not in ignored:
                 yield unknown(entry, block)
         elif name in seen:
-            yield error("duplicate-key", f"'{entry.key}' is another word for a key that is set as well", entry.span)
+            yield error("duplicate-key", f"'{entry.key}' is an alias of a key that is also set", entry.span)
         else:
             seen.add(name)
             yield from _check_value(entry, key)
     for name, key in block.keys.items():
         if key.required and name not in seen:
-            yield error("missing-key", f"'{name}' is missing in {block.what}", node.span)
+            yield error("missing-key", f"Missing key '{name}' in {block.what}", node.span)
 
 
 def unknown(entry: Entry, block: Block) -> Diagnostic:
     help = block.unsupported.get(entry.key) or did_you_mean(entry.key, (*block.keys, *block.aliases))
-    return error("unknown-key", f"There is no key '{entry.key}' in {block.what}", entry.span, help=help)
+    return error("unknown-key", f"Unknown key '{entry.key}' in {block.what}", entry.span, help=help)
 
 
 def _check_value(entry: Entry, key: Key) -> Iterator[Diagnostic]:
@@ -303,7 +303,7 @@ def _check_value(entry: Entry, key: Key) -> Iterator[Diagnostic]:
         return
     wrong = _misfit(node, key.kind)
     if wrong is not None:
-        help = "Write it in quotes." if key.kind in ("text", "texts") and isinstance(wrong, ScalarNode) else ""
+        help = "Put it in quotes." if key.kind in ("text", "texts") and isinstance(wrong, ScalarNode) else ""
         yield error("wrong-type", f"'{entry.key}' is {SAYS[key.kind]}", wrong.span, help=help)
     elif key.block and key.kind == "block":
         yield from check(node, key.block)

@@ -209,7 +209,7 @@ def _collisions(models: Sequence[ModelFile], seeds: Sequence[Seed]) -> Iterator[
         if other is not one:
             what = "model" if isinstance(other, ModelFile) else "seed"
             notes = (Note(message=f"the other {what}", span=_place(other)),)
-            yield error("duplicate-name", f"There is already a {what} called '{one.name}'", _place(one), notes=notes)
+            yield error("duplicate-name", f"Duplicate {what} name '{one.name}'", _place(one), notes=notes)
 
 
 def _place(named: ModelFile | Seed) -> Span:
@@ -225,7 +225,7 @@ def _undescribed(models: Sequence[ModelFile], seeds: Sequence[Seed], described: 
         known = {name.lower() for name in names}
         for key, entry in entries.items():
             if key not in known:
-                yield error("unknown-name", f"There is no {what} '{entry.name}'", entry.span, help=did_you_mean(entry.name, names))
+                yield error("unknown-name", f"Unknown {what} '{entry.name}'", entry.span, help=did_you_mean(entry.name, names))
 
 
 def _each_once(report: Iterable[Diagnostic]) -> Iterator[Diagnostic]:

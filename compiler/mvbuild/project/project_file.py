@@ -16,6 +16,7 @@ from mvbuild.project.folders import layer_of
 from mvbuild.project.keys import IGNORED_OF_DBT, PROJECT, check
 from mvbuild.project.loaded import Publish, Target
 from mvbuild.project.settings import Layer
+from mvbuild.project.target_names import TargetNames
 from mvbuild.project.yaml_spans import Entry, MapNode, Node, ScalarNode, has_templates, is_empty, plain, read_yaml
 from mvbuild.source import SourceFile
 
@@ -46,11 +47,13 @@ class ProjectFile:
 
 @dataclass(slots=True)
 class Templates:
-    """env_var() and var() for all YAML files. Jinja is imported for the first text that has a `{{`."""
+    """env_var(), var() and `target` for all YAML files. Jinja is imported for the first text that has a `{{`."""
 
     env: Mapping[str, str]
     vars: Mapping[str, Any]
     report: list[Diagnostic]
+    target: Target | None = None
+    """None while it is not chosen yet."""
     _interpolation: Interpolation | None = None
 
     def render(self, node: Node, text: str, keep: frozenset[str] = frozenset()) -> Node:
@@ -59,7 +62,8 @@ class Templates:
         if self._interpolation is None:
             from mvbuild.project.interpolate import Interpolation
 
-            self._interpolation = Interpolation(self.env, self.vars)
+            names = {"target": TargetNames.of(self.target)} if self.target else {}
+            self._interpolation = Interpolation(self.env, self.vars, names)
         try:
             return self._interpolation.render(node, keep=keep)
         finally:
@@ -83,10 +87,12 @@ def read_project_file(
     if target is None and (default := tree.get("target")):
         tree = _with(tree, "target", templates.render(default.node, file.text))
     chosen = targets.choose_target(file, tree, target, tree.get("target"))
-    tree = _rendered(file, tree, templates, chosen)
+    tree = _with_target(tree, chosen, templates, file.text)
+    used = targets.target_of(root, _chosen(tree, chosen), threads, report)
+    templates = Templates(env, given, report, used)
+    tree = _rendered(tree, templates, file.text)
     ignored = IGNORED_OF_DBT if file.path == "dbt_project.yml" else ()
     report.extend(check(tree, PROJECT, ignored=ignored))
-    entry = _chosen(tree, chosen)
     return ProjectFile(
         file=file,
         name=_name(tree, report),
@@ -95,12 +101,17 @@ def read_project_file(
         target_path=_text(tree, "target-path") or "target",
         publish=_publish(tree, report),
         vars=MappingProxyType(given),
-        target=targets.target_of(root, entry, threads, report),
+        target=used,
         target_names=targets.names(tree) or (targets.DEFAULT_NAME,),
         lint=layer_of(_node(tree, "lint")),
         models=_node(tree, "models"),
         seeds=_node(tree, "seeds"),
     ), templates
+
+
+def has_project(root: Path) -> bool:
+    """Whether a directory has a project file, whatever is in it."""
+    return any((root / name).is_file() for name in NAMES)
 
 
 def _tree(root: Path, report: list[Diagnostic]) -> tuple[SourceFile, MapNode]:
@@ -110,9 +121,9 @@ def _tree(root: Path, report: list[Diagnostic]) -> tuple[SourceFile, MapNode]:
     file = read_text(root, name)
     tree, wrong = read_yaml(file)
     if tree is None and not wrong:
-        wrong = (error("missing-key", "'name' is missing in mvbuild.yml", file.line_span(1)),)
+        wrong = (error("missing-key", "Missing key 'name' in mvbuild.yml", file.line_span(1)),)
     elif tree is not None and not isinstance(tree, MapNode):
-        wrong = (*wrong, error("wrong-type", "mvbuild.yml is a mapping", tree.span))
+        wrong = (*wrong, error("wrong-type", "mvbuild.yml must be a mapping", tree.span))
     if not isinstance(tree, MapNode):
         raise ProjectError(wrong)
     report.extend(wrong)
@@ -122,8 +133,8 @@ def _tree(root: Path, report: list[Diagnostic]) -> tuple[SourceFile, MapNode]:
 def _no_project(root: Path) -> Diagnostic:
     if root.is_dir():
         return error("not-a-project", f"There is no mvbuild.yml in {root}")
-    message = f"{root} is no directory" if root.exists() else f"There is no directory {root}"
-    return error("not-a-project", message, help="Name the project's directory with --project-dir.")
+    message = f"{root} is not a directory" if root.exists() else f"The directory {root} does not exist"
+    return error("not-a-project", message, help="Choose the project's directory with --project-dir.")
 
 
 def _vars(file: SourceFile, tree: MapNode, given: Mapping[str, Any], env: Mapping[str, str], report: list[Diagnostic]) -> dict[str, Any]:
@@ -138,16 +149,19 @@ def _vars(file: SourceFile, tree: MapNode, given: Mapping[str, Any], env: Mappin
     return {**values, **given}
 
 
-def _rendered(file: SourceFile, tree: MapNode, templates: Templates, chosen: Entry | None) -> MapNode:
-    """Everything but the targets that are not used: what they need of the environment need not be there."""
-    entries = tuple(
-        entry if entry.key in _SEPARATE else Entry(entry.key, entry.span, templates.render(entry.node, file.text)) for entry in tree.entries
-    )
-    tree = MapNode(entries, tree.span)
+def _with_target(tree: MapNode, chosen: Entry | None, templates: Templates, text: str) -> MapNode:
+    """The target that is used, rendered. What the others need of the environment need not be there."""
     declared = _node(tree, "targets")
     if chosen is None or not isinstance(declared, MapNode):
         return tree
-    return _with(tree, "targets", _with(declared, chosen.key, templates.render(chosen.node, file.text)))
+    return _with(tree, "targets", _with(declared, chosen.key, templates.render(chosen.node, text)))
+
+
+def _rendered(tree: MapNode, templates: Templates, text: str) -> MapNode:
+    """Everything besides vars and targets."""
+    return MapNode(
+        tuple(e if e.key in _SEPARATE else Entry(e.key, e.span, templates.render(e.node, text)) for e in tree.entries), tree.span
+    )
 
 
 def _with(tree: MapNode, key: str, node: Node) -> MapNode:
@@ -163,8 +177,8 @@ def _name(tree: MapNode, report: list[Diagnostic]) -> str:
     name = _text(tree, "name")
     entry = tree.get("name")
     if entry and name is not None and not _IDENTIFIER.match(name):
-        help = "Use letters, digits and underscores, and begin with a letter."
-        report.append(error("wrong-type", "'name' is an identifier", entry.node.span, help=help))
+        help = "Use letters, digits and underscores, and start with a letter."
+        report.append(error("wrong-type", "'name' must be an identifier", entry.node.span, help=help))
     return name or ""
 
 
@@ -173,7 +187,7 @@ def _publish(tree: MapNode, report: list[Diagnostic]) -> Publish:
     if value is None or value == "each":
         return "each"
     if value != "atomic":
-        report.append(error("wrong-type", "'publish' is each or atomic", entry.node.span if entry else None))
+        report.append(error("wrong-type", "'publish' must be each or atomic", entry.node.span if entry else None))
     return "atomic"
 
 

@@ -160,8 +160,8 @@ def _tests_node(node: MapNode) -> Node | None:
 
 
 def _twice(what: str, span: Span, first: Span) -> Diagnostic:
-    notes = (Note(message="first written here", span=first),)
-    return error("duplicate-name", f"{what} twice", span, help="Keep one of the two.", notes=notes)
+    notes = (Note(message="first defined here", span=first),)
+    return error("duplicate-name", f"{what} twice", span, help="Remove one of the two.", notes=notes)
 
 
 def _items(node: Node, key: str) -> Iterator[MapNode]:

@@ -27,33 +27,34 @@ from mvbuild.project.settings import ALIASES, MODEL_SETTINGS, SEED_SETTINGS, Set
 
 _HEAD = """# Configuration
 
-Everything that mvbuild reads from YAML files, and from `config()` in a model. A key that is not listed here is an error, with the
-place where it stands. Keys of your own go under `meta:`.
+Everything that mvbuild reads from YAML files, and from `config()` in a model. A key that is not listed here is an error, reported at
+its place in the file. Your own keys go under `meta:`.
 
-Values in YAML may be templates with `env_var()` and `var()`: `uri: "{{ env_var('CATALOG_URI') }}"`. Secrets belong there, and
-mvbuild never prints them. Templates in SQL know `ref`, `source`, `var`, `env_var`, `config`, `this`, `target` and the macros of
-the project besides.
+Values in YAML may be templates with `env_var()`, `var()` and `target`: `uri: "{{ env_var('CATALOG_URI') }}"`,
+`+namespace: "{{ target.schema }}_mart"`. Use `env_var()` for secrets; mvbuild never prints them. `target` has `name`, `catalog`,
+`namespace` (`schema`), `threads` and `type`; it is not available in `vars:` and `targets:`. Templates in SQL can also use `ref`,
+`source`, `config`, `this` and the macros of the project.
 
-A duration is text of numbers with units: `30m`, `1h30m`, `2 days`, `1.5h`, `1d 2h`. Units are `d` (`day`, `days`), `h` (`hr`, `hrs`,
+A duration is a string of numbers with units: `30m`, `1h30m`, `2 days`, `1.5h`, `1d 2h`. Units are `d` (`day`, `days`), `h` (`hr`, `hrs`,
 `hour`, `hours`), `m` (`min`, `mins`, `minute`, `minutes`), `s` (`sec`, `secs`, `second`, `seconds`) and `ms` (`millisecond`,
 `milliseconds`).
 """
 _FLAGS = """## Flags and the environment
 
-`mvbuild COMMAND --help` lists the flags. Those that say how a project is read, selected and printed can be set by the environment
-too, as `MVBUILD_<FLAG>` or, for callers that know dbt, as `DBT_<FLAG>`: `MVBUILD_TARGET=production`, `DBT_PROJECT_DIR=/srv/shop`,
-`DBT_TARGET_PATH=/tmp/target`. A flag wins over the environment, and the environment over mvbuild.yml. `NO_COLOR` switches colours
+`mvbuild COMMAND --help` lists the flags. You can also set those that control how a project is read, selected and printed in the
+environment, as `MVBUILD_<FLAG>` or, for tools that know dbt, as `DBT_<FLAG>`: `MVBUILD_TARGET=production`, `DBT_PROJECT_DIR=/srv/shop`,
+`DBT_TARGET_PATH=/tmp/target`. Flags override the environment, and the environment overrides mvbuild.yml. `NO_COLOR` turns colours
 off.
 """
 _PROJECT = """## mvbuild.yml
 
-The file that makes a directory a project. `mvbuild.yaml` and `dbt_project.yml` are read in its place.
+The file that makes a directory a project. `mvbuild.yaml` and `dbt_project.yml` are accepted as well.
 """
 _TARGETS = """## Targets
 
 `targets:` of mvbuild.yml maps names to places where the project can be built. Without targets there is one, `dev`: a catalog
-called `lake` of the project's own, in `.mvbuild/` beside mvbuild.yml. `--target` chooses; else the key `target` does; else it is
-`dev`, or the only one that there is.
+called `lake` in `.mvbuild/` beside mvbuild.yml. `--target` chooses the target; without it the key `target` does; without both it is
+`dev`, or the only target.
 
 ```yaml
 targets:
@@ -64,9 +65,9 @@ targets:
 """
 _SETTINGS = """## Settings of models
 
-Settings stand in three places, and the nearest wins: under `models:` of mvbuild.yml for whole folders, where each has a `+`
-before it; under `config:` in the model's YAML; in `config()` in its SQL. `tags` of all places are added up, `meta` and
-`table_properties` are merged.
+You can configure models in three places, and the nearest wins: under `models:` of mvbuild.yml for whole folders, where each setting
+starts with a `+`; under `config:` in the model's YAML; in `config()` in its SQL. A list replaces a farther one as a whole, so `[]`
+clears it. Only `tags` of all places are combined; `meta`, `table_properties` and `lint` are merged by key.
 
 ```yaml
 models:
@@ -76,12 +77,12 @@ models:
 """
 _FILES = """## YAML beside models and seeds
 
-Any `.yml` or `.yaml` file below the model and seed paths. One file may describe many models, or each its own.
+Any `.yml` or `.yaml` file below the model and seed paths. One file may describe several models.
 """
 _TESTS = """## Data tests
 
-A test stands under `data_tests:` of a column: `- not_null` (no NULL in it), `- unique` (no value twice), or a mapping of its name
-to its arguments. A rule of your own is a query for the rows that break it, in a `.sql` file below the test paths.
+A test goes under `data_tests:` of a column: `- not_null` (no NULL in it), `- unique` (no value twice), or a mapping of its name
+to its arguments. For your own rule, write a query for the rows that violate it, in a `.sql` file below the test paths.
 """
 
 
@@ -97,7 +98,7 @@ def page() -> str:
         f"{_FILES}\n{_table(PROPERTIES.keys)}",
         *(_block(title, block) for title, block in _BLOCKS),
         f"{_TESTS}\n{_table(_arguments())}",
-        f"Every test takes these as well, beside its arguments or below `config:`.\n\n{_table(TEST_CONFIG.keys)}",
+        f"Every test also accepts these, beside its arguments or below `config:`.\n\n{_table(TEST_CONFIG.keys)}",
         _FLAGS,
     ]
     return "\n\n".join(section.strip("\n") for section in sections) + "\n"

@@ -51,14 +51,14 @@ def seed_type(text: str) -> SeedType | None:
 def _boolean(text: str) -> bool:
     word = text.strip().lower()
     if word not in _TRUE and word not in _FALSE:
-        raise ValueError("is no boolean")
+        raise ValueError("is not a boolean")
     return word in _TRUE
 
 
 def _integer(text: str, *, bits: int) -> int:
     text = text.strip()
     if not _INTEGER.match(text):
-        raise ValueError("is no whole number")
+        raise ValueError("is not an integer")
     value = int(text)
     if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
         raise ValueError(f"is out of range: it needs more than {bits} bits")
@@ -71,7 +71,7 @@ def _double(text: str) -> float:
     if special:
         return float(special)
     if not _NUMBER.match(text):
-        raise ValueError("is no number")
+        raise ValueError("is not a number")
     value = float(text)
     if value in (float("inf"), float("-inf")):
         raise ValueError("is out of range")
@@ -88,7 +88,7 @@ def _float(text: str) -> float:
 def _decimal(text: str, *, precision: int, scale: int) -> Decimal:
     text = text.strip()
     if not _NUMBER.match(text):
-        raise ValueError("is no number")
+        raise ValueError("is not a number")
     value = Decimal(text)
     if value and value.adjusted() >= precision - scale:
         raise ValueError(f"is out of range: it has more than {precision - scale} digits before the point")
@@ -101,29 +101,29 @@ def _decimal(text: str, *, precision: int, scale: int) -> Decimal:
 def _date(text: str) -> date:
     match = _DATE.match(text.strip())
     if match is None:
-        raise ValueError("is no date like 2026-01-31")
+        raise ValueError("is not a date like 2026-01-31")
     try:
         return date(int(match[1]), int(match[2]), int(match[3]))
     except ValueError as exc:
-        raise ValueError("is no day of the calendar") from exc
+        raise ValueError("is not a valid date") from exc
 
 
 def _timestamp(text: str) -> tuple[datetime, str | None]:
     match = _TIMESTAMP.match(text.strip())
     if match is None:
-        raise ValueError("is no timestamp like 2026-01-31 09:30:00")
+        raise ValueError("is not a timestamp like 2026-01-31 09:30:00")
     year, month, day, hour, minute, second, fraction, zone = match.groups()
     micros = int((fraction or "0").ljust(6, "0"))
     try:
         return datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0), micros), zone
     except ValueError as exc:
-        raise ValueError("is no moment of the calendar") from exc
+        raise ValueError("is not a valid timestamp") from exc
 
 
 def _timestamp_ntz(text: str) -> datetime:
     value, zone = _timestamp(text)
     if zone:
-        raise ValueError("has a time zone, which a timestamp_ntz has not")
+        raise ValueError("has a time zone, which a timestamp_ntz cannot have")
     return value
 
 
@@ -147,7 +147,7 @@ def _offset(zone: str | None) -> timedelta:
 def _binary(text: str) -> bytes:
     digits = text.strip().removeprefix("0x").removeprefix("0X")
     if len(digits) % 2 or not re.fullmatch("[0-9a-fA-F]*", digits):
-        raise ValueError("is no binary value: write it in hexadecimal digits")
+        raise ValueError("is not a binary value: write it in hexadecimal digits")
     return bytes.fromhex(digits)
 
 

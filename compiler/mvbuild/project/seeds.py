@@ -20,7 +20,7 @@ from mvbuild.source import SourceFile, Span
 MOST_DIAGNOSTICS = 50
 MOST_VALUES = 5_000_000
 MOST_COLUMNS = 10_000
-_INSTEAD = "Load it into a table of its own, and read that as a source."
+_INSTEAD = "Load it into a table, and read that table as a source."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ def type_problems(types: Mapping[str, Setting]) -> Iterator[Diagnostic]:
     for name, setting in types.items():
         if seed_type(str(setting.value)) is None:
             help = did_you_mean(str(setting.value).lower(), KNOWN_TYPES)
-            yield error("wrong-type", f"The type of column '{name}' is none that a seed can have", setting.span, help=help)
+            yield error("wrong-type", f"The type of column '{name}' is not supported in seeds", setting.span, help=help)
 
 
 def _canonical(setting: Setting) -> str:
@@ -92,7 +92,7 @@ def _header(file: SourceFile, seed: Seed) -> Record:
     except CsvError as exc:
         raise ProjectError([_broken(file, exc)]) from exc
     if header is None:
-        raise ProjectError([error("bad-seed", f"{seed.path} has no header", Span(file, 0, 0), help="Name the columns in its first line.")])
+        raise ProjectError([error("bad-seed", f"{seed.path} has no header", Span(file, 0, 0), help="Name the columns in the first line.")])
     if len(header.values) > MOST_COLUMNS:
         message = f"{seed.path} has more than {MOST_COLUMNS:,} columns"
         raise ProjectError([error("file-too-large", message, file.line_span(1), help=_INSTEAD)])
@@ -126,7 +126,7 @@ def _header_problems(file: SourceFile, header: Record, names: Sequence[str]) -> 
         if not name:
             yield error("bad-seed", f"Column {i + 1} has no name", span, help="Name it in the first line.")
         elif name.lower() in seen:
-            yield error("bad-seed", f"There are two columns '{name}'", span, help="Rename one of them.")
+            yield error("bad-seed", f"Duplicate column '{name}'", span, help="Rename one of them.")
         seen.add(name.lower())
 
 
@@ -148,9 +148,9 @@ def _types_of(config: SeedConfig, names: Sequence[str]) -> tuple[SeedType, ...]:
 def _wrong_length(file: SourceFile, row: Record, expected: int) -> Diagnostic:
     found = len(row.values)
     start = row.place(expected)[0] if found > expected else row.start
-    help = "Quote a value that has the delimiter in it." if found > expected else "Write a delimiter for empty fields too; they are NULL."
+    help = "Quote a value that contains the delimiter." if found > expected else "Write a delimiter for empty fields too; they are NULL."
     return error(
-        "bad-seed", f"The row has {found} field{'s' * (found != 1)}, and the header {expected}", Span(file, start, row.end), help=help
+        "bad-seed", f"The row has {found} field{'s' * (found != 1)}, and the header has {expected}", Span(file, start, row.end), help=help
     )
 
 
@@ -181,7 +181,7 @@ def _bad_value(file: SourceFile, row: Record, at: int, where: str, wrong: str) -
 
 
 def _broken(file: SourceFile, exc: CsvError) -> Diagnostic:
-    help = 'A quote inside of a quoted field is written twice: "".'
+    help = 'Double a quote inside a quoted field: "".'
     return error("bad-seed", exc.message, Span(file, exc.start, exc.start + 1), help=help)
 
 
@@ -191,5 +191,5 @@ def _shortened(mistakes: Iterator[Callable[[], Diagnostic]], most: int) -> list[
     first = next(mistakes, None)
     if first is not None:
         more = 1 + sum(1 for _ in mistakes)
-        report.append(error("bad-seed", f"and {more:,} more mistakes in this file", first().span))
+        report.append(error("bad-seed", f"and {more:,} more errors in this file", first().span))
     return report

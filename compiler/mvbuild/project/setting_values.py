@@ -39,7 +39,7 @@ class Unfit(Exception):
 
 def flag(key: str, setting: Setting) -> bool:
     if not isinstance(setting.value, bool):
-        raise Unfit(f"'{key}' is true or false", setting.span)
+        raise Unfit(f"'{key}' must be true or false", setting.span)
     return setting.value
 
 
@@ -56,7 +56,7 @@ class OneOf:
             help = did_you_mean(value, self.words) if isinstance(value, str) else ""
             if isinstance(value, str):
                 help = self.instead.get(value, help)
-            raise Unfit(f"'{key}' is one of {', '.join(self.words)}", setting.span, help)
+            raise Unfit(f"'{key}' must be one of {', '.join(self.words)}", setting.span, help)
         return str(value)
 
 
@@ -64,7 +64,7 @@ def text(key: str, setting: Setting) -> str | None:
     if setting.value is None:
         return None
     if not isinstance(setting.value, str) or not setting.value.strip():
-        raise Unfit(f"'{key}' is text", setting.span)
+        raise Unfit(f"'{key}' must be a string", setting.span)
     return setting.value
 
 
@@ -75,7 +75,7 @@ def namespace(key: str, setting: Setting) -> tuple[str, ...] | None:
         return None
     parts = value.split(".") if isinstance(value, str) else value
     if not isinstance(parts, list) or not parts or not all(isinstance(p, str) and p.strip() for p in parts):
-        raise Unfit(f"'{key}' is a namespace: text like 'mart' or 'mart.daily', or a list of its levels", setting.span)
+        raise Unfit(f"'{key}' must be a namespace: a string like 'mart' or 'mart.daily', or a list of its levels", setting.span)
     return tuple(p.strip() for p in parts)
 
 
@@ -88,7 +88,7 @@ def mapping(key: str, setting: Setting) -> Mapping[str, Any]:
     if setting.value is None:
         return {}
     if not isinstance(setting.value, dict) or not all(isinstance(k, str) for k in setting.value):
-        raise Unfit(f"'{key}' is a mapping", setting.span)
+        raise Unfit(f"'{key}' must be a mapping", setting.span)
     return setting.value
 
 
@@ -98,7 +98,7 @@ def text_mapping(key: str, setting: Setting) -> Mapping[str, str]:
     for name, value in mapping(key, setting).items():
         as_written = as_text(value)
         if as_written is None:
-            raise Unfit(f"'{name}' in '{key}' is text, a number, true or false", setting.at(name).span)
+            raise Unfit(f"'{name}' in '{key}' must be a string, a number, true or false", setting.at(name).span)
         out[name] = as_written
     return out
 
@@ -111,7 +111,7 @@ def max_staleness(key: str, setting: Setting) -> timedelta | None:
         return None
     found = _duration(value) if isinstance(value, str) else None
     if found is None:
-        raise Unfit("'max_staleness' is a duration like 30m, 1h30m or '2 days'", setting.at("max_staleness").span)
+        raise Unfit("'max_staleness' must be a duration like 30m, 1h30m or '2 days'", setting.at("max_staleness").span)
     return found
 
 
@@ -127,7 +127,7 @@ def contract(key: str, setting: Setting) -> bool:
         return True
     if isinstance(setting.value, Mapping):
         return bool(only_key(key, setting, "enforced", flag))
-    raise Unfit(f"'{key}' is enforced, or {{enforced: true}}", setting.span)
+    raise Unfit(f"'{key}' must be enforced, or {{enforced: true}}", setting.span)
 
 
 def history(key: str, setting: Setting) -> int | str:
@@ -138,7 +138,7 @@ def history(key: str, setting: Setting) -> int | str:
     if value == "all":
         return "all"
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise Unfit(f"'{key}' is a number above 0, or all", setting.span)
+        raise Unfit(f"'{key}' must be a number above 0, or all", setting.span)
     return value
 
 
@@ -151,7 +151,7 @@ def tolerance(key: str, setting: Setting) -> float | None:
     except (TypeError, ValueError):
         value = math.nan
     if not (math.isfinite(value) and value >= 0):
-        raise Unfit(f"'{key}' is a number like 1e-9, not below 0", setting.span)
+        raise Unfit(f"'{key}' must be a number like 1e-9, not below 0", setting.span)
     return value
 
 
@@ -169,10 +169,10 @@ def maintain(key: str, setting: Setting) -> dict[str, Any]:
             continue
         value = _duration(inner.value) if isinstance(inner.value, str) else None
         if value is None:
-            raise Unfit(f"'{name}' is a duration like 30m, 1h30m or '2 days'", inner.span)
+            raise Unfit(f"'{name}' must be a duration like 30m, 1h30m or '2 days'", inner.span)
         if name == "orphans_after" and value < _LEAST_ORPHAN_AGE:
             # A running job's files belong to no metadata until it commits.
-            raise Unfit("'orphans_after' is one hour or more: files of running jobs look like orphans", inner.span)
+            raise Unfit("'orphans_after' must be one hour or more: files of running jobs look like orphans", inner.span)
         found[name] = value
     return found
 
@@ -181,7 +181,7 @@ def _known_keys(key: str, setting: Setting, known: tuple[str, ...]) -> None:
     for name in mapping(key, setting):
         if name not in known:
             help = did_you_mean(name, known)
-            raise Unfit(f"'{key}' has no key '{name}'", setting.at(name).key or setting.span, help, "unknown-key")
+            raise Unfit(f"Unknown key '{name}' in '{key}'", setting.at(name).key or setting.span, help, "unknown-key")
 
 
 def _duration(text: str) -> timedelta | None:
@@ -224,15 +224,15 @@ def _partition_field(text: str, span: Span) -> tuple[str, str, int | None]:
     call = _CALL.match(text)
     if call is None:
         forms = "a column, year(c), month(c), day(c), hour(c), bucket(16, c) or truncate(4, c)"
-        raise Unfit(f"A partition field is {forms}", span)
+        raise Unfit(f"A partition field must be {forms}", span)
     transform = TRANSFORMS.get(call[1].lower())
     if transform is None:
-        raise Unfit("This is no partition transform of Iceberg", span, did_you_mean(call[1].lower(), set(TRANSFORMS.values())))
+        raise Unfit("This is not a partition transform of Iceberg", span, did_you_mean(call[1].lower(), set(TRANSFORMS.values())))
     has_width = transform in ("bucket", "truncate")
     if has_width and not (call[2] and 0 < int(call[2][:11]) < 2**31):
         raise Unfit(f"'{transform}' takes a number above 0 and a column: {transform}(16, c)", span)
     if not has_width and call[2]:
-        raise Unfit(f"'{transform}' takes a column only: {transform}(c)", span)
+        raise Unfit(f"'{transform}' takes only a column: {transform}(c)", span)
     return transform, _unquoted(call[3]), int(call[2]) if has_width else None
 
 
@@ -244,7 +244,7 @@ def sort_fields(key: str, setting: Setting) -> tuple[tuple[str, bool, bool], ...
 def _sort_field(text: str, span: Span) -> tuple[str, bool, bool]:
     match = _SORT.match(text)
     if match is None:
-        raise Unfit("A sort field is a column, with 'asc' or 'desc', with 'nulls first' or 'nulls last'", span)
+        raise Unfit("A sort field must be a column, optionally with 'asc' or 'desc', and 'nulls first' or 'nulls last'", span)
     descending = (match[2] or "asc").lower() == "desc"
     nulls_first = match[3].lower() == "first" if match[3] else not descending
     return _unquoted(match[1]), descending, nulls_first
@@ -253,7 +253,7 @@ def _sort_field(text: str, span: Span) -> tuple[str, bool, bool]:
 def delimiter(key: str, setting: Setting) -> str:
     value = setting.value
     if not isinstance(value, str) or len(value) != 1 or value in '"\n\r':
-        raise Unfit(f"'{key}' is one character, like ',' or ';'", setting.span)
+        raise Unfit(f"'{key}' must be one character, like ',' or ';'", setting.span)
     return value
 
 
@@ -261,7 +261,7 @@ def column_types(key: str, setting: Setting) -> Mapping[str, Setting]:
     """Column -> the name of its type, with its place. Whether the type exists is for seed_types to say."""
     for name, value in mapping(key, setting).items():
         if not isinstance(value, str):
-            raise Unfit(f"'{key}' gives the name of a type for each column", setting.at(name).span)
+            raise Unfit(f"'{key}' must map each column to the name of a type", setting.at(name).span)
     return {name: setting.at(name) for name in mapping(key, setting)}
 
 
@@ -272,10 +272,10 @@ def _listed(key: str, setting: Setting, *, split: bool = False) -> list[tuple[st
     if isinstance(value, str):
         return [(part, setting.span) for part in (_split(value) if split else (value,))]
     if not isinstance(value, list):
-        raise Unfit(f"'{key}' is text or a list of texts", setting.span)
+        raise Unfit(f"'{key}' must be a string or a list of strings", setting.span)
     for i, item in enumerate(value):
         if not isinstance(item, str):
-            raise Unfit(f"'{key}' is text or a list of texts", setting.at(i).span)
+            raise Unfit(f"'{key}' must be a string or a list of strings", setting.at(i).span)
     return [(item, setting.at(i).span) for i, item in enumerate(value)]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from mvbuild.source import Span
 Materialization = Literal["materialized_view", "view", "ephemeral"]
 StorageFormat = Literal["table-properties", "metadata-file"]
 WhenStale = Literal["query", "serve", "fail"]
+WhenTestsFail = Literal["serve", "query", "fail"]
 CatalogView = Literal["definition", "storage"]
 RefreshPolicy = Literal["auto", "incremental", "incremental_strict", "full"]
 Transform = Literal["identity", "year", "month", "day", "hour", "bucket", "truncate"]
@@ -92,6 +93,7 @@ class ModelConfig:
     refresh_policy: RefreshPolicy = "auto"
     max_staleness: timedelta | None = None
     when_stale: WhenStale = "query"
+    when_tests_fail: WhenTestsFail = "serve"
     serve_unknown: bool = False
     storage_format: StorageFormat | None = None
     """None: as the project says, else table-properties."""
@@ -148,6 +150,7 @@ _MATERIALIZED = read.OneOf(
 _POLICY = read.OneOf(("auto", "incremental", "incremental_strict", "full"))
 FORMAT = read.OneOf(("table-properties", "metadata-file"))
 _WHEN_STALE = read.OneOf(("query", "serve", "fail"))
+_WHEN_TESTS_FAIL = read.OneOf(("serve", "query", "fail"))
 _CATALOG_VIEW = read.OneOf(("definition", "storage"))
 
 
@@ -161,21 +164,21 @@ def maintain_policy(key: str, setting: Setting) -> MaintainPolicy:
 
 
 _SHARED = {
-    "enabled": SettingKey(read=read.flag, field="enabled", kind="flag", doc="false takes it out of the project."),
-    "catalog": SettingKey(read=read.text, field="catalog", kind="text", doc="The catalog that it stands in; the target's by default."),
+    "enabled": SettingKey(read=read.flag, field="enabled", kind="flag", doc="false removes it from the project."),
+    "catalog": SettingKey(read=read.text, field="catalog", kind="text", doc="Its catalog. Default: the target's."),
     "namespace": SettingKey(
-        read=read.namespace, field="namespace", kind="namespace", doc="The namespace in the catalog; the target's by default."
+        read=read.namespace, field="namespace", kind="namespace", doc="Its namespace in the catalog. Default: the target's."
     ),
-    "alias": SettingKey(read=read.text, field="alias", kind="text", doc="Its name in the catalog, when that is not the file's name."),
+    "alias": SettingKey(read=read.text, field="alias", kind="text", doc="Its name in the catalog, if it differs from the file's name."),
     "table_properties": SettingKey(
         read=table_properties,
         field="table_properties",
         kind="mapping",
-        doc="Properties of the Iceberg table. What is taken out here goes from an MV's table at the next run.",
+        doc="Properties of the Iceberg table. A property that you remove here is removed from the MV's table by the next run.",
         merge="update",
     ),
-    "tags": SettingKey(read=read.texts, field="tags", kind="texts", doc="Words to select by: `--select tag:daily`.", merge="append"),
-    "meta": SettingKey(read=read.mapping, field="meta", kind="mapping", doc="Anything else; mvbuild keeps it.", merge="update"),
+    "tags": SettingKey(read=read.texts, field="tags", kind="texts", doc="Tags to select by: `--select tag:daily`.", merge="append"),
+    "meta": SettingKey(read=read.mapping, field="meta", kind="mapping", doc="Your own keys; mvbuild keeps them.", merge="update"),
 }
 
 MODEL_SETTINGS: Mapping[str, SettingKey] = {
@@ -183,9 +186,9 @@ MODEL_SETTINGS: Mapping[str, SettingKey] = {
         read=_MATERIALIZED, field="materialized", kind="text", doc="materialized_view (the default), view or ephemeral."
     ),
     **_SHARED,
-    "storage_table": SettingKey(read=read.text, field="storage_table", kind="text", doc="The name of the MV's storage table."),
+    "storage_table": SettingKey(read=read.text, field="storage_table", kind="text", doc="Name of the MV's storage table."),
     "storage_namespace": SettingKey(
-        read=read.namespace, field="storage_namespace", kind="namespace", doc="The namespace of the MV's storage table."
+        read=read.namespace, field="storage_namespace", kind="namespace", doc="Namespace of the MV's storage table."
     ),
     "partition_by": SettingKey(
         read=read.partition_fields, field="partition_by", kind="texts", doc="Partition fields: `month(order_date)`, `bucket(16, id)`, `c`."
@@ -195,56 +198,72 @@ MODEL_SETTINGS: Mapping[str, SettingKey] = {
         read=_POLICY,
         field="refresh_policy",
         kind="text",
-        doc="How an MV is [refreshed](incremental.md). auto (the default): the cheapest way that is right; incremental: a warning where "
-        "only a full refresh is right; incremental_strict: an error; full: always in full.",
+        doc="How an MV is [refreshed](incremental.md). auto (the default): the cheapest correct way; incremental: a warning if "
+        "only a full refresh is correct; incremental_strict: an error; full: always in full.",
     ),
     "freshness": SettingKey(
         read=read.max_staleness,
         field="max_staleness",
         kind="mapping",
-        doc="{max_staleness: 30m}: how old what is served may be. A duration.",
+        doc="{max_staleness: 30m}: how old served rows may be. A duration.",
     ),
     "when_stale": SettingKey(
         read=_WHEN_STALE,
         field="when_stale",
         kind="text",
-        doc="What a reader gets when the MV is stale: query (the default) runs its query, serve gives the storage, fail refuses.",
+        doc="What a reader gets when the MV is stale: query (the default) runs its query, serve returns the storage, fail refuses.",
+    ),
+    "when_tests_fail": SettingKey(
+        read=_WHEN_TESTS_FAIL,
+        field="when_tests_fail",
+        kind="text",
+        doc="What a reader gets while the newest data of the MV fails its data tests: serve (the default) returns the last good refresh, "
+        "query runs the query anyway, fail refuses. See [serving](serving.md).",
     ),
     "serve_unknown": SettingKey(
         read=read.flag,
         field="serve_unknown",
         kind="flag",
-        doc="true serves a storage of unknown freshness; else it counts as stale.",
+        doc="true serves a storage whose freshness is unknown; otherwise it counts as stale.",
     ),
     "storage": SettingKey(
-        read=storage_format, field="storage_format", kind="mapping", doc="{format: table-properties | metadata-file}: its record."
+        read=storage_format,
+        field="storage_format",
+        kind="mapping",
+        doc="{format: table-properties | metadata-file}: how its record is stored.",
     ),
     "refresh_history": SettingKey(
-        read=read.history, field="refresh_history", kind="scalar", doc="How many refreshes are kept for time travel: a number, or all; 1."
+        read=read.history,
+        field="refresh_history",
+        kind="scalar",
+        doc="How many refreshes to keep for time travel: a number, or all. Default: 1.",
     ),
     "catalog_view": SettingKey(
         read=_CATALOG_VIEW,
         field="catalog_view",
         kind="text",
-        doc="What the view in the catalog selects: its definition (the default), or the storage, for engines that know no MVs.",
+        doc="What the view in the catalog selects: the definition (the default), or the storage, for engines that do not know MVs.",
     ),
     "float_tolerance": SettingKey(
         read=read.tolerance,
         field="float_tolerance",
         kind="scalar",
-        doc="How far floating point results may differ from a full recomputation, relative to the larger value: a number; none by default.",
+        doc="Allowed difference of floating-point results from a full refresh, relative to the larger value: a number. Default: none.",
     ),
     "dialects": SettingKey(
-        read=read.texts, field="dialects", kind="texts", doc="Further SQL dialects that the view is written in: [trino].", merge="append"
+        read=read.texts,
+        field="dialects",
+        kind="texts",
+        doc="Other SQL dialects to write the view in: [trino]. The nearest list replaces the others; [] is none.",
     ),
     "previous_name": SettingKey(
-        read=read.text, field="previous_name", kind="text", doc="The name that the model had: what it has in the catalog is renamed."
+        read=read.text, field="previous_name", kind="text", doc="Former name of the model: what it has in the catalog is renamed."
     ),
     "contract": SettingKey(
         read=read.contract,
         field="contract",
         kind="any",
-        doc="enforced, or {enforced: true}: names, order and types of the [columns](columns.md) must be those that are declared.",
+        doc="enforced, or {enforced: true}: names, order and types of the [columns](columns.md) must be as declared.",
     ),
     "maintain": SettingKey(
         read=maintain_policy,
@@ -270,7 +289,7 @@ SEED_SETTINGS: Mapping[str, SettingKey] = {
         doc="Column -> Spark SQL type; other columns are strings.",
         merge="update",
     ),
-    "delimiter": SettingKey(read=read.delimiter, field="delimiter", kind="text", doc="The character between two fields; ',' by default."),
+    "delimiter": SettingKey(read=read.delimiter, field="delimiter", kind="text", doc="The delimiter between fields. Default: ','."),
 }
 
 ALIASES: Mapping[str, str] = {"database": "catalog", "schema": "namespace", "tblproperties": "table_properties"}
@@ -305,6 +324,28 @@ def seed_config(layers: Sequence[Layer]) -> tuple[SeedConfig, tuple[Diagnostic, 
     return SeedConfig(**values), diagnostics
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Own:
+    """What `this` is in a template: a model, and the names that its settings give it in the catalog."""
+
+    model: str
+    namespace: tuple[str, ...] | None = None
+    """None: the target's."""
+    alias: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.alias or self.model
+
+    def configured(self, layers: Iterable[Layer]) -> Own:
+        """The same with what further layers say of its names."""
+        named = [{key: setting for key, setting in layer.items() if ALIASES.get(key, key) in ("namespace", "alias")} for layer in layers]
+        said = {ALIASES.get(key, key) for layer in named for key in layer}
+        values = _merged(named, MODEL_SETTINGS)[0] if said else {}
+        namespace = values.get("namespace") if "namespace" in said else self.namespace
+        return Own(model=self.model, namespace=namespace, alias=values.get("alias") if "alias" in said else self.alias)
+
+
 def check_layer(layer: Layer) -> tuple[Diagnostic, ...]:
     """The unknown keys and bad values of one layer of a model."""
     return _merged((layer,), MODEL_SETTINGS)[2]
@@ -326,7 +367,7 @@ def _merged(layers: Sequence[Layer], known: Mapping[str, SettingKey]) -> tuple[d
             if key is None:
                 diagnostics.append(_unknown(name, setting, known))
             elif canonical != name and canonical in layer:
-                message = f"'{name}' is another word for '{canonical}', which is set as well"
+                message = f"'{name}' is an alias of '{canonical}', which is also set"
                 diagnostics.append(error("duplicate-key", message, setting.key or setting.span))
             else:
                 try:
@@ -352,7 +393,7 @@ def _apply(values: dict[str, Any], spans: dict[str, Span], key: SettingKey, valu
 
 def _unknown(name: str, setting: Setting, known: Mapping[str, SettingKey]) -> Diagnostic:
     help = _NOT_NEEDED.get(name) or did_you_mean(name, (*known, *ALIASES))
-    return error("unknown-key", f"There is no setting '{name}'", setting.key or setting.span, help=help)
+    return error("unknown-key", f"Unknown setting '{name}'", setting.key or setting.span, help=help)
 
 
 def _contradictions(config: ModelConfig) -> Iterator[Diagnostic]:
@@ -369,18 +410,20 @@ def _contradictions(config: ModelConfig) -> Iterator[Diagnostic]:
     for name in ("partition_by", "sort_by"):
         if name in config.spans and getattr(config, name):
             notes = (Note(message=f"materialized as {config.materialized}", span=config.spans.get("materialized")),)
-            yield error("bad-config", f"'{name}' is for models that store rows", config.spans[name], help="Remove it.", notes=notes)
+            yield error(
+                "bad-config", f"'{name}' only applies to models that store rows", config.spans[name], help="Remove it.", notes=notes
+            )
 
 
 def _not_in_a_metadata_file(config: ModelConfig) -> Iterator[Diagnostic]:
     notes = (Note(message="the MV's format", span=config.spans.get("storage_format")),)
     for name in ("storage_table", "storage_namespace"):
         if getattr(config, name):
-            message = f"'{name}' names a table of its own, and in the metadata-file format the storage is part of the MV"
-            help = f"Remove it; where a folder sets it, write `{name}: null`."
+            message = f"'{name}' names a separate table, and in the metadata-file format the storage is part of the MV"
+            help = f"Remove it; if a folder sets it, write `{name}: null`."
             yield error("bad-config", message, config.spans.get(name), help=help, notes=notes)
     if config.table_properties.get("format-version", "2") != "2":
-        message = "The metadata-file format holds tables of Iceberg's format version 2 only"
+        message = "The metadata-file format only supports tables of Iceberg's format version 2"
         yield error(
             "bad-config", message, config.spans.get("table_properties.format-version"), help="Remove 'format-version'.", notes=notes
         )

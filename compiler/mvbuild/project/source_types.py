@@ -49,17 +49,17 @@ def _contradictions(
 ) -> Iterator[Diagnostic]:
     if kind == DEFAULT:
         if "path" in table:
-            message = f"'path' is for tables of type {TYPES[1]} and {TYPES[2]}; this one is of type {kind}"
-            yield error("bad-config", message, table["path"].span, help="Say the `type:` of the table, or leave `path` out.")
+            message = f"'path' only applies to tables of type {TYPES[1]} and {TYPES[2]}; this one has type {kind}"
+            yield error("bad-config", message, table["path"].span, help="Set the `type:` of the table, or remove `path`.")
         if properties and catalog is None:
-            message = "'properties' name another metastore, which has no name here"
-            yield error("bad-config", message, properties.span, help="Name it by `catalog:` of the source: Spark knows it by that name.")
+            message = "'properties' describe another metastore, which has no name here"
+            yield error("bad-config", message, properties.span, help="Name it with `catalog:` of the source: Spark knows it by that name.")
         return
     if not _text(table.get("path")):
-        yield error("missing-key", f"'path' is missing in a table of type {kind}", name, help="Give the directory of the table.")
+        yield error("missing-key", f"Missing key 'path' in a table of type {kind}", name, help="Set it to the directory of the table.")
     if "identifier" in table:
-        message = f"'identifier' is a name in a catalog, and a table of type {kind} is in none"
-        yield error("bad-config", message, table["identifier"].span, help="Leave it out: `path` says which table it is.")
+        message = f"'identifier' is a name in a catalog, and a table of type {kind} is in no catalog"
+        yield error("bad-config", message, table["identifier"].span, help="Remove it: `path` identifies the table.")
 
 
 def _type(node: MapNode, report: list[Diagnostic]) -> TableType | None:
@@ -68,7 +68,7 @@ def _type(node: MapNode, report: list[Diagnostic]) -> TableType | None:
     found = next((t for t in TYPES if t == word), None)
     if entry and word and found is None:
         # Not the value itself, which may have come from the environment.
-        diagnostic = error("wrong-type", f"'type' is one of {', '.join(TYPES)}", entry.node.span, help=did_you_mean(word, TYPES))
+        diagnostic = error("wrong-type", f"'type' must be one of {', '.join(TYPES)}", entry.node.span, help=did_you_mean(word, TYPES))
         if diagnostic not in report:
             report.append(diagnostic)
     return found

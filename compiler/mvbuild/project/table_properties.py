@@ -41,9 +41,11 @@ def table_properties(key: str, setting: Setting) -> Mapping[str, str]:
     for name, value in found.items():
         if name.startswith(RESERVED):
             span = setting.at(name).key or setting.at(name).span
-            raise Unfit(f"'{name}' is a property that mvbuild writes itself", span, "Remove it, or give it another name.", "bad-config")
+            raise Unfit(f"mvbuild writes the property '{name}' itself", span, "Remove it, or rename it.", "bad-config")
         if name in _WHOLE and not _is_whole(value, _WHOLE[name]):
-            raise Unfit(f"'{name}' is a whole number from 0", setting.at(name).span, f"Write it as digits: `{name}: 10`.", "bad-config")
+            raise Unfit(
+                f"'{name}' must be a non-negative integer", setting.at(name).span, f"Write it as digits: `{name}: 10`.", "bad-config"
+            )
     return found
 
 

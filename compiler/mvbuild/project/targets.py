@@ -6,6 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
+from mvbuild.project.catalog_properties import misspelt
 from mvbuild.project.keys import count_of
 from mvbuild.project.loaded import SparkSettings, Target
 from mvbuild.project.setting_values import as_text
@@ -28,7 +29,7 @@ def choose_target(file: SourceFile, project: MapNode, asked: str | None, default
     if targets is None or not isinstance(targets.node, MapNode) or not targets.node.entries:
         declared = (DEFAULT_NAME,)
     if name not in declared:
-        what = "The target that `target:` gives" if is_secret else f"The target '{name}'"
+        what = "The target in `target:`" if is_secret else f"The target '{name}'"
         place = span or (targets.span if targets else file.line_span(1))
         raise ProjectError([error("unknown-target", f"{what} is not declared", place, help=did_you_mean(name, declared))])
     return targets.node.get(name) if targets and isinstance(targets.node, MapNode) else None
@@ -44,6 +45,7 @@ def target_of(root: Path, entry: Entry | None, threads: int | None, report: list
     """A target from its rendered, checked block; without one, or without a catalog in it, the catalog in the project directory."""
     block = entry.node if entry and isinstance(entry.node, MapNode) else None
     catalog = strings(_value(block, "catalog"), "A property of a catalog", report)
+    report.extend(misspelt(_value(block, "catalog")))
     name = catalog.pop("name", "lake")
     embedded = not catalog
     return Target(
@@ -84,7 +86,7 @@ def strings(node: Node | None, what: str, report: list[Diagnostic]) -> dict[str,
             continue
         text = as_text(plain(entry.node))
         if text is None:
-            report.append(error("wrong-type", f"{what} is text, a number, true or false: '{entry.key}'", entry.node.span))
+            report.append(error("wrong-type", f"{what} must be a string, a number, true or false: '{entry.key}'", entry.node.span))
         else:
             out[entry.key] = text
     return out

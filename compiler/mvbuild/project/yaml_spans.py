@@ -83,22 +83,23 @@ class MapNode:
 Node = ScalarNode | ListNode | MapNode
 
 
-def read_yaml(file: SourceFile) -> tuple[Node | None, tuple[Diagnostic, ...]]:
-    """The document of a file; None where it is empty, or where its syntax is wrong, which the diagnostics say."""
+def read_yaml(file: SourceFile, *, last_wins: bool = False) -> tuple[Node | None, tuple[Diagnostic, ...]]:
+    """The document of a file; None where it is empty, or where its syntax is wrong, which the diagnostics say. A duplicate key is an error;
+    `last_wins` has its last value taken, as other readers of YAML do."""
     unprintable = _UNPRINTABLE.search(file.text)
     if unprintable:
         span = Span(file, unprintable.start(), unprintable.end())
-        return None, (error("yaml-syntax", f"YAML may not hold the character U+{ord(unprintable[0]):04X}", span),)
+        return None, (error("yaml-syntax", f"YAML must not contain the character U+{ord(unprintable[0]):04X}", span),)
     try:
         too_deep = _too_much(file)
         root = None if too_deep else yaml.compose(file.text, Loader=_Loader)
     except yaml.MarkedYAMLError as exc:
         return None, (_syntax_error(file, exc),)
     except (yaml.YAMLError, ValueError, RecursionError):
-        return None, (error("yaml-syntax", "The file is no YAML", file.line_span(1)),)
+        return None, (error("yaml-syntax", "The file is not valid YAML", file.line_span(1)),)
     if too_deep or root is None:
         return None, too_deep
-    builder = _Builder(file)
+    builder = _Builder(file, last_wins=last_wins)
     try:
         return builder.node(root, 0), tuple(builder.diagnostics)
     except _Hopeless:
@@ -144,8 +145,9 @@ class _Hopeless(Exception):
 class _Builder:
     """PyYAML's nodes -> ours. A node that several aliases share is built once and counted each time."""
 
-    def __init__(self, file: SourceFile) -> None:
+    def __init__(self, file: SourceFile, *, last_wins: bool) -> None:
         self.file = file
+        self._last_wins = last_wins
         self.diagnostics: list[Diagnostic] = []
         self._built: dict[int, Node] = {}
         self._sizes: dict[int, int] = {}
@@ -164,7 +166,7 @@ class _Builder:
             scalar = self._built[id_] = ScalarNode(self._value(raw), self._span(raw))
             return scalar
         if id_ in self._open:
-            self._stop(raw, "An anchor holds an alias of itself")
+            self._stop(raw, "An anchor contains an alias of itself")
         if depth > DEEPEST:
             self._stop(raw, f"The YAML is nested more than {DEEPEST} levels deep")
         self._open.add(id_)
@@ -185,7 +187,7 @@ class _Builder:
 
     def _build(self, raw: Any, depth: int) -> Node:
         if raw.tag not in (_TAG + "map", _TAG + "seq"):
-            self._report(raw, f"The tag '{_short(raw.tag)}' is not known")
+            self._report(raw, f"Unknown tag '{_short(raw.tag)}'")
         if isinstance(raw, yaml.MappingNode):
             entries = self._entries(raw, depth)
             return MapNode(entries, self._span(raw, entries[-1].node if entries else None))
@@ -203,12 +205,12 @@ class _Builder:
             key, span = self._key(raw_key, depth)
             value = self.node(raw_value, depth + 1)
             if key is None:
-                help = "Write it in quotes: YAML reads yes, no, on, off, numbers and dates as values of their own."
-                self._say(error("wrong-type", "A key must be text", span, help=help))
+                help = "Put it in quotes: YAML converts yes, no, on, off, numbers and dates to other values."
+                self._say(error("wrong-type", "A key must be a string", span, help=help))
             elif key in written:
-                notes = (Note(message="first written here", span=written[key].span),)
-                self._say(error("duplicate-key", f"The key '{key}' is there twice", span, notes=notes))
-            else:
+                notes = (Note(message="first defined here", span=written[key].span),)
+                self._say(error("duplicate-key", f"Duplicate key '{key}'", span, notes=notes))
+            if key is not None and (key not in written or self._last_wins):
                 written[key] = Entry(key, span, value)
         return (*written.values(), *(e for k, e in merged.items() if k not in written)) if merged else tuple(written.values())
 
@@ -232,15 +234,15 @@ class _Builder:
         if raw.tag == _TEXT:
             return raw.value
         if raw.tag not in _SCALAR_TAGS:
-            self._report(raw, f"The tag '{_short(raw.tag)}' is not known")
+            self._report(raw, f"Unknown tag '{_short(raw.tag)}'")
             return raw.value
         if len(raw.value) > LONGEST_VALUE:
-            self._report(raw, f"A {_short(raw.tag)} has more than {LONGEST_VALUE} characters", "Write it in quotes.")
+            self._report(raw, f"A {_short(raw.tag)} has more than {LONGEST_VALUE} characters", "Put it in quotes.")
             return raw.value
         try:
             return self._constructor.construct_object(raw) if raw.tag not in (_TAG + "merge", _TAG + "value") else raw.value
         except (yaml.YAMLError, ValueError, ArithmeticError, KeyError, IndexError, AttributeError):
-            self._report(raw, f"This is no {_short(raw.tag)}", "Mend it, or write it in quotes.")
+            self._report(raw, f"This is not a valid {_short(raw.tag)}", "Fix it, or put it in quotes.")
             return raw.value
 
     def _span(self, raw: Any, last: Node | None = None) -> Span:
@@ -255,14 +257,14 @@ class _Builder:
     def _say(self, diagnostic: Diagnostic) -> None:
         self.diagnostics.append(diagnostic)
         if len(self.diagnostics) >= MOST_MISTAKES:
-            self.diagnostics.append(error(diagnostic.code, f"{self.file.path} has more than {MOST_MISTAKES:,} mistakes", diagnostic.span))
+            self.diagnostics.append(error(diagnostic.code, f"{self.file.path} has more than {MOST_MISTAKES:,} errors", diagnostic.span))
             raise _Hopeless
 
     def _report(self, raw: Any, message: str, help: str = "") -> None:
         self._say(error("yaml-syntax", message, self._span(raw), help=help))
 
     def _stop(self, raw: Any, message: str) -> None:
-        self._report(raw, message, "Write the values out, and less deep.")
+        self._report(raw, message, "Write the values out, with less nesting.")
         raise _Hopeless
 
 
@@ -281,7 +283,7 @@ def _too_much(file: SourceFile) -> tuple[Diagnostic, ...]:
             if depth > _SAFE_DEPTH // 2:
                 start = event.start_mark.index if event.start_mark else 0
                 span = Span(file, start, start + 1)
-                return (error("yaml-syntax", f"The YAML is nested more than {DEEPEST} levels deep", span, help="Write it less deep."),)
+                return (error("yaml-syntax", f"The YAML is nested more than {DEEPEST} levels deep", span, help="Reduce the nesting."),)
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         nodes += isinstance(event, yaml.NodeEvent)
@@ -304,7 +306,7 @@ def _syntax_error(file: SourceFile, exc: yaml.MarkedYAMLError) -> Diagnostic:
     if "cannot start any token" in problem and file.text[index : index + 1] == "\t":
         problem = "a tab cannot indent a line, spaces can"
     if "single document" in str(exc.context):
-        problem = "the file holds more than one document"
+        problem = "the file contains more than one document"
     return error("yaml-syntax", f"The YAML cannot be parsed: {problem}", span, notes=notes)
 
 

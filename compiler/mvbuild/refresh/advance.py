@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
-from mvbuild.formats.record import RefreshRecord
+from mvbuild.formats import failed_tests
 from mvbuild.freshness.columns import schemas_read, stale_schemas
-from mvbuild.freshness.history import current_refresh_id, history
+from mvbuild.freshness.history import current_refresh_id
+from mvbuild.freshness.indirect import indirect
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import Leaf, Pin, World
+from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.choose import Choice
 from mvbuild.incremental.proof import PROVEN
-from mvbuild.ports.states import TableState
+from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.refresh.choosing import facts
 from mvbuild.refresh.outcome import Outcome
-from mvbuild.refresh.recording import record_of, recorded, summary_of
+from mvbuild.refresh.recording import record_of, recorded, restated
 from mvbuild.refresh.result import TestResult
 from mvbuild.refresh.session import RunSession
+from mvbuild.refresh.views import properties_commit
 
 
 def advance(
@@ -42,19 +44,12 @@ def advance(
         storage,
         record,
         current_refresh_id(storage),
+        indirect=indirect(world, node, record),
         set_properties={**schemas, PROVEN: mark} if mark else schemas,
-        also_remove=stale_schemas(storage.properties, schemas),
-        restate=_restated(storage, record),
+        also_remove=(*stale_schemas(storage.properties, schemas), *((failed_tests.KEY,) if failed_tests.KEY in storage.properties else ())),
+        restate=restated(storage, record, fingerprint(definition(world.graph, node).text)),
     )
-    session.publish([commit], world)
+    of_view = properties_commit(world, node)
+    session.publish([commit] if of_view is None else [of_view, commit], world)
     message = choice.message or "the rows are the same"
     return Outcome(message=message, reused=True, tests=tests, details=facts(choice, None))
-
-
-def _restated(storage: TableState, record: RefreshRecord) -> Mapping[str, str] | None:
-    """A property holds one snapshot of a table. What else was read of it (a branch, a tag) only the summary of a snapshot holds, so that
-    the same files get one of their own."""
-    if storage.current_snapshot_id is None or max(Counter(t.uuid for t in record.base_tables).values(), default=0) < 2:
-        return None
-    strategy = next((past.strategy for past in history(storage) if past.is_current), "")
-    return summary_of(record, current_refresh_id(storage), strategy)

@@ -7,20 +7,24 @@ from dataclasses import replace
 
 from mvbuild.formats.record import BaseTable, RefreshRecord
 from mvbuild.freshness.history import current_refresh_id
+from mvbuild.freshness.indirect import indirect, is_written
 from mvbuild.freshness.leaves import node_inputs
-from mvbuild.freshness.pins import known_as
+from mvbuild.freshness.observed import World
 from mvbuild.freshness.rules import judge_one
+from mvbuild.freshness.states import recorded_states
 from mvbuild.freshness.stored import stored
+from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode
+from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.plan.alterations import Alteration, alteration
 from mvbuild.plan.layout import documented
 from mvbuild.ports.catalog import CommitConflict
 from mvbuild.ports.commits import TableCommit, ViewCommit
 from mvbuild.ports.states import TableState
 from mvbuild.refresh.outcome import Outcome
-from mvbuild.refresh.recording import recorded
+from mvbuild.refresh.recording import recorded, restated
 from mvbuild.refresh.session import RunSession
-from mvbuild.refresh.views import commit_of_comment, next_version
+from mvbuild.refresh.views import next_version, properties_commit
 
 ATTEMPTS = 3
 
@@ -31,7 +35,7 @@ def alter(session: RunSession, node: ModelNode) -> Outcome:
         if attempt:
             session.reload([i for i in (node.identifier, node.storage) if i])
         world = session.world
-        if not judge_one(world, node, {}).is_fresh:
+        if not judge_one(world, node, {}).has_right_rows:
             return Outcome(message="another run changed it", reused=True)
         change = alteration(world, node)
         commits = _commits(session, node, change)
@@ -41,26 +45,28 @@ def alter(session: RunSession, node: ModelNode) -> Outcome:
             session.publish(commits)
         except CommitConflict:
             continue
-        return Outcome(message=f"only metadata changed: {', '.join(change.what)}" if change else _COMPACTED, reused=True)
-    raise CommitConflict(f"{node.identifier} is being changed by others")
+        return Outcome(message=f"only metadata changed: {', '.join(change.what)}" if change else _RECORD, reused=True)
+    raise CommitConflict(f"other processes keep changing {node.identifier}")
 
 
-_COMPACTED = "only compacted base tables changed"
+_RECORD = "only its record moved on"
 
 
 def for_new_version(
-    node: ModelNode, storage: TableState, view: ViewCommit, record: RefreshRecord, change: Alteration | None
+    world: World, node: ModelNode, storage: TableState, view: ViewCommit, record: RefreshRecord, change: Alteration | None
 ) -> Sequence[TableCommit | ViewCommit]:
     """A new version of the view, and the same snapshot recorded for it. The `refresh-state` in that snapshot keeps naming the version that
     was refreshed: who reads nothing else takes the storage for stale, which is safe, and nobody downstream sees a new snapshot."""
     assert view.version_id is not None
+    moved = replace(record, view_version_id=view.version_id)
     return [
         view,
         recorded(
             node,
             storage,
-            replace(record, view_version_id=view.version_id),
+            moved,
             current_refresh_id(storage),
+            indirect=indirect(world, node, moved),
             set_properties=change.properties.set if change else {},
             also_remove=change.properties.remove if change else (),
             layout=change.layout if change else None,
@@ -74,23 +80,38 @@ def _commits(session: RunSession, node: ModelNode, change: Alteration | None) ->
     if storage is None or view is None:
         return ()
     before = stored(storage).record
-    assert before is not None, "only a fresh MV is altered"
-    record = _moved(session, node, before)
+    assert before is not None, "only an MV with the right rows is altered"
+    record = replace(_moved(session, node, before), view_version_id=view.version_id)
     if change is None:
-        return () if record == before else [recorded(node, storage, record, current_refresh_id(storage))]
+        if record == before and is_written(world, node, storage, record):
+            return ()
+        others, again = indirect(world, node, record), _restated(world, node, storage, before, record)
+        return [recorded(node, storage, record, current_refresh_id(storage), indirect=others, restate=again)]
     if change.view_version:
         commit = next_version(world, node, view, documented(node, view.schema))
-        return for_new_version(node, storage, commit, record, change)
+        return for_new_version(world, node, storage, commit, record, change)
     of_table = recorded(
         node,
         storage,
         record,
         current_refresh_id(storage),
+        indirect=indirect(world, node, record),
         set_properties=change.properties.set,
         also_remove=change.properties.remove,
         layout=change.layout,
+        restate=_restated(world, node, storage, before, record),
     )
-    return [of_table] if change.comment is None else [commit_of_comment(view, change.comment), of_table]
+    of_view = properties_commit(world, node)
+    is_same = record == before and is_written(world, node, storage, record)
+    if of_view is not None and is_same and change.layout is None and not change.properties:
+        return [of_view]
+    return [of_table] if of_view is None else [of_view, of_table]
+
+
+def _restated(world: World, node: ModelNode, storage: TableState, before: RefreshRecord, record: RefreshRecord) -> dict[str, str] | None:
+    if record.base_tables == before.base_tables:
+        return None
+    return restated(storage, record, fingerprint(definition(world.graph, node).text))
 
 
 def _moved(session: RunSession, node: ModelNode, record: RefreshRecord) -> RefreshRecord:
@@ -100,7 +121,6 @@ def _moved(session: RunSession, node: ModelNode, record: RefreshRecord) -> Refre
     moved: dict[BaseTable, int] = {}
     for found in session.pins(node_inputs(session.world.graph, node)).values():
         if found.ref is None and found.moves and found.table.identifier in compacted:
-            name = known_as(found.table)
-            states = record.of_table(found.table.uuid, name.namespace, name.name)
-            moved.update((state, found.snapshot_id) for state in states if state.ref is None)
+            # A version that the user chose comes after what was read of `main`.
+            moved.update((state, found.snapshot_id) for state in recorded_states(record, found)[:1])
     return replace(record, base_tables=tuple(replace(t, snapshot_id=moved.get(t, t.snapshot_id)) for t in record.base_tables))

@@ -12,8 +12,8 @@ from mvbuild.refresh.held import Held
 from mvbuild.refresh.result import RunResult, Said
 
 _NOT = "built and tested, but not published"
-_EITHER = "Either everything of the run is published or nothing: `mvbuild status` tells. Then run again."
-_HELP = "Nothing was published: every table and every record is as it was before the run."
+_EITHER = "Run `mvbuild status` to see whether everything or nothing was published. Then run again."
+_HELP = "Nothing was published: every table and every record is as before the run."
 
 
 def require_atomic(graph: Graph, is_atomic: bool) -> None:
@@ -32,7 +32,7 @@ def publish_together(result: RunResult, held: Held, on_event: Callable[[Said], N
         failed = next((r.node for r in result.results if r.status == "error"), "a data test")
         found = _unpublished(result, f"{_NOT}: {failed} failed")
         built = sum(r.status == "success" for r in result.results)
-        told = f"{built} node{'s' * (built != 1)} that were built are not published, because {failed} failed"
+        told = f"{built} node{'s' * (built != 1)} were built but not published, because {failed} failed"
         return replace(found, diagnostics=(*found.diagnostics, warning("not-published", told, help=_HELP))) if built else found
     if held.is_empty:
         return result
@@ -44,7 +44,7 @@ def publish_together(result: RunResult, held: Held, on_event: Callable[[Said], N
         return _unpublished(result, f"{_NOT}: the commit was refused", error("commit-conflict", str(exc), help=_HELP))
     except CatalogError as exc:
         code = "catalog-unreachable" if exc.unreachable else "catalog-error"
-        return _unpublished(result, "built and tested; the commit failed, and may have been made", error(code, str(exc), help=_EITHER))
+        return _unpublished(result, "built and tested; the commit failed, and its outcome is unknown", error(code, str(exc), help=_EITHER))
     return result
 
 

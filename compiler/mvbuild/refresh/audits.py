@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mvbuild.diagnostics import Diagnostic, error
+from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.freshness.leaves import Inputs, inputs, is_leaf
 from mvbuild.freshness.observed import Leaf, Pin
 from mvbuild.graph.definition import parenthesized
 from mvbuild.graph.model import Graph, ModelNode, NodeId, TestNode, ViewNode
+from mvbuild.lineage.named import misnamed_in_test
 from mvbuild.names import quote
 from mvbuild.parse.model import ParsedTest
 from mvbuild.ports.clock import Clock
 from mvbuild.ports.engine import Engine, QueryError
+from mvbuild.ports.states import Schema
 from mvbuild.project.loaded import DataTest
 from mvbuild.refresh.result import TestResult
 from mvbuild.refresh.sql import SchemaPin, pinned_sql, pinned_table
@@ -38,6 +40,14 @@ def test_inputs(graph: Graph, test: TestNode) -> Inputs:
 
 
 test_inputs.__test__ = False  # type: ignore[attr-defined]
+
+
+def require_columns(graph: Graph, node: ModelNode, tests: Sequence[TestNode], schema: Schema) -> None:
+    """ProjectError for tests of columns that the query does not give: before its rows are computed."""
+    names = [field["name"] for field in schema["fields"]]
+    wrong = tuple(d for test in tests for d in misnamed_in_test(graph, test, lambda id: names if id == node.id else None))
+    if wrong:
+        raise ProjectError(wrong)
 
 
 def audit_sql(graph: Graph, test: TestNode, pins: Mapping[Leaf, Pin], schema_pin: SchemaPin) -> str:
@@ -87,7 +97,7 @@ def _alone(engine: Engine, clock: Clock, test: TestNode, sql: str, now_ms: int) 
 
 def _result(test: TestNode, sql: str, count: int, now_ms: int, seconds: float) -> TestResult:
     bad = "fail" if test.severity == "error" else "warn"
-    rows = "1 row breaks" if count == 1 else f"{count} rows break"
+    rows = "1 row violates" if count == 1 else f"{count} rows violate"
     return TestResult(
         id=test.id,
         name=test.name,

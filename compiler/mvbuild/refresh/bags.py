@@ -1,7 +1,8 @@
 """two queries + their schema -> SQL of the rows that one of them gives more often than the other. Text only.
 
-Spark's GROUP BY takes NULL, NaN and both zeros for equal to themselves, also inside of structs and arrays; maps and variants, which it
-does not group, are compared in a form that it does.
+Spark's GROUP BY takes NULL and NaN for equal to themselves, also inside of structs and arrays. To it 0.0 and -0.0 are equal too, which are
+not the same: their texts tell them apart, unless numbers that nearly agree count as equal. Maps and variants, which it does not group, are
+compared in a form that it does.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def differences_sql(
     """
     columns = [(f"c{n}", f["name"], _canonical_type(f["type"])) for n, f in enumerate(schema["fields"])]
     sides = f"{_side(storage_sql, schema, 1)}\nUNION ALL\n{_side(query_sql, schema, -1)}"
-    found = _exact(sides, [c for c, _, _ in columns], _condition(columns, sample))
+    found = _exact(sides, columns, _condition(columns, sample), with_zeros=not tolerance)
     if tolerance and any(has_floats(t) for _, _, t in columns):
         found = _paired(found, [(c, t) for c, _, t in columns], tolerance)
     names = ", ".join(f"{c} AS {quote(name)}" for c, name, _ in columns)
@@ -86,9 +87,14 @@ def _side(sql: str, schema: Schema, side: int) -> str:
     return f"SELECT {side} AS side, {columns} FROM (\n{sql}\n) AS side"
 
 
-def _exact(sides: str, columns: Sequence[str], condition: str) -> str:
-    names = ", ".join(columns)
-    return f"SELECT sum(side) AS copies, {names} FROM (\n{sides}\n) AS sides{condition}\nGROUP BY {names}\nHAVING sum(side) <> 0"
+def _exact(sides: str, columns: Sequence[tuple[str, str, Type]], condition: str, *, with_zeros: bool) -> str:
+    """`with_zeros`: 0.0 and -0.0 are two values. GROUP BY makes one of them, so that the text of a zero stands beside it."""
+    zeros = {c: f"CASE WHEN {c} = 0 THEN CAST({c} AS STRING) END" for c, _, t in columns if with_zeros and t in _FLOATING}
+    zeros |= {c: f"CAST({c} AS STRING)" for c, _, t in columns if with_zeros and not isinstance(t, str) and has_floats(t)}
+    types = {c: t for c, _, t in columns}
+    shown = (f"coalesce(CAST({zeros[c]} AS {types[c]}), {c}) AS {c}" if c in zeros and isinstance(types[c], str) else c for c in types)
+    keys = ", ".join((*types, *zeros.values()))
+    return f"SELECT sum(side) AS copies, {', '.join(shown)} FROM (\n{sides}\n) AS sides{condition}\nGROUP BY {keys}\nHAVING sum(side) <> 0"
 
 
 def _condition(columns: Iterable[tuple[str, str, Type]], sample: Sample | None) -> str:

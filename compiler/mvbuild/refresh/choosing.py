@@ -71,10 +71,10 @@ _EXPECTED = ("never-refreshed", "forced")
 """Why a refresh is full where nobody thought otherwise."""
 
 
-def facts(choice: Choice, done: Written | None, made: Sequence[Snapshot] = ()) -> dict[str, Any]:
+def facts(choice: Choice, done: Written | None, made: Sequence[Snapshot] = (), before: Snapshot | None = None) -> dict[str, Any]:
     """For run_results.json: the strategy and why, what was expected of it, and what it did. `made`: the snapshots of the refresh, the last
-    one first."""
-    full_removed = rows_removed(made[0], made[1:]) if made else None
+    one first, and `before` the one on which it began."""
+    full_removed = rows_removed(made, before) if made else None
     return {
         "strategy": choice.strategy,
         "reason": choice.code or None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mvbuild.diagnostics import ProjectError, error
 from mvbuild.formats import properties
 from mvbuild.freshness.history import current_refresh_id
+from mvbuild.freshness.indirect import indirect
 from mvbuild.freshness.stored import stored
 from mvbuild.graph.model import ModelNode
 from mvbuild.plan.formats import found_format, wanted_format
@@ -38,13 +39,13 @@ def _attempt(session: RunSession, node: ModelNode, to: StorageFormat | None) -> 
         )
     to = to or wanted_format(node, storage)
     if found_format(storage) == to:
-        return Outcome(message=f"it is in the format {to}", reused=True)
+        return Outcome(message=f"it already has the format {to}", reused=True)
     found = stored(storage).record
     record = described(world, node, found) if found is not None else None
     if record is not None and to == "metadata-file":
         require_recordable(node, record)
-    encoded = properties.encode(record) if record is not None and to == "table-properties" else {}
-    of_record = (properties.VIEW_VERSION, properties.BASE_SNAPSHOT, properties.CHILD_VIEW_VERSION)
+    encoded = properties.encode(record, indirect(world, node, record)) if record is not None and to == "table-properties" else {}
+    of_record = (properties.VIEW_VERSION, properties.BASE_SNAPSHOT, properties.CHILD_VIEW_VERSION, properties.INDIRECT)
     refresh = None
     if record is not None:
         listed = other_refreshes(world, node, storage) if to == "metadata-file" else ()

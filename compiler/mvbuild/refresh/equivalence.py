@@ -77,19 +77,19 @@ def with_plain_columns(sql: str, count: int) -> str:
 def _doubt(old_sql: str, new_sql: str, has_travel: bool) -> str:
     """What speaks against equality, or against a proof, in the texts alone."""
     if has_travel:
-        return "the query reads a version of a table that was chosen in it"
+        return "the query reads a version of a table that it chooses itself"
     try:
         tokens = [*tokenize(old_sql), *tokenize(new_sql)]
     except TokenError:
-        return "the SQL cannot be read"
+        return "the SQL cannot be parsed"
     word = unsteady(old_sql, strictly=True) or unsteady(new_sql, strictly=True)
     if word:
         return f"'{word}' may give another value each time"
     strange = next((t.text for t in tokens if t.token_type == TokenType.IDENTIFIER and not re.fullmatch(r"\w+", t.text)), None)
     if strange is not None:
-        return f"the name `{strange}` cannot be told from other words in a plan"
+        return f"the name `{strange}` is ambiguous in a plan"
     if any("#" in t.text or "\n" in t.text for t in tokens if t.token_type != TokenType.HINT):
-        return "a string cannot be told from other words in a plan"
+        return "a string is ambiguous in a plan"
     if fingerprint(old_sql) != fingerprint(new_sql) and not same_but_names(old_sql, new_sql):
         return "more than names and formatting was changed"
     return ""
@@ -133,17 +133,17 @@ def _plans(text: str, *, physical: bool) -> str:
 
 def _hidden(plan: str) -> str:
     if not plan or "Exception" in plan:
-        return "Spark gives no plan"
+        return "Spark returns no plan"
     if "..." in plan:
-        return "Spark's plan is cut short"
+        return "Spark's plan is truncated"
     if any(word in plan for word in _HIDING):
-        return "Spark's plan does not show all rows that it works with"
+        return "Spark's plan does not show all the rows that it works with"
     nodes = [(len(match[1]), match[2], line) for line in plan.split("\n") if (match := _NODE.match(line))]
     for (depth, name, line), (below, *_) in zip(nodes, [*nodes[1:], (0, "", "")], strict=True):
         if below <= depth and name not in _LEAVES and "OneRowRelation" not in line:
             return "Spark's plan reads something that it does not show"
     if any(not _COLUMN.match(column) for _, columns in _LEAF.findall(plan) for column in columns.split(", ") if columns):
-        return "the name of a column cannot be told from other words in a plan"
+        return "the name of a column is ambiguous in a plan"
     return ""
 
 

@@ -110,7 +110,7 @@ class _Writer:
             sql = f"SELECT {', '.join(counts)}"
         row = self.readings.session.engine.rows(sql, 1).rows[0]
         if difference.removes is not None and row[0] != row[2]:
-            raise NotIncremental("incremental-failed", "the storage does not have the rows that are to be removed")
+            raise NotIncremental("incremental-failed", "the storage does not have the rows to remove")
         return int(row[0]), int(row[1])
 
     def _stored_rows(self) -> int | None:

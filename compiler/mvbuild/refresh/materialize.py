@@ -5,31 +5,41 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mvbuild.diagnostics import ProjectError, error
-from mvbuild.formats import properties
+from mvbuild.formats import failed_tests, properties
+from mvbuild.formats.properties import OWNER, Indirect
 from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.columns import schemas_read, stale_schemas
 from mvbuild.freshness.embedded import with_embedded
 from mvbuild.freshness.history import STRATEGY, live_rows, next_refresh_id, written_in
+from mvbuild.freshness.indirect import indirect
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import Pin, World
 from mvbuild.freshness.overtaken import is_as_new
 from mvbuild.freshness.pins import known_as, leaf_table, pin
+from mvbuild.freshness.schema_difference import difference
+from mvbuild.freshness.sessions import NOTED
+from mvbuild.freshness.sessions import noted as noted_session
+from mvbuild.freshness.storage_schema import noted_schema, stale_note
+from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode, TestNode
 from mvbuild.incremental.choose import NO_CHANGE, Choice
 from mvbuild.incremental.proof import PROVEN, SETTINGS, mark_of, noted_settings, settings_mark, settings_of
 from mvbuild.incremental.strategies import merge
 from mvbuild.names import TableIdentifier
-from mvbuild.plan.collisions import OWNER
+from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.plan.formats import is_embedded
 from mvbuild.plan.layout import changed_properties, docs, same_layout, storage_layout
 from mvbuild.ports.catalog import Catalog, CommitConflict
 from mvbuild.ports.commits import TableCommit, TableLayout
-from mvbuild.ports.engine import ANSI, PreparedQuery
+from mvbuild.ports.engine import PreparedQuery
+from mvbuild.ports.session import ANSI, session_of
 from mvbuild.ports.states import TableState
 from mvbuild.refresh import incremental
 from mvbuild.refresh.advance import advance
-from mvbuild.refresh.audits import audit_sql, failures, run_audits, test_inputs
+from mvbuild.refresh.audits import audit_sql, failures, require_columns, run_audits, test_inputs
 from mvbuild.refresh.choosing import chosen, facts, fallen_back, noted, told
+from mvbuild.refresh.look_again import look_again
+from mvbuild.refresh.mark import mark_failed
 from mvbuild.refresh.outcome import AuditFailed, Outcome
 from mvbuild.refresh.queries import is_missing_table, prepare
 from mvbuild.refresh.recording import record_of, recorded, require_recordable, summary_of
@@ -53,19 +63,22 @@ def refresh(session: RunSession, node: ModelNode, tests: Sequence[TestNode], *, 
     """
     world = session.world
     for _ in range(ATTEMPTS):
+        started_ms = session.clock.now_ms()
         try:
-            return _attempt(session, node, world, tests, forced=forced)
+            return _attempt(session, node, world, tests, started_ms, forced=forced)
+        except AuditFailed as exc:
+            raise mark_failed(session, node, world, exc, started_ms) from exc
         except CommitConflict:
-            world = _look_again(session, node)
+            world = look_again(session, node)
             if is_as_new(session.world, world, node, forced=forced):
                 return Outcome(message="another run refreshed it", reused=True)
         except ProjectError as exc:
             if not is_missing_table(exc):
                 raise
-            before, world = world, _look_again(session, node)
+            before, world = world, look_again(session, node)
             if _entries(world, node) == _entries(before, node):
                 raise
-    raise ProjectError([error("commit-conflict", f"'{node.model.name}' was changed by others {ATTEMPTS} times while it was refreshed")])
+    raise ProjectError([error("commit-conflict", f"other processes changed '{node.model.name}' {ATTEMPTS} times while it was refreshed")])
 
 
 def _entries(world: World, node: ModelNode) -> set[tuple[TableIdentifier, bool]]:
@@ -74,8 +87,7 @@ def _entries(world: World, node: ModelNode) -> set[tuple[TableIdentifier, bool]]
     return {(known_as(p.table), p.table.of_view is None) for p in found if p}
 
 
-def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence[TestNode], *, forced: bool) -> Outcome:
-    started_ms = session.clock.now_ms()
+def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence[TestNode], started_ms: int, *, forced: bool) -> Outcome:
     below = node_inputs(world.graph, node)
     pins = {leaf: p for leaf in below.leaves if (p := pin(world.graph, world.observed, leaf))}
     choice = chosen(session, world, node, pins, forced=forced)
@@ -84,6 +96,7 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
     sql = pinned_sql(world.graph, node.query, node.reads, pins, session.schema_pin)
     query = prepare(session.engine, sql, node)
     layout = storage_layout(node, query.schema)
+    require_columns(world.graph, node, tests, query.schema)
     conf = session.engine.settings()
     settings = settings_mark(conf)
     choice = _possible(node, choice, world.observed.table(node.storage), layout, conf)
@@ -94,7 +107,9 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
     if is_embedded(world, node):
         require_recordable(node, record)
     with session.workplace(workplace(session, node, world, layout)) as place:
-        summary = summary_of(record, next_refresh_id(place.before), choice.strategy)
+        meant = fingerprint(definition(world.graph, node).text)
+        made_under = {NOTED: noted_session(session_of(conf), world.observed.session)}
+        summary = {**summary_of(record, next_refresh_id(place.before), choice.strategy, meant), **made_under}
         choice, done = _write(session, node, choice, sql.text, query, place, summary)
         if done is not None and done.is_empty:
             drop_branches(session.catalog, place.before, (place.branch,) if place.branch else ())
@@ -105,7 +120,8 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
         results = _audit(session, node, world, written, place.head(written), tests, sql.text)
         if view and view.expect_metadata_location is None:
             session.catalog.ensure_namespace(node.identifier.namespace)
-        publish = _publish(session, node, place, written, record, schemas_read(pins.values()), mark, settings)
+        others = indirect(world, node, record, (view.uuid if view else None) or "")
+        publish = _publish(session, node, place, written, record, others, schemas_read(pins.values()), mark, settings)
         session.publish([*([view] if view else []), publish], world, written)
     snapshot = written.snapshots[place.head(written)]
     done = done.counted(snapshot.summary) if done else None
@@ -121,7 +137,7 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
             "view_version_id": version,
             "base_snapshots": {str(p.table.identifier): p.snapshot_id for p in pins.values()},
             "rows": rows,
-            **facts(choice, done, made),
+            **facts(choice, done, made, place.before.current_snapshot),
         },
     )
 
@@ -132,14 +148,16 @@ def _possible(node: ModelNode, choice: Choice, storage: TableState | None, layou
         return choice
     if not same_layout(storage, layout):
         # Another writer may have made it, with columns in another order.
-        return fallen_back(node, choice, NotIncremental("layout-changed", "the columns of the storage are not those of the query"))
+        return fallen_back(node, choice, NotIncremental("layout-changed", "the columns of the storage differ from those of the query"))
     before, settings = settings_of(storage), settings_mark(conf)
     if before != settings:
         # A row that goes would be looked for as these settings make it, and not as it was stored.
-        what = f"the session has other settings than at the last refresh ({_zone(before) or 'unknown'} then, {_zone(settings)} now)"
+        what = (
+            f"the settings of the session differ from those of the last refresh ({_zone(before) or 'unknown'} then, {_zone(settings)} now)"
+        )
         return fallen_back(node, choice, NotIncremental("session-changed", what))
     if choice.strategy == merge.NAME and conf.get(ANSI) == "false" and _has_decimals(layout):
-        what = "with ANSI off a sum of decimals that is too large is NULL, which nothing tells from a sum of no values"
+        what = "with ANSI off, a sum of decimals that overflows is NULL, just like a sum of no values"
         return fallen_back(node, choice, NotIncremental("not-mergeable", what))
     return choice
 
@@ -212,6 +230,8 @@ def _written(catalog: Catalog, place: Workplace) -> TableState:
     written = catalog.load([place.table]).get(place.table)
     if not isinstance(written, TableState) or (place.branch is not None and place.branch not in written.refs):
         raise CommitConflict(f"the audit branch of {place.before.identifier} was removed while it was written")
+    if place.branch is not None and difference(place.before.schema, written.schema):
+        raise CommitConflict(f"the columns of {place.before.identifier} were changed while it was written")
     return written
 
 
@@ -241,6 +261,7 @@ def _publish(
     place: Workplace,
     written: TableState,
     record: RefreshRecord,
+    others: Indirect,
     schemas: Mapping[str, str],
     mark: str,
     settings: str,
@@ -250,15 +271,22 @@ def _publish(
     number = next_refresh_id(before)
     # What was staged has the columns' comments; after a rollback the table itself may have those of before.
     layout = storage_layout(node, before.schema) if place.branch else None
-    noted_of = {properties.REFRESH_SNAPSHOT: str(head), SETTINGS: noted_settings(number, settings), **({PROVEN: mark} if mark else {})}
+    schema = noted_schema(written.snapshots[head])
+    noted_of = {properties.REFRESH_SNAPSHOT: str(head), **schema, SETTINGS: noted_settings(number, settings), **_proven(mark)}
+    stale = (*stale_schemas(before.properties, schemas), *stale_note(before.properties, schema))
     leftovers = left_over(before.branches, session.run, session.is_alive)
     return recorded(
         node,
         before,
         record,
         number,
+        indirect=others,
         set_properties={**changed_properties(node, before).set, **schemas, **noted_of},
-        also_remove=(*stale_schemas(before.properties, schemas), *(() if mark or PROVEN not in before.properties else (PROVEN,))),
+        also_remove=(
+            *stale,
+            *(() if mark or PROVEN not in before.properties else (PROVEN,)),
+            *((failed_tests.KEY,) if failed_tests.KEY in before.properties else ()),
+        ),
         set_snapshot_id=head,
         layout=layout if layout and docs(layout.schema) != docs(before.schema) else None,
         staged=None if place.branch else place.table,
@@ -267,13 +295,5 @@ def _publish(
     )
 
 
-def _look_again(session: RunSession, node: ModelNode) -> World:
-    """Everything that the MV depends on as it is now. The run itself takes over only the MV's own new state: its pins stay."""
-    graph = session.world.graph
-    below = node_inputs(graph, node)
-    own = [i for i in (node.identifier, node.storage) if i]
-    # The storage of an MV may be embedded in its view.
-    others = [i for leaf in below.leaves for i in (graph.nodes[leaf.node].identifier, leaf_table(graph, leaf))]
-    states = session.load(dict.fromkeys([*own, *others, *(graph.nodes[v].identifier for v in below.views)]))
-    session.observe({i: states[i] for i in own if i in states})
-    return World(graph=graph, observed=session.world.observed.updated(with_embedded(graph, states)))
+def _proven(mark: str) -> dict[str, str]:
+    return {PROVEN: mark} if mark else {}

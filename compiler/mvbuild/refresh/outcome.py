@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mvbuild.diagnostics import ProjectError
+from mvbuild.diagnostics import Diagnostic, ProjectError
 from mvbuild.refresh.result import TestResult
 
 
@@ -28,3 +28,7 @@ class AuditFailed(ProjectError):
         super().__init__(error.diagnostics)
         self.tests = tests
         self.sql = sql
+
+    def also(self, found: Diagnostic) -> AuditFailed:
+        """The same failure with one more diagnostic."""
+        return AuditFailed(ProjectError([*self.diagnostics, found]), self.tests, self.sql)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
@@ -11,8 +11,12 @@ from mvbuild.ports.catalog import CommitConflict
 from mvbuild.ports.engine import Engine, PreparedQuery, QueryError, SnapshotGone
 from mvbuild.source import MappedText, Span
 
-_NOT_OF_THE_QUERY = "Spark names no place and no condition of SQL: the query may be right. The data of the last refresh stays."
-_OF_COLUMNS = ("mvbuild.UNSTORABLE_COLUMN", "mvbuild.DUPLICATE_COLUMN")
+_NOT_OF_THE_QUERY = "Spark reports no position and no SQL condition: the query may be correct. The data of the last refresh stays."
+_CODES: Mapping[str, str] = {
+    "mvbuild.UNSTORABLE_COLUMN": "bad-column",
+    "mvbuild.DUPLICATE_COLUMN": "bad-column",
+    "mvbuild.SESSION_OBJECT": "session-object",
+}
 
 
 def prepare(engine: Engine, sql: MappedText, node: ModelNode) -> PreparedQuery:
@@ -58,5 +62,5 @@ def diagnostic(exc: QueryError, sql: MappedText, name: str, span: Span) -> Diagn
     """What the engine said of a query; `span` where it did not tell a place."""
     if exc.start is not None:
         span = sql.span(exc.start, exc.end if exc.end is not None else exc.start + 1)
-    code = "bad-column" if exc.condition in _OF_COLUMNS else "query-failed"
+    code = _CODES.get(exc.condition, "query-failed")
     return error(code, f"'{name}': {exc}", span, help="" if exc.condition or exc.start is not None else _NOT_OF_THE_QUERY)

@@ -186,7 +186,7 @@ class Readings:
             self.read[key] = rows
             if rows.count:
                 name = self._name(key.replace(" ", "_"))
-                self.statements.append(f"-- {quote(name)}: {rows.count:,} rows, found by comparing files that were written again")
+                self.statements.append(f"-- {quote(name)}: {rows.count:,} rows, found by comparing rewritten files")
                 self.session.engine.supply(name, rows.data)
                 self.relations[key] = quote(name)
 

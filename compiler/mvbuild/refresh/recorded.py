@@ -26,6 +26,7 @@ from mvbuild.refresh.redefine import resolved
 
 _NOTHING_TO_COMPARE = (
     "metadata-unreadable",
+    "not-compiled",
     "storage-missing",
     "never-refreshed",
     "record-unreadable",
@@ -75,19 +76,19 @@ def recorded_state(world: World, node: ModelNode) -> Recorded:
     texts = [(node.identifier, text), *_view_texts(world, below)]
     pins = {leaf: _pin(world, record, leaf) for leaf in below.leaves}
     own = frozenset(p.table.uuid for p in pins.values() if _has_own_schema(storage, p, [sql for _, sql in texts]))
-    notes = (*(r for r in found if r.code == "storage-changed"), *_unsteady(texts))
+    notes = (*(r for r in found if r.code in ("storage-changed", "storage-schema-changed", "session-differs")), *_unsteady(texts))
     return Recorded(storage=storage, query=query, reads=reads, pins=pins, own_schemas=own, notes=notes)
 
 
 def _definition(world: World, node: ModelNode, view: ViewState, record: RefreshRecord) -> tuple[Query, tuple[NodeId, ...], str]:
     """The project's query if it is the one that was refreshed, else that of the view's version in the record."""
     version = record.view_version_id
-    text = stored_definition(view) if version == view.version_id else view.spark_versions.get(version or 0)
+    text = stored_definition(view, node.storage) if version == view.version_id else view.spark_versions.get(version or 0)
     if text is not None and fingerprint(text) == fingerprint(definition(world.graph, node).text):
         return node.query, node.reads, text
     found = resolved(world, node, text) if text is not None else None
     if found is None or text is None:
-        message = f"its definition was changed, and version {version} of the view, which was refreshed, cannot be read any more"
+        message = f"its definition was changed, and version {version} of the view, which was refreshed, can no longer be read"
         raise Unverifiable("definition-changed", message, node.identifier)
     return *found, text
 
@@ -100,11 +101,11 @@ def _require_views(world: World, below: Inputs, record: RefreshRecord) -> None:
         view = world.observed.view(identifier)
         if view is None:
             raise Unverifiable("child-view-missing", f"the child view {identifier} does not exist", identifier)
-        read = record.of_view(view.uuid)
+        read = record.of_view(view.uuid, identifier.namespace, identifier.name)
         if read is None:
             raise Unverifiable("child-view-not-recorded", f"the record does not cover {identifier}", identifier)
         if read.version_id != view.version_id:
-            message = f"the child view {identifier} was replaced: version {read.version_id} was read, it is at {view.version_id}"
+            message = f"the child view {identifier} was replaced: version {read.version_id} was read, it is now at {view.version_id}"
             raise Unverifiable("child-view-changed", message, identifier)
         if id_ in edited:
             raise Unverifiable("child-view-edited", f"the child view {identifier} was edited", identifier)
@@ -113,7 +114,7 @@ def _require_views(world: World, below: Inputs, record: RefreshRecord) -> None:
 def _view_texts(world: World, below: Inputs) -> Iterator[tuple[TableIdentifier, str]]:
     for id_ in below.views:
         node = world.graph.nodes[id_]
-        if isinstance(node, ModelNode | ViewNode):
+        if isinstance(node, ModelNode | ViewNode) and id_ not in world.graph.undefined:
             yield node.identifier, definition(world.graph, node).text if isinstance(node, ModelNode) else node.query.sql.text
 
 
@@ -121,7 +122,7 @@ def _unsteady(texts: Sequence[tuple[TableIdentifier, str]]) -> Iterator[Reason]:
     for identifier, text in texts:
         word = unsteady(text)
         if word:
-            message = f"the answer may differ each time: {identifier} uses {word}"
+            message = f"the result may differ each time: {identifier} uses {word}"
             yield Reason(code="nondeterministic", message=message, effect="unknown", table=identifier)
 
 
@@ -161,7 +162,7 @@ def _missing(world: World, leaf: Leaf) -> Unverifiable:
     if world.observed.table(identifier) is None:
         return Unverifiable("base-table-missing", f"the table {identifier} does not exist", identifier)
     version = leaf.travel[1] if leaf.travel else ""
-    return Unverifiable("snapshot-expired", f"the table {identifier} has no version {version!r} that is still kept", identifier)
+    return Unverifiable("snapshot-expired", f"the table {identifier} no longer has version {version!r}", identifier)
 
 
 def _has_own_schema(storage: TableState, read: Pin, texts: Sequence[str]) -> bool:
@@ -172,7 +173,7 @@ def _has_own_schema(storage: TableState, read: Pin, texts: Sequence[str]) -> boo
         return False
     noted = storage.properties.get(SCHEMA_READ + table.uuid)
     if noted is None and own not in (None, table.current_schema_id):
-        message = f"{known_as(table)} has another schema by now, and it is not recorded which one was read"
+        message = f"{known_as(table)} now has another schema, and the schema that was read is not recorded"
         raise Unverifiable("base-table-schema-not-recorded", message, table.identifier)
     changed = changed_columns(storage, table, texts)
     if changed and noted != str(own):

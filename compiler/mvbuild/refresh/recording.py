@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -9,8 +10,9 @@ from typing import Any
 
 from mvbuild.diagnostics import ProjectError
 from mvbuild.formats import metadata_file, properties, refresh_state
+from mvbuild.formats.properties import Indirect
 from mvbuild.formats.record import BaseTable, ChildView, RecordError, RefreshRecord, TableType
-from mvbuild.freshness.history import REFRESH_ID, STRATEGY, history
+from mvbuild.freshness.history import DEFINITION, REFRESH_ID, STRATEGY, current_refresh_id, history
 from mvbuild.freshness.leaves import Inputs, node_inputs
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.pins import known_as, pin
@@ -39,7 +41,7 @@ def record_of(world: World, below: Inputs, pins: Mapping[Leaf, Pin], version: in
     for id_ in below.views:
         identifier = world.graph.nodes[id_].identifier
         state = world.observed.view(identifier)
-        assert state is not None, f"the plan lets no MV be refreshed without its child view {identifier}"
+        assert state is not None, f"the plan refreshes no MV without its child view {identifier}"
         views.append(
             ChildView(
                 uuid=state.uuid,
@@ -103,9 +105,18 @@ def _place(world: World, leaf: Leaf) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(told.items()))
 
 
-def summary_of(record: RefreshRecord, refresh_id: int, strategy: str) -> dict[str, str]:
-    """What the snapshot of a refresh says of it, in every format."""
-    return {refresh_state.KEY: refresh_state.encode(record), REFRESH_ID: str(refresh_id), STRATEGY: strategy}
+def summary_of(record: RefreshRecord, refresh_id: int, strategy: str, definition: str) -> dict[str, str]:
+    """What the snapshot of a refresh says of it, in every format. `definition`: its fingerprint."""
+    return {refresh_state.KEY: refresh_state.encode(record), REFRESH_ID: str(refresh_id), STRATEGY: strategy, DEFINITION: definition}
+
+
+def restated(storage: TableState, record: RefreshRecord, definition: str) -> dict[str, str] | None:
+    """A property holds one snapshot of a table. What else was read of it (a branch, a tag, or the same table under another name) only the
+    summary of a snapshot holds, so that the same files get one of their own."""
+    if storage.current_snapshot_id is None or max(Counter(t.uuid for t in record.base_tables).values(), default=0) < 2:
+        return None
+    strategy = next((past.strategy for past in history(storage) if past.is_current), "")
+    return summary_of(record, current_refresh_id(storage), strategy, definition)
 
 
 def recorded(
@@ -114,6 +125,7 @@ def recorded(
     record: RefreshRecord,
     refresh_id: int,
     *,
+    indirect: Indirect,
     set_properties: Mapping[str, str] | None = None,
     also_remove: tuple[str, ...] = (),
     others: tuple[OtherRefresh, ...] = (),
@@ -121,13 +133,13 @@ def recorded(
 ) -> TableCommit:
     """A commit that makes this the record of the storage's data, with further changes."""
     is_embedded = storage.of_view is not None
-    of_record = {} if is_embedded else properties.encode(record)
+    of_record = {} if is_embedded else properties.encode(record, indirect)
     return TableCommit(
         identifier=known_as(storage),
         expect_uuid=storage.uuid,
         expect_snapshot_id=storage.current_snapshot_id,
         set_properties={**(set_properties or {}), **of_record},
-        remove_properties=also_remove if is_embedded else (*also_remove, *properties.stale_keys(storage.properties, record)),
+        remove_properties=also_remove if is_embedded else (*also_remove, *properties.stale_keys(storage.properties, record, indirect)),
         of_view=storage.of_view,
         refresh=Refresh(refresh_id=refresh_id, record=record, keep=kept_refreshes(node), others=others) if is_embedded else None,
         **changes,

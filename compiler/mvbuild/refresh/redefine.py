@@ -31,7 +31,7 @@ def redefine(session: RunSession, node: ModelNode) -> Outcome | None:
         return None
     commit = next_version(world, node, view, documented(node, view.schema))
     try:
-        session.publish(for_new_version(node, storage, commit, record, alteration(world, node)))
+        session.publish(for_new_version(world, node, storage, commit, record, alteration(world, node)))
     except CommitConflict:
         return None
     return Outcome(message="its new definition means the same: only the view has a new text", reused=True)
@@ -41,16 +41,16 @@ def prove(session: RunSession, node: ModelNode) -> Proof:
     """Whether the definition in the catalog and the one in the project give the same rows on the snapshots of this run."""
     world = session.world
     view = world.observed.view(node.identifier)
-    old = stored_definition(view) if view else None
+    old = stored_definition(view, node.storage) if view else None
     if old is None:
         return Proof(equal=False, why="the catalog has no definition to compare with")
     found = resolved(world, node, old)
     if found is None:
-        return Proof(equal=False, why="the definition in the catalog reads something else")
+        return Proof(equal=False, why="the definition in the catalog reads other tables")
     query, reads = found
     below = inputs(world.graph, query, reads)
     if set(below.leaves) != set(node_inputs(world.graph, node).leaves):
-        return Proof(equal=False, why="the definition in the catalog reads something else")
+        return Proof(equal=False, why="the definition in the catalog reads other tables")
     pins = session.pins(below)
     if len(pins) < len(below.leaves):
         return Proof(equal=False, why="a table that it reads does not exist")

@@ -18,7 +18,7 @@ def row_key(graph: Graph, node: NodeId) -> tuple[str, ...]:
     """The first column with a `unique` test, else the columns of the outermost GROUP BY if all are shown; else nothing."""
     unique = unique_columns(graph, node)
     found = graph.nodes[node]
-    return unique[:1] if unique or not isinstance(found, ModelNode) else _grouped(tree_of(found.query))
+    return unique[:1] if unique or not isinstance(found, ModelNode) or node in graph.undefined else _grouped(tree_of(found.query))
 
 
 def _unique_column(test: TestNode, node: NodeId) -> str:

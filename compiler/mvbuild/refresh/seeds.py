@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mvbuild.formats.properties import OWNER
 from mvbuild.freshness.pending import SEED_CHECKSUM
 from mvbuild.graph.model import SeedNode
-from mvbuild.plan.collisions import OWNER
 from mvbuild.ports.catalog import AlreadyExists, CommitConflict
 from mvbuild.ports.commits import TableCommit, TableLayout
 from mvbuild.ports.states import TableState
@@ -40,7 +40,7 @@ def load(session: RunSession, node: SeedNode, rows: SeedRows) -> Outcome:
             continue
         count = len(rows.columns[0]) if rows.columns else 0
         return Outcome(message=count_rows(count), details={"snapshot_id": state.current_snapshot_id, "rows": count})
-    raise CommitConflict(f"{node.identifier} is being changed by others")
+    raise CommitConflict(f"other processes keep changing {node.identifier}")
 
 
 def _replaced(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from mvbuild.diagnostics import Diagnostic
+from mvbuild.freshness.leaves import is_leaf
 from mvbuild.freshness.pins import leaf_table
 from mvbuild.graph.model import TestNode
 from mvbuild.refresh.audits import audit_sql, failures, run_audits, test_inputs
@@ -42,10 +43,15 @@ def _run_group(session: RunSession, tests: Sequence[TestNode]) -> list[TestResul
 
 
 def _missing(session: RunSession, test: TestNode) -> str:
+    graph = session.world.graph
+    wrong = next((id for id in test.reads if id in graph.undefined and not is_leaf(graph.nodes[id])), None)
+    if wrong is not None:
+        return f"{graph.nodes[wrong].identifier} does not compile"
     below = test_inputs(session.world.graph, test)
     pins = session.pins(below)
     missing = [leaf_table(session.world.graph, leaf) for leaf in below.leaves if leaf not in pins]
-    return f"{missing[0]} does not exist" if missing else ""
+    broken = session.world.observed.unreadable(missing[0]) if missing else None
+    return broken.reason if broken else f"{missing[0]} does not exist" if missing else ""
 
 
 def _skipped(test: TestNode, reason: str) -> TestResult:

@@ -37,7 +37,7 @@ class Verified:
     reason: Reason | None = None
     """Why it cannot be verified, or failed, or differs without any row to show."""
     notes: tuple[Reason, ...] = ()
-    """What is to be known of the comparison: storage-changed, nondeterministic."""
+    """What is to be known of the comparison: storage-changed, storage-schema-changed, nondeterministic."""
     seconds: float = 0.0
     sql: str = ""
     """The SQL that gives the rows that differ."""

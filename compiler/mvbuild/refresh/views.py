@@ -2,39 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from uuid import uuid4
 
 from mvbuild.diagnostics import ProjectError, error
 from mvbuild.formats import properties
+from mvbuild.formats.properties import OWNER
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import World
-from mvbuild.freshness.pending import same_definition, selects_storage, view_text_differs, wanted_representations
+from mvbuild.freshness.pending import foreign_representations, same_definition, selects_storage, view_text_differs, wanted_representations
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode
 from mvbuild.graph.representations import DEFINITION
-from mvbuild.plan.alterations import changed_comment
-from mvbuild.plan.collisions import OWNER
+from mvbuild.parse.fingerprint import fingerprint
+from mvbuild.plan.alterations import changed_marks, changed_view_properties, wanted_view_properties
 from mvbuild.plan.formats import is_embedded, is_mv
-from mvbuild.plan.layout import docs, documented, same_columns
+from mvbuild.plan.layout import PropertyChanges, docs, documented, same_columns
 from mvbuild.ports.catalog import CommitConflict
-from mvbuild.ports.commits import ViewCommit
+from mvbuild.ports.commits import OWN_CATALOG, ViewCommit
 from mvbuild.ports.states import Schema, ViewState
 from mvbuild.refresh.queries import prepare
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.sql import pinned_sql
 
 _QUERY_COLUMNS = "spark.query-column-names"
+_MARKS = (properties.IS_MATERIALIZED, properties.STORAGE_TABLE)
 
 
 def mv_commit(world: World, node: ModelNode, schema: Schema) -> ViewCommit | None:
-    """The version of an MV's view that fits its definition and result columns; or its new comment, where nothing else differs."""
-    commit, view = _commit(world, node, schema, _marks(world, node)), world.observed.view(node.identifier)
-    comment = changed_comment(node, view) if view is not None else None
-    return commit_of_comment(view, comment) if commit is None and view is not None and comment is not None else commit
+    """The version of an MV's view that fits its definition and result columns; or its properties, where nothing else differs."""
+    return _commit(world, node, schema, _marks(world, node)) or properties_commit(world, node)
 
 
-def commit_of_comment(view: ViewState, comment: str) -> ViewCommit:
-    """No new version: what the view means stays."""
+def properties_commit(world: World, node: ModelNode) -> ViewCommit | None:
+    """The comment, the serving policy and the marks of an MV, where they differ. No new version: what the view means stays."""
+    view, storage = world.observed.view(node.identifier), world.observed.table(node.storage)
+    if view is None:
+        return None
+    changes = changed_view_properties(node, view)
+    marks = changed_marks(node, view, storage) if storage is not None else PropertyChanges(set={}, remove=())
+    if not (changes or marks):
+        return None
     return ViewCommit(
         identifier=view.identifier,
         expect_metadata_location=view.metadata_location,
@@ -42,8 +50,8 @@ def commit_of_comment(view: ViewState, comment: str) -> ViewCommit:
         schema=view.schema,
         representations=view.representations,
         default_namespace=view.default_namespace,
-        properties={"comment": comment} if comment else {},
-        remove_properties=() if comment else ("comment",),
+        properties={**changes.set, **marks.set},
+        remove_properties=(*changes.remove, *marks.remove),
     )
 
 
@@ -62,7 +70,7 @@ def create_or_replace(session: RunSession, node: ModelNode) -> str:
             return f"version {commit.version_id}"
         except CommitConflict:
             session.reload([node.identifier])
-    raise ProjectError([error("commit-conflict", f"the view {node.identifier} is being changed by others")])
+    raise ProjectError([error("commit-conflict", f"other processes keep changing the view {node.identifier}")])
 
 
 def _was_mv(world: World, node: ModelNode) -> bool:
@@ -83,27 +91,43 @@ def next_version(world: World, node: ModelNode, view: ViewState, schema: Schema)
 
 
 def _version(world: World, node: ModelNode, view: ViewState | None, schema: Schema, marks: dict[str, str]) -> ViewCommit:
-    wanted = {**marks, OWNER: node.id}
-    description = node.model.properties.description
-    if description:
-        wanted["comment"] = description
+    wanted = {**marks, OWNER: node.id, **wanted_view_properties(node)}
     names = [f["name"] for f in schema["fields"]]
     if not any("," in n for n in names):
         wanted[_QUERY_COLUMNS] = ",".join(names)
     if selects_storage(world, node):
         wanted[DEFINITION] = definition(world.graph, node).text
+    texts = wanted_representations(world, node, names)
+    foreign = _kept(node, view, schema, texts["spark"]) if view else {}
     return ViewCommit(
         identifier=node.identifier,
         expect_metadata_location=view.metadata_location if view else None,
         version_id=view.last_version_id + 1 if view else 1,
         schema=schema,
-        representations=wanted_representations(world, node, names),
-        default_namespace=node.identifier.namespace,
+        representations={**texts, **foreign},
+        # All names in mvbuild's own SQL are full ones; those in others' may need what completed them so far.
+        default_namespace=view.default_namespace if view and foreign else node.identifier.namespace,
+        default_catalog=view.default_catalog if view and foreign else OWN_CATALOG,
         properties=wanted,
-        remove_properties=tuple(k for k in (DEFINITION, "comment") if k not in wanted and view is not None and k in view.properties),
+        remove_properties=_removed(node, view, wanted),
         storage_table=None if node.storage is None or is_embedded(world, node) else node.storage,
         uuid=None if view else str(uuid4()),
     )
+
+
+def _kept(node: ModelNode, view: ViewState, schema: Schema, spark: str) -> dict[str, str]:
+    """What other engines added to the view, while it says the same for Spark under the same columns: else theirs is another query."""
+    before = view.representations.get("spark")
+    is_same = before is not None and (before == spark or fingerprint(before) == fingerprint(spark))
+    return foreign_representations(node, view) if is_same and same_columns(view.schema, schema) else {}
+
+
+def _removed(node: ModelNode, view: ViewState | None, wanted: Mapping[str, str]) -> tuple[str, ...]:
+    if view is None:
+        return ()
+    definition_goes = (DEFINITION,) if DEFINITION in view.properties and DEFINITION not in wanted else ()
+    marks_go = tuple(k for k in _MARKS if k in view.properties and k not in wanted) if node.storage is not None else ()
+    return (*definition_goes, *marks_go, *changed_view_properties(node, view).remove)
 
 
 def _is_right(world: World, node: ModelNode, view: ViewState, schema: Schema, marks: dict[str, str]) -> bool:

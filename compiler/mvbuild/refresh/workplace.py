@@ -95,5 +95,5 @@ def _create(catalog: Catalog, node: ModelNode, layout: TableLayout) -> TableStat
     except AlreadyExists as exc:
         found = catalog.load([node.storage]).get(node.storage)
         if not isinstance(found, TableState):
-            raise CommitConflict(f"{node.storage} is no table") from exc
+            raise CommitConflict(f"{node.storage} is not a table") from exc
         return found

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from mvbuild.freshness.history import deleted_rows
+
 
 class NotIncremental(Exception):
     """The strategy that was chosen cannot be carried out; nothing was published. `code` is one of incremental.reasons."""
@@ -31,5 +33,5 @@ class Written:
     def counted(self, summary: Mapping[str, str]) -> Written:
         """With what the summary of its snapshot tells."""
         added = int(summary.get("added-records", "0")) if self.added is None else self.added
-        removed = int(summary.get("deleted-records", "0")) if self.removed is None else self.removed
+        removed = (deleted_rows(summary) or 0) if self.removed is None else self.removed
         return replace(self, added=added, removed=removed)

@@ -126,11 +126,11 @@ def _of_place(pair: Pair, old: NodeVersion, new: NodeVersion, settings: Iterable
     """What readers outside of the project would notice: its name in the catalog."""
     turned = next((s for s in settings if s.name == "materialized"), None)
     if turned and turned.new == "ephemeral":
-        yield Finding(kind="breaking", message="it is ephemeral now: readers of the catalog do not find it any more")
+        yield Finding(kind="breaking", message="it is now ephemeral: readers of the catalog no longer find it")
     elif (turned and turned.old == "ephemeral") or pair.is_other_place or not old.relation or old.relation == new.relation:
         return
     elif old.settings.get("materialized") != "ephemeral" and new.settings.get("materialized") != "ephemeral":
-        yield Finding(kind="breaking", message=f"its name in the catalog is {new.relation} now, and was {old.relation}")
+        yield Finding(kind="breaking", message=f"its name in the catalog is now {new.relation}, and was {old.relation}")
 
 
 def _settings(old: NodeVersion, new: NodeVersion) -> Iterator[SettingChange]:

@@ -74,7 +74,7 @@ def differences(old: str, new: str, schema: Mapping[str, Schema] | None = None) 
 
 def _compared(before: Canonical, after: Canonical, old: str, new: str) -> Differences:
     if shown(before.tree) == shown(after.tree) and _same_functions(old, new):
-        return Differences(findings=(Finding(kind="equal", message="written otherwise, and the same query"),))
+        return Differences(findings=(Finding(kind="equal", message="written differently, but the same query"),))
     columns = column_changes(before.tree, after.tree)
     pair = _Pair(old=before.tree.copy(), new=after.tree.copy(), columns=columns)
     if not pair.is_comparable():
@@ -95,9 +95,9 @@ def _unknown(old: str, new: str, columns: Sequence[ColumnChange]) -> Differences
     told = classify(old, new)
     message = told.message
     if told.kind == "names":
-        message += "; whether it is the same query Spark tells in the next run"
+        message += "; the next run has Spark prove whether it is the same query"
     elif told.kind == "column-added":
-        message = "the new columns decide on its rows"
+        message = "the new columns affect its rows"
     return Differences(findings=(*breaking, *added, Finding(kind="rows", message=message)), columns=tuple(columns))
 
 
@@ -108,19 +108,19 @@ def _of_columns(columns: Sequence[ColumnChange]) -> Iterator[Finding]:
         elif change.what == "renamed":
             yield Finding(kind="breaking", message=f"column '{change.name}' renamed to '{change.new}'", columns=(change.name,))
         elif change.what == "retyped":
-            message = f"column '{change.name}' is {change.new} now, and was {change.old}"
+            message = f"column '{change.name}' is now {change.new}, and was {change.old}"
             yield Finding(kind="breaking", message=message, columns=(change.name,))
         elif change.what == "respelled":
             yield Finding(kind="rows", message=f"column '{change.name}' is spelled '{change.new}'")
         elif change.what == "changed":
-            yield Finding(kind="rows", message=f"column '{change.name}' is computed otherwise")
+            yield Finding(kind="rows", message=f"column '{change.name}' is computed differently")
     added = [f"'{c.name}'" for c in columns if c.what == "added"]
     if added:
         is_end = all(c.is_last for c in columns if c.what == "added")
         where = " at the end" if is_end else ""
         yield Finding(kind="columns-added", message=f"column{'s' * (len(added) > 1)} {', '.join(added)} added{where}")
     if any(c.what == "moved" for c in columns):
-        yield Finding(kind="reordered", message="its columns are in another order")
+        yield Finding(kind="reordered", message="its columns have another order")
 
 
 # --- a pair of trees that loses what has been compared -----------------------------------------------------------------------------
@@ -262,9 +262,9 @@ def _told(clause: str, before: Sequence[exp.Expr], after: Sequence[exp.Expr], se
     new = [readable(c) for c in after if shown(c) not in mine]
     asked, dropped = (" and ".join(f"`{text}`" for text in texts) for texts in (new, gone))
     if new and gone:
-        said = f"asks for {asked} instead of {dropped}"
+        said = f"requires {asked} instead of {dropped}"
     else:
-        said = f"asks for {asked} besides" if new else f"does not ask for {dropped} any more"
+        said = f"also requires {asked}" if new else f"no longer requires {dropped}"
     around = select.find_ancestor(exp.Select)
     computes = (clause == "where" and _aggregates(select)) or (clause != "qualify" and select.find(exp.Window) is not None)
     while not computes and around is not None:

@@ -17,9 +17,14 @@ _BOUNDS = (exp.LT, exp.LTE)
 
 def direction(old: Sequence[exp.Expr], new: Sequence[exp.Expr]) -> Direction | None:
     """Of conditions that all hold. None where neither is certain, or both are the same."""
-    narrows = all(any(implies(mine, before) for mine in new) for before in old)
-    widens = all(any(implies(before, mine) for before in old) for mine in new)
+    narrows, widens = _follow_from(old, new), _follow_from(new, old)
     return None if narrows == widens else "narrowed" if narrows else "widened"
+
+
+def _follow_from(conditions: Sequence[exp.Expr], others: Sequence[exp.Expr]) -> bool:
+    """Whether each condition is implied by one of the others. Those that the others have word for word are not compared one by one."""
+    known = {shown(other) for other in others}
+    return all(any(implies(other, one) for other in others) for one in conditions if shown(one) not in known)
 
 
 def implies(one: exp.Expr, other: exp.Expr) -> bool:

@@ -45,7 +45,7 @@ class Impact:
         for column in self.now.columns.get(change.id, ()):
             former = self.before.column(old_id, column.name)
             if former and former.type and column.type and former.type != column.type and column.key not in told:
-                message = f"column '{column.name}' is {column.type} now, and was {former.type}"
+                message = f"column '{column.name}' is now {column.type}, and was {former.type}"
                 yield Finding(kind="breaking", message=message, columns=(column.name,))
 
     def _breaks(self, id_: NodeId, column: str, seen: set[tuple[NodeId, str]]) -> Iterator[Break]:

@@ -78,9 +78,9 @@ def _refreshed(review: Review, size: Size) -> str:
         return ""
     rows = []
     for one in review.refreshes:
-        work = f"{size(one.expected.bytes)} of {size(one.full.bytes)}" if one.expected and one.full else "not known"
-        rows.append((_code(one.relation), _text(words.how(one) or "not known"), work, _short(one.why)))
-    note = f"\n\nHow they are refreshed is not known: {_text(review.unknown)}." if review.unknown else ""
+        work = f"{size(one.expected.bytes)} of {size(one.full.bytes)}" if one.expected and one.full else "unknown"
+        rows.append((_code(one.relation), _text(words.how(one) or "unknown"), work, _short(one.why)))
+    note = f"\n\nHow they would be refreshed is unknown: {_text(review.unknown)}." if review.unknown else ""
     table = _table(("table or view", "how", "bytes", "why"), rows)
     return _folded(f"What is refreshed ({len(rows)})", f"{table}{note}")
 
@@ -100,7 +100,7 @@ def _said(change: NodeChange) -> str:
 def _lint(review: Review) -> str:
     if not review.lint:
         return ""
-    return _folded(f"New findings of lint ({len(review.lint)})", _cut([_finding(d) for d in review.lint]))
+    return _folded(f"New lint findings ({len(review.lint)})", _cut([_finding(d) for d in review.lint]))
 
 
 def _finding(diagnostic: Diagnostic) -> str:
@@ -114,11 +114,11 @@ def _work(review: Review, size: Size) -> str:
     number = len(review.refreshes)
     count = f" · {number} table{'s' * (number != 1)} or view{'s' * (number != 1)} to refresh"
     if review.unknown:
-        return f"{count}; how is not known: {_text(review.unknown)}"
+        return f"{count}; how is unknown: {_text(review.unknown)}"
     expected, full, unknown = words.total(review)
     if not full.bytes:
-        return f"{count}, how many bytes is not known" if unknown else count
-    rest = f", {unknown} more of which it is not known" if unknown else ""
+        return f"{count}, number of bytes unknown" if unknown else count
+    rest = f", {unknown} more of unknown size" if unknown else ""
     return f"{count}, {size(expected.bytes)} of {size(full.bytes)}{rest}"
 
 

@@ -61,7 +61,7 @@ def _reason(change: NodeChange) -> str:
     if any(f.kind not in ("formatting", "equal") for f in change.findings):
         return "its definition was changed" if change.resource_type == "model" else "it was changed"
     if any(f.kind == "equal" for f in change.findings):
-        return "its definition is written otherwise"
+        return "its definition is written differently"
     if change.what == "renamed":
         return "it was renamed"
     return "its configuration was changed" if change.settings else "its documentation was changed"

@@ -21,11 +21,11 @@ def review_text(review: Review, size: Size) -> str:
     if review.refreshes:
         blocks.append(
             "\n".join(
-                ["What this refreshes" + (f" (how is not known: {review.unknown})" if review.unknown else ""), *_refreshes(review, size)]
+                ["What this refreshes" + (f" (how is unknown: {review.unknown})" if review.unknown else ""), *_refreshes(review, size)]
             )
         )
     if review.lint:
-        blocks.append(f"New findings of lint\n\n{to_text(review.lint)}")
+        blocks.append(f"New lint findings\n\n{to_text(review.lint)}")
     counted = words.counted(review)
     return "\n\n".join([*blocks, f"Against {review.against}: {counted or 'nothing differs'}.{_work(review, size)}"])
 
@@ -57,5 +57,5 @@ def _work(review: Review, size: Size) -> str:
     expected, full, unknown = words.total(review)
     if review.unknown or not review.refreshes:
         return ""
-    rest = f"; of {unknown} refresh{'es' * (unknown != 1)} the bytes are not known" if unknown else ""
+    rest = f"; the size of {unknown} refresh{'es' * (unknown != 1)} is unknown" if unknown else ""
     return f" Reads and writes {size(expected.bytes)} of {size(full.bytes)}{rest}." if full.bytes or not unknown else ""

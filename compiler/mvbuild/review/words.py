@@ -17,7 +17,7 @@ ACTIONS = {
     "redefine": "redefine",
     "alter": "alter",
     "convert": "convert",
-    "record": "move record on",
+    "record": "update record",
     "blocked": "blocked",
     "unknown": "",
 }

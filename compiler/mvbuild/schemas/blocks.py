@@ -71,7 +71,7 @@ def of_block(block: Block, definitions: dict[str, Schema]) -> Schema:
 def block_schema(block: Block, definitions: dict[str, Schema]) -> Schema:
     own = {name: _key(block, name, key, definitions) for name, key in block.keys.items()}
     for alias, name in block.aliases.items():
-        own[alias] = {**own[name], "description": f"Another word for `{name}`."}
+        own[alias] = {**own[name], "description": f"Alias of `{name}`."}
     required = [name for name, key in block.keys.items() if key.required]
     found = mapping(own, **({"required": required} if required else {}), **not_both(block.aliases.items()))
     if block is SOURCE_TABLE:

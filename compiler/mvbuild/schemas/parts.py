@@ -12,7 +12,7 @@ from typing import Any
 
 Schema = dict[str, Any]
 
-TEMPLATE: Schema = {"description": "A template: its value is known when the project is read.", "type": "string", "pattern": r"\{\{"}
+TEMPLATE: Schema = {"description": "A template; its value is known when the project is loaded.", "type": "string", "pattern": r"\{\{"}
 NULL: Schema = {"type": "null"}
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]*\)")
 

@@ -8,9 +8,9 @@ from mvbuild.schemas.parts import FILLED, SCALAR, TEMPLATE, Schema, described, e
 
 _FLAG = either({"type": "boolean"}, text(r"^\s*(?:[tT][rR][uU][eE]|[fF][aA][lL][sS][eE])\s*$"))
 _DOCS = {
-    "name": "What the selection is called: `--selector nightly`.",
-    "description": "What it is for, for people.",
-    "default": "true: what commands take that are given no selection.",
+    "name": "Name of the selection: `--selector nightly`.",
+    "description": "Description, for people.",
+    "default": "true: the default selection of commands.",
     "definition": "What it selects: text as on the command line, a method with its value, a union or an intersection.",
 }
 
@@ -33,7 +33,7 @@ def selectors_schema() -> Schema:
             "template": TEMPLATE,
             "selector": one,
             "definition": {"anyOf": [text(FILLED), ref("one-method"), ref("method"), _set("union"), _set("intersection")]},
-            "exclude": mapping({"exclude": described(listed(ref("definition")), "What is taken out.")}, required=["exclude"]),
+            "exclude": mapping({"exclude": described(listed(ref("definition")), "What to exclude.")}, required=["exclude"]),
             "one-method": mapping(
                 dict.fromkeys(METHODS, SCALAR), patternProperties={r"^config\..+": SCALAR}, minProperties=1, maxProperties=1
             ),
@@ -51,11 +51,11 @@ def _set(name: str) -> Schema:
 def _method() -> Schema:
     known = either(words(METHODS), text(r"^config\..+"))
     keys = {
-        "method": described(known, "How it is selected."),
-        "value": described(SCALAR, "What the method looks for."),
-        **{flag: described(_FLAG, "With those around it.") for flag in FLAGS},
+        "method": described(known, "The selection method."),
+        "value": described(SCALAR, "The value of the method."),
+        **{flag: described(_FLAG, "Also select neighbours in the graph.") for flag in FLAGS},
         **{depth: described(either({"type": "integer", "minimum": 0}), "How many steps.") for depth in DEPTHS},
         "indirect_selection": words(["eager"]),
-        "exclude": described(listed(ref("definition")), "What is taken out."),
+        "exclude": described(listed(ref("definition")), "What to exclude."),
     }
     return mapping(keys, required=["method", "value"])

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
-from mvbuild.freshness.leaves import Inputs, inputs, is_leaf
+from mvbuild.freshness.leaves import Inputs, inputs, is_leaf, place_of
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.pins import leaf_table
-from mvbuild.freshness.rules import judge
 from mvbuild.graph.definition import replace_reads
 from mvbuild.graph.model import ModelNode, Node, NodeId, SeedNode
 from mvbuild.parse.model import Query, Read
@@ -20,7 +19,8 @@ from mvbuild.ports.engine import QueryError, SnapshotGone
 from mvbuild.refresh.queries import diagnostic
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.sql import pinned_relation, pinned_sql, pinned_table
-from mvbuild.serve.policy import Served, choose, read_now
+from mvbuild.serve.outside import meet
+from mvbuild.serve.policy import Choice, Served, choose, read_now
 from mvbuild.source import MappedText, SourceFile, Span
 
 
@@ -48,16 +48,18 @@ class Answer:
 
 def of_node(session: RunSession, node: Node) -> Answer:
     """All rows of a model, seed, view or table."""
-    world = session.world
-    graph, span = world.graph, _span(node)
-    choice = choose(world, judge(world), [node.id], session.clock.now_ms())
-    expanded = choice.expanded
+    choice = _chosen(session, [node.id])
+    graph, span, expanded = session.world.graph, _span(node), choice.expanded
+    node = graph.nodes[node.id]
     if isinstance(node, ModelNode) and not is_leaf(node, expanded):
-        pins = _pins(session, inputs(graph, node.query, node.reads, expanded), span)
+        if node.id in graph.undefined:
+            raise ProjectError([graph.undefined[node.id]])
+        below = inputs(graph, node.query, node.reads, expanded)
+        pins = _pins(session, below, {leaf: place.span for leaf in below.leaves if (place := place_of(graph, node, leaf.node))}, span)
         sql = pinned_sql(graph, node.query, node.reads, pins, session.schema_pin, expanded)
     else:
         query, reads = _whole(node), (node.id,)
-        pins = _pins(session, inputs(graph, query, reads, expanded), span)
+        pins = _pins(session, inputs(graph, query, reads, expanded), {}, span)
         relation = pinned_relation(graph, node.id, query.reads[0], pins, session.schema_pin, expanded)
         sql = _text(f"SELECT * FROM {relation.text if isinstance(relation, MappedText) else relation}")
     return Answer(sql=sql, served=choice.served, name=_name(node), span=span)
@@ -65,13 +67,14 @@ def of_node(session: RunSession, node: Node) -> Answer:
 
 def of_query(session: RunSession, query: Query, reads: tuple[NodeId, ...], loose: frozenset[NodeId]) -> Answer:
     """The rows of a query. Tables that are `loose` stay as they are written: the catalog does not have them, the engine may."""
-    world = session.world
-    graph, span = world.graph, query.sql.span(0, len(query.sql.text))
+    span = query.sql.span(0, len(query.sql.text))
     kept = [(read, id) for read, id in zip(query.reads, reads, strict=True) if id not in loose]
     bound = Query(sql=query.sql, reads=tuple(read for read, _ in kept), columns=query.columns)
     ids = tuple(id for _, id in kept)
-    choice = choose(world, judge(world), read_now(bound, ids), session.clock.now_ms())
-    pins = _pins(session, inputs(graph, bound, ids, choice.expanded), span, kept)
+    choice = _chosen(session, read_now(bound, ids))
+    graph = session.world.graph
+    places = {Leaf.of(id, read.travel): read.span for read, id in kept}
+    pins = _pins(session, inputs(graph, bound, ids, choice.expanded), places, span)
 
     def relation(id_: NodeId, read: Read) -> str | MappedText:
         if id_ in loose:
@@ -90,9 +93,17 @@ def of_version(session: RunSession, node: ModelNode, snapshot_id: int) -> Answer
     return Answer(sql=sql, served=(), name=node.model.name, span=_span(node))
 
 
-def _pins(session: RunSession, below: Inputs, span: Span, reads: Iterable[tuple[Read, NodeId]] = ()) -> dict[Leaf, Pin]:
+def _chosen(session: RunSession, roots: Iterable[NodeId]) -> Choice:
+    """What every MV that is met is served from, those of other writers too; the session sees the world that fits."""
+    met = meet(session.world, session.catalog, session.sources)
+    choice = choose(met.world, met.freshness, roots, session.clock.now_ms())
+    session.world = met.answered(choice.expanded)
+    return choice
+
+
+def _pins(session: RunSession, below: Inputs, places: Mapping[Leaf, Span], span: Span) -> dict[Leaf, Pin]:
+    """`places`: where leaves were named; `span` stands for the others."""
     pins = session.pins(below)
-    places = {Leaf.of(id, read.travel): read.span for read, id in reads}
     missing = [_missing(session.world, leaf, places.get(leaf, span)) for leaf in below.leaves if leaf not in pins]
     if missing:
         raise ProjectError(missing)
@@ -103,9 +114,9 @@ def _missing(world: World, leaf: Leaf, span: Span) -> Diagnostic:
     node, table = world.graph.nodes[leaf.node], leaf_table(world.graph, leaf)
     broken = world.observed.unreadable(table)
     if broken is not None:
-        return error("unreadable-metadata", broken.reason, span)
+        return error(broken.code, broken.reason, span, help=broken.help)
     if leaf.travel is not None and world.observed.table(table) is not None:
-        return error("missing-table", f"{table} has no version {leaf.travel[1]!r} that is still kept", span)
+        return error("missing-table", f"{table} no longer has version {leaf.travel[1]!r}", span)
     help = "Build it: mvbuild run" if isinstance(node, ModelNode | SeedNode) else ""
     return error("missing-table", f"{table} does not exist", span, help=help)
 

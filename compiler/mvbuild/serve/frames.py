@@ -18,9 +18,10 @@ from mvbuild.refresh.session import RunSession
 from mvbuild.serve import answers
 from mvbuild.serve.answers import Answer
 from mvbuild.serve.as_of import AsOf, snapshot_as_of
-from mvbuild.serve.lookup import find, resolve
+from mvbuild.serve.lookup import find_observed, resolve, with_name
+from mvbuild.serve.outside import meet
 from mvbuild.serve.policy import Served
-from mvbuild.serve.words import origin
+from mvbuild.serve.words import caution, origin
 from mvbuild.source import MappedText, SourceFile
 
 Ask = Callable[[RunSession], Answer]
@@ -30,18 +31,26 @@ _SERVED: WeakKeyDictionary[Any, tuple[Served, ...]] = WeakKeyDictionary()
 """Beside the DataFrames and not in them: an attribute would hide, or be hidden by, a column of its name."""
 
 
-def named(name: str, as_of: AsOf | None) -> Ask:
-    """Ask for all rows of a model, seed, source or view."""
+def named(graph: Graph, name: str, as_of: AsOf | None) -> tuple[Graph, Ask]:
+    """The graph with what has that name, to observe; and how to ask for all rows of it: a model, seed, source, view or table."""
 
     def ask(session: RunSession) -> Answer:
-        node = find(session.world.graph, name)
+        node = find_observed(session.world, name)
         if as_of is None:
             return answers.of_node(session, node)
+        session.world = meet(session.world, session.catalog, session.sources).world
+        node = session.world.graph.nodes[node.id]
         snapshot = snapshot_as_of(session.world, node, as_of)
         assert isinstance(node, ModelNode), "only MVs have refreshes"
         return answers.of_version(session, node, snapshot.snapshot_id)
 
-    return ask
+    return with_name(graph, name), ask
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The tables of a query as it writes them; none where the SQL is wrong, which `asked` tells."""
+    query, _ = parse_query(MappedText.of(SourceFile("sql", text)))
+    return tuple(".".join(read.parts) for read in query.reads) if query else ()
 
 
 def asked(graph: Graph, text: str) -> tuple[Graph, Ask]:
@@ -54,9 +63,7 @@ def asked(graph: Graph, text: str) -> tuple[Graph, Ask]:
     def ask(session: RunSession) -> Answer:
         world = session.world
         loose = frozenset(id for id in new if _is_loose(world, world.graph.nodes[id].identifier))
-        whole = ViewNode(
-            id="sql", identifier=TableIdentifier("", (), "sql"), query=query, columns=(), selected=None, source=None, reads=reads
-        )
+        whole = ViewNode(id="sql", identifier=TableIdentifier("", (), "sql"), query=query, columns=(), source=None, reads=reads)
         wrong = tuple(bad_travel({**world.graph.nodes, whole.id: whole}))
         if wrong:
             raise ProjectError(wrong)
@@ -66,20 +73,22 @@ def asked(graph: Graph, text: str) -> tuple[Graph, Ask]:
 
 
 def frame(session: RunSession, ask: Ask) -> Any:
-    """The DataFrame. One line of the log for each MV in it."""
+    """The DataFrame. One line of the log for each MV in it, and a warning for each whose newest data failed its tests."""
     answer = ask(session)
     with answer.explained():
         found = session.engine.frame(answer.sql.text)
     _SERVED[found] = answer.served
     for one in answer.served:
         _LOG.info("%s: from the %s", one.identifier, origin(one))
+        if one.failed:
+            _LOG.log(logging.WARNING, "%s", caution(one))
     return found
 
 
 def served(frame: Any) -> tuple[Served, ...]:
     """What each MV in a DataFrame that `read` or `sql` gave was served from."""
     if frame not in _SERVED:
-        raise ValueError("This DataFrame was not given by mvbuild.read or mvbuild.sql: ask the one that it was made from.")
+        raise ValueError("This DataFrame does not come from mvbuild.read or mvbuild.sql: ask the one that it was made from.")
     return _SERVED[frame]
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Literal
 
 from mvbuild.diagnostics import Diagnostic, Note, ProjectError, error
-from mvbuild.freshness.leaves import node_inputs
+from mvbuild.formats.failed_tests import FailedTests
+from mvbuild.freshness.age import allows
 from mvbuild.freshness.model import Freshness, Reason, State
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pins import known_as
-from mvbuild.graph.model import Graph, ModelNode, NodeId
+from mvbuild.graph.model import ModelNode, NodeId
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import Query
 from mvbuild.ports.states import TableState
@@ -24,12 +26,21 @@ NOT_OF_ITS_DEFINITION = frozenset(
         "storage-missing",
         "record-unreadable",
         "storage-changed",
+        "storage-schema-changed",
         "view-missing",
         "definition-changed",
+        "not-compiled",
         "view-version-differs",
+        "storage-of-another",
+        "storage-schema-differs",
+        "records-disagree",
+        "view-recreated",
     }
 )
 """Reasons by which a storage has no old rows of the MV but rows of something else: those are never served, whatever the policy."""
+
+_NO_GOOD_REFRESH = NOT_OF_ITS_DEFINITION - {"definition-changed"}
+"""The same for an MV whose newest data failed its tests: if its definition was edited, the catalog still has the old one with its rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +64,8 @@ class Served:
     with. Tables below upstream MVs count. 0 if there is no difference, None if it cannot be told."""
     unseen_ms: int | None
     """Now minus the timestamp of the first snapshot that the MV has not seen. 0 and None as for `behind_ms`."""
+    failed: FailedTests | None = None
+    """The newest data of the MV if its data tests failed: what is in the storage came before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,13 +86,22 @@ def choose(world: World, freshness: Mapping[NodeId, Freshness], roots: Iterable[
     for root in roots:
         walk.visit(root)
     if walk.refused:
-        raise ProjectError(walk.refused)
+        raise ProjectError(list(walk.refused.values()))
     return Choice(served=tuple(walk.served.values()))
 
 
 def read_now(query: Query, reads: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
     """What a query reads as it is now: a version that the user chose is no matter of freshness."""
     return tuple(id for read, id in zip(query.reads, reads, strict=True) if read.travel is None)
+
+
+Limit = timedelta | None
+"""A window that is asked for; None for none."""
+EXACT = timedelta(-1)
+
+
+def _stricter(one: Limit, other: Limit) -> Limit:
+    return one if other is None else other if one is None else min(one, other)
 
 
 @dataclass(kw_only=True)
@@ -90,28 +112,34 @@ class _Walk:
     freshness: Mapping[NodeId, Freshness]
     now_ms: int
     served: dict[NodeId, Served] = field(default_factory=dict)
-    refused: list[Diagnostic] = field(default_factory=list)
-    seen: set[NodeId] = field(default_factory=set)
+    refused: dict[NodeId, Diagnostic] = field(default_factory=dict)
+    seen: dict[NodeId, Limit] = field(default_factory=dict)
 
-    def visit(self, id_: NodeId) -> None:
+    def visit(self, id_: NodeId, limit: Limit = None) -> None:
+        """`limit`: how old its rows may be for those that are read by their query instead of their storage."""
         node = self.world.graph.nodes[id_]
-        if id_ in self.seen:
+        if id_ in self.seen and _stricter(limit, self.seen[id_]) == self.seen[id_]:
             return
-        self.seen.add(id_)
-        if isinstance(node, ModelNode) and node.storage is not None and not self._decide(node, node.storage):
-            return
+        limit = self.seen[id_] = _stricter(limit, self.seen.get(id_))
+        if isinstance(node, ModelNode) and node.storage is not None:
+            if not self._decide(node, node.storage, limit):
+                return
+            limit = _stricter(limit, EXACT if node.model.config.max_staleness is None else node.model.config.max_staleness)
         query = getattr(node, "query", None)
         for below in read_now(query, node.reads) if query else ():
-            self.visit(below)
+            self.visit(below, limit)
 
-    def _decide(self, node: ModelNode, storage: TableIdentifier) -> bool:
+    def _decide(self, node: ModelNode, storage: TableIdentifier, limit: Limit) -> bool:
         """Whether the MV's own query is read."""
         answer = self.freshness[node.id]
         state = self.world.observed.table(storage)
         source = _source(node, answer, state)
         if source is None:
-            self.refused.append(_refusal(node, answer))
+            self.refused[node.id] = _refusal(node, answer)
             return False
+        if limit is not None and answer.has_right_rows and not allows(None if limit == EXACT else limit, answer.unseen):
+            # It may be read as it is, but not by those that are to be newer.
+            source = "query"
         self.served[node.id] = _served(self, node, answer, source, known_as(state) if state else storage)
         return source == "query"
 
@@ -119,13 +147,19 @@ class _Walk:
 def _source(node: ModelNode, answer: Freshness, storage: TableState | None) -> Source | None:
     """The policy. None refuses."""
     config = node.model.config
-    if answer.is_fresh or (answer.state == "unknown" and config.serve_unknown and _holds_rows(storage)):
+    if answer.has_right_rows or (answer.state == "unknown" and config.serve_unknown and _holds_rows(storage)):
         return "storage"
-    if config.when_stale == "fail":
+    if config.when_stale == "fail" or (answer.failed and config.when_tests_fail == "fail"):
         return None
-    if config.when_stale == "serve" and _holds_rows(storage) and not any(r.code in NOT_OF_ITS_DEFINITION for r in answer.reasons):
+    if config.when_stale == "serve" and _holds_rows(storage) and not _has(answer, NOT_OF_ITS_DEFINITION):
         return "storage"
+    if answer.failed and config.when_tests_fail == "serve":
+        return "storage" if _holds_rows(storage) and not _has(answer, _NO_GOOD_REFRESH) else None
     return "query"
+
+
+def _has(answer: Freshness, codes: frozenset[str]) -> bool:
+    return any(r.code in codes and not r.heals for r in answer.reasons)
 
 
 def _holds_rows(storage: TableState | None) -> bool:
@@ -135,7 +169,7 @@ def _holds_rows(storage: TableState | None) -> bool:
 
 def _served(walk: _Walk, node: ModelNode, answer: Freshness, source: Source, storage: TableIdentifier) -> Served:
     at = answer.record.refresh_start_ms if answer.record else None
-    differences = tuple(_differences(walk.world.graph, walk.freshness, node, set()))
+    differences = answer.unseen
     behind = [r.lag_ms for r in differences if r.lag_ms is not None and r.lag_ms >= 0]
     unseen = [r.unseen_since_ms for r in differences if r.unseen_since_ms is not None]
     none = 0 if answer.is_fresh and not differences else None
@@ -151,30 +185,26 @@ def _served(walk: _Walk, node: ModelNode, answer: Freshness, source: Source, sto
         age_ms=None if at is None else max(0, walk.now_ms - at),
         behind_ms=max(behind) if behind else none,
         unseen_ms=max(0, walk.now_ms - min(unseen)) if unseen else none,
+        failed=answer.failed,
     )
-
-
-def _differences(graph: Graph, freshness: Mapping[NodeId, Freshness], node: ModelNode, seen: set[NodeId]) -> Iterator[Reason]:
-    """What the MV has not seen of its tables, nor have the MVs that it reads. A compaction is nothing to see."""
-    if node.id in seen:
-        return
-    seen.add(node.id)
-    yield from (r for r in freshness[node.id].reasons if r.recorded is not None and r.code in _OF_TABLES)
-    for leaf in node_inputs(graph, node).leaves:
-        above = graph.nodes[leaf.node]
-        if isinstance(above, ModelNode) and leaf.travel is None:
-            yield from _differences(graph, freshness, above, seen)
-
-
-_OF_TABLES = ("within-window", "base-table-changed", "base-table-emptied", "base-table-rolled-back", "snapshot-expired")
 
 
 def _refusal(node: ModelNode, answer: Freshness) -> Diagnostic:
     why = [r.message for r in answer.reasons if r.effect != "fresh"]
+    config = node.model.config
+    if answer.failed and config.when_stale != "fail":
+        has_none = "it has no good refresh to serve" if config.when_tests_fail == "serve" else "its policy is to fail in that case"
+        return error(
+            "tests-failed",
+            f"the newest data of '{node.model.name}' failed its tests, and {has_none}",
+            config.spans.get("when_tests_fail") or node.model.file.line_span(1),
+            notes=[Note(message=one) for one in (*answer.failed.tests, *why)],
+        )
+    failed = [f"its newest data failed its tests: {', '.join(answer.failed.tests)}"] if answer.failed else []
     return error(
         "stale",
         f"'{node.model.name}' is {answer.state}: {why[0]}",
-        node.model.config.spans.get("when_stale") or node.model.file.line_span(1),
+        config.spans.get("when_stale") or node.model.file.line_span(1),
         help=f"Refresh it with `mvbuild run --select +{node.model.name}`, or set `when_stale:` to query or serve.",
-        notes=[Note(message=reason) for reason in why[1:]],
+        notes=[Note(message=reason) for reason in (*why[1:], *failed)],
     )

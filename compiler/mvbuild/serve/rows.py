@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 from mvbuild.freshness.pins import known_as
 from mvbuild.freshness.readable import require_readable
-from mvbuild.graph.model import ModelNode, Node
+from mvbuild.graph.model import Node
 from mvbuild.ports.engine import Rows
 from mvbuild.ports.states import TableState
 from mvbuild.refresh.session import RunSession
 from mvbuild.serve import answers
 from mvbuild.serve.as_of import AsOf, snapshot_as_of
-from mvbuild.serve.lookup import find
+from mvbuild.serve.lookup import find_observed
+from mvbuild.serve.outside import meet, storage_of
 from mvbuild.serve.policy import Served
 from mvbuild.serve.words import origin, utc
 
@@ -32,7 +33,7 @@ class Shown:
 
 def choose_rows(session: RunSession, name: str, limit: int, as_of: AsOf | None = None) -> Shown:
     """Rows of anything that the project knows. What is stored is read without the engine, and so is what an MV held `as_of` then."""
-    node = find(session.world.graph, name)
+    node = find_observed(session.world, name)
     require_readable(session.world, node)
     if as_of is not None:
         return _as_of(session, node, limit, as_of)
@@ -50,8 +51,10 @@ def choose_rows(session: RunSession, name: str, limit: int, as_of: AsOf | None =
 
 
 def _as_of(session: RunSession, node: Node, limit: int, as_of: AsOf) -> Shown:
+    session.world = meet(session.world, session.catalog, session.sources).world
+    node = session.world.graph.nodes[node.id]
     snapshot = snapshot_as_of(session.world, node, as_of)
-    storage = session.world.observed.table(node.storage if isinstance(node, ModelNode) else node.identifier)
+    storage = storage_of(session.world, node)
     assert storage is not None, "snapshot_as_of found a snapshot of it"
     columns, rows = session.catalog.rows(storage, limit, snapshot.snapshot_id)
     source = f"storage {known_as(storage)} as of {utc(snapshot.timestamp_ms)}"
@@ -62,5 +65,5 @@ def _stored(session: RunSession, node: Node, own: Served | None) -> TableState |
     """The table whose rows these are, if they are those of one table of the catalog."""
     if own is not None and own.source == "query":
         return None
-    found = session.world.observed.table(node.storage if isinstance(node, ModelNode) else node.identifier)
+    found = storage_of(session.world, session.world.graph.nodes[node.id])
     return found if found is not None and node.identifier not in session.world.graph.outside else None

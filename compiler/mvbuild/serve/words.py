@@ -6,6 +6,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mvbuild.formats.failed_tests import FailedTests
     from mvbuild.serve.policy import Served
 
 
@@ -16,6 +17,20 @@ def origin(served: Served) -> str:
     if served.source == "query":
         return f"query: {state}"
     return ", ".join([f"storage {served.storage}: {state}", *_age(served)])
+
+
+def refused_data(failed: FailedTests) -> str:
+    """`its newest data failed its tests at 2026-11-21T14:06:21Z (not_null_daily_id: 3 rows break its rule)`."""
+    at = f" at {utc(failed.at_ms)}" if failed.at_ms is not None else ""
+    return f"its newest data failed its tests{at} ({'; '.join(failed.tests) or 'it is not recorded which'})"
+
+
+def caution(served: Served) -> str:
+    """What a reader should know who gets older rows than the tables would give, because those failed the tests; empty for others."""
+    if served.failed is None:
+        return ""
+    instead = "these rows are of its last good refresh" if served.source == "storage" else "its policy is to run the query anyway"
+    return f"{served.identifier}: {refused_data(served.failed)}; {instead}"
 
 
 def _age(served: Served) -> list[str]:

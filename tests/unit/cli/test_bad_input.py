@@ -48,35 +48,35 @@ YAML = (
         name="unknown key",
         files=model_yaml("models:\n  - name: m\n    «descripton»: x\n"),
         code="unknown-key",
-        says="There is no key 'descripton' in a model",
+        says="Unknown key 'descripton' in a model",
         help="Did you mean 'description'?",
     ),
     Case(
         name="unknown key in mvbuild.yml",
         files={"mvbuild.yml": "name: shop\n«modle-paths»: [m]\n"},
         code="unknown-key",
-        says="There is no key 'modle-paths' in mvbuild.yml",
+        says="Unknown key 'modle-paths' in mvbuild.yml",
         help="Did you mean 'model-paths'?",
     ),
     Case(
         name="setting outside of config",
         files=model_yaml("models:\n  - name: m\n    «materialized»: view\n"),
         code="unknown-key",
-        says="There is no key 'materialized'",
-        help="Settings stand under `config:`.",
+        says="Unknown key 'materialized'",
+        help="Settings go under `config:`.",
     ),
     Case(
         name="mistyped value",
         files=model_yaml("models:\n  - name: m\n    config: {enabled: «maybe»}\n"),
         code="wrong-type",
-        says="'enabled' is true or false",
+        says="'enabled' must be true or false",
     ),
     Case(
         name="number for text",
         files=model_yaml("models:\n  - name: m\n    description: «12»\n"),
         code="wrong-type",
         says="'description' is text",
-        help="Write it in quotes.",
+        help="Put it in quotes.",
     ),
     Case(
         name="mapping for a list",
@@ -88,13 +88,13 @@ YAML = (
         name="missing name",
         files={"mvbuild.yml": "«version: 1»\n"},
         code="missing-key",
-        says="'name' is missing in mvbuild.yml",
+        says="Missing key 'name' in mvbuild.yml",
     ),
     Case(
         name="duplicate yaml key",
         files={"mvbuild.yml": "name: shop\nvars: {a: 1}\n«vars»: {a: 2}\n"},
         code="duplicate-key",
-        says="The key 'vars' is there twice",
+        says="Duplicate key 'vars'",
     ),
     Case(
         name="deep yaml",
@@ -121,13 +121,13 @@ YAML = (
         name="yaml with an object",
         files={"mvbuild.yml": "name: shop\nvars: {a: «!!python/object/apply:os.system [ls]»}\n"},
         code="yaml-syntax",
-        says="The tag 'python/object/apply:os.system' is not known",
+        says="Unknown tag 'python/object/apply:os.system'",
     ),
     Case(
         name="described model is not there",
         files=model_yaml("models:\n  - name: «mm»\n"),
         code="unknown-name",
-        says="There is no model 'mm'",
+        says="Unknown model 'mm'",
         help="Did you mean 'm'?",
     ),
 )
@@ -137,22 +137,26 @@ FILES = (
         name="two models of one name",
         files={"models/a/m.sql": GOOD, "models/b/m.sql": "«select 1 as id»\n"},
         code="duplicate-name",
-        says="There is already a model called 'm'",
+        says="Duplicate model name 'm'",
     ),
     Case(
         name="model and seed of one name",
         files={"models/m.sql": GOOD, "seeds/m.csv": "id\n1\n"},
         code="duplicate-name",
-        says="There is already a model called 'm'",
+        says="Duplicate model name 'm'",
     ),
     Case(
-        name="no utf-8", files={"models/m.sql": b"select '\xff'\n"}, code="unreadable-file", says="no UTF-8 text", help="Save it as UTF-8."
+        name="no utf-8",
+        files={"models/m.sql": b"select '\xff'\n"},
+        code="unreadable-file",
+        says="not valid UTF-8",
+        help="Save it as UTF-8.",
     ),
     Case(
         name="seed is no utf-8",
         files={"seeds/m.csv": b"a\n\xff\n"},
         code="unreadable-file",
-        says="no UTF-8 text",
+        says="not valid UTF-8",
         help="Save it as UTF-8.",
     ),
     Case(name="a directory called m.sql", files={"models/m.sql": None, "models/n.sql": "selec 1"}, code="sql-syntax", says="SELECT"),
@@ -162,7 +166,7 @@ FILES = (
         name="yaml is no utf-8",
         files={"mvbuild.yml": b"name: \xff\n"},
         code="unreadable-file",
-        says="mvbuild.yml is no UTF-8 text",
+        says="mvbuild.yml is not valid UTF-8",
         help="Save it as UTF-8.",
     ),
 )
@@ -178,8 +182,8 @@ TEMPLATES = (
         name="endless tag",
         files=model("select 1\n«{% for x in [1] %}»\nfrom t\n"),
         code="template-syntax",
-        says="{% for %} is opened here and never closed",
-        help="Write {% endfor %} where it ends.",
+        says="{% for %} is never closed",
+        help="Close it with {% endfor %}.",
     ),
     Case(name="undefined jinja name", files=model("select 1,\n  {{ «nam» }}\n"), code="undefined-name", says="'nam' is not defined"),
     Case(
@@ -193,14 +197,14 @@ TEMPLATES = (
         name="unknown filter",
         files=model("select {{ 'a' | «uper» }}\n"),
         code="undefined-name",
-        says="There is no filter 'uper'",
+        says="Unknown filter 'uper'",
         help="Did you mean 'upper'?",
     ),
     Case(
         name="undefined ref",
         files={**model("select * from {{ ref(«'orderz'») }}\n"), "models/orders.sql": GOOD},
         code="unresolved-ref",
-        says="There is no model or seed 'orderz'",
+        says="Unknown model or seed 'orderz'",
         help="Did you mean 'orders'?",
     ),
     Case(
@@ -210,7 +214,7 @@ TEMPLATES = (
             "models/s.yml": "sources:\n  - name: raw\n    tables: [{name: orders}]\n",
         },
         code="unresolved-source",
-        says="There is no source 'row'",
+        says="Unknown source 'row'",
         help="Did you mean 'raw'?",
     ),
     Case(
@@ -246,7 +250,7 @@ TEMPLATES = (
         name="run_query",
         files=model("select «{{ run_query('select 1') }}»\n"),
         code="not-needed",
-        says="Templates run no queries",
+        says="Templates cannot run queries",
     ),
     Case(
         name="endless loop",
@@ -260,7 +264,7 @@ TEMPLATES = (
         name="endless macro",
         files={**model("select {{ f() }}\n"), "macros/f.sql": "{% macro f() %}{{ f() }}{% endmacro %}\n"},
         code="template-limit",
-        says="calls itself without end",
+        says="calls itself endlessly",
     ),
     Case(
         name="endless list",
@@ -284,20 +288,20 @@ TEMPLATES = (
         name="unknown setting in config()",
         files=model("{{ config(«materialised»='view') }}\nselect 1\n"),
         code="unknown-key",
-        says="There is no setting 'materialised'",
+        says="Unknown setting 'materialised'",
         help="Did you mean 'materialized'?",
     ),
     Case(
         name="bad value in config()",
         files=model("{{ config(\n  tags=['x'],\n  materialized=«'table'»\n) }}\nselect 1 as a\n"),
         code="wrong-type",
-        says="'materialized' is one of",
+        says="'materialized' must be one of",
     ),
     Case(
         name="bad partition transform",
         files=model("{{ config(partition_by=«'week(d)'») }}\nselect 1 as d\n"),
         code="wrong-type",
-        says="no partition transform of Iceberg",
+        says="not a partition transform of Iceberg",
     ),
     Case(
         name="bad partition transform in yaml",
@@ -309,7 +313,7 @@ TEMPLATES = (
         name="bad duration",
         files=model_yaml("models:\n  - name: m\n    config: {freshness: {max_staleness: «soon»}}\n"),
         code="wrong-type",
-        says="'max_staleness' is a duration like 30m",
+        says="'max_staleness' must be a duration like 30m",
     ),
 )
 
@@ -421,13 +425,13 @@ GRAPH = (
         files=model_yaml("models:\n  - name: m\n    data_tests: [«not_null»]\n"),
         code="missing-key",
         says="The test 'not_null' needs a column",
-        help="Put the test below the column",
+        help="Move the test to the column",
     ),
     Case(
         name="unknown test",
         files=model_yaml("models:\n  - name: m\n    columns: [{name: id, data_tests: [«not_nul»]}]\n"),
         code="unknown-key",
-        says="There is no test 'not_nul'",
+        says="Unknown test 'not_nul'",
         help="Did you mean 'not_null'?",
     ),
 )
@@ -446,9 +450,9 @@ SEEDS = (
         name="too many fields",
         files={"seeds/s.csv": "id,name\n1,a\n2,b,«c»\n"},
         code="bad-seed",
-        says="The row has 3 fields, and the header 2",
+        says="The row has 3 fields, and the header has 2",
     ),
-    Case(name="too few fields", files={"seeds/s.csv": "id,name\n«1»\n"}, code="bad-seed", says="The row has 1 field, and the header 2"),
+    Case(name="too few fields", files={"seeds/s.csv": "id,name\n«1»\n"}, code="bad-seed", says="The row has 1 field, and the header has 2"),
     Case(name="empty seed", files={"seeds/s.csv": ""}, code="bad-seed", says="has no header"),
     Case(
         name="unknown type of a seed's column",
@@ -525,7 +529,7 @@ WORLD = (
         files={"mvbuild.yml": "name: shop\ntarget: «prod»\ntargets:\n  dev: {}\n"},
         code="unknown-target",
         says="The target 'prod' is not declared",
-        help="Known here: dev.",
+        help="Known names: dev.",
     ),
     Case(
         name="no project",
@@ -535,8 +539,8 @@ WORLD = (
         says="There is no mvbuild.yml in",
         help="Run `mvbuild init` there",
     ),
-    Case(name="project directory is not there", command="ls --project-dir nowhere", code="not-a-project", says="There is no directory"),
-    Case(name="project directory is a file", command="run --project-dir mvbuild.yml", code="not-a-project", says="is no directory"),
+    Case(name="project directory is not there", command="ls --project-dir nowhere", code="not-a-project", says="does not exist"),
+    Case(name="project directory is a file", command="run --project-dir mvbuild.yml", code="not-a-project", says="is not a directory"),
     Case(
         name="unwritable target",
         files=GOOD_MODEL,
@@ -555,17 +559,21 @@ WORLD = (
 )
 
 COMMAND_LINE = (
-    Case(name="unknown command", command="rnu", code="command-line", says="There is no command 'rnu'", help="Did you mean 'run'?"),
+    Case(name="unknown command", command="rnu", code="command-line", says="Unknown command 'rnu'", help="Did you mean 'run'?"),
     Case(name="unknown option", command="run --selct x", code="command-line", says="'--selct'", help="Did you mean '--select'?"),
     Case(name="option of dbt", command="run --profiles-dir x", code="command-line", says="'--profiles-dir'", help="with --target"),
     Case(name="bad number of threads", command="run --threads 0", code="command-line", says="Invalid value for '--threads'"),
     Case(name="bad output", command="ls --output yaml", code="command-line", says="'yaml' is not one of"),
     Case(name="bad resource type", command="ls --resource-type view", code="command-line", says="'view' is not one of"),
     Case(name="extra argument", command="run m", code="command-line", says="unexpected extra argument", help="See `mvbuild run --help`."),
-    Case(name="vars is no mapping", command="compile --vars '[1]'", code="command-line", says="--vars is a YAML mapping"),
-    Case(name="vars is no yaml", command="compile --vars '{a: '", code="command-line", says="--vars is a YAML mapping"),
+    Case(name="vars is no mapping", command="compile --vars '[1]'", code="command-line", says="--vars must be a YAML mapping"),
+    Case(name="vars is no yaml", command="compile --vars '{a: '", code="command-line", says="--vars must be a YAML mapping"),
     Case(
-        name="unknown selector method", files=GOOD_MODEL, command="ls -s tagg:x", code="unknown-selector", says="no selector method 'tagg'"
+        name="unknown selector method",
+        files=GOOD_MODEL,
+        command="ls -s tagg:x",
+        code="unknown-selector",
+        says="Unknown selector method 'tagg'",
     ),
     Case(name="selector of nonsense", files=GOOD_MODEL, command="ls -s +++", code="unknown-selector", says="The selector '+++'"),
     Case(
@@ -573,8 +581,8 @@ COMMAND_LINE = (
         files=GOOD_MODEL,
         command="show n",
         code="unknown-name",
-        says="There is no model 'n'",
-        help="Known here: m.",
+        says="Unknown model 'n'",
+        help="Known names: m.",
         reads_catalog=True,
     ),
 )
@@ -665,7 +673,7 @@ def test_a_megabyte_of_sql_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 JAVAS = {
     "none": ("no-java", "there is no `java` on PATH"),
-    "no home": ("no-java", "there is no bin/java in it"),
+    "no home": ("no-java", "it has no bin/java"),
     "eleven": ("wrong-java", "Java 11 was found"),
 }
 

@@ -76,9 +76,9 @@ def test_dropping(project: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["run", "--branch", "main"], "no name of a branch"),
-        (["run", "--branch", "mvbuild_x"], "no name of a branch"),
-        (["run", "--branch", "a b"], "no name of a branch"),
+        (["run", "--branch", "main"], "not a valid name of a branch"),
+        (["run", "--branch", "mvbuild_x"], "not a valid name of a branch"),
+        (["run", "--branch", "a b"], "not a valid name of a branch"),
         (["run", "--branch", "pr", "--prune"], "--prune"),
         (["publish", "--branch", "nothing"], "no branch 'nothing'"),
         (["diff", "--branch", "nothing"], "no branch 'nothing'"),

@@ -38,7 +38,7 @@ def built(tmp_path: Path) -> Shop:
 def test_prune_takes_no_selection(project: Path) -> None:
     done = call(project, "run", "--prune", "--select", "daily")
     assert done.return_value == 2
-    assert "whole project" in done.stderr
+    assert "cannot be combined with" in done.stderr
 
 
 def test_drop_wants_a_yes_where_it_cannot_ask(project: Path) -> None:
@@ -72,7 +72,7 @@ def test_what_a_removed_model_left(built: Shop) -> None:
     (item,) = find_removed(observe(compiled(built.root), built.catalog), built.catalog)
     assert unstyle(removed_text(item, prune=False)).splitlines() == [
         "removed  lake.main.monthly",
-        "    model.shop.monthly is not in the project any more",
+        "    model.shop.monthly is no longer in the project",
         "    `mvbuild run --prune` drops it",
     ]
     assert unstyle(removed_text(item, prune=True)).startswith("drop  lake.main.monthly")
@@ -80,7 +80,7 @@ def test_what_a_removed_model_left(built: Shop) -> None:
         "unique_id": "model.shop.monthly",
         "relation": "lake.main.monthly",
         "storage": "lake.main.monthly__storage",
-        "note": "model.shop.monthly is not in the project any more",
+        "note": "model.shop.monthly is no longer in the project",
         "dependents": [],
     }
 

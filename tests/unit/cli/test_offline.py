@@ -63,7 +63,7 @@ def test_what_is_not_kept_is_named_and_not_asked_for(machine: Machine, options: 
     machine.keep(RUNTIME.file_name)
     said = machine.debug(options, **env)
     assert said.exit == 1
-    assert f"{SQLITE.coordinate}: not in {machine.cache / 'jars'}, and nothing is downloaded offline." in said.stdout
+    assert f"{SQLITE.coordinate}: not in {machine.cache / 'jars'}, and mvbuild is offline." in said.stdout
     assert RUNTIME.coordinate not in said.stdout
     assert "without --offline" in said.stdout
     assert "resolving jars" not in said.stderr

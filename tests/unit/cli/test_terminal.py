@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from mvbuild import api
 from mvbuild.cli.main import main
 from unit.cli.bad_input import call, findings, lay_out
 
@@ -143,12 +144,12 @@ def test_an_unforeseen_failure_goes_into_a_file(
     outcome = call("ls", tmp_path, {}, monkeypatch, capsys)
     assert (outcome.exit, findings(outcome.stderr)) == (2, ["internal"])
     assert "Traceback" not in outcome.stderr
-    log = Path(outcome.stderr.partition("the details are in ")[2].split("\n")[0])
+    log = Path(outcome.stderr.partition("details are in ")[2].split("\n")[0])
     assert "KeyError: 'a bug'" in log.read_text(encoding="utf-8")
     log.unlink()
     shown = call("ls --debug", tmp_path, {}, monkeypatch, capsys).stderr
     assert "KeyError: 'a bug'" in shown
-    Path(shown.partition("the details are in ")[2].split("\n")[0]).unlink()
+    Path(shown.partition("details are in ")[2].split("\n")[0]).unlink()
 
 
 def test_a_template_warns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -187,3 +188,29 @@ def test_init_names_the_project_after_its_directory(
     assert f"name: {name}\n" in (tmp_path / directory / "mvbuild.yml").read_text(encoding="utf-8")
     capsys.readouterr()
     assert call("compile", tmp_path / directory, {}, monkeypatch, capsys).exit == 0
+
+
+@pytest.mark.parametrize("chosen", ["definition", "storage"])
+def test_init_offers_what_engines_get_from_an_mv(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], chosen: str
+) -> None:
+    options = ["--catalog-view", chosen] if chosen == "storage" else []
+    monkeypatch.setattr(sys, "argv", ["mvbuild", "init", str(tmp_path), "--name", "shop", *options])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    assert ("`+catalog_view: storage`" in capsys.readouterr().err) == (chosen == "definition")
+    assert f"\n      +catalog_view: {chosen}\n" in (tmp_path / "mvbuild.yml").read_text(encoding="utf-8")
+    configured = {m.model.name: m.model.config.catalog_view for m in api.compile(tmp_path).views}
+    assert configured == {"daily_revenue": chosen, "monthly_revenue": chosen}
+
+
+def test_init_never_overwrites_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "README.md").write_text("mine\n", encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["mvbuild", "init", str(tmp_path), "--name", "shop"])
+    for code in (0, 2):
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert (ended.value.code or 0) == code
+    assert (tmp_path / "README.md").read_text(encoding="utf-8") == "mine\n"
+    assert "kept the existing" in capsys.readouterr().err

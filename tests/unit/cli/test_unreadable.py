@@ -86,7 +86,7 @@ def test_status_and_run_name_it(broken: Shop) -> None:
 def test_its_entry_can_be_dropped_and_made_again(broken: Shop) -> None:
     done = call(broken, "drop", "daily", "--yes")
     assert (done.return_value, done.stdout) == (0, "dropped lake.main.daily (0 files)\n")
-    assert "its files are not known and stay" in done.stderr
+    assert "its files are unknown and are kept" in done.stderr
     assert name("main.daily") not in broken.catalog.load([name("main.daily")])
     assert broken.statuses() == {"orders_clean": "reused", "daily": "success", "monthly": "success"}
 
@@ -111,6 +111,6 @@ def test_drop_of_one_with_a_storage_table(tmp_path: Path, monkeypatch: pytest.Mo
     assert call(made, "history", "daily").return_value == 2
     done = call(made, "drop", "daily", "--yes")
     assert done.return_value == 0, done.stderr
-    assert f"only the entry of {identifiers[part == 'storage']}" in done.stderr
+    assert f"only the catalog entry of {identifiers[part == 'storage']}" in done.stderr
     assert made.catalog.load(identifiers) == {}
     assert made.statuses() == {"orders_clean": "reused", "daily": "success", "monthly": "success"}

@@ -39,12 +39,12 @@ def project(tmp_path: Path) -> Path:
     [
         (["daily", "--select", "daily"], "not both"),
         (["--seed", "1"], "--sample"),
-        (["--sample", "0"], "share of the keys"),
-        (["--sample", "nan"], "share of the keys"),
+        (["--sample", "0"], "above 0 and at most 1"),
+        (["--sample", "nan"], "above 0 and at most 1"),
         (["--float-tolerance", "-1"], "not below 0"),
         (["--float-tolerance", "inf"], "not below 0"),
         (["--limit", "-1"], "--limit"),
-        (["dayly"], "There is no model 'dayly'"),
+        (["dayly"], "Unknown model 'dayly'"),
     ],
 )
 def test_a_wrong_command_line(project: Path, arguments: list[str], says: str) -> None:

@@ -291,7 +291,7 @@ def test_a_broken_property_of_the_record_is_named() -> None:
     for name, value in ((f"iceberg.child.view.version.{CHILD}", "new"), ("iceberg.child.view.version.v", "1"), (START, "soon")):
         changed = {**raw, "properties": {**raw["properties"], name: value}}
         with pytest.raises(RecordError) as caught:
-            metadata_file.read(json.dumps(changed).encode())
+            metadata_file.check(changed)
         assert caught.value.field == f"properties.{name}"
 
 
@@ -317,7 +317,7 @@ def of(*path: Any, to: Any = UNKNOWN) -> Callable[[dict[str, Any]], None]:
 def refused(raw: dict[str, Any], *names: str) -> None:
     """The first name is that of the field."""
     with pytest.raises(RecordError) as caught:
-        metadata_file.read(json.dumps(raw).encode())
+        metadata_file.check(raw)
     assert names[0] in caught.value.field
     for name in names:
         assert name in str(caught.value)
@@ -451,7 +451,6 @@ BROKEN: list[tuple[str, Callable[[dict[str, Any]], None]]] = [
     ("metadata-log[1].timestamp-ms", of("metadata-log", 0, "timestamp-ms", to=1_000_000)),
     ("statistics[0].snapshot-id", of("statistics", 0, "snapshot-id")),
     ("current-refresh-id", of("current-refresh-id")),
-    ("current-refresh-id", of("current-refresh-id", to=-1)),
     ("current-refresh-id", of("refreshes", to=[])),
     ("refreshes[0].sequence-number", of("refreshes", 0, "sequence-number")),
     ("format-version", of("format-version", to=2)),
@@ -567,7 +566,7 @@ def test_the_order_of_snapshots_in_any_file(given_parts: Parts, data: st.DataObj
 
 def test_a_later_format_is_refused_with_what_is_supported() -> None:
     content = json.dumps({"format-version": 2}).encode()
-    with pytest.raises(RecordError, match=r"format-version: 2 is not supported; the highest version that is supported is 1"):
+    with pytest.raises(RecordError, match=r"format-version: 2 is not supported; the highest supported version is 1"):
         metadata_file.read(content)
 
 
@@ -596,7 +595,7 @@ FILE = metadata_file.write(metadata_file.check(everything()))
         (b'{"format-version": ' + b"9" * 5000 + b"}", "metadata"),
         (b'{"format-version": ' + b"9" * 50 + b"}", "format-version"),
         (b'{"format-version": true}', "format-version"),
-        (b'{"format-version": 1, "format-version": 1}', "format-version: is there twice"),
+        (b'{"format-version": 1, "format-version": 2}', "format-version: is a duplicate key"),
         (b'{"format-version": 1, "uuid": ' + b"[" * 100_000, "metadata"),
         (b'{"a":' * 100_000, "metadata"),
     ],

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from mvbuild.ports.states import ViewState
 from unit.worlds import Shop, name
 
 Fields = list[dict[str, Any]]
@@ -18,11 +19,13 @@ def two(fields: Fields) -> Fields:
 
 
 def edit(of: Shop, table: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """Other metadata in the place of what the catalog has."""
-    state = of.table(table)
+    """Other metadata in the place of what the catalog has, also of an MV in one metadata file."""
+    state = of.catalog.load([name(table)])[name(table)]
     files = of.catalog._files._contents  # type: ignore[attr-defined]
-    content, changed_ms = files[state.metadata_location]
-    files[state.metadata_location] = (json.dumps(change(json.loads(content))).encode(), changed_ms)
+    embedded = state.properties.get("materialized-view.metadata-location") if isinstance(state, ViewState) else None
+    location = embedded or state.metadata_location
+    content, changed_ms = files[location]
+    files[location] = (json.dumps(change(json.loads(content))).encode(), changed_ms)
 
 
 def evolve(of: Shop, change: Callable[[Fields], Fields], table: str = "raw.orders") -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -180,3 +181,95 @@ def test_nobody_noted_the_schema_and_the_snapshot_is_gone(built: Shop) -> None:
     append(built.catalog, "raw.orders")
     edit(built, "raw.orders", lambda raw: {**raw, "snapshots": [s for s in raw["snapshots"] if s["snapshot-id"] != read]})
     assert "base-table-schema-changed" in codes(built)
+
+
+def reordered(fields: Fields) -> Fields:
+    """`ALTER COLUMN customer FIRST`."""
+    return [fields[1], fields[0]]
+
+
+BY_POSITION = [
+    "SELECT * FROM raw.orders",
+    "SELECT id, customer FROM raw.orders UNION ALL SELECT * FROM raw.orders",
+    "SELECT p AS id, q FROM raw.orders AS t(p, q)",
+    "SELECT p AS id, q FROM raw.orders t(p, q)",
+    "SELECT p AS id FROM (raw.orders) AS t(p, q)",
+    "WITH t(p, q) AS (SELECT * FROM raw.orders) SELECT p AS id, q FROM t",
+    "WITH t(p, q) AS (TABLE raw.orders) SELECT p AS id, q FROM t",
+    "SELECT p AS id FROM (SELECT o.* FROM raw.orders AS o) AS t(p, q)",
+    "SELECT concat_ws('|', *) AS id FROM raw.orders",
+    "SELECT hash(*) AS id FROM raw.orders",
+    "SELECT CAST(struct(*) AS STRING) AS id FROM raw.orders",
+    "SELECT max(struct(o.*)) AS id FROM raw.orders AS o",
+    "SELECT * FROM raw.orders NATURAL JOIN raw.customers",
+    "SELECT * FROM raw.customers JOIN raw.orders USING (id)",
+    "SELECT *, count(*) FROM raw.orders GROUP BY 1, 2",
+    "SELECT * FROM raw.orders ORDER BY 1 LIMIT 1",
+    "FROM raw.orders |> WHERE id = 1",
+]
+
+
+@pytest.mark.parametrize("sql", BY_POSITION)
+def test_columns_in_another_order_are_a_change_for_who_takes_them_by_position(built: Shop, sql: str) -> None:
+    built.changes = Changes(built.catalog)
+    built.write({"models/daily.sql": f"{sql}\n"})
+    built.run()
+    evolve(built, reordered)
+    assert codes(built) == ["base-table-schema-changed"]
+    append(built.catalog, "raw.orders", 7)
+    (step,) = built.plan("daily").steps
+    assert step.choice is not None
+    assert (step.strategy, step.choice.code) == ("full", "column-changed")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id, customer FROM raw.orders",
+        "SELECT t.p AS id FROM (SELECT id, customer FROM raw.orders) AS t(p, q)",
+        "WITH t(p, q) AS (SELECT id, customer FROM raw.orders) SELECT p AS id, q FROM t",
+        "SELECT o.id, count(*) AS n FROM raw.orders AS o GROUP BY o.id",
+    ],
+)
+def test_columns_in_another_order_are_no_change_for_who_names_them(built: Shop, sql: str) -> None:
+    built.write({"models/daily.sql": f"{sql}\n"})
+    built.run()
+    evolve(built, reordered)
+    assert codes(built) == []
+
+
+@pytest.mark.parametrize("wrapped", [lambda s: s, lambda s: {"type": "list", "element-id": 30, "element": s, "element-required": False}])
+@pytest.mark.parametrize("sql", ["SELECT CAST(s AS STRING) AS id FROM raw.orders", "SELECT max(s) AS id FROM raw.orders"])
+def test_fields_of_a_struct_in_another_order(built: Shop, sql: str, wrapped: Callable[[Any], Any]) -> None:
+    """They are ordered, printed and taken apart by their position."""
+
+    def struct(*names: str) -> Callable[[Fields], Fields]:
+        inner = [{"id": 31 + "ab".index(name), "name": name, "type": "long", "required": False} for name in names]
+        column = {"id": 29, "name": "s", "required": False, "type": wrapped({"type": "struct", "fields": inner})}
+        return lambda fields: [*fields[:2], column]
+
+    evolve(built, struct("a", "b"))
+    built.write({"models/daily.sql": f"{sql}\n"})
+    built.run()
+    assert codes(built) == []
+    evolve(built, struct("b", "a"))
+    assert codes(built) == ["base-table-schema-changed"]
+
+
+def test_a_column_list_over_a_table_whose_column_was_replaced(built: Shop) -> None:
+    """Neither name is in the query."""
+    built.write({"models/daily.sql": "SELECT p AS id, q FROM raw.orders AS t(p, q)\n"})
+    built.run()
+    evolve(built, lambda fields: [fields[0], {"id": 8, "name": "other", "type": "long", "required": False}])
+    assert codes(built) == ["base-table-schema-changed"]
+
+
+@ONE_FORMAT
+def test_an_order_that_nobody_noted(built: Shop) -> None:
+    """Another engine's record: the schema of the snapshot says enough."""
+    built.changes = Changes(built.catalog)
+    built.write({"models/daily.sql": "SELECT * FROM raw.orders\n"})
+    built.run()
+    not_noted(built)
+    evolve(built, reordered)
+    assert codes(built) == ["base-table-schema-changed"]

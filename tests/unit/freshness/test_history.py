@@ -7,7 +7,17 @@ from pathlib import Path
 import pytest
 
 from mvbuild.formats import refresh_state
-from mvbuild.freshness.history import EXPECTED_BYTES, REASON, REFRESH_ID, ROWS_REMOVED, STRATEGY, PastRefresh, history, live_rows
+from mvbuild.freshness.history import (
+    EXPECTED_BYTES,
+    REASON,
+    REFRESH_ID,
+    ROWS_REMOVED,
+    STRATEGY,
+    PastRefresh,
+    history,
+    live_rows,
+    next_refresh_id,
+)
 from mvbuild.ports.commits import TableCommit
 from unit.worlds import Shop, name, shop
 
@@ -28,7 +38,8 @@ def publish(of: Shop, *summaries: dict[str, str]) -> PastRefresh:
     of.catalog.create_branch(before, "audit")
     record = {key: before.current_snapshot.summary[key] for key in (refresh_state.KEY,)}
     for at, summary in enumerate(summaries):
-        last = {**record, REFRESH_ID: "2", STRATEGY: "merge"} if at == len(summaries) - 1 else {}
+        number = str(next_refresh_id(before))
+        last = {**record, REFRESH_ID: number, STRATEGY: "merge", **summary} if at == len(summaries) - 1 else {}
         of.catalog.append_snapshot(STORAGE, {"id": [1]}, branch="audit", operation="overwrite", summary={**summary, **last})
     written = of.table(str(STORAGE))
     commit = TableCommit(
@@ -70,6 +81,25 @@ def test_rows_that_deletes_hide_are_not_there(of: Shop) -> None:
 def test_a_full_refresh_is_one_snapshot(of: Shop) -> None:
     past = publish(of, {"added-records": "30", "deleted-records": "20", "added-files-size": "70"})
     assert (past.rows_added, past.rows_removed, past.bytes_written) == (30, 20, 70)
+
+
+def test_rows_that_were_hidden_before_an_overwrite_are_not_removed_by_it(of: Shop) -> None:
+    past = publish(of, {"added-records": "30", "deleted-records": "20", "removed-position-deletes": "5"})
+    assert (past.rows_added, past.rows_removed) == (30, 15)
+
+
+def test_a_full_refresh_removes_the_rows_that_there_were(of: Shop) -> None:
+    """Neither those that deletes hid, nor those of an incremental attempt on the same branch."""
+    publish(of, {"added-records": "3", "total-records": "20", "total-position-deletes": "5"})
+    past = publish(
+        of, {"added-position-deletes": "9"}, {"added-records": "4"}, {"added-records": "7", "deleted-records": "24", STRATEGY: "full"}
+    )
+    assert (past.rows_added, past.rows_removed) == (7, 15)
+
+
+def test_an_overwrite_that_noted_what_it_removed_is_not_counted_twice(of: Shop) -> None:
+    past = publish(of, {"added-records": "1", "deleted-records": "12", ROWS_REMOVED: "12"})
+    assert (past.rows_added, past.rows_removed) == (1, 12)
 
 
 def test_a_compaction_changes_nothing(of: Shop) -> None:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 
 from mvbuild.freshness.model import Freshness
+from mvbuild.freshness.observed import Leaf
+from mvbuild.freshness.pins import pin
 from mvbuild.freshness.rules import judge
+from mvbuild.freshness.sessions import NOTED
+from mvbuild.incremental.changes import Changes
 from mvbuild.ports.commits import TableCommit, ViewCommit
+from mvbuild.ports.session import session_of
 from mvbuild.ports.states import TableState, ViewState
 from unit.worlds import PROJECT, Shop, append, base_table, name, shop
 
@@ -275,3 +282,163 @@ def test_a_snapshot_that_the_user_pinned_never_changes(tmp_path: Path) -> None:
     of.run()
     append(of.catalog, "raw.orders")
     assert answer(of).state == "fresh"
+
+
+@pytest.mark.parametrize(
+    "column", ["_file", "_POS", "`_spec_id`", "_deleted", "_row_id", "_last_updated_sequence_number", "_metadata.file_path"]
+)
+def test_a_compaction_is_a_change_to_a_query_that_asks_for_files(tmp_path: Path, column: str) -> None:
+    view = {"models/orders_clean.sql": f"{{{{ config(materialized='view') }}}}\nSELECT id FROM raw.orders WHERE {column} IS NOT NULL\n"}
+    of = shop(tmp_path, {**PROJECT, **view})
+    of.run()
+    assert answer(of).state == "fresh"
+    append(of.catalog, "raw.orders", operation="replace")
+    assert (answer(of).state, codes(of)) == ("stale", ["base-table-rewritten"])
+    of.changes = Changes(of.catalog)
+    assert of.actions("daily") == {"daily": "refresh"}
+    choice = of.plan("daily").steps[0].choice
+    assert choice is not None
+    assert (choice.strategy, choice.code) == ("full", "metadata-columns")
+    of.run()
+    assert answer(of).state == "fresh"
+
+
+def test_a_new_partition_spec_goes_unseen_so_that_a_query_that_asks_for_partitions_is_never_fresh(tmp_path: Path) -> None:
+    of = shop(tmp_path, {**PROJECT, "models/daily.sql": "SELECT id FROM raw.orders WHERE _partition IS NOT NULL\n"})
+    of.run()
+    assert (answer(of).state, codes(of)) == ("unknown", ["nondeterministic"])
+
+
+@pytest.mark.parametrize(
+    "condition", ["'${cut}' = 'x'", "'${env:CUT}' = 'x'", "limit_of(id) > 1", "raw.abs(id) > 1", "id > system.session.cut"]
+)
+def test_what_the_session_puts_in_is_no_constant(tmp_path: Path, condition: str) -> None:
+    of = shop(tmp_path, {**PROJECT, "models/daily.sql": f"SELECT id FROM {{{{ ref('orders_clean') }}}} WHERE {condition}\n"})
+    of.run()
+    assert (answer(of).state, codes(of)) == ("unknown", ["nondeterministic"])
+    of.changes = Changes(of.catalog)
+    append(of.catalog, "raw.orders")
+    choice = of.plan("daily").steps[0].choice
+    assert choice is not None
+    assert (choice.strategy, choice.code) == ("full", "nondeterministic")
+
+
+# --- the session -----------------------------------------------------------------------------------------------------------------
+
+
+def seen_from(of: Shop, **settings: str) -> Freshness:
+    """What a reader's own session makes of `daily`."""
+    world = of.world()
+    session = session_of(
+        {"spark.sql.session.timeZone": "UTC", **{f"spark.sql.{key.replace('_', '.')}": value for key, value in settings.items()}}
+    )
+    return judge(replace(world, observed=replace(world.observed, session=session)))["model.shop.daily"]
+
+
+BERLIN = {"session_timeZone": "Europe/Berlin"}
+
+
+def test_rows_that_depend_on_the_time_zone_are_stale_in_another_one(tmp_path: Path) -> None:
+    view = {"models/orders_clean.sql": "{{ config(materialized='view') }}\nSELECT id FROM raw.orders WHERE hour(ts) > 1\n"}
+    of = shop(tmp_path, {**PROJECT, **view})
+    of.run()
+    assert seen_from(of).state == answer(of).state == "fresh"
+    found = seen_from(of, **BERLIN)
+    assert (found.state, [r.code for r in found.reasons]) == ("stale", ["session-differs"])
+    assert "(UTC then, Europe/Berlin now), and HOUR(ts) may" in found.reasons[0].message
+
+
+def test_rows_that_do_not_depend_on_the_time_zone_stay_fresh(built: Shop) -> None:
+    assert seen_from(built, **BERLIN).state == "fresh"
+
+
+def test_other_rules_of_sql_make_any_mv_stale(built: Shop) -> None:
+    found = seen_from(built, ansi_enabled="false")
+    assert [(r.code, r.effect) for r in found.reasons] == [("session-differs", "stale")]
+    assert "spark.sql.ansi.enabled was another one (true then, false now)" in found.reasons[0].message
+    assert seen_from(built, storeAssignmentPolicy="LEGACY", shuffle_partitions="7").state == "fresh"
+
+
+def test_a_project_that_configures_its_session_anew_builds_anew(tmp_path: Path) -> None:
+    of = shop(tmp_path, {**PROJECT, "models/daily.sql": "SELECT id FROM raw.orders WHERE date_trunc('day', d) > '2026-01-01'\n"})
+    of.run()
+    target = "name: shop\ntarget: dev\ntargets: {dev: {namespace: main, spark: {config: {spark.sql.session.timeZone: Asia/Tokyo}}}}\n"
+    of.write({"mvbuild.yml": target})
+    of.changes = Changes(of.catalog)
+    assert codes(of) == ["session-differs"]
+    choice = of.plan("daily").steps[0].choice
+    assert choice is not None
+    assert (choice.strategy, choice.code) == ("full", "session-changed")
+    of.engine.session = {"spark.sql.session.timeZone": "Asia/Tokyo"}
+    of.run()
+    assert codes(of) == []
+
+
+def test_what_the_environment_gives_every_session_is_no_change(built: Shop) -> None:
+    built.engine.session = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "false"}
+    append(built.catalog, "raw.orders")
+    built.run()
+    assert answer(built).state == "fresh"
+    assert seen_from(built, ansi_enabled="false").state == "fresh"
+    assert seen_from(built).state == "stale"
+
+
+def test_without_a_note_of_the_session_rows_that_depend_on_the_zone_are_unknown(tmp_path: Path) -> None:
+    of = shop(tmp_path, {**PROJECT, "models/daily.sql": "SELECT id FROM raw.orders WHERE hour(ts) > 1\n"})
+    of.run()
+    world = of.world()
+    storage = of.table("main.daily__storage")
+    unnoted = {id: replace(s, summary={k: v for k, v in s.summary.items() if k != NOTED}) for id, s in storage.snapshots.items()}
+    observed = world.observed.updated({storage.identifier: replace(storage, snapshots=unnoted)})
+    found = judge(replace(world, observed=observed))["model.shop.daily"]
+    assert [(r.code, r.effect) for r in found.reasons] == [("session-not-recorded", "unknown")]
+
+
+def test_a_variable_that_spark_does_not_replace_is_text(tmp_path: Path) -> None:
+    of = shop(tmp_path, {**PROJECT, "models/daily.sql": "SELECT id FROM raw.orders WHERE '${cut}' = 'x'\n"})
+    of.engine.session = {"spark.sql.session.timeZone": "UTC", "spark.sql.variable.substitute": "false"}
+    of.run()
+    assert seen_from(of, variable_substitute="false").state == "fresh"
+    assert seen_from(of).state == "unknown"
+
+
+def test_a_time_that_becomes_another_snapshot_in_another_zone_is_stale_where_that_one_is_recorded_too(tmp_path: Path) -> None:
+    """The table is read twice, and in the other zone the time names the snapshot that was current: the record has it as well."""
+    of = shop(tmp_path)
+    first = of.table("raw.orders")
+    (at_ms,) = [ms for ms, id in first.snapshot_log if id == first.current_snapshot_id]
+    while append(of.catalog, "raw.orders").snapshot_log[-1][0] <= at_ms + 1:
+        pass
+    text = datetime.fromtimestamp((at_ms + 1) / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
+    query = f"SELECT o.id FROM raw.orders o JOIN raw.orders TIMESTAMP AS OF '{text}' AS p ON o.id = p.id\n"
+    of.write({"models/daily.sql": query})
+    of.run()
+    assert (seen_from(of).state, seen_from(of, session_timeZone="America/New_York").state) == ("fresh", "stale")
+    target = "name: shop\ntarget: dev\ntargets: {dev: {namespace: main, spark: {config: {spark.sql.session.timeZone: America/New_York}}}}\n"
+    of.write({"mvbuild.yml": target})
+    of.changes = Changes(of.catalog)
+    choice = of.plan("daily").steps[0].choice
+    assert choice is not None
+    assert (choice.strategy, choice.code) == ("full", "record-incomplete")
+
+
+@pytest.mark.parametrize(("zone", "seconds"), [("UTC", 0), ("Europe/Berlin", 3600), ("America/New_York", -5 * 3600)])
+def test_a_time_without_a_zone_is_one_of_the_session(built: Shop, zone: str, seconds: int) -> None:
+    table = built.table("raw.orders")
+    at_s = 1_767_225_600 - seconds
+    log = [(1000 * at_s - 1, 1), (1000 * at_s, 2), (1000 * at_s + 1, 3)]
+    snapshot = table.snapshots[table.current_snapshot_id]  # type: ignore[index]
+    table = replace(table, snapshot_log=log, snapshots={id: replace(snapshot, snapshot_id=id) for _, id in log})
+    world = built.world()
+    observed = replace(world.observed.updated({table.identifier: table}), session=session_of({"spark.sql.session.timeZone": zone}))
+    (node,) = (id for id, n in world.graph.nodes.items() if n.identifier == table.identifier)
+    times: list[str | int] = [
+        "2026-01-01 00:00:00",
+        "2026-01-01",
+        at_s,
+        f"2026-01-01T00:00:00{'+' if seconds >= 0 else '-'}{abs(seconds) // 3600:02}:00",
+    ]
+    for text in times:
+        found = pin(world.graph, observed, Leaf(node=node, travel=("timestamp", text)))
+        assert found is not None
+        assert found.snapshot_id == 2, text

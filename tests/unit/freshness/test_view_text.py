@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mvbuild.freshness.pending import same_definition, view_text_differs
+from mvbuild.freshness.pending import representation_problems, same_definition, view_text_differs
 from mvbuild.graph.model import ModelNode
 from mvbuild.graph.representations import DEFINITION
-from mvbuild.ports.commits import ViewCommit
+from mvbuild.ports.commits import TableLayout, ViewCommit
 from mvbuild.ports.states import ViewState
 from mvbuild.refresh.views import next_version
 from unit.worlds import Shop, name, shop
@@ -107,7 +107,29 @@ def test_a_further_dialect_alone_changes_the_text(tmp_path: Path) -> None:
     assert same(of)
     assert differs(of)
     commit_next(of)
-    assert view(of).representations == {"spark": "SELECT id FROM lake.raw.orders", "trino": "SELECT id FROM raw.orders"}
+    assert view(of).representations == {
+        "spark": "SELECT id FROM lake.raw.orders",
+        "trino": 'SELECT CAST("id" AS BIGINT) AS "id" FROM (SELECT "id" FROM "raw"."orders") AS "mv"("id")',
+    }
     assert not differs(of)
     of.write(files())
     assert differs(of)
+
+
+TYPED = "{{ config(dialects=['trino']) }}\nSELECT\n  sum(id) AS id,\n  max(at) AS at\nFROM raw.typed\n"
+
+
+@pytest.mark.parametrize(("type_", "expected"), [("long", []), ("double", ["models/m.sql:3:3"])])
+def test_the_types_of_the_catalog_decide_what_is_published(type_: str, expected: list[str], tmp_path: Path) -> None:
+    of = shop(tmp_path, files(sql=TYPED))
+    fields = [{"id": 1, "name": "id", "type": type_, "required": False}, {"id": 2, "name": "at", "type": "date", "required": False}]
+    layout = TableLayout(schema={"type": "struct", "schema-id": 0, "fields": fields})
+    of.catalog.ensure_namespace(("raw",))
+    of.catalog.create_table(name("raw.typed"), layout, {})
+    world = of.world()
+    assert [str(d.span) for d in representation_problems(world, world.graph.nodes)] == expected
+
+
+def test_a_missing_table_stops_nothing_but_what_reads_it(tmp_path: Path) -> None:
+    world = shop(tmp_path, files(sql=TYPED)).world()
+    assert representation_problems(world, world.graph.nodes) == []

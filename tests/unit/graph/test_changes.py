@@ -27,7 +27,7 @@ CHANGES = [
     ("SELECT a FROM t WHERE a > 1", "SELECT a FROM t WHERE a > 2", "filter", "WHERE was changed"),
     ("SELECT a FROM t", "SELECT a FROM t LIMIT 3", "filter", "LIMIT was changed"),
     ("SELECT a FROM t JOIN u USING (id)", "SELECT a FROM t LEFT JOIN u USING (id)", "join", "a join was changed"),
-    ("SELECT a FROM t", "SELECT a FROM u", "join", "'u' is read now and 't' is not read any more"),
+    ("SELECT a FROM t", "SELECT a FROM u", "join", "'u' is now read and 't' is no longer read"),
     ("SELECT count(a) AS c FROM t GROUP BY b", "SELECT count(a) AS c FROM t GROUP BY d", "expression", "GROUP BY was changed"),
     (
         "WITH c AS (SELECT a + 1 AS x FROM t) SELECT x FROM c",
@@ -45,7 +45,7 @@ CHANGES = [
 @pytest.mark.parametrize(("old", "new", "kind", "message"), CHANGES)
 def test_a_change_is_named(old: str, new: str, kind: str, message: str | None) -> None:
     found = classify(old, new)
-    assert (found.kind, found.message) == (kind, message or "only names or the arrangement of CTEs and aliases inside")
+    assert (found.kind, found.message) == (kind, message or "only names, or the arrangement of CTEs and aliases inside")
 
 
 @pytest.mark.parametrize(

@@ -107,12 +107,12 @@ def test_another_target_is_no_modification(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("state", "word", "expected"),
     [
-        (None, "state:modified", ("no-state", "A selector `state:` compares with another version of the project, and none is given")),
-        ("main", "state:modfied", ("unknown-selector", "There is no state 'modfied'")),
-        ("main", "state:modified.sql", ("unknown-selector", "There is no state 'modified.sql'")),
-        ("nothing.json", "state:new", ("bad-state", "There is no file nothing.json")),
-        ("models", "state:new", ("bad-state", "'models' is a directory without a manifest.json, and no git ref")),
-        ("mvbuild.yml", "state:new", ("bad-state", "{root}/mvbuild.yml is no JSON")),
+        (None, "state:modified", ("no-state", "A `state:` selector compares with another version of the project, and none was given")),
+        ("main", "state:modfied", ("unknown-selector", "Unknown state 'modfied'")),
+        ("main", "state:modified.sql", ("unknown-selector", "Unknown state 'modified.sql'")),
+        ("nothing.json", "state:new", ("bad-state", "The file nothing.json does not exist")),
+        ("models", "state:new", ("bad-state", "'models' is a directory without a manifest.json, and not a git ref")),
+        ("mvbuild.yml", "state:new", ("bad-state", "{root}/mvbuild.yml is not valid JSON")),
     ],
 )
 def test_state_that_cannot_be_read(tmp_path: Path, state: str | None, word: str, expected: tuple[str, str]) -> None:
@@ -124,9 +124,9 @@ def test_state_that_cannot_be_read(tmp_path: Path, state: str | None, word: str,
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("[]", "is no manifest of mvbuild"),
-        ('{"metadata": {"dbt_version": "1.9"}}', "is no manifest of mvbuild"),
-        ('{"metadata": {"mvbuild_version": "0.0"}, "nodes": {"a": 1}}', "was written by mvbuild 0.0 in another form"),
+        ("[]", "is not a manifest of mvbuild"),
+        ('{"metadata": {"dbt_version": "1.9"}}', "is not a manifest of mvbuild"),
+        ('{"metadata": {"mvbuild_version": "0.0"}, "nodes": {"a": 1}}', "was written by mvbuild 0.0 in another format"),
     ],
 )
 def test_manifests_of_others(tmp_path: Path, content: str, said: str) -> None:
@@ -202,7 +202,7 @@ def test_git_of_a_project_in_a_folder(tmp_path: Path) -> None:
 def test_git_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = write_project(tmp_path, FILES)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert failure(graph(root), "git:main") == ("no-git", f"{root} is in no git repository")
+    assert failure(graph(root), "git:main") == ("no-git", f"{root} is not in a git repository")
     repository(root, {})
     assert failure(graph(root), "git:mian") == ("bad-ref", f"There is no 'mian' in the git repository {root}")
     assert failure(graph(root), "git:--all")[0] == "bad-ref"

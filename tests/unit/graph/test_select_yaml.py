@@ -117,4 +117,4 @@ def test_what_is_wrong(tmp_path: Path, text: str, expected: list[tuple[str, str]
 def test_a_project_without_the_file(tmp_path: Path) -> None:
     with pytest.raises(ProjectError) as caught:
         select(compiled(tmp_path, FILES), ["selector:x"], [])
-    assert [d.message for d in caught.value.diagnostics] == ["There is no selector 'x'"]
+    assert [d.message for d in caught.value.diagnostics] == ["Unknown selector 'x'"]

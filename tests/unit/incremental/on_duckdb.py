@@ -157,7 +157,7 @@ class OnDuckDB:
     def applied_sql(self, made: Rewrite) -> str:
         """One query: how many rows go, how many different ones, how many should, whether there is a row; and the storage as it becomes."""
         # Either way to look for the rows of the storage, by what nobody chose.
-        change = difference(made, Stored(columns=tuple(self.outputs), position=("rowid",), is_large=len(self.outputs) % 2 == 0))
+        change = difference(made, Stored(types=self.case().types, position=("rowid",), is_large=len(self.outputs) % 2 == 0))
         metadata: Any = Metadata(self)
         change = without_empty(change, metadata)
         columns = ", ".join(self.outputs)

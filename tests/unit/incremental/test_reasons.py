@@ -185,6 +185,12 @@ def nondeterministic(root: Path) -> str:
     return choice(made).code
 
 
+def metadata_columns(root: Path) -> str:
+    made = shop(root).write({"models/daily.sql": "SELECT id FROM {{ ref('orders_clean') }} WHERE _file IS NOT NULL\n"})
+    made.run()
+    return choice(changed(made)).code
+
+
 def not_cheaper(root: Path) -> str:
     assert choice(changed(built(root))).strategy == "full-diff"  # for the MV that reads it
     return choice(alone(root / "alone")).code
@@ -243,6 +249,7 @@ OF_WORLDS: dict[str, Callable[[Path], str]] = {
     "files-missing": refused_by_metadata("files-missing"),
     "non-iceberg-source": refused_by_metadata("non-iceberg-source"),
     "nondeterministic": nondeterministic,
+    "metadata-columns": metadata_columns,
     "unsupported-operator": lambda _: unsupported(),
     "not-cheaper": not_cheaper,
     "dearer": dearer,

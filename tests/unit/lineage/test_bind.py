@@ -208,12 +208,12 @@ def contract(*columns: tuple[str, str | None], enforced: str = "enforced") -> st
         (
             [("country", "int"), ("total", "double")],
             [
-                "error: Column 'country' is of type string, and the contract has int",
-                "error: Column 'total' is of type decimal(24,2), and the contract has double",
+                "error: Column 'country' has type string, and the contract has int",
+                "error: Column 'total' has type decimal(24,2), and the contract has double",
             ],
         ),
-        ([("country", "string"), ("total", None)], ["error: The contract gives column 'total' no type"]),
-        ([("country", "text2"), ("total", "decimal(24,2)")], ["error: 'text2' is no type that is known"]),
+        ([("country", "string"), ("total", None)], ["error: The contract declares no type for column 'total'"]),
+        ([("country", "text2"), ("total", "decimal(24,2)")], ["error: Unknown type 'text2'"]),
     ],
 )
 def test_contracts(tmp_path: Path, columns: list[tuple[str, str | None]], expected: list[str]) -> None:

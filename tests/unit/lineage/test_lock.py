@@ -94,9 +94,9 @@ def test_differences() -> None:
         "raw.a: is another table of the same name (its UUID differs)",
         "raw.a: column y date was added",
         "raw.a: column x was removed",
-        "raw.a: column id was int, and is bigint",
-        "raw.gone: not in the catalog, or not read any more",
-        "raw.moved: its columns are in another order",
+        "raw.a: column id was int, and is now bigint",
+        "raw.gone: not in the catalog, or no longer read",
+        "raw.moved: its columns have another order",
         "raw.new: not in schemas.lock",
     ]
 
@@ -166,7 +166,7 @@ def test_lock_and_check(tmp_path: Path) -> None:
     (tmp_path / "schemas.lock").write_text(LOCK)
     code, output = run(tmp_path, "lock", "--check")
     assert code == 1
-    assert "raw.orders: not in the catalog, or not read any more" in output
+    assert "raw.orders: not in the catalog, or no longer read" in output
     assert (tmp_path / "schemas.lock").read_text() == LOCK
 
 
@@ -179,7 +179,7 @@ def test_lineage_as_text_and_json(tmp_path: Path) -> None:
         "└─ daily.total  decimal(24,2)",
         "   └─ orders_clean.amount  decimal(14,2)",
         "      └─ raw.orders.amount  decimal(12,2)",
-        "Which rows there are is decided by: raw.customers.country, raw.customers.id, raw.orders.customer_id, raw.orders.id",
+        "The rows are decided by: raw.customers.country, raw.customers.id, raw.orders.customer_id, raw.orders.id",
     ]
     assert "raw.orders.amount" in run(tmp_path, "lineage", "daily")[1]
     assert run(tmp_path, "lineage", "raw.orders.amount", "--downstream")[1].splitlines()[:2] == [

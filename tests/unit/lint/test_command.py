@@ -27,7 +27,7 @@ def lint(root: Path, files: Mapping[str, str], *args: str) -> Result:
 def test_nothing_found(tmp_path: Path) -> None:
     result = lint(tmp_path, {"models/m.sql": "select id from {{ ref('customers') }}\n"})
     assert (result.return_value, result.stdout) == (0, "")
-    assert result.stderr == "Nothing was found in 1 model.\n"
+    assert result.stderr == "No findings in 1 model.\n"
     assert not (tmp_path / ".mvbuild").exists()
     assert not (tmp_path / "target").exists()
 
@@ -38,7 +38,7 @@ def test_the_exit_code(args: tuple[str, ...], code: int, tmp_path: Path) -> None
     assert result.return_value == code
     assert result.stdout.startswith("warning[select-star]: The columns are whatever 'customers' has")
     assert "  --> models/m.sql:1:8\n  1 | select *\n    |        ^\n" in result.stdout
-    assert result.stderr == "Found 1 warning in 1 model. 1 can be mended with --fix.\n"
+    assert result.stderr == "Found 1 warning in 1 model. 1 fixable with --fix.\n"
 
 
 def test_a_remark_fails_nothing(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_selection_and_rules(tmp_path: Path) -> None:
 def test_fix(tmp_path: Path) -> None:
     result = lint(tmp_path, {"models/m.sql": STAR}, "--fix", "--fail-on", "warning")
     assert (result.return_value, result.stdout) == (0, "")
-    assert result.stderr == "fixed 1 finding in models/m.sql\nNothing was found in 1 model.\n"
+    assert result.stderr == "fixed 1 finding in models/m.sql\nNo findings in 1 model.\n"
     assert (tmp_path / "models/m.sql").read_text() == "select id, name, country\nfrom {{ ref('customers') }}\n"
 
 

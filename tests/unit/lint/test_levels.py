@@ -87,7 +87,7 @@ def test_what_does_not_exist_is_an_error_where_it_stands(project: str, code: str
 
 
 def test_an_unknown_rule_of_the_command_line(tmp_path: Path) -> None:
-    with pytest.raises(ProjectError, match="no lint rule 'select-stars'") as failed:
+    with pytest.raises(ProjectError, match="Unknown lint rule 'select-stars'") as failed:
         report(shop(tmp_path, {}), rules=["select-stars"])
     assert failed.value.diagnostics[0].help == "Did you mean 'select-star'?"
 

@@ -335,7 +335,7 @@ def test_freshness_is_asked_in_the_background(tmp_path: Path) -> None:
     with serving(folders=(root,)) as client:
         uri = client.open(root / "models/daily.sql", "SELECT id FROM {{ ref('clean') }}")
         client.codes(uri)
-        assert "not known: nothing has been built yet" in client.at("hover", uri, 0, 25)["contents"]["value"]
+        assert "unknown: nothing has been built yet" in client.at("hover", uri, 0, 25)["contents"]["value"]
         (root / ".mvbuild").mkdir()
         (root / ".mvbuild/catalog.db").touch()
         client.at("hover", uri, 0, 25)

@@ -149,7 +149,7 @@ def test_config_layers_carry_the_places_of_their_settings():
         ("a {{ 1 }} {{ colour }}", "undefined-name", "1:14", "colour"),
         ("{% set x = 1 %}\n{% for i in\n   missing %}{% endfor %}", "undefined-name", "3:4", "missing"),
         ("{{ 1\n + missing }}", "undefined-name", "2:4", "missing"),
-        ("{{ adapter.dispatch('x') }}", "undefined-name", "1:4", "adapter"),
+        ("{{ adapter.dispatch('x') }}", "undefined-name", "1:1", "{{ adapter.dispatch('x') }}"),
         ("\n{{ target.nosuch }}", "undefined-name", "2:11", "nosuch"),
         ("a\n b {{ 1 / 0 }}", "template-error", "2:4", "{{ 1 / 0 }}"),
         ("{{ 'a' + 1 }}", "template-error", "1:1", "{{ 'a' + 1 }}"),
@@ -306,3 +306,19 @@ def test_a_template_cannot_run_or_write_without_end(template: str):
     assert result.text is None
     assert {d.code for d in result.diagnostics} <= {"template-limit", "template-syntax"}
     assert result.diagnostics
+
+
+@pytest.mark.parametrize("name", ["as_bool", "as_native", "as_number", "as_text"])
+def test_filters_that_convert_values_in_yaml_give_them_as_they_are_in_sql(name: str) -> None:
+    """As dbt does outside of YAML."""
+    assert text_of(f"select {{{{ '1' | {name} }}}} as a, {{{{ [1, 2] | {name} | length }}}} as n").text == "select 1 as a, 2 as n"
+
+
+def test_dispatch_finds_the_macro_for_spark_else_the_default() -> None:
+    macros = {
+        "a": "{% macro day(c) %}{{ return(adapter.dispatch('day', 'shop')(c)) }}{% endmacro %}",
+        "b": "{% macro default__day(c) %}default {{ c }}{% endmacro %}{% macro spark__day(c) %}spark {{ c }}{% endmacro %}",
+        "c": "{% macro night(c) %}{{ adapter.dispatch('night')(c) }}{% endmacro %}{% macro default__night(c) %}night {{ c }}{% endmacro %}",
+    }
+    assert text_of("select {{ day('x') }}, {{ night('y') }}", macros=macros).text == "select spark x, night y"
+    assert only("{{ adapter.dispatch('day', 'dbt_utils')('x') }}", macros=macros).code == "undefined-name"

@@ -225,6 +225,16 @@ def test_the_query_is_the_text_between_comments(sql: str):
         ("select * from $t", "sql-syntax", "1:16", "t"),
         ("select * from t version as of 1 + 1", "bad-time-travel", "1:17", "version as of 1"),
         ("select * from t\nversion as of 1L", "bad-time-travel", "2:1", "version as of 1L"),
+        ("select * from t timestamp as of 'T10:00:00'", "bad-time-travel", "1:33", "'T10:00:00'"),
+        ("select * from t timestamp as of '1767225600'", "bad-time-travel", "1:33", "'1767225600'"),
+        ("select * from t timestamp as of date '2026-01-01 10:00:00'", "bad-time-travel", "1:38", "'2026-01-01 10:00:00'"),
+        ("select * from t timestamp as of timestamp 'yesterday'", "bad-time-travel", "1:43", "'yesterday'"),
+        (
+            "select * from t timestamp as of timestamp_ntz '2026-01-01 00:00:00+02:00'",
+            "bad-time-travel",
+            "1:47",
+            "'2026-01-01 00:00:00+02:00'",
+        ),
         ("select * from t timestamp as of current_date()", "bad-time-travel", "1:17", "timestamp as of current_date"),
         ("select `__mvbuild_ref__:x` from t", "sql-syntax", "1:8", "`__mvbuild_ref__:x`"),
         ("select " + "(" * 20000 + "1" + ")" * 20000, "sql-syntax", "1:1", "select"),
@@ -243,7 +253,7 @@ def test_diagnostics(sql: str, code: str, place: str, word: str):
 
 def test_the_way_out_of_a_keyword():
     _, (diagnostic,) = parse_query(MappedText.of(SourceFile("m.sql", "select values from t")))
-    assert diagnostic.help == "If values is a name here, write it in backticks: `values`."
+    assert diagnostic.help == "If values is a name, quote it with backticks: `values`."
     assert reads("select `values` from t") == ["t@21"]
 
 

@@ -19,6 +19,29 @@ from mvbuild.parse.steadiness import unsteady
         ("SELECT a FROM t WHERE owner = current_user()", "current_user"),
         ("SELECT a FROM t WHERE day = DATE 'today'", "today"),
         ("SELECT a FROM t TABLESAMPLE (5 PERCENT)", "TABLESAMPLE"),
+        ("SELECT a FROM t WHERE s = '${cut}'", "${cut}"),
+        ("SELECT a FROM t WHERE s = '${env:CUT}'", "${env:CUT}"),
+        ("SELECT a FROM t WHERE s = '${system:user.name}' OR s = '${hivevar:x}'", "${system:user.name}"),
+        ("SELECT a FROM t WHERE s = r'${hiveconf:x}'", "${hiveconf:x}"),
+        ('SELECT a FROM t WHERE s = "x${spark:app.name:default}"', "${spark:app.name:default}"),
+        ("SELECT a AS `${cut}` FROM t", "${cut}"),
+        ("SELECT a FROM t -- ${cut}\n", "${cut}"),
+        ("SELECT a FROM t WHERE s = '${x${cut}}'", "${x${cut}"),
+        ("SELECT a, my_udf(a) FROM t", "my_udf"),
+        ("SELECT a FROM t WHERE v > Limit_Of (a)", "Limit_Of"),
+        ("SELECT a, my_udf /* of ours */ (a) FROM t", "my_udf"),
+        ("SELECT a, `abs2`(a) FROM t", "abs2"),
+        (f"SELECT a, my_udf -- {'and ' * 40}\n (a) FROM t", "my_udf"),
+        (f"SELECT a, {'x' * 100}(a) FROM t", "x" * 100),
+        (f"SELECT a, my_udf{' ' * 100}(a) FROM t", "my_udf"),
+        ("SELECT a, raw.abs(a) FROM t", "abs"),
+        ("SELECT a, spark_catalog.default.f(a) FROM t", "f"),
+        ("SELECT * FROM my_table_function(1)", "my_table_function"),
+        ("SELECT a FROM t LATERAL VIEW my_rows(a) x AS b", "my_rows"),
+        ("WITH f(a) AS (SELECT 1) SELECT g(a) FROM f", "g"),
+        ("SELECT system.session.cut FROM t", "session"),
+        ("SELECT `system`.`session`.`cut` FROM t", "session"),
+        ("SELECT IDENTIFIER(cut) FROM t", "IDENTIFIER"),
     ],
 )
 def test_found(sql: str, word: str) -> None:
@@ -37,7 +60,20 @@ def test_found(sql: str, word: str) -> None:
         "SELECT a FROM t WHERE s = 'now'",
         "SELECT a FROM t -- current_date",
         "SELECT a FROM t TABLESAMPLE (5 PERCENT) REPEATABLE (1)",
+        "SELECT a FROM t WHERE s = '${ cut}' OR s = '${other:cut}' OR s = '${}' OR s = '$cut'",
+        "SELECT abs(a), `upper`(s), system.bucket(4, a), COUNT (*), date_add(d, 1), CAST(a AS DECIMAL (10, 2)) FROM t",
+        "SELECT p FROM t AS x(p, q) JOIN u y (r) ON (p = r) WHERE a IN (1) AND (p) IN (SELECT (p) FROM t)",
+        "WITH one(a) AS (SELECT 1), two (b) AS (SELECT 2) SELECT a, b FROM one, two",
+        "SELECT a, rank() OVER (PARTITION BY (a)) FROM t -- my_udf (x)",
+        "SELECT 'my_udf (a)' AS text FROM VALUES (1), (2) AS v(a)",
+        "SELECT session.user_id FROM visits AS session",
+        "SELECT IDENTIFIER('a') FROM t",
     ],
 )
 def test_not_found(sql: str) -> None:
     assert unsteady(sql) == ""
+
+
+def test_text_is_text_where_spark_does_not_replace_variables() -> None:
+    assert unsteady("SELECT a FROM t WHERE s = '${cut}'", substituted=False) == ""
+    assert unsteady("SELECT a FROM t WHERE s = '${cut}' AND day > current_date", substituted=False) == "current_date"

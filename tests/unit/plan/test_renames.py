@@ -8,8 +8,8 @@ import pytest
 
 from mvbuild.diagnostics import ProjectError
 from mvbuild.formats import properties
+from mvbuild.formats.properties import OWNER
 from mvbuild.freshness.rules import judge
-from mvbuild.plan.collisions import OWNER
 from mvbuild.ports.commits import ViewCommit
 from mvbuild.ports.states import TableState, ViewState
 from unit.worlds import PROJECT, Shop, name, shop

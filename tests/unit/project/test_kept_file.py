@@ -60,7 +60,7 @@ def test_a_part_of_a_file_is_none(tmp_path: Path):
     content = (tmp_path / "kept").read_bytes()
     for length in range(len(content)):
         (tmp_path / "kept").write_bytes(content[:length])
-        with pytest.raises(ValueError, match="a part of a file"):
+        with pytest.raises(ValueError, match="an incomplete file"):
             KeptFile(tmp_path / "kept", VERSION)
 
 

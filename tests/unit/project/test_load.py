@@ -350,3 +350,24 @@ def test_jinja_is_imported_for_templates_only(tmp_path: Path) -> None:
     )
     compiler = Path(__file__).parents[3] / "compiler"
     assert subprocess.run([sys.executable, "-c", code], check=False, env={"PYTHONPATH": str(compiler)}).returncode == 0
+
+
+def test_target_in_yaml_is_the_chosen_one(tmp_path: Path) -> None:
+    files = {
+        "mvbuild.yml": (
+            "name: shop\ntarget: \"{{ var('to') }}\"\nvars: {to: dev}\n"
+            "targets: {dev: {namespace: me, threads: 2}, prod: {catalog: {name: warehouse, type: memory}, namespace: [a, b]}}\n"
+            'models: {+namespace: "{{ target.schema }}_mart", +tags: ["{{ target.name }}", "{{ target.type }}", "{{ target.catalog }}"]}\n'
+        ),
+        "models/m.sql": "select 1 as a",
+        "models/m.yml": 'models: [{name: m, config: {meta: {threads: "{{ target.threads }}", prod: "{{ target.name == \'prod\' }}"}}}]\n',
+    }
+    (dev,), (prod,) = load(tmp_path, files).models, load_project(tmp_path, target="prod", vars={}, env={}).models
+    assert [model_config(m.layers)[0].namespace for m in (dev, prod)] == [("me_mart",), ("a", "b_mart")]
+    assert [model_config(m.layers)[0].tags for m in (dev, prod)] == [("dev", "spark", "lake"), ("prod", "spark", "warehouse")]
+    assert [dict(model_config(m.layers)[0].meta) for m in (dev, prod)] == [{"threads": 2, "prod": False}, {"threads": 4, "prod": True}]
+
+
+def test_target_is_not_known_where_it_is_chosen(tmp_path: Path) -> None:
+    found = errors(tmp_path, {"mvbuild.yml": 'name: shop\ntargets: {dev: {namespace: "{{ target.name }}"}}\n'})
+    assert places(found) == [("undefined-name", "mvbuild.yml:2:28")]

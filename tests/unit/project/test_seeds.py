@@ -150,7 +150,7 @@ def test_an_unknown_type_is_found_when_the_project_is_loaded(tmp_path: Path) -> 
 def test_at_most_fifty_and_a_count(tmp_path: Path) -> None:
     found = mistakes(tmp_path, "a\n" + "x\n" * 1234, "a: int")
     assert len(found) == 51
-    assert found[50].message == "and 1,184 more mistakes in this file"
+    assert found[50].message == "and 1,184 more errors in this file"
 
 
 def test_the_delimiter_and_the_checksum(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from mvbuild.project.folders import layer_of
 from mvbuild.project.setting_values import written
-from mvbuild.project.settings import PartitionField, Setting, SortField, check_layer, model_config, seed_config
+from mvbuild.project.settings import MODEL_SETTINGS, PartitionField, Setting, SortField, check_layer, model_config, seed_config
 from mvbuild.project.yaml_spans import read_yaml
 from mvbuild.source import SourceFile, Span
 
@@ -34,6 +34,33 @@ def test_the_nearest_layer_wins_and_tags_and_meta_add_up() -> None:
     assert found.table_properties == {"k": "v", "f": "true"}
     assert str(found.spans["namespace"]) == "c.yml:1:12"
     assert found.materialized == "materialized_view"
+
+
+@pytest.mark.parametrize(
+    ("nearest", "expected"),
+    [("dialects: []", ()), ("dialects: [duckdb]", ("duckdb",)), ("dialects: duckdb", ("duckdb",)), ("alias: a", ("trino",))],
+)
+def test_the_nearest_list_of_dialects_replaces_that_of_the_folder(nearest: str, expected: tuple[str, ...]) -> None:
+    found, wrong = config("+dialects: [trino]", nearest)
+    assert (found.dialects, wrong) == (expected, ())
+
+
+EMPTY_LISTS = [
+    ("partition_by: [a]", "partition_by: []", "partition_by"),
+    ("sort_by: [a]", "sort_by: []", "sort_by"),
+    ("dialects: [trino]", "dialects: []", "dialects"),
+]
+
+
+@pytest.mark.parametrize(("folder", "model", "field"), EMPTY_LISTS)
+def test_an_empty_list_clears_what_a_folder_says(folder: str, model: str, field: str) -> None:
+    found, wrong = config(folder, model)
+    assert (getattr(found, field), wrong) == ((), ())
+
+
+def test_only_tags_add_up() -> None:
+    """A list that adds up cannot be cleared by an empty one; the documentation names the one that does."""
+    assert [name for name, key in MODEL_SETTINGS.items() if key.merge == "append"] == ["tags"]
 
 
 def test_null_takes_an_outer_value_back() -> None:
@@ -189,4 +216,4 @@ def test_float_tolerance(text: str, value: float | None) -> None:
 @pytest.mark.parametrize("text", ["-1", "nan", "some", "true", "[1]", ".inf"])
 def test_a_float_tolerance_that_is_none(text: str) -> None:
     (wrong,) = config(f"float_tolerance: {text}")[1]
-    assert wrong.message == "'float_tolerance' is a number like 1e-9, not below 0"
+    assert wrong.message == "'float_tolerance' must be a number like 1e-9, not below 0"

@@ -181,8 +181,8 @@ def test_a_lost_answer_is_not_told_as_nothing(made: Shop, monkeypatch: pytest.Mo
     monkeypatch.setattr(made.catalog, "commit", commit)
     result = made.run(atomic=True)
     assert codes(result) == ["catalog-unreachable"]
-    assert "either everything" in result.diagnostics[0].help.lower()
-    assert all("may have been made" in r.message for r in result.results if r.status == "skipped")
+    assert "everything or nothing" in result.diagnostics[0].help.lower()
+    assert all("its outcome is unknown" in r.message for r in result.results if r.status == "skipped")
     assert set(made.statuses().values()) == {"reused"}
 
 

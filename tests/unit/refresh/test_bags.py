@@ -105,3 +105,14 @@ def test_a_sample_is_of_some_columns() -> None:
     assert "WHERE pmod(xxhash64(7, c1), 1000000) < 10000\nGROUP BY c0, c1" in sql
     least = differences_sql("SELECT 1", "SELECT 2", AB, sample=Sample(columns=("a", "b"), share=1e-12, seed=7))
     assert "xxhash64(7, c0, c1), 1000000) < 1\n" in least
+
+
+def test_zeros_of_different_signs_are_two_values() -> None:
+    one, other = (f"SELECT 1 AS a, CAST('{zero}' AS DOUBLE) AS b" for zero in ("0.0", "-0.0"))
+    of = schema(a="int", b="double")
+    assert {repr(row) for row in run(differences_sql(one, other, of))} == {"(1, 1, 0.0)", "(-1, 1, -0.0)"}
+    assert run(differences_sql(other, other, of)) == []
+    assert "CASE WHEN c1 = 0" not in differences_sql(one, other, of, tolerance=1e-9)
+    nested = schema(a={"type": "list", "element": "double"})
+    both = (f"SELECT [CAST('{zero}' AS DOUBLE)] AS a" for zero in ("0.0", "-0.0"))
+    assert len(duckdb.sql(differences_sql(*both, nested).replace("`", '"').replace("STRING", "VARCHAR")).fetchall()) == 2

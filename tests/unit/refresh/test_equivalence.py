@@ -58,17 +58,17 @@ def test_everything_else_does(other: str) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "Spark gives no plan"),
+        ("", "Spark returns no plan"),
         (
             "== Optimized Logical Plan ==\norg.apache.spark.sql.AnalysisException: no\n== Physical Plan ==\nBatchScan t[]",
-            "Spark gives no plan",
+            "Spark returns no plan",
         ),
-        ("== Optimized Logical Plan ==\nRelationV2[a#1] t", "Spark gives no plan"),
-        (plan().replace("id#13L] Ice", "... 5 more fields] Ice"), "Spark's plan is cut short"),
-        (plan().replace("BatchScan lake.raw.t", "LocalTableScan "), "Spark's plan does not show all rows that it works with"),
+        ("== Optimized Logical Plan ==\nRelationV2[a#1] t", "Spark returns no plan"),
+        (plan().replace("id#13L] Ice", "... 5 more fields] Ice"), "Spark's plan is truncated"),
+        (plan().replace("BatchScan lake.raw.t", "LocalTableScan "), "Spark's plan does not show all the rows that it works with"),
         (plan().replace("BatchScan lake.raw.t", "FileScan parquet "), "Spark's plan reads something that it does not show"),
-        (plan().replace("a#12", "a#1#12"), "the name of a column cannot be told from other words in a plan"),
-        (plan().replace("a#12, id#13L] lake", "a + b#12, id#13L] lake"), "the name of a column cannot be told from other words in a plan"),
+        (plan().replace("a#12", "a#1#12"), "the name of a column is ambiguous in a plan"),
+        (plan().replace("a#12, id#13L] lake", "a + b#12, id#13L] lake"), "the name of a column is ambiguous in a plan"),
     ],
 )
 def test_a_plan_that_hides_something_proves_nothing(text: str, why: str) -> None:
@@ -85,9 +85,9 @@ def test_a_plan_that_hides_something_proves_nothing(text: str, why: str) -> None
         ("SELECT a FROM t WHERE d = date'Today'", "SELECT a FROM t WHERE d = date'Today'", "'Today' may give another value each time"),
         ("SELECT user FROM t o", "SELECT user FROM t x", "Spark's plans are the same"),
         ("SELECT user() FROM t o", "SELECT user() FROM t x", "'user' may give another value each time"),
-        ("SELECT `a + b` FROM t", "SELECT `a + b` FROM t", "the name `a + b` cannot be told from other words in a plan"),
-        ("SELECT 'x#1' AS a FROM t", "SELECT 'x#1' AS a FROM t", "a string cannot be told from other words in a plan"),
-        ("SELECT 'x", "SELECT 'x", "the SQL cannot be read"),
+        ("SELECT `a + b` FROM t", "SELECT `a + b` FROM t", "the name `a + b` is ambiguous in a plan"),
+        ("SELECT 'x#1' AS a FROM t", "SELECT 'x#1' AS a FROM t", "a string is ambiguous in a plan"),
+        ("SELECT 'x", "SELECT 'x", "the SQL cannot be parsed"),
     ],
 )
 def test_the_texts_are_a_witness_too(tmp_path: Path, old: str, new: str, why: str) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mvbuild.formats import metadata_file, properties
 from mvbuild.freshness.history import history
 from mvbuild.freshness.rules import judge
+from mvbuild.incremental.changes import Changes
 from mvbuild.lifecycle.maintain import maintain
 from mvbuild.lifecycle.rollback import rollback
 from mvbuild.names import TableIdentifier
@@ -75,7 +79,8 @@ def test_a_downstream_mv_records_the_upstream_and_is_refreshed_with_it(built: Sh
 def test_only_formatting_gives_the_view_its_new_text_and_touches_no_row(built: Shop) -> None:
     before = storage(built, "daily")
     built.write({"models/daily.sql": "SELECT\n  id\nFROM {{ ref('orders_clean') }}\n"})
-    assert built.actions() == {"orders_clean": "reuse", "daily": "alter", "monthly": "reuse"}
+    downstream = "reuse" if before.of_view else "record"
+    assert built.actions() == {"orders_clean": "reuse", "daily": "alter", "monthly": downstream}
     built.engine.executed.clear()
     assert set(built.statuses().values()) == {"reused"}
     after = storage(built, "daily")
@@ -167,6 +172,91 @@ def test_a_storage_without_a_list_of_its_properties_is_left_alone(built: Shop, l
     if listed is not None:
         assert found[CONFIGURED] == '["a"]'
     assert set(built.actions().values()) == {"reuse"}
+
+
+POLICY = "{freshness: {max_staleness: 90m}, when_stale: fail, when_tests_fail: query, serve_unknown: true}"
+POLICY_PROPERTIES = {
+    "mvbuild.max-staleness-ms": "5400000",
+    "mvbuild.when-stale": "fail",
+    "mvbuild.when-tests-fail": "query",
+    "mvbuild.serve-unknown": "true",
+}
+
+
+def policy(of: Shop, model: str) -> dict[str, str]:
+    view = of.world().observed.view(name(f"main.{model}"))
+    assert view is not None
+    return {k: v for k, v in view.properties.items() if k in POLICY_PROPERTIES}
+
+
+def test_the_serving_policy_is_in_the_catalog_after_the_first_run(tmp_path: Path) -> None:
+    for number, files in enumerate((PROJECT, FILE)):
+        made = shop(tmp_path / str(number), files)
+        configure(made, "daily", POLICY)
+        made.run()
+        assert policy(made, "daily") == POLICY_PROPERTIES
+        assert policy(made, "monthly") == {}
+        assert policy(made, "orders_clean") == {}
+
+
+def test_a_changed_serving_policy_is_one_commit_of_view_properties(built: Shop) -> None:
+    before, view = storage(built, "monthly"), built.world().observed.view(name("main.daily"))
+    configure(built, "daily", POLICY)
+    (step,) = built.plan("daily").steps
+    assert (step.action, step.reasons[0].message) == ("alter", "changed: serving policy")
+    built.engine.executed.clear()
+    assert built.statuses() == {"orders_clean": "reused", "daily": "reused", "monthly": "reused"}
+    assert policy(built, "daily") == POLICY_PROPERTIES
+    after = built.world().observed.view(name("main.daily"))
+    assert view is not None
+    assert after is not None
+    assert after.version_id == view.version_id
+    assert storage(built, "monthly") == before
+    assert built.engine.executed == []
+    assert {f.state for f in judge(built.world()).values()} == {"fresh"}
+    assert set(built.actions().values()) == {"reuse"}
+    configure(built, "daily", "{when_stale: serve}")
+    assert built.statuses("daily") == {"daily": "reused"}
+    assert policy(built, "daily") == {"mvbuild.when-stale": "serve"}
+    configure(built, "daily", "{}")
+    assert built.statuses("daily") == {"daily": "reused"}
+    assert policy(built, "daily") == {}
+    assert set(built.actions().values()) == {"reuse"}
+
+
+@pytest.mark.parametrize("change", ["data", "definition", "formatting", "layout"])
+def test_a_serving_policy_that_changes_with_something_else_is_in_the_same_run(built: Shop, change: str) -> None:
+    configure(built, "daily", "{when_stale: serve, sort_by: [id]}" if change == "layout" else "{when_stale: serve}")
+    if change == "data":
+        append(built.catalog, "raw.orders")
+    if change in ("definition", "formatting"):
+        text = {
+            "definition": "SELECT id FROM {{ ref('orders_clean') }} WHERE id > 1",
+            "formatting": "SELECT\n id FROM {{ ref('orders_clean') }}",
+        }
+        built.write({"models/daily.sql": text[change]})
+    assert built.run("daily").ok
+    assert policy(built, "daily") == {"mvbuild.when-stale": "serve"}
+    assert built.actions("daily") == {"daily": "reuse"}
+
+
+def test_a_serving_policy_changes_with_a_refresh_that_finds_the_same_rows(built: Shop) -> None:
+    """Only the record moves on then, and the view's properties with it."""
+    built.changes = Changes(built.catalog)
+    append(built.catalog, "raw.orders", 3)
+    configure(built, "daily", "{when_stale: serve}")
+    assert built.actions("daily") == {"daily": "record"}
+    assert built.statuses("daily") == {"daily": "reused"}
+    assert policy(built, "daily") == {"mvbuild.when-stale": "serve"}
+    assert built.actions("daily") == {"daily": "reuse"}
+
+
+def test_a_view_that_is_no_mv_any_more_has_no_serving_policy(built: Shop) -> None:
+    configure(built, "daily", POLICY)
+    built.run()
+    configure(built, "daily", "{materialized: view}")
+    assert built.run().ok
+    assert policy(built, "daily") == {}
 
 
 def test_properties_are_set_before_the_rows_are_written(built: Shop) -> None:
@@ -471,3 +561,61 @@ def test_the_details_of_a_refresh_name_the_storage_table_if_there_is_one(built: 
     details = {r.node: r.details for r in built.run().results}["model.shop.daily"]
     embedded = storage(built, "daily").of_view is not None
     assert details["storage_table"] == (None if embedded else "lake.main.daily__storage")
+
+
+def damage(of: Shop, model: str, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Another writer's hand on the metadata file of an MV."""
+    view = of.world().observed.view(name(f"main.{model}"))
+    assert view is not None
+    files = of.catalog._files._contents  # type: ignore[attr-defined]
+    location = view.properties["materialized-view.metadata-location"]
+    content, changed_ms = files[location]
+    raw = json.loads(content)
+    change(raw)
+    files[location] = (json.dumps(raw).encode(), changed_ms)
+
+
+def renamed_key(raw: dict[str, Any]) -> None:
+    tables = raw["refreshes"][-1]["base-tables"]
+    tables["raw.orders"] = tables.pop("lake.raw.orders")
+
+
+FLAWS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "snapshot-log": lambda raw: raw["snapshot-log"].insert(0, {"timestamp-ms": 1, "snapshot-id": 9}),
+    "base-tables": renamed_key,
+    "refreshes": lambda raw: raw.update(refreshes="x"),
+}
+
+
+@pytest.mark.parametrize("flaw", FLAWS)
+def test_a_metadata_file_with_a_flaw_is_read_and_the_next_refresh_writes_it_right(tmp_path: Path, flaw: str) -> None:
+    made = shop(tmp_path, FILE)
+    made.run()
+    damage(made, "daily", FLAWS[flaw])
+    found = judge(made.world())
+    assert {f.state for f in found.values()} == {"fresh"}
+    (first, *_) = found["model.shop.daily"].reasons
+    assert (first.code, flaw in first.message) == ("metadata-flawed", True)
+    planned = made.plan()
+    assert {s.action for s in planned.steps} == {"reuse"}
+    assert {d.code for d in planned.warnings} == {"flawed-metadata"}
+    append(made.catalog, "raw.orders")
+    assert made.run().ok
+    assert made.plan().warnings == ()
+    assert not judge(made.world())["model.shop.daily"].reasons
+
+
+def test_a_metadata_file_without_a_certain_record_is_stale(tmp_path: Path) -> None:
+    made = shop(tmp_path, FILE)
+    made.run()
+
+    def uncertain(raw: dict[str, Any]) -> None:
+        raw["refreshes"][-1]["sequence-number"] = 99
+        for snapshot in raw["snapshots"]:
+            snapshot["summary"].pop("refresh-state", None)
+
+    damage(made, "daily", uncertain)
+    assert judge(made.world())["model.shop.daily"].has("never-refreshed")
+    assert made.run().ok
+    assert made.plan().warnings == ()
+    assert {f.state for f in judge(made.world()).values()} == {"fresh"}

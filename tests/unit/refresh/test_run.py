@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mvbuild.freshness.rules import judge
 from mvbuild.ports.catalog import CatalogError
 from mvbuild.ports.commits import TableCommit
 from mvbuild.ports.engine import QueryError
@@ -45,7 +46,9 @@ def test_the_record_is_the_specifications(made: Shop) -> None:
         "iceberg.view.version": "1",
         f"iceberg.base.snapshot.{orders.uuid}": str(orders.current_snapshot_id),
         f"iceberg.child.view.version.{clean.uuid}": "1",
+        f"iceberg.child.view.version.{view(made, 'main.daily').uuid}": "1",
     }
+    assert storage.properties["mvbuild.record.indirect"] == view(made, "main.daily").uuid
     properties = view(made, "main.daily").properties
     assert properties["iceberg.materialized.view"] == "true"
     assert properties["iceberg.materialized.view.storage.table"] == "main.daily__storage"
@@ -57,9 +60,16 @@ def test_the_record_is_the_specifications(made: Shop) -> None:
 
 def test_an_mv_over_an_mv_records_the_others_storage(made: Shop) -> None:
     made.run()
-    daily, customers = made.table("main.daily__storage"), made.table("raw.customers")
-    recorded = {k for k in made.table("main.monthly__storage").properties if k.startswith("iceberg.base")}
-    assert recorded == {f"iceberg.base.snapshot.{daily.uuid}", f"iceberg.base.snapshot.{customers.uuid}"}
+    storage = made.table("main.monthly__storage")
+    read, below = {made.table(t).uuid for t in ("main.daily__storage", "raw.customers")}, {made.table("raw.orders").uuid}
+    views = {view(made, text).uuid for text in ("main.orders_clean", "main.daily", "main.monthly")}
+    assert {k.rpartition(".")[2] for k in storage.properties if k.startswith("iceberg.base")} == read | below
+    assert {k.rpartition(".")[2] for k in storage.properties if k.startswith("iceberg.child")} == views
+    assert set(storage.properties["mvbuild.record.indirect"].split(",")) == below | views
+    record = judge(made.world())["model.shop.monthly"].record
+    assert record is not None
+    assert {t.uuid for t in record.base_tables} == read
+    assert record.child_views == ()
 
 
 def test_every_table_is_read_at_its_pinned_snapshot(made: Shop) -> None:
@@ -261,7 +271,7 @@ def test_a_winner_that_read_what_this_run_was_to_read_has_done_its_work(made: Sh
     (daily,) = [r for r in made.run(planned=planned).results if r.node.endswith(".daily")]
     if forced:
         assert (daily.status, len(writes)) == ("error", 3)
-        assert "was changed by others 3 times" in daily.message
+        assert "3 times while it was refreshed" in daily.message
     else:
         assert (daily.status, daily.message, len(writes)) == ("reused", "another run refreshed it", 1)
     assert mvbuild_branches(made, "main.daily__storage") == []

@@ -52,7 +52,7 @@ def test_a_catalog_that_cannot_be_reached(tmp_path: Path) -> None:
     review = changed(root)
     assert review.unknown
     assert [r.why for r in review.refreshes] == ["its definition was changed", "it reads daily"]
-    assert f"(how is not known: {review.unknown})" in review_text(review, size)
+    assert f"(how is unknown: {review.unknown})" in review_text(review, size)
 
 
 def test_what_was_removed_concerns_nobody_who_is_left(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_a_column_with_another_type(tmp_path: Path) -> None:
     review = reviewed(tmp_path, {"macros/m.sql": FILES["macros/m.sql"].replace("INT", "BIGINT")})
     clean = of(review, "clean")
     assert clean.kind == "breaking"
-    assert clean.findings[0].message == "column 'amount' is bigint now, and was int"
+    assert clean.findings[0].message == "column 'amount' is now bigint, and was int"
     assert clean.because == ("the macro 'money' was changed",)
     assert {b.name for b in clean.breaks} == {"by_customer", "daily"}
     assert review.macros == ("money",)
@@ -180,7 +180,7 @@ def test_formatting_alone_is_no_change(tmp_path: Path) -> None:
 
 def test_what_is_refreshed_where_no_catalog_is_there(tmp_path: Path) -> None:
     review = reviewed(tmp_path, {"models/names.sql": FIVE["models/names.sql"]})
-    assert review.unknown == "the project's own catalog has not been made yet"
+    assert review.unknown == "the project's own catalog has not been created yet"
     assert [(r.relation, r.why) for r in review.refreshes] == [
         ("lake.main.names", "its definition was changed"),
         ("lake.main.top", "it reads names"),
@@ -226,7 +226,7 @@ def test_a_project_that_was_not_there(tmp_path: Path) -> None:
     write_project(root, FILES)
     review = api.review(api.compile(root, env={}), "main")
     assert {c.kind for c in review.changes} == {"added"}
-    assert [w.message for w in review.warnings] == ["There was no project at 'main': everything is told as new"]
+    assert [w.message for w in review.warnings] == ["There was no project at 'main': everything counts as new"]
 
 
 def test_the_merge_base(tmp_path: Path) -> None:
@@ -308,4 +308,4 @@ def test_objects_for_programs(tmp_path: Path) -> None:
     assert found["summary"]["changes"] == {"breaking": 1, "filter-narrowed": 1, "columns-added": 1, "equal": 1, "formatting": 1}
     clean = found["changes"][0]
     assert {b["name"] for b in clean["breaks"] if b["certain"]} == {"by_customer", "daily", "reader", "not_null_clean_status"}
-    assert found["unknown"] == "the project's own catalog has not been made yet"
+    assert found["unknown"] == "the project's own catalog has not been created yet"

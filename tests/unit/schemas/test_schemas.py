@@ -54,9 +54,9 @@ def test_the_examples_of_lint_rules_fit() -> None:
 
 
 BEYOND = {
-    "the default already": "two selectors against each other",
-    "no selector method 'tagg'": "the grammar of a text",
-    "one 'exclude' in a list": "how many parts of a list are of a form",
+    "already the default": "two selectors against each other",
+    "Unknown selector method 'tagg'": "the grammar of a text",
+    "Only one 'exclude'": "how many parts of a list are of a form",
     "There is no folder": "what there is on the disk",
 }
 """Parts of messages about what a schema cannot see."""

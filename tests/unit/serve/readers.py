@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 from mvbuild.freshness.observe import observe
@@ -21,6 +22,9 @@ BASE = {
     "models/mart/b.sql": "SELECT id FROM {{ ref('a') }} JOIN raw.customers USING (id)\n",
 }
 """raw.orders -> MV mart.a -> MV mart.b <- raw.customers."""
+
+
+_NONCES = count()
 
 
 def chain(root: Path, a: str = "", b: str = "", more: Mapping[str, str] | None = None) -> Shop:
@@ -62,7 +66,7 @@ def sources(world: World, *models: str) -> dict[str, str]:
 
 
 def session(of: Shop, world: World | None = None) -> RunSession:
-    run = RunId(host="here", pid=1, started_ms=of.clock.at_ms, nonce="000000")
+    run = RunId(host="here", pid=1, started_ms=of.clock.at_ms, nonce=f"{next(_NONCES):06x}")
     return RunSession(
         catalog=of.catalog,
         clock=of.clock,
@@ -74,7 +78,8 @@ def session(of: Shop, world: World | None = None) -> RunSession:
 
 
 def read(of: Shop, model: str, as_of: int | str | None = None) -> frames.Any:
-    return frames.frame(session(of), frames.named(model, as_of))
+    graph, ask = frames.named(compiled(of.root), model, as_of)
+    return frames.frame(session(of, observe(graph, of.catalog)), ask)
 
 
 def sql(of: Shop, text: str) -> frames.Any:

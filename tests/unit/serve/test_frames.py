@@ -61,7 +61,7 @@ def test_a_version_that_the_reader_chose_is_not_resolved(tmp_path: Path) -> None
     found = sql(of, f"SELECT id FROM mart.a VERSION AS OF {snapshot}")
     assert f"lake.mart.a__storage VERSION AS OF {snapshot}" in found.sql
     assert frames.served(found) == ()
-    with pytest.raises(ProjectError, match="has no version 7 that is still kept"):
+    with pytest.raises(ProjectError, match="no longer has version 7"):
         sql(of, "SELECT id FROM mart.a VERSION AS OF 7")
 
 
@@ -110,7 +110,7 @@ def test_served_is_kept_as_long_as_its_frame(tmp_path: Path, caplog: pytest.LogC
     del found
     gc.collect()
     assert gone() is None
-    with pytest.raises(ValueError, match=r"not given by mvbuild.read"):
+    with pytest.raises(ValueError, match=r"does not come from mvbuild.read"):
         frames.served(object)
 
 

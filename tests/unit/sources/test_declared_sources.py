@@ -82,8 +82,8 @@ def failure(root: Path, *lines: str, sql: str = "SELECT 1 AS one") -> list[Diagn
     [
         (("  - name: s", "    catalog: lake", STORE, "    tables: [{name: a}]"), "4:5", "the target's own"),
         (("  - name: s", "    catalog: LAKE", STORE, "    tables: [{name: a}]"), "4:5", "the target's own"),
-        (("  - name: s", "    catalog: my.store", STORE, "    tables: [{name: a}]"), "3:5", "Spark takes no catalog"),
-        (("  - name: s", "    catalog: spark_catalog", STORE, "    tables: [{name: a}]"), "3:5", "Spark takes no catalog"),
+        (("  - name: s", "    catalog: my.store", STORE, "    tables: [{name: a}]"), "3:5", "Spark does not accept"),
+        (("  - name: s", "    catalog: spark_catalog", STORE, "    tables: [{name: a}]"), "3:5", "Spark does not accept"),
         (("  - name: s", "    catalog: other", "    tables: [{name: a}]"), "4:21", "has catalog 'lake'"),
         (
             (

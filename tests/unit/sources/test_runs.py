@@ -12,7 +12,6 @@ from mvbuild.adapters.memory import MemoryCatalog
 from mvbuild.adapters.spark.jars import DELTA, RUNTIME, SQLITE
 from mvbuild.adapters.spark.session import session_conf
 from mvbuild.adapters.spark.sources import needed
-from mvbuild.diagnostics import ProjectError
 from mvbuild.freshness.history import history
 from mvbuild.lifecycle.rollback import rollback
 from mvbuild.names import TableIdentifier
@@ -42,13 +41,15 @@ class Moved:
     catalog: MemoryCatalog
     versions: int = 1
     fails: str = ""
+    """A part of the path of a table that cannot be read."""
+    message: str = ""
     loads: list[list[str]] = field(default_factory=list)
 
     def load(self, locations: Iterable[SourceLocation]) -> Mapping[TableIdentifier, TableState]:
         wanted = list(locations)
         self.loads.append([w.identifier.name for w in wanted])
-        if self.fails:
-            raise SourceError(self.fails, wanted[-1].identifier, code="missing-package", help="install it")
+        if self.fails and (broken := [w for w in wanted if self.fails in w.identifier.name]):
+            raise SourceError(self.message, broken[0].identifier, code="missing-package", help="install it")
         return {w.identifier: self.state(w) for w in wanted}
 
     def state(self, location: SourceLocation) -> TableState:
@@ -173,13 +174,16 @@ def test_a_rollback_records_what_kind_of_table_was_read(shop: Shop, keep: int, d
     assert ("iceberg-metastore" in types(shop, "held").get(2, {}).values()) == (keep == 2)
 
 
-def test_what_cannot_be_read_is_told_at_its_source(shop: Shop) -> None:
+def test_what_cannot_be_read_blocks_only_its_readers(shop: Shop) -> None:
     assert isinstance(shop.sources, Moved)
-    shop.sources.fails = "it is gone"
-    with pytest.raises(ProjectError) as caught:
-        shop.world()
-    (found,) = caught.value.diagnostics
-    assert (found.code, str(found.span), found.help) == ("missing-package", "models/s.yml:1:104", "install it")
+    shop.sources.fails = "prices"
+    shop.sources.message = "it is gone"
+    found = {s.node.rpartition(".")[2]: s.diagnostic for s in shop.plan().steps}
+    diagnostic = found["dear"]
+    assert diagnostic is not None
+    assert (diagnostic.code, str(diagnostic.span), diagnostic.help) == ("missing-package", "models/dear.sql:1:16", "install it")
+    assert [str(note.span) for note in diagnostic.notes] == ["models/s.yml:1:41"]
+    assert shop.statuses() == {"dear": "error", "held": "success"}
 
 
 def test_a_view_of_the_catalog_that_reads_one(shop: Shop) -> None:

@@ -38,6 +38,18 @@ def open_catalog(name: str, properties: Mapping[str, str], *, create: bool) -> C
     return RemoteCatalog(name, settings)
 
 
+def prepare(properties: Mapping[str, str], *, create: bool) -> None:
+    """For Spark, which opens the file of a SQLite catalog and makes no directory for it. All other catalogs are there already."""
+    if not properties.get("uri", "").startswith("sqlite"):
+        return
+    from mvbuild.adapters.iceberg.sql import open_database
+    from mvbuild.adapters.iceberg.sqlite import SqliteDatabase
+
+    database = open_database(properties["uri"], create=create)
+    if isinstance(database, SqliteDatabase):
+        database.prepare()
+
+
 def _open_sql(name: str, properties: Mapping[str, str], *, create: bool) -> Catalog:
     from mvbuild.adapters.iceberg.catalog import MetadataCatalog
     from mvbuild.adapters.iceberg.data import IcebergData
@@ -71,8 +83,8 @@ def _open_warehouse(name: str, properties: Mapping[str, str]) -> Catalog:
     path = local_path(warehouse) if warehouse else None
     if path is None or not path.is_absolute():
         raise CatalogError(
-            f"Catalog '{name}' has type hadoop and warehouse '{warehouse}'; supported is an absolute path of a local or mounted file"
-            " system, as '/path' or 'file:///path'. Object stores cannot create a file exclusively under a number: use a catalog there."
+            f"Catalog '{name}' has type hadoop and warehouse '{warehouse}'; it needs an absolute path of a local or mounted file"
+            " system, as '/path' or 'file:///path'. Object stores cannot create a numbered file exclusively: use a catalog there."
         )
     files = FileStore(properties)
     return MetadataCatalog(
@@ -90,7 +102,7 @@ def _open_hive(name: str, properties: Mapping[str, str]) -> Catalog:
     from mvbuild.adapters.iceberg.hive import HivePointers
 
     if "uri" not in properties:
-        raise CatalogError(f"Catalog '{name}' has type hive but no 'uri': that of the metastore, as thrift://host:9083.")
+        raise CatalogError(f"Catalog '{name}' has type hive but no 'uri'; set it to the metastore's, like thrift://host:9083.")
     return _open_metastore(name, properties, HivePointers(properties))
 
 

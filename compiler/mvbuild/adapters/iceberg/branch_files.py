@@ -44,7 +44,7 @@ class BranchFiles:
 
     def write(self, location: str, content: bytes) -> None:
         if location.endswith(MV_FILE):
-            raise CatalogError("An MV in the metadata-file format has no branches: its file holds one state of it.")
+            raise CatalogError("An MV in the metadata-file format has no branches: its file has only one state.")
         if location.endswith(_METADATA):
             content = serialize(put_back(parse(content, location), self._branch), location)
         self._files.write(location, content)
@@ -86,7 +86,7 @@ class BranchPointers:
     def _swap(self, swap: Swap) -> Swap:
         key = swap.key
         if swap.new is None:
-            raise CatalogError(f"{'.'.join(key)} cannot be dropped, renamed or converted on a branch: `main` has it too.")
+            raise CatalogError(f"{'.'.join(key)} cannot be dropped, renamed or converted on a branch: it is also on `main`.")
         if swap.kind == "VIEW" and key not in self._pointers.find([key]):
             self._pointers.add_namespace(NAMESPACE)
             key = own_key(key, self._branch)

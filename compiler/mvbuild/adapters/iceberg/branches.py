@@ -163,7 +163,7 @@ def _logged(raw: Raw, head: int) -> list[Raw]:
     log = raw.get("snapshot-log") or []
     at = next((s["timestamp-ms"] for s in raw.get("snapshots") or [] if s["snapshot-id"] == head), None)
     if at is None:
-        raise CatalogError(f"a branch leads to snapshot {head}, which is not there")
+        raise CatalogError(f"a branch refers to snapshot {head}, which does not exist")
     return [*log, {"timestamp-ms": at, "snapshot-id": head}]
 
 

@@ -24,7 +24,7 @@ from mvbuild.adapters.iceberg.table_commits import committed
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import AlreadyExists, CatalogError, CommitConflict
 from mvbuild.ports.commits import TableCommit, TableLayout
-from mvbuild.ports.states import State, TableState, ViewState
+from mvbuild.ports.states import State, TableState, Unreadable, ViewState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -110,7 +110,7 @@ class MetadataCatalog:
 
     def on_branch(self, branch: str) -> MetadataCatalog:
         if not self.has_branches:
-            raise CatalogError(f"Catalog '{self.name}' has no views, and so no branches of MVs: '{branch}' cannot be used on it.")
+            raise CatalogError(f"Catalog '{self.name}' has no views, so it cannot have branches of MVs: '{branch}' cannot be used on it.")
         found = copy(self)
         found._pointers = cast("Pointers", BranchPointers(self._pointers, branch))
         found._files = cast("Files", BranchFiles(self._files, branch))
@@ -122,7 +122,10 @@ class MetadataCatalog:
         with self._guard():
             found = self._pointers.find(key(identifier) for identifier in wanted)
             present = [(identifier, *at) for identifier in dict.fromkeys(wanted) if (at := found.get(key(identifier)))]
-            return dict(read_states(self._files, present))
+            missing = [identifier for identifier in dict.fromkeys(wanted) if key(identifier) not in found]
+            foreign = self._pointers.foreign([key(identifier) for identifier in missing]) if missing else {}
+            others = {i: _not_ours(i, foreign[key(i)]) for i in missing if key(i) in foreign}
+            return {**dict(read_states(self._files, present)), **others}
 
     def list_names(self, namespace: tuple[str, ...]) -> tuple[TableIdentifier, ...]:
         with self._guard():
@@ -357,7 +360,7 @@ class MetadataCatalog:
 
     def _root(self) -> str:
         if not self._warehouse:
-            raise CatalogError(f"Catalog '{self.name}' has no 'warehouse': nothing says where new tables and views should go.")
+            raise CatalogError(f"Catalog '{self.name}' has no 'warehouse', so it has no location for new tables and views.")
         return self._warehouse
 
     def _scratch_location(self, scratch: TableIdentifier) -> str:
@@ -368,3 +371,8 @@ class MetadataCatalog:
         location = "/".join((self._root(), *map(self._folder, identifier.namespace), self._folder(identifier.name)))
         # Who shares a directory cannot tell which files are left over.
         return f"{location}-{uuid.uuid4().hex[:8]}" if self._pointers.in_use(location) else location
+
+
+def _not_ours(identifier: TableIdentifier, what: str) -> Unreadable:
+    help = "Read the tables of its query, or write the query as a model."
+    return Unreadable(identifier=identifier, reason=f"{identifier} is {what}", code="unsupported-view", help=help)

@@ -47,7 +47,7 @@ def group(entries: Iterable[Any]) -> FileGroup:
 def require_change(table: TableState, old: int, new: int) -> None:
     """ChangeRefused for what can be told from the state of the table alone."""
     if table.type not in _ICEBERG:
-        raise ChangeRefused("non-iceberg-source", f"{table.identifier} is not an Iceberg table: what changed in it cannot be told.")
+        raise ChangeRefused("non-iceberg-source", f"{table.identifier} is not an Iceberg table: its changes cannot be read.")
     for snapshot_id in (old, new):
         if snapshot_id != NO_SNAPSHOT and snapshot_id not in table.snapshots:
             raise ChangeRefused("snapshot-expired", f"Snapshot {snapshot_id} of {table.identifier} has expired.")

@@ -110,7 +110,7 @@ class Editor:
             if not self._pointers.has_views:
                 raise CatalogError(
                     f"View {change.identifier} cannot be written: the file-system warehouse '{self._catalog}' has no views;"
-                    " it holds tables, and materialized views in the metadata-file format."
+                    " it can only have tables, and materialized views in the metadata-file format."
                 )
             raw = mvs.view_metadata(entry, change, lambda: self._location(change.identifier))
             return [Put(identifier=change.rename_to or change.identifier, kind="VIEW", raw=raw, base=entry)]
@@ -132,7 +132,7 @@ class Editor:
     def _conversion(self, change: ConvertCommit) -> Edit:
         if not self._pointers.has_views:
             raise CatalogError(
-                f"{change.view.identifier} cannot be converted: the file-system warehouse '{self._catalog}' has no views, and holds"
+                f"{change.view.identifier} cannot be converted: the file-system warehouse '{self._catalog}' has no views, and supports"
                 " materialized views in the metadata-file format only."
             )
         self.require_namespace(change.storage_name)
@@ -164,7 +164,7 @@ class Editor:
 
 def table_of(identifier: TableIdentifier, entry: Entry | None) -> Raw:
     if entry is None:
-        raise CommitConflict(f"Table {identifier} does not exist any more.")
+        raise CommitConflict(f"Table {identifier} no longer exists.")
     if entry.kind != "TABLE":
         raise CommitConflict(f"{identifier} is a view, not a table.")
     return entry.raw
@@ -182,13 +182,13 @@ def _branch(change: BranchCommit) -> Edit:
     def make(found: Mapping[TableIdentifier, Entry]) -> list[Put | Gone]:
         entry, only_here = found.get(change.identifier), found.get(own)
         if entry is not None and only_here is not None and change.to == "publish":
-            raise CommitConflict(f"{change.identifier} was made since branch '{change.branch}' was built.")
+            raise CommitConflict(f"{change.identifier} was created since branch '{change.branch}' was built.")
         if entry is not None:
             new = published(entry.raw, change.branch, change.identifier) if change.to == "publish" else dropped(entry.raw, change.branch)
             gone = [Gone(identifier=own, location=only_here.location)] if only_here is not None else []
             return [Put(identifier=change.identifier, kind=entry.kind, raw=new, base=entry), *gone]
         if only_here is None:
-            raise CommitConflict(f"{change.identifier} has no branch '{change.branch}' any more.")
+            raise CommitConflict(f"{change.identifier} no longer has branch '{change.branch}'.")
         if change.to == "drop":
             return [Gone(identifier=own, location=only_here.location)]
         return [Put(identifier=change.identifier, kind=only_here.kind, raw=only_here.raw, base=only_here)]

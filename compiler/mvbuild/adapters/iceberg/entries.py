@@ -97,7 +97,7 @@ def state(entry: Entry) -> TableState | ViewState:
 
 def embedded_state(identifier: TableIdentifier, mv: MvMetadata) -> TableState:
     found = table_state(identifier, mv.storage_metadata_location, metadata_file.table_metadata(mv))
-    return replace(found, of_view=identifier, mv=MvMetadata(raw=PackedMapping(mv.raw)))
+    return replace(found, of_view=identifier, mv=replace(mv, raw=PackedMapping(mv.raw)))
 
 
 def state_or_reason(identifier: TableIdentifier, location: str, entry: Entry | CatalogError) -> TableState | ViewState | Unreadable:
@@ -131,7 +131,7 @@ def _with_mv(entry: Entry, content: bytes | Exception) -> Entry | CatalogError:
             raise content
         mv = metadata_file.read(content, expect_uuid=uuid)
     except RecordError as error:
-        return _refused(entry.identifier, "MV", f"breaks a rule of its format: {location} ({error})")
+        return _refused(entry.identifier, "MV", f"is invalid: {location} ({error})")
     except Exception as error:  # noqa: BLE001  whatever the file or its store did wrong
         return _unread(entry.identifier, "MV", location, error)
     raw = metadata_file.view_metadata(mv) if entry.kind == "MV" else entry.raw

@@ -20,5 +20,5 @@ def folder(part: str) -> str:
 def exact_folder(part: str) -> str:
     """Where the folder is the name."""
     if "/" in part or not part.strip(". "):
-        raise CatalogError(f"'{part}' cannot be the name of a directory, as a file-system warehouse needs it.")
+        raise CatalogError(f"'{part}' cannot be the name of a directory, which a file-system warehouse needs.")
     return part

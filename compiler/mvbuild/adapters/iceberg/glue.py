@@ -18,6 +18,7 @@ from mvbuild.adapters.iceberg.glue_entries import changed, pointer, retired, sam
 from mvbuild.adapters.iceberg.hive_names import GLUE, GLUE_UNCHECKED
 from mvbuild.adapters.iceberg.pointers import FreelyPlaced, Swap
 from mvbuild.adapters.iceberg.several import Step, in_turn
+from mvbuild.adapters.iceberg.trino_views import view_of_trino
 from mvbuild.ports.catalog import AlreadyExists, CatalogError
 
 if TYPE_CHECKING:
@@ -57,6 +58,12 @@ class GluePointers(FreelyPlaced):
         found |= {key: entry for key, table in zip(single, self._each(self._table, single), strict=True) if (entry := pointer(table))}
         return {key: found[key] for key in wanted if key in found}
 
+    def foreign(self, keys: Iterable[Key]) -> dict[Key, str]:
+        wanted = [key for key in dict.fromkeys(keys) if self.names_of.can_be(key)]
+        tables = zip(wanted, self._each(self._table, wanted), strict=True)
+        found = {k: view_of_trino(t.get("Parameters") or {}, t.get("ViewOriginalText")) for k, t in tables if t and not pointer(t)}
+        return {key: what for key, what in found.items() if what}
+
     def names(self, namespace: str) -> list[str]:
         return sorted(name for _, name in self._listed(namespace))
 
@@ -77,7 +84,7 @@ class GluePointers(FreelyPlaced):
         for swap in swaps:
             if swap.old is None and found[swap.key] is not None:
                 raise AlreadyExists(
-                    f"{'.'.join(swap.key)} is taken in Glue by a table that is not Iceberg's: delete it there, or choose another name."
+                    f"{'.'.join(swap.key)} already exists in Glue, and is not an Iceberg table: delete it there, or choose another name."
                 )
         renamed = next((found[swap.key] for swap in swaps if swap.new is None and len(swaps) > 1), None)
         return in_turn([self._step(swap, found[swap.key] or {}, renamed or {}) for swap in swaps])

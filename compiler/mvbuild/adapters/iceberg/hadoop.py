@@ -48,6 +48,9 @@ class FilePointers:
     def find(self, keys: Iterable[Key]) -> dict[Key, tuple[str, Kind]]:
         return {key: found for key in dict.fromkeys(keys) if (found := self._current(key))}
 
+    def foreign(self, keys: Iterable[Key]) -> dict[Key, str]:  # noqa: ARG002
+        return {}
+
     def names(self, namespace: str) -> list[str]:
         with suppress(FileNotFoundError, NotADirectoryError):
             folders = sorted(entry.name for entry in os.scandir(self._folder(namespace)) if entry.is_dir())

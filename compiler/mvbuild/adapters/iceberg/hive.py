@@ -18,6 +18,7 @@ from mvbuild.adapters.iceberg.hive_names import HIVE
 from mvbuild.adapters.iceberg.hive_types import ZONED
 from mvbuild.adapters.iceberg.pointers import FreelyPlaced, Swap
 from mvbuild.adapters.iceberg.several import Step, in_turn
+from mvbuild.adapters.iceberg.trino_views import view_of_trino
 from mvbuild.ports.catalog import AlreadyExists, CommitConflict
 
 if TYPE_CHECKING:
@@ -56,6 +57,13 @@ class HivePointers(FreelyPlaced):
         with self._connections.open() as client:
             found = dict(self._entries(client, wanted))
         return {key: found[key] for key in wanted if key in found}
+
+    def foreign(self, keys: Iterable[Key]) -> dict[Key, str]:
+        wanted = [key for key in dict.fromkeys(keys) if HIVE.can_be(key)]
+        with self._connections.open() as client:
+            tables = list(self._objects(client, wanted)) if wanted else []
+        found = {(t.dbName, t.tableName): view_of_trino(t.parameters or {}, t.viewOriginalText) for t in tables if not pointer(t)}
+        return {key: what for key, what in found.items() if what}
 
     def names(self, namespace: str) -> list[str]:
         with self._connections.open() as client:
@@ -164,13 +172,16 @@ class HivePointers(FreelyPlaced):
         return self._locks if own is None else str(own).lower() == "true"
 
     def _entries(self, client: Any, keys: Iterable[Key]) -> Iterator[tuple[Key, tuple[str, Kind]]]:
+        for table in self._objects(client, keys):
+            entry = pointer(table)
+            if entry:
+                yield (table.dbName, table.tableName), entry
+
+    def _objects(self, client: Any, keys: Iterable[Key]) -> Iterator[Any]:
         for namespace, group in groupby(sorted(keys), key=lambda key: key[0]):
             names = [name for _, name in group]
             for at in range(0, len(names), _CHUNK):
-                for table in _tables(client, namespace, names[at : at + _CHUNK]):
-                    entry = pointer(table)
-                    if entry:
-                        yield (table.dbName, table.tableName), entry
+                yield from _tables(client, namespace, names[at : at + _CHUNK])
 
     def _table(self, client: Any, key: Key) -> Any:
         from hive_metastore.ttypes import NoSuchObjectException
@@ -211,7 +222,7 @@ def _require_free(swaps: Sequence[Swap], found: Mapping[Key, Any]) -> None:
     for swap in swaps:
         if swap.old is None and found[swap.key] is not None:
             raise AlreadyExists(
-                f"{'.'.join(swap.key)} is taken in the Hive metastore by a table that is not Iceberg's:"
+                f"{'.'.join(swap.key)} already exists in the Hive metastore, and is not an Iceberg table:"
                 " drop it there, or choose another name."
             )
 

@@ -45,7 +45,7 @@ class Connections:
             _close(found)
             if not isinstance(error, TException) or isinstance(error, TTransportException):
                 raise
-            raise CatalogError(f"The Hive metastore refused: {getattr(error, 'message', None) or error!r}") from None
+            raise CatalogError(f"The Hive metastore rejected the request: {getattr(error, 'message', None) or error!r}") from None
         self._idle.append(_Connection(found.transport, found.client, time.monotonic()))
 
     def close(self) -> None:

@@ -69,7 +69,7 @@ def _got(client: Any, keys: Sequence[Key]) -> int:
     with suppress(Exception):
         client.unlock(UnlockRequest(lockid=answer.lockid))
     names = ", ".join(".".join(key) for key in keys)
-    raise CatalogError(f"The Hive metastore gave no lock of {names} within {_PATIENCE:.0f} seconds: another process holds it.")
+    raise CatalogError(f"The Hive metastore did not grant the lock of {names} within {_PATIENCE:.0f} seconds: another process has it.")
 
 
 def _given_back(client: Any, lock_id: int, another: Callable[[], AbstractContextManager[Any]]) -> None:

@@ -43,13 +43,13 @@ class Names:
             )
         if full != full.lower():
             return (
-                f"'{full}' cannot be in {self.metastore}, which keeps names in lower case: call it '{full.lower()}',"
-                " by the name of the file, `alias` or `namespace`."
+                f"'{full}' cannot be in {self.metastore}, which stores names in lower case: name it '{full.lower()}',"
+                " with the file's name, `alias` or `namespace`."
             )
         if self.pattern and not all(self.pattern.fullmatch(part) for part in (namespace, name) if part):
             return (
                 f"'{full}' cannot be in {self.metastore}, where names have only lower-case letters, digits and underscores: choose another,"
-                " by the name of the file, `alias` or `namespace`."
+                " with the file's name, `alias` or `namespace`."
             )
         return ""
 

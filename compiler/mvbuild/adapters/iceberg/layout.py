@@ -219,9 +219,9 @@ def _source(raw: Raw, column: str, transform: str) -> int:
     field = _find(current_schema(raw)["fields"], column)
     if field is None:
         names = ", ".join(f["name"] for f in current_schema(raw)["fields"])
-        raise CatalogError(f"There is no column '{column}' to partition or sort by; the columns are: {names}.")
+        raise CatalogError(f"Unknown column '{column}' in the partitioning or sort order; the columns are: {names}.")
     if isinstance(field["type"], dict):
-        raise CatalogError(f"Column '{column}' is a {field['type']['type']}: it cannot be partitioned or sorted by.")
+        raise CatalogError(f"Column '{column}' is a {field['type']['type']}: you cannot partition or sort by it.")
     allowed = _SOURCES.get(match[1] or match[2])
     if allowed and not allowed.fullmatch(field["type"]):
         raise CatalogError(f"Column '{column}' of type {field['type']} cannot be partitioned by {transform}.")

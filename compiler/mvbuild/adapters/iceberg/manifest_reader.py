@@ -53,7 +53,7 @@ class ManifestReader:
         from pyiceberg.manifest import DataFileContent
 
         if any(delete.file.content == DataFileContent.EQUALITY_DELETES for delete in deletes):
-            raise ChangeRefused("equality-deletes", f"{self._table} has equality deletes: metadata does not tell their rows.")
+            raise ChangeRefused("equality-deletes", f"{self._table} has equality deletes: metadata does not list the rows they remove.")
 
     def refuse_equality_deletes(self, snapshot_id: int, manifests: Sequence[ManifestFile], data: Sequence[FileEntry]) -> None:
         """Where an equality delete of the snapshot applies to one of the data files."""
@@ -94,7 +94,7 @@ class ManifestReader:
         return self._entries[path]
 
     def _missing(self, location: str) -> ChangeRefused:
-        return ChangeRefused("files-missing", f"A manifest of {self._table} is gone: {location}")
+        return ChangeRefused("files-missing", f"A manifest of {self._table} is missing: {location}")
 
 
 def _may_equal(delete: FileEntry, data: FileEntry) -> bool:

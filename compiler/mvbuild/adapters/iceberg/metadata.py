@@ -87,7 +87,7 @@ def rule_broken(error: Exception) -> str:
 
 def table_state(identifier: TableIdentifier, location: str, raw: Raw) -> TableState:
     if raw["format-version"] not in TABLE_VERSIONS:
-        raise ValueError(f"format-version: {raw['format-version']} is not supported; 1, 2 and 3 are")
+        raise ValueError(f"format-version: {raw['format-version']} is not supported; use 1, 2 or 3")
     current = current_snapshot_id(raw)
     refs = raw.get("refs") or {}
     by_id = {s["schema-id"]: s for s in schemas(raw)}
@@ -157,7 +157,7 @@ def _paths(fields: list[Raw], prefix: str) -> Iterator[tuple[str, int]]:
 
 def view_state(identifier: TableIdentifier, location: str, raw: Raw) -> ViewState:
     if raw["format-version"] != 1:
-        raise ValueError(f"format-version: {raw['format-version']} is not supported; 1 is")
+        raise ValueError(f"format-version: {raw['format-version']} is not supported; use 1")
     version = current_version(raw)
     representations = [r for r in version["representations"] if r.get("type") == "sql"]
     return ViewState(

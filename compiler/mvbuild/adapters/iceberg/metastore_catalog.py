@@ -58,7 +58,7 @@ class MetastoreCatalog(MetadataCatalog):
         found = self._metastore.base(namespace)
         if not found:
             raise CatalogError(
-                f"Catalog '{self.name}' has no 'warehouse' and its database '{namespace}' no location:"
-                " nothing says where new tables and views should go."
+                f"Catalog '{self.name}' has no 'warehouse' and its database '{namespace}' no location,"
+                " so there is no location for new tables and views."
             )
         return f"{found}/{folder(identifier.name)}"

@@ -14,7 +14,7 @@ from mvbuild.adapters.iceberg.tables import check, current, now_ms
 from mvbuild.formats import metadata_file
 from mvbuild.formats.metadata_file import MvMetadata
 from mvbuild.formats.metadata_rules import NO_REFRESH
-from mvbuild.formats.properties import STORAGE_TABLE, view_properties
+from mvbuild.formats.properties import IS_MATERIALIZED, STORAGE_TABLE, view_properties
 from mvbuild.formats.record import RecordError
 from mvbuild.ports.catalog import AlreadyExists, CatalogError, CommitConflict
 
@@ -66,12 +66,12 @@ def converted(change: ConvertCommit, found: Mapping[TableIdentifier, Entry]) -> 
 
 def _to_file(change: ConvertCommit, view: Entry, table: Entry | None) -> Sequence[Put | Gone]:
     if view.mv is not None:
-        raise CommitConflict(f"{view.identifier} is in the metadata-file format already.")
+        raise CommitConflict(f"{view.identifier} is already in the metadata-file format.")
     if table is None or table.kind != "TABLE":
-        raise CommitConflict(f"Storage table {change.storage_name} does not exist any more.")
+        raise CommitConflict(f"Storage table {change.storage_name} no longer exists.")
     check(table.raw, change.storage_name, change.storage.uuid, change.storage.current_snapshot_id)
     storage = _with_refresh(Storage(table=_changed(table.raw, change), refreshes=(), current_refresh_id=NO_REFRESH), change.refresh)
-    properties = {name: value for name, value in view.raw["properties"].items() if name != STORAGE_TABLE}
+    properties = {name: value for name, value in view.raw["properties"].items() if name not in (IS_MATERIALIZED, STORAGE_TABLE)}
     put = Put(identifier=view.identifier, kind="VIEW", raw={**view.raw, "properties": properties}, base=view, storage=storage)
     return put, Gone(identifier=table.identifier, location=table.location)
 
@@ -100,7 +100,7 @@ def _changed(table: Raw, change: ConvertCommit) -> Raw:
 def _storage(identifier: TableIdentifier, entry: Entry | None, table: TableCommit | None, base: Callable[[], Raw]) -> Storage:
     if entry is not None and entry.mv is not None:
         if table is not None and table.new_storage is not None:
-            raise CommitConflict(f"{identifier} was made by another process.")
+            raise CommitConflict(f"{identifier} was created by another process.")
         return _embedded(identifier, entry.mv)
     if entry is not None and entry.kind == "TABLE":
         raise CommitConflict(f"{identifier} is a table, not a view.")
@@ -113,7 +113,7 @@ def _embedded(identifier: TableIdentifier, mv: MvMetadata) -> Storage:
     try:
         record = metadata_file.current_record(mv)
     except RecordError as error:
-        raise CatalogError(f"The metadata of materialized view {identifier} breaks a rule of its format ({error}).") from None
+        raise CatalogError(f"The metadata of materialized view {identifier} is invalid ({error}).") from None
     return Storage(
         table=metadata_file.table_metadata(mv),
         refreshes=mv.refreshes,
@@ -138,7 +138,7 @@ def _with_refresh(storage: Storage, refresh: Refresh | None) -> Storage:
     try:
         entry = metadata_file.encode_refresh(refresh.record, refresh_id=refresh.refresh_id, sequence_number=number)
     except RecordError as error:
-        raise CatalogError(f"The metadata-file format cannot hold this refresh: {error}.") from None
+        raise CatalogError(f"The metadata-file format cannot store this refresh: {error}.") from None
     return Storage(
         table=storage.table,
         refreshes=_kept((*_others(storage, refresh), *storage.refreshes), entry, refresh.keep),
@@ -181,7 +181,7 @@ def _check_kept(before: Raw, change: TableCommit, storage: Storage) -> None:
 def _view(identifier: TableIdentifier, entry: Entry | None, view: ViewCommit | None, location: str) -> Raw:
     if view is None:
         if entry is None:
-            raise CatalogError(f"Materialized view {identifier} cannot be made without its definition.")
+            raise CatalogError(f"Materialized view {identifier} cannot be created without its definition.")
         return entry.raw
     return view_metadata(entry, view, lambda: location)
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg.cancel import cancelled
+from mvbuild.adapters.iceberg.exact_files import are_exact
 from mvbuild.ports.changes import NetRows, ReadRows, ValueRange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import pyarrow as pa  # type: ignore[import-untyped]
+    from pyiceberg.manifest import DataFile
     from pyiceberg.table import Table
 
     from mvbuild.ports.changes import TableChange
@@ -40,7 +42,7 @@ def compares(change: TableChange, columns: Sequence[str]) -> bool:
         return False
     fields = {field["name"]: field for field in change.table.schema["fields"]}
     used = [fields[name] for name in columns if name in fields]
-    files = [entry.file for part in change.parts for entry in (*part.files.added, *part.files.removed)]
+    files = _files(change)
     texts = [field["id"] for field in used if field["type"] in _TEXTS]
     return (
         len(used) == len(columns)
@@ -52,6 +54,10 @@ def compares(change: TableChange, columns: Sequence[str]) -> bool:
     )
 
 
+def _files(change: TableChange) -> list[DataFile]:
+    return [entry.file for part in change.parts for entry in (*part.files.added, *part.files.removed)]
+
+
 def _is_readable(field: dict[str, Any]) -> bool:
     """What a file lacks is null, unless the schema has another value for it."""
     type_ = field["type"]
@@ -61,6 +67,8 @@ def _is_readable(field: dict[str, Any]) -> bool:
 def net_rows(table: Callable[[], Table], change: TableChange, columns: Sequence[str]) -> NetRows | None:
     try:
         opened = table()
+        if not are_exact(opened, _files(change), columns):
+            return None
         plus, minus = cancelled(*(_read(opened, change, columns, side) for side in ("added", "removed")))
     except Exception:  # noqa: BLE001  a type that PyIceberg does not know, a file that is gone: the engine's answer is the one to tell
         return None
@@ -89,8 +97,8 @@ def _ranges(rows: pa.Table, types: dict[str, Any]) -> dict[str, ValueRange]:
         if types[name] in _ORDERED or types[name].startswith("decimal"):
             try:
                 found[name] = _range(rows[name], types[name])
-            except UnicodeDecodeError:
-                continue  # bytes that are no text have no place among texts
+            except (UnicodeDecodeError, OverflowError, ValueError):
+                continue  # bytes that are no text have no place among texts; a date may be of a year that Python does not have
     return found
 
 

@@ -7,12 +7,13 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from mvbuild.adapters.iceberg.sql import Database, Statement
+from mvbuild.adapters.iceberg.jdbc_tables import Statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from mvbuild.adapters.iceberg.metadata import Raw
+    from mvbuild.adapters.iceberg.sql import Database
 
 Kind = Literal["TABLE", "VIEW", "MV"]
 """An MV is an entry of its own where there are no views; elsewhere the entry of an MV is its view."""
@@ -83,6 +84,9 @@ class Pointers(Protocol):
     def find(self, keys: Iterable[Key]) -> dict[Key, tuple[str, Kind]]:
         """Metadata location and kind of those that exist."""
 
+    def foreign(self, keys: Iterable[Key]) -> dict[Key, str]:
+        """Of names that `find` does not know: those of something else than Iceberg's, and what it is."""
+
     def names(self, namespace: str) -> list[str]:
         """Tables and views of a namespace."""
 
@@ -122,6 +126,9 @@ class Pointers(Protocol):
 
 class FreelyPlaced:
     """What is the same for all catalogs that do not mind where the files lie that their pointers lead to."""
+
+    def foreign(self, keys: Iterable[Key]) -> dict[Key, str]:  # noqa: ARG002
+        return {}
 
     def borrowed(self, location: str) -> list[str]:  # noqa: ARG002
         return []

@@ -109,7 +109,7 @@ def publish(pointers: Pointers, files: Files, edits: Sequence[Edit]) -> tuple[En
             return tuple(p.entry for p in prepared if p.entry)
     raise CommitConflict(
         f"Other processes changed {', '.join(names)} {tried} times in a row; 'commit.retry.num-retries' and"
-        " 'commit.retry.total-timeout-ms' tell how long to go on."
+        " 'commit.retry.total-timeout-ms' control how long to retry."
     )
 
 
@@ -186,7 +186,7 @@ def _prepared_mv(pointers: Pointers, put: Put, storage: Storage) -> _Prepared:
             refresh_start_ms=storage.refresh_start_ms,
         )
     except RecordError as error:
-        raise CatalogError(f"The metadata file of materialized view {put.identifier} would break a rule of its format: {error}.") from None
+        raise CatalogError(f"The metadata file of materialized view {put.identifier} would be invalid: {error}.") from None
     written = [(table_file, serialize(metadata_file.table_metadata(mv), table_file)), (mv_file, metadata_file.write(mv))]
     if not pointers.has_views:
         entry = Entry(

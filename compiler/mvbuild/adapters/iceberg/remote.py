@@ -59,7 +59,7 @@ class RemoteCatalog(RemoteTables):
 
     def on_branch(self, branch: str) -> RemoteCatalog:
         if not self.has_branches:
-            raise CatalogError(f"Catalog '{self.name}' has no views, and so no branches of MVs: '{branch}' cannot be used on it.")
+            raise CatalogError(f"Catalog '{self.name}' has no views, so it cannot have branches of MVs: '{branch}' cannot be used on it.")
         found = copy(self)
         found._branch = branch
         return found
@@ -200,7 +200,7 @@ class RemoteCatalog(RemoteTables):
                 done |= self._commit_tables([*(with_uuids(change, uuids) for change in of_tables), *moved])
             except CatalogError as error:
                 if made:
-                    error.args = (f"{error} The views of the same commit are changed already: {', '.join(map(str, done))}.",)
+                    error.args = (f"{error} These views of the same commit were already changed: {', '.join(map(str, done))}.",)
                 raise
             for drop in [change for change in changes if isinstance(change, DropCommit)]:
                 self._drop(drop)

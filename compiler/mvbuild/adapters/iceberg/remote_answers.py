@@ -66,5 +66,5 @@ def settled(what: str, ask: Callable[[], _Answer], made: Callable[[], _Answer | 
         if late is not None:
             raise late
     if lost is not None:
-        raise CatalogError(f"It is not known whether {what} was made: the server's answer was lost ({lost}).", unreachable=True)
-    raise CommitConflict(f"Other processes were faster than {what} {_TRIES.number + 1} times in a row.")
+        raise CatalogError(f"The outcome of {what} is unknown: the server's response was lost ({lost}).", unreachable=True)
+    raise CommitConflict(f"{what[0].upper()}{what[1:]} lost against other processes {_TRIES.number + 1} times in a row.")

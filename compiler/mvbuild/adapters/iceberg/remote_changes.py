@@ -29,12 +29,12 @@ def require_on_branch(changes: Sequence[Change], branch: str) -> None:
     """CatalogError for what a branch cannot have alone."""
     for change in changes:
         if isinstance(change, DropCommit) or (isinstance(change, TableCommit | ViewCommit) and change.rename_to is not None):
-            raise CatalogError(f"{change.identifier} cannot be dropped or renamed on branch '{branch}': `main` has it too.")
+            raise CatalogError(f"{change.identifier} cannot be dropped or renamed on branch '{branch}': it is also on `main`.")
 
 
 def no_file_format(view: TableIdentifier, views: ViewStore) -> CatalogError:
     return CatalogError(
-        f"{view} cannot be kept in the metadata-file format: {views.no_swap}. Use the format table-properties, or a SQL catalog."
+        f"{view} cannot be stored in the metadata-file format: {views.no_swap}. Use the format table-properties, or a SQL catalog."
     )
 
 

@@ -104,7 +104,7 @@ def rename(catalog: PyCatalog, identifier: TableIdentifier, to: TableIdentifier,
         except TableAlreadyExistsError:
             raise AlreadyExists(f"{identifier} cannot be renamed: {to} already exists.") from None
         except NoSuchTableError:
-            raise CommitConflict(f"Table {identifier} does not exist any more.") from None
+            raise CommitConflict(f"Table {identifier} no longer exists.") from None
         except Exception as error:
             if not is_lost(error):
                 raise

@@ -135,7 +135,7 @@ class RemoteTables:
         try:
             return self._loaded(identifier)
         except NoSuchTableError:
-            raise CommitConflict(f"Table {identifier} does not exist any more.") from None
+            raise CommitConflict(f"Table {identifier} no longer exists.") from None
 
     def _create(self, identifier: TableIdentifier, layout: TableLayout, properties: Mapping[str, str]) -> TableState:
         from pyiceberg.exceptions import TableAlreadyExistsError
@@ -182,7 +182,7 @@ class RemoteTables:
         found = self._catalog().load_namespace_properties(scratch.namespace).get("location")
         if not found:
             raise CatalogError(
-                f"Catalog '{self.name}' tells no place for a copy of {table.identifier}: namespace {scratch.namespace[0]} has none."
+                f"Catalog '{self.name}' has no location for a copy of {table.identifier}: namespace {scratch.namespace[0]} has none."
             )
         return str(found).rstrip("/")
 

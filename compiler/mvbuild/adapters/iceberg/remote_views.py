@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mvbuild.ports.states import ViewState
 
 
-_NOT_OFFERED = "the server of this REST catalog tells of no views (if it has them, set view-endpoints-supported: true)"
+_NOT_OFFERED = "the server of this REST catalog does not announce views (if it has them, set view-endpoints-supported: true)"
 
 
 class ViewStore(Protocol):
@@ -63,7 +63,7 @@ class NoViews:
         raise AssertionError
 
     def move(self, change: BranchCommit) -> ViewState | None:
-        raise CommitConflict(f"{change.identifier} has no branch '{change.branch}' any more.")
+        raise CommitConflict(f"{change.identifier} no longer has branch '{change.branch}'.")
 
     def drop(self, _: TableIdentifier) -> None:
         return None

@@ -120,7 +120,7 @@ def _failure(response: Any) -> Exception:
             _handle_non_200_response(http, {})
     except Exception as error:  # noqa: BLE001  one of PyIceberg's classes for each status
         return error
-    return CatalogError(f"HTTP {response.status_code} was not expected.")
+    return CatalogError(f"Unexpected HTTP {response.status_code}.")
 
 
 def _told(response: Any) -> tuple[str, str]:

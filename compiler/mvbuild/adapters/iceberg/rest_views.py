@@ -38,7 +38,7 @@ _RENAME = "views/rename"
 class RestViews:
     """Views of a REST catalog. A view is passed on as the server gives it: `metadata-location` and `metadata`."""
 
-    no_swap = "a REST catalog replaces a view without comparing it with the one that the change was made from"
+    no_swap = "a REST catalog replaces a view without comparing it with the version that the change is based on"
 
     def __init__(self, catalog: PyCatalog, branch: str | None = None) -> None:
         """`branch`: as an Iceberg branch sees them, see `branches`."""
@@ -66,12 +66,12 @@ class RestViews:
         identifier, own = change.identifier, own_identifier(change.identifier, change.branch)
         base, only_there = self._read(identifier), self._read(own)
         if base is None and only_there is None:
-            raise CommitConflict(f"{identifier} has no branch '{change.branch}' any more.")
+            raise CommitConflict(f"{identifier} no longer has branch '{change.branch}'.")
         if change.to == "drop" and only_there is not None:
             self.drop(own)
         if only_there is not None and change.to == "publish":
             if base is not None:
-                raise CommitConflict(f"{identifier} was made since branch '{change.branch}' was built.")
+                raise CommitConflict(f"{identifier} was created since branch '{change.branch}' was built.")
             return self._renamed(own, identifier, only_there["metadata"]["view-uuid"])
         if base is None:
             return None

@@ -1,54 +1,34 @@
-"""SQLAlchemy URL -> Database: SQLite by the standard library, every other database by SQLAlchemy.
+"""SQLAlchemy URL -> Database: SQLite by the standard library (`sqlite`), every other database by SQLAlchemy.
 
 A run with nothing to do makes one query; importing SQLAlchemy for it would take longer than all the rest.
 """
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from mvbuild.adapters.iceberg.jdbc_tables import ADD_TYPE, TABLES, Statement, untyped
+from mvbuild.adapters.iceberg.sqlite import SqliteDatabase
 from mvbuild.ports.catalog import CatalogError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from sqlalchemy import Engine
     from sqlalchemy.exc import DBAPIError
 
-_BUSY_SECONDS = 60
-_TABLES = (
-    "CREATE TABLE IF NOT EXISTS iceberg_tables (catalog_name VARCHAR(255) NOT NULL, table_namespace VARCHAR(255) NOT NULL, "
-    "table_name VARCHAR(255) NOT NULL, metadata_location VARCHAR(1000), previous_metadata_location VARCHAR(1000), "
-    "iceberg_type VARCHAR(5), PRIMARY KEY (catalog_name, table_namespace, table_name))",
-    "CREATE TABLE IF NOT EXISTS iceberg_namespace_properties (catalog_name VARCHAR(255) NOT NULL, namespace VARCHAR(255) NOT NULL, "
-    "property_key VARCHAR(255) NOT NULL, property_value VARCHAR(1000) NOT NULL, PRIMARY KEY (catalog_name, namespace, property_key))",
-)
-_PROBE = "SELECT iceberg_type FROM iceberg_tables WHERE 1 = 0"
-_ADD_TYPE = "ALTER TABLE iceberg_tables ADD COLUMN iceberg_type VARCHAR(5)"
-
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """SQL that must affect exactly one row, with `:name` parameters."""
-
-    sql: str
-    params: Mapping[str, str]
-
-
 class Database(Protocol):
-    """Safe to use from several threads; makes the tables of a JDBC catalog when they are missing."""
+    """Safe to use from several threads."""
 
     def query(self, sql: str, params: Mapping[str, str]) -> Sequence[Any]:
-        """The rows."""
+        """The rows; none where the tables of a JDBC catalog are missing. Nothing is written."""
 
     def transact(self, statements: Sequence[Statement]) -> bool:
-        """All or nothing: False if one affects no row or hits a key that is there."""
+        """All or nothing: False if one affects no row or hits a key that is there. The tables of a JDBC catalog are made if missing."""
 
     def close(self) -> None:
         """Give connections back."""
@@ -64,78 +44,6 @@ def open_database(uri: str, *, create: bool) -> Database:
     return SqliteDatabase(Path(path), create=create)
 
 
-class SqliteDatabase:
-    """A connection per call: opening one takes a tenth of a millisecond, and nothing is left open between threads and processes."""
-
-    def __init__(self, path: Path, *, create: bool) -> None:
-        self._path = path
-        self._create = create
-
-    def query(self, sql: str, params: Mapping[str, str]) -> Sequence[Any]:
-        return self._with_tables(lambda: self._query(sql, params))
-
-    def transact(self, statements: Sequence[Statement]) -> bool:
-        return self._with_tables(lambda: self._transact(statements))
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-    def _query(self, sql: str, params: Mapping[str, str]) -> Sequence[Any]:
-        with self._connection() as db:
-            return db.execute(sql, params).fetchall()
-
-    def _transact(self, statements: Sequence[Statement]) -> bool:
-        with self._connection() as db:
-            # A file that Spark made may not be in WAL mode yet; if others are busy with it, the next writer will switch it.
-            with suppress(sqlite3.OperationalError):
-                db.execute("PRAGMA journal_mode = WAL")
-            # IMMEDIATE takes the write lock at once, and so waits for it; a lock that is upgraded later would fail instead of waiting.
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                done = all(db.execute(s.sql, s.params).rowcount == 1 for s in statements)
-            except sqlite3.IntegrityError:
-                done = False
-            db.execute("COMMIT" if done else "ROLLBACK")
-            return done
-
-    def _with_tables(self, action: Callable[[], _T]) -> _T:
-        try:
-            return action()
-        except sqlite3.OperationalError as error:
-            if "no such" not in str(error):
-                raise
-        self._make_tables()
-        return action()
-
-    def _make_tables(self) -> None:
-        with self._connection() as db:
-            with suppress(sqlite3.OperationalError):
-                db.execute("PRAGMA journal_mode = WAL")
-            db.execute("BEGIN IMMEDIATE")
-            for statement in _TABLES:
-                db.execute(statement)
-            try:
-                db.execute(_PROBE)
-            except sqlite3.OperationalError:
-                db.execute(_ADD_TYPE)
-            db.execute("COMMIT")
-
-    @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
-        if not self._path.exists():
-            # As PyIceberg does, a new file is made where its directory exists; only the embedded catalog makes directories.
-            if self._create:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
-            elif not self._path.parent.is_dir():
-                raise CatalogError(f"There is no directory {self._path.parent} for the catalog file {self._path.name}.", unreachable=True)
-        # isolation_level=None: transactions begin where this module says so, and not by the driver's guess.
-        db = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
-        try:
-            yield db
-        finally:
-            db.close()
-
-
 class ServerDatabase:
     """PostgreSQL and others, through a pool of connections."""
 
@@ -144,14 +52,22 @@ class ServerDatabase:
         self._opened: Engine | None = None
 
     def query(self, sql: str, params: Mapping[str, str]) -> Sequence[Any]:
-        from sqlalchemy.exc import DBAPIError
+        from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 
         try:
-            return self._with_tables(lambda: self._query(sql, params))
+            return self._query(sql, params)
         except DBAPIError as error:
             # The server was restarted, or something between closed the connection. Who only reads may ask again.
             if not error.connection_invalidated:
-                raise
+                if not isinstance(error, (OperationalError, ProgrammingError)):
+                    raise
+                # Both tell a missing table, and the first a lost server as well; a look at the tables tells these apart.
+                lacking = self._lacking()
+                if lacking == TABLES:
+                    return ()
+                if not lacking and not isinstance(error, ProgrammingError):
+                    raise
+                sql = untyped(sql) if lacking else sql
         return self._query(sql, params)
 
     def transact(self, statements: Sequence[Statement]) -> bool:
@@ -230,9 +146,9 @@ class ServerDatabase:
 
         inspector = inspect(self._engine())
         if not inspector.has_table("iceberg_tables") or not inspector.has_table("iceberg_namespace_properties"):
-            return _TABLES
+            return TABLES
         untyped = all(column["name"] != "iceberg_type" for column in inspector.get_columns("iceberg_tables"))
-        return (_ADD_TYPE,) if untyped else ()
+        return (ADD_TYPE,) if untyped else ()
 
     def _execute(self, statements: Sequence[str]) -> None:
         from sqlalchemy import text

@@ -59,7 +59,7 @@ def _with_schema_id(raw: Raw, schema_id: int, identifier: TableIdentifier) -> Ra
 
 def _restated(raw: Raw, summary: Mapping[str, str], identifier: TableIdentifier, restate: Restate) -> Raw:
     if current_snapshot_id(raw) is None:
-        raise CatalogError(f"Table {identifier} has no snapshot that could be restated.")
+        raise CatalogError(f"Table {identifier} has no snapshot to restate.")
     snapshot = restate(raw, summary)
     return with_main(with_snapshots(raw, [snapshot], raw.get("next-row-id")), snapshot["snapshot-id"], identifier)
 
@@ -70,7 +70,7 @@ def _expired(raw: Raw, gone: frozenset[int], identifier: TableIdentifier) -> Raw
     if current is not None:
         held[current] = "main"
     for snapshot_id in sorted(gone & held.keys()):
-        raise CatalogError(f"Snapshot {snapshot_id} of table {identifier} cannot expire: '{held[snapshot_id]}' points at it.")
+        raise CatalogError(f"Snapshot {snapshot_id} of table {identifier} cannot expire: '{held[snapshot_id]}' refers to it.")
     raw = {**raw, "snapshots": [s for s in raw.get("snapshots") or [] if s["snapshot-id"] not in gone]}
     raw["snapshot-log"] = _log_after(raw.get("snapshot-log") or [], gone)
     for of in ("statistics", "partition-statistics"):

@@ -42,7 +42,7 @@ def new_table(location: str, layout: TableLayout, properties: Mapping[str, str])
     """`format-version` among the properties chooses the format and is not stored, as in Iceberg's own writers."""
     version = properties.get("format-version", "2")
     if version not in ("1", "2", "3"):
-        raise CatalogError(f"format-version '{version}' is not known; choose 2, or 3 where every reader has it.")
+        raise CatalogError(f"Unknown format-version '{version}'; choose 2, or 3 if every reader supports it.")
     raw: Raw = {
         "format-version": int(version),
         "table-uuid": str(uuid.uuid4()),
@@ -69,7 +69,7 @@ def new_table(location: str, layout: TableLayout, properties: Mapping[str, str])
 
 def check(raw: Raw, identifier: TableIdentifier, expect_uuid: str, expect_snapshot_id: int | None) -> None:
     if raw.get("table-uuid", "") != expect_uuid:
-        raise CommitConflict(f"Table {identifier} was replaced by another table of that name.")
+        raise CommitConflict(f"Table {identifier} was replaced by another table with the same name.")
     if current_snapshot_id(raw) != expect_snapshot_id:
         found, expected = current_snapshot_id(raw), expect_snapshot_id
         raise CommitConflict(f"Table {identifier} was changed by another process: snapshot {found} is current, not {expected}.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mvbuild import __version__
 from mvbuild.adapters.iceberg.tables import now_ms
 from mvbuild.ports.catalog import CommitConflict
-from mvbuild.ports.commits import ViewCommit
+from mvbuild.ports.commits import OWN_CATALOG, ViewCommit
 from mvbuild.ports.states import Schema
 
 if TYPE_CHECKING:
@@ -70,10 +70,12 @@ def _version(change: ViewCommit, version_id: int, schema_id: int) -> Raw:
         "timestamp-ms": now_ms(),
         "schema-id": schema_id,
         "summary": {"engine-name": "mvbuild", "engine-version": __version__},
-        "default-catalog": change.identifier.catalog,
+        "default-catalog": change.identifier.catalog if change.default_catalog == OWN_CATALOG else change.default_catalog,
         "default-namespace": list(change.default_namespace),
         "representations": [{"type": "sql", "sql": sql, "dialect": dialect} for dialect, sql in change.representations.items()],
     }
+    if change.default_catalog is None:
+        del version["default-catalog"]
     table = change.storage_table
     if table:
         version["storage-table"] = {"catalog": table.catalog, "namespace": list(table.namespace), "name": table.name}

@@ -50,7 +50,9 @@ def catalog_conf(name: str, properties: Mapping[str, str]) -> dict[str, str]:
     kind = settings["type"].lower()
     if kind not in _TYPES:
         known = ", ".join(sorted(_TYPES))
-        raise EngineError("spark-start", f"Catalog '{name}' has type '{kind}', which mvbuild cannot set up in Spark; it knows {known}.")
+        raise EngineError(
+            "spark-start", f"Catalog '{name}' has type '{kind}', which mvbuild cannot configure in Spark; supported types: {known}."
+        )
     prefix = f"spark.sql.catalog.{name}"
     options = {"cache-enabled": "false", **_passed_on(settings), **_files(settings), **_TYPES[kind](name, settings)}
     return {
@@ -109,7 +111,7 @@ def _sql(name: str, settings: Mapping[str, str]) -> dict[str, str]:
     scheme = uri.partition("://")[0].split("+")[0]
     if scheme not in _DATABASES:
         raise EngineError(
-            "spark-start", f"Catalog '{name}' keeps its tables in a '{scheme}' database; Spark's side knows sqlite and postgresql."
+            "spark-start", f"Catalog '{name}' stores its tables in a '{scheme}' database; Spark supports sqlite and postgresql."
         )
     return {"type": "jdbc", "jdbc.schema-version": "V1", **_DATABASES[scheme](uri)}
 
@@ -134,8 +136,8 @@ def _glue(name: str, settings: Mapping[str, str]) -> dict[str, str]:
     if given and "client.credentials-provider" not in settings:
         raise EngineError(
             "spark-start",
-            f"Catalog '{name}' has '{given[0]}', which Spark's client of Glue does not take.",
-            help="Give the keys by AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile by AWS_PROFILE, in the environment.",
+            f"Catalog '{name}' has '{given[0]}', which Spark's Glue client does not accept.",
+            help="Pass the keys in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or a profile in AWS_PROFILE.",
         )
     return {"type": "glue"}
 

@@ -53,7 +53,7 @@ def _set(session: Any, conf: Mapping[str, str], say: Callable[[str], None]) -> N
             if not (exc.getCondition() or "").startswith(_FOR_GOOD):
                 raise
             if session.conf.get(key, None) != value:
-                say(f"{key} is not set: it must be given where the Spark Connect server is started")
+                say(f"{key} is not set: set it where you start the Spark Connect server")
 
 
 def address(remote: str) -> str:

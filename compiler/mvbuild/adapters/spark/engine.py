@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.spark.connect import is_remote
 from mvbuild.adapters.spark.errors import translated
+from mvbuild.adapters.spark.session_objects import require_shared
 from mvbuild.adapters.spark.types import iceberg_schema
 from mvbuild.names import quote
-from mvbuild.ports.engine import ANSI, TIME_ZONE, EngineError, QueryError, Rows
+from mvbuild.ports.engine import EngineError, QueryError, Rows
+from mvbuild.ports.session import MEANING, MEANING_OF_ALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,6 +42,8 @@ class SparkEngine:
         with self._translated(sql):
             frame = self.session.sql(sql)
             schema = iceberg_schema(frame.schema)
+            if not self._own:
+                require_shared(self.session, frame, sql)
         return SparkQuery(sql, frame, schema, self._translated)
 
     def rows(self, sql: str, limit: int) -> Rows:
@@ -50,9 +54,7 @@ class SparkEngine:
 
     def settings(self) -> Mapping[str, str]:
         with self._translated(""):
-            conf = self.session.conf
-            found = {key: value for key, value in conf.getAll.items() if key in _MEANING or key.startswith(_MEANING_OF_ALL)}
-            return {**{key: _default(conf, key) for key in _MEANING if key not in found}, **found}
+            return settings_of(self.session)
 
     def explain(self, sql: str) -> str:
         with self._translated(sql):
@@ -105,28 +107,11 @@ class SparkEngine:
             self.session.stop()
 
 
-_MEANING = (
-    TIME_ZONE,
-    ANSI,
-    "spark.sql.caseSensitive",
-    "spark.sql.timestampType",
-    "spark.sql.mapKeyDedupPolicy",
-    "spark.sql.storeAssignmentPolicy",
-    "spark.sql.decimalOperations.allowPrecisionLoss",
-    "spark.sql.groupByOrdinal",
-    "spark.sql.groupByAliases",
-    "spark.sql.orderByOrdinal",
-    "spark.sql.variable.substitute",
-    "spark.sql.function.concatBinaryAsString",
-    "spark.sql.function.eltOutputAsString",
-    "spark.sql.readSideCharPadding",
-    "spark.sql.charAsVarchar",
-    "spark.sql.parser.escapedStringLiterals",
-    "spark.sql.parser.quotedRegexColumnNames",
-    "spark.sql.ansi.doubleQuotedIdentifiers",
-)
-_MEANING_OF_ALL = ("spark.sql.ansi.", "spark.sql.parser.", "spark.sql.legacy.", "spark.sql.session.collation")
-"""Settings whose names begin so count where they are set."""
+def settings_of(session: SparkSession) -> dict[str, str]:
+    """What `Engine.settings` tells of a session."""
+    conf = session.conf
+    found = {key: value for key, value in conf.getAll.items() if key in MEANING or key.startswith(MEANING_OF_ALL)}
+    return {**{key: _default(conf, key) for key in MEANING if key not in found}, **found}
 
 
 def _default(conf: RuntimeConfig, key: str) -> str:

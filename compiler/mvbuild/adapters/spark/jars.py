@@ -107,7 +107,7 @@ def resolve(
     missing = _missing(artifacts, cache)
     if missing and is_offline(env):
         names = ", ".join(artifact.coordinate for artifact in missing)
-        raise EngineError("jars-unavailable", f"{names}: not in {cache / 'jars'}, and nothing is downloaded offline.", help=_OFFLINE_HELP)
+        raise EngineError("jars-unavailable", f"{names}: not in {cache / 'jars'}, and mvbuild is offline.", help=_OFFLINE_HELP)
     if missing:
         if progress:
             progress("resolving jars (first run only)")
@@ -126,7 +126,7 @@ def explain(output: str, missing: Iterable[Artifact]) -> tuple[str, str]:
     trap = trapped(output)
     if trap:
         return (
-            f"{names} could not be resolved: the local Maven repository has a description of it without the jar.",
+            f"{names} could not be resolved: the local Maven repository has its description without the jar.",
             f"Delete {trap} and run again.",
         )
     if any(sign in output for sign in _NETWORK):
@@ -137,10 +137,10 @@ def explain(output: str, missing: Iterable[Artifact]) -> tuple[str, str]:
 
 
 _OFFLINE_HELP = (
-    "Run `mvbuild debug` once with a network and without --offline, copy the jars of another machine there, or name jar files by"
+    "Run `mvbuild debug` once with a network and without --offline, copy the jars from another machine, or set jar files with"
     " spark.jars in the target."
 )
-_HELP = "Check the network, set spark.jars.repositories to a mirror, or name jar files by spark.jars in the target."
+_HELP = "Check the network, set spark.jars.repositories to a mirror, or set jar files with spark.jars in the target."
 
 
 def trapped(output: str) -> str:
@@ -179,14 +179,14 @@ def _fill(missing: Sequence[Artifact], cache: Path, java: Path, config: Mapping[
                 output = _run(missing, Path(folder) / "again", java, config, env, [f"-Duser.home={folder}"]) + output
                 _keep(missing, Path(folder) / "again", cache)
     except OSError as exc:
-        raise EngineError("jars-unavailable", f"The jars cannot be kept in {cache}: {exc.strerror or exc}", help=_CACHE_HELP) from exc
+        raise EngineError("jars-unavailable", f"The jars cannot be saved in {cache}: {exc.strerror or exc}", help=_CACHE_HELP) from exc
     lacking = _missing(missing, cache)
     if lacking:
         message, advice = explain(output, lacking)
         raise EngineError("jars-unavailable", message, help=advice)
 
 
-_CACHE_HELP = "Set MVBUILD_CACHE_DIR to a folder that can be written to."
+_CACHE_HELP = "Set MVBUILD_CACHE_DIR to a writable directory."
 
 
 def _keep(missing: Sequence[Artifact], ivy: Path, cache: Path) -> bool:
@@ -241,6 +241,6 @@ def spark_home(env: Mapping[str, str]) -> Path:
     minor = ".".join(pyspark.__version__.split(".")[:2])
     if not any(Path(home, "jars").glob(f"spark-core_2.13-{minor}.*.jar")):
         raise EngineError(
-            "spark-start", f"SPARK_HOME is {home}, which is not Spark {minor}.", help="Unset SPARK_HOME: PySpark brings its own Spark."
+            "spark-start", f"SPARK_HOME is {home}, which is not Spark {minor}.", help="Unset SPARK_HOME: PySpark includes its own Spark."
         )
     return Path(home)

@@ -43,7 +43,7 @@ def find_java(env: Mapping[str, str], run: Callable[[Path], str] | None = None) 
 def _below(home: str) -> Path:
     path = Path(home) / "bin" / "java"
     if not path.is_file() and not path.with_suffix(".exe").is_file():
-        raise EngineError("no-java", f"JAVA_HOME is {home}, but there is no bin/java in it.")
+        raise EngineError("no-java", f"JAVA_HOME is {home}, but it has no bin/java.")
     return path
 
 
@@ -68,7 +68,7 @@ def _from_output(path: Path, output: str) -> Java:
     match = _VERSION.search(output)
     if match is None:
         said = next((line.strip() for line in output.splitlines() if line.strip()), "nothing")
-        raise EngineError("no-java", f"{path} does not tell its version; it says: {said}")
+        raise EngineError("no-java", f"{path} does not report its version; it printed: {said}")
     return Java(path=path, major=int(match[1]), full_version=output)
 
 

@@ -31,7 +31,7 @@ def jdbc_options(uri: str) -> dict[str, str]:
 
 def _address(parts: Any, hosts: list[str], port: str) -> str:
     if any(host.startswith(("/", "@")) for host in hosts):
-        raise EngineError("spark-start", f"Spark cannot reach PostgreSQL by the socket {hosts[0]}: Java needs a host and a port.")
+        raise EngineError("spark-start", f"Spark cannot reach PostgreSQL through the socket {hosts[0]}: Java needs a host and a port.")
     if not hosts:
         hosts = [f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or "localhost"]
         port = str(parts.port or port)

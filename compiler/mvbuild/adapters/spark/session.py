@@ -162,7 +162,7 @@ def _start_classic(launch: _Launch, log_file: Path) -> SparkSession:
 
     if SparkContext._active_spark_context is not None:
         raise EngineError(
-            "spark-start", "A Spark session is already running in this process.", help="Pass it on: mvbuild.run(..., spark=session)."
+            "spark-start", "A Spark session is already running in this process.", help="Pass it: mvbuild.run(..., spark=session)."
         )
     log_file.parent.mkdir(parents=True, exist_ok=True)
     begin = log_file.stat().st_size if log_file.exists() else 0
@@ -187,9 +187,7 @@ def _gateway(launch: _Launch, log_file: Path) -> Any:
     if SparkContext._gateway is not None:
         lacking = [path.name for path in launch.class_path if path not in _on_class_path]
         if lacking:
-            raise EngineError(
-                "spark-start", f"The Spark of this process was started without {', '.join(lacking)}.", help="Start Python anew."
-            )
+            raise EngineError("spark-start", f"The Spark of this process was started without {', '.join(lacking)}.", help="Restart Python.")
         return SparkContext._gateway
     command_line = {key: value for key, value in {**launch.conf, **_class_path_conf(launch)}.items() if not _PRIVATE.match(key)}
     with log_file.open("ab") as log:

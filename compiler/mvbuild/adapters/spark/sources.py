@@ -62,7 +62,7 @@ def introduce(session: SparkSession, sources: Collection[SourceLocation]) -> Non
         packages = ",".join(artifact.coordinate for artifact in jars.DELTA[:1])
         raise EngineError(
             "spark-start",
-            f"The Spark session that was given does not read Delta tables, as {path} is one.",
+            f"The Spark session that you passed cannot read Delta tables, and {path} is one.",
             help=f"Start it with spark.jars.packages={packages}, spark.sql.extensions={DELTA_EXTENSIONS} and "
             f"{_SESSION_CATALOG}={DELTA_CATALOG}, or let mvbuild start Spark.",
         )

@@ -96,9 +96,9 @@ def _unstorable_type(data_type: DataType, path: str) -> Iterator[tuple[str, str]
     for step, inner in _nested(data_type):
         yield from _unstorable_type(inner, f"{path}.{step}")
     if kind == "struct" and not _nested(data_type):
-        yield UNSTORABLE, f"Column '{path}' is a struct without fields, which Iceberg cannot hold."
+        yield UNSTORABLE, f"Column '{path}' is a struct without fields, which Iceberg cannot store."
     elif kind not in _CONTAINERS and _name(data_type) not in _PRIMITIVES:
-        yield UNSTORABLE, f"Column '{path}' has type {data_type.simpleString()}, which Iceberg cannot hold."
+        yield UNSTORABLE, f"Column '{path}' has type {data_type.simpleString()}, which Iceberg cannot store."
 
 
 def _duplicates(struct: StructType, path: str) -> Iterator[tuple[str, str]]:

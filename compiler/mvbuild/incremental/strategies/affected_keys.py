@@ -53,7 +53,7 @@ def chosen_keys(case: Case) -> tuple[tuple[str, ...], tuple[Let, ...]]:
     """Columns of the root, and the statements the last of which has their values; the cheapest of those that can be."""
     candidates = list(dict.fromkeys(_candidates(case)))
     if not candidates:
-        raise Refused("no-key", "no output column tells which rows a change affects")
+        raise Refused("no-key", "no output column identifies the rows that a change affects")
     found: list[_Choice] = []
     refusal: Refused | None = None
     for keys in candidates:

@@ -15,6 +15,6 @@ def rewrite(case: Case) -> Rewrite:
         raise Refused("rows-removed", "rows were deleted or updated")
     deltas, root = case.deltas(), case.shape.root
     if not deltas.is_linear(root):
-        raise Refused("not-linear", "the query is more than projections, filters, inner joins and UNION ALL of what changed")
+        raise Refused("not-linear", "the query has more than projections, filters, inner joins and UNION ALL of what changed")
     parts = [projected(part, root.columns) for part in deltas.of(root).plus]
     return Rewrite(NAME, Append(union(parts)) if parts else NOTHING, outputs=case.shape.outputs)

@@ -68,7 +68,7 @@ def _outputs(case: Case) -> tuple[Relation, dict[str, str]]:
             if not isinstance(item.expression, exp.Column):
                 raise Refused("not-mergeable", f"column {names[item.name]} is computed from aggregates", item.expression)
             if item.expression.name in inner:
-                raise Refused("not-mergeable", f"column {names[item.name]} is there twice", item.expression)
+                raise Refused("not-mergeable", f"duplicate column {names[item.name]}", item.expression)
             inner[item.expression.name] = names[item.name]
         root, names = root.child, inner
     return root, names
@@ -76,7 +76,7 @@ def _outputs(case: Case) -> tuple[Relation, dict[str, str]]:
 
 def _aggregate(root: Relation) -> Aggregate:
     if isinstance(root, Filter) and isinstance(root.child, Aggregate):
-        raise Refused("having", "HAVING leaves groups out that later changes may need", root.predicate)
+        raise Refused("having", "HAVING removes groups that later changes may need", root.predicate)
     if not isinstance(root, Aggregate):
         raise Refused("no-aggregate", "the query does not end in an aggregate")
     return root
@@ -139,10 +139,10 @@ class _Plan:
         if isinstance(function, exp.Avg):
             return self._avg(argument, output)
         if self.has_minus:
-            raise Refused("deletes-need-count", f"{expression.sql('spark')} cannot follow deletes by itself", expression)
+            raise Refused("deletes-need-count", f"{expression.sql('spark')} alone cannot follow deletes", expression)
         combine = _COMBINED.get(type(function))
         if combine is None:
-            raise Refused("not-mergeable", f"{expression.sql('spark')} cannot be brought up to date from its old value", expression)
+            raise Refused("not-mergeable", f"{expression.sql('spark')} cannot be updated from its old value", expression)
         return _Merged(_either(t, d, combine(t, d)), d)
 
     def _sum(self, expression: exp.Expr, argument: exp.Expr | None, output: str, name: str) -> _Merged:
@@ -153,7 +153,7 @@ class _Plan:
             # Nothing can be taken away from NaN or Infinity, and from 1e17 only with all that was added to it.
             raise Refused("float-sum", f"{expression.sql('spark')} adds floating point numbers", expression)
         if isinstance(type_, str) and type_.startswith("decimal") and _loses_digits(type_):
-            raise Refused("not-mergeable", f"{expression.sql('spark')} has all digits that a decimal can have", expression)
+            raise Refused("not-mergeable", f"{expression.sql('spark')} has the largest precision of a decimal", expression)
         t, d = exp.column(output, TARGET, quoted=True), exp.column(name, SOURCE, quoted=True)
         if not self.has_minus:
             return _Merged(_either(t, d, self._cast(output, exp.Add(this=t.copy(), expression=d.copy()))), d)
@@ -194,7 +194,7 @@ class _Plan:
         """The count of a group's rows after the change, for a matched and for a new row."""
         found = self._sibling(lambda f, a: isinstance(f, exp.Count) and a is None)
         if found is None:
-            raise Refused("deletes-need-count", "without count(*) nothing tells when a group is empty")
+            raise Refused("deletes-need-count", "without count(*), it is unknown when a group is empty")
         output = self.stored[found[0]]
         d = exp.column(found[0], SOURCE, quoted=True)
         return exp.Add(this=exp.column(output, TARGET, quoted=True), expression=d.copy()), d
@@ -209,7 +209,7 @@ class _Plan:
                 d = _or_zero(exp.column(found[0], SOURCE, quoted=True))
                 return exp.Add(this=exp.column(self.stored[found[0]], TARGET, quoted=True), expression=d.copy()), d
         text = argument.sql("spark")
-        raise Refused(code, f"count({text}) is needed beside {node.sql('spark')} to tell when there is no value left", node)
+        raise Refused(code, f"count({text}) is needed beside {node.sql('spark')} to know when no value is left", node)
 
     def required(self) -> frozenset[str]:
         """Columns of the aggregate's input that cannot be NULL."""
@@ -236,7 +236,7 @@ def simple(expression: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
     if isinstance(expression, exp.Filter):
         condition, expression = expression.expression.this, expression.this
     if expression.find(exp.Distinct) is not None:
-        raise Refused("not-mergeable", f"{expression.sql('spark')}: a set of values cannot be told from its size", expression)
+        raise Refused("not-mergeable", f"{expression.sql('spark')}: a set of values cannot be updated from its size", expression)
     if isinstance(expression, exp.CountIf):
         inner: exp.Expr | None = _case(expression.this, exp.Literal.number(1))
         expression = exp.Count(this=inner)

@@ -49,5 +49,5 @@ def partition_value(value: exp.Expr, transform: str) -> exp.Expr:
 
 def _union(parts: tuple[Relation, ...]) -> Relation:
     if not parts:
-        raise Refused("no-key", "nothing tells which partitions a change affects")
+        raise Refused("no-key", "no partition column identifies the rows that a change affects")
     return union(parts)

@@ -10,11 +10,8 @@ _RIGHT = {"models/names.sql": f"{_SQL} any ten names will do\n"}
 UNUSED = Rule(
     code="unused-allowance",
     level="warning",
-    title="An allowance allows what no rule finds.",
-    why=(
-        "It would hide the finding that somebody brings in later. It says nothing of rules that are off, or that know too little to say "
-        "anything."
-    ),
+    title="An allowance that allows nothing.",
+    why=("It would hide a later finding. Not reported for rules that are off, or that know too little to report anything. anything."),
     help="Remove it.",
     fix="Removes it.",
     wrong={"models/names.sql": "SELECT name FROM {{ ref('customers') }} -- mvbuild: allow(select-star) they are few\n"},
@@ -23,8 +20,8 @@ UNUSED = Rule(
 UNKNOWN = Rule(
     code="unknown-allowance",
     level="error",
-    title="An allowance names a rule that does not exist, or cannot be read.",
-    why="It allows nothing.",
+    title="An allowance names an unknown rule, or cannot be parsed.",
+    why="It has no effect.",
     help="Write `-- mvbuild: allow(rule) reason`.",
     wrong={"models/names.sql": "SELECT name FROM {{ ref('customers') }} -- mvbuild: allow(no-limits) any will do\n"},
     right=_RIGHT,
@@ -32,9 +29,9 @@ UNKNOWN = Rule(
 UNREASONED = Rule(
     code="allowance-without-reason",
     level="warning",
-    title="An allowance does not say why.",
-    why="Who reads it later cannot tell whether it still holds. It allows what it names all the same.",
-    help="Write the reason behind it: `-- mvbuild: allow(rule) reason`.",
+    title="An allowance without a reason.",
+    why="A later reader cannot tell whether it still applies. It has its effect anyway.",
+    help="Write the reason after it: `-- mvbuild: allow(rule) reason`.",
     wrong={"models/names.sql": f"{_SQL}\n"},
     right=_RIGHT,
 )

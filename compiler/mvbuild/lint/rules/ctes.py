@@ -141,8 +141,8 @@ def _remove(tree: exp.Expr, keys: set[int | None]) -> None:
 RULE = Rule(
     code="unused-cte",
     level="warning",
-    title="A common table expression is read by nothing.",
-    why="What it reads still counts as read by the model, so that a change there makes the MV stale for nothing.",
+    title="An unused common table expression.",
+    why="What it reads still counts as an input of the model, so a change there makes the MV stale for nothing.",
     help="Remove it.",
     check=check,
     fix="Removes it.",

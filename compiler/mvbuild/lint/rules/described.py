@@ -33,7 +33,7 @@ def description(facts: Facts, node: ModelNode, options: Options) -> Iterator[Fou
 def tests(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:  # noqa: ARG001
     if node.materialized == "ephemeral" or node.id in facts.tested:
         return
-    message = f"No data test looks at '{node.model.name}'"
+    message = f"'{node.model.name}' has no data test"
     yield Found(message=message, span=node.model.file.line_span(1), of_file=True)
 
 
@@ -41,20 +41,20 @@ DESCRIPTION = Rule(
     code="missing-description",
     level="warning",
     title="A model has no description.",
-    why="Who finds the table in the catalog should read there what it holds.",
+    why="The description is what people see who find the table in the catalog.",
     help="Write `description:` in a YAML file beside the model.",
     check=description,
-    options={"columns": Option(default=False, doc="true: every column needs one too.", check=flag)},
+    options={"columns": Option(default=False, doc="true: every column needs a description too.", check=flag)},
     wrong={"models/names.sql": _CUSTOMERS, "models/names.yml": "models: [{name: names}]\n"},
     right={"models/names.sql": _CUSTOMERS, "models/names.yml": "models: [{name: names, description: Names of customers.}]\n"},
 )
 TESTS = Rule(
     code="missing-tests",
     level="warning",
-    title="No data test looks at a model.",
+    title="A model has no data test.",
     why=(
-        "The tests of an MV run before its new rows are published: without any, whatever the query gives is published. It says nothing of "
-        "ephemeral models, and counts tests in SQL that read the model."
+        "The tests of an MV run before its new rows are published: without a test, anything the query returns is published. Ignores "
+        "ephemeral models; SQL tests that read the model count."
     ),
     help="Write `data_tests:` in a YAML file beside the model, at least `unique` and `not_null` for its key.",
     check=tests,

@@ -152,10 +152,10 @@ RULE = Rule(
     level="warning",
     title="A join without a condition pairs every row with every row.",
     why=(
-        "Mostly a condition was forgotten. It says nothing where WHERE, or the ON of another join, links the two, where one of them has "
-        "one row (an aggregate of everything) or is a list of values, and about LATERAL and functions that make rows."
+        "Usually a condition was forgotten. Not reported if WHERE, or the ON of another join, links the two, if one of them has "
+        "one row (an aggregate of everything) or is a list of values, and for LATERAL and functions that generate rows."
     ),
-    help="Add ON or USING; if every pair is wanted, say so: `-- mvbuild: allow(cross-join) every day for every shop`.",
+    help="Add ON or USING; if you want every pair, say so: `-- mvbuild: allow(cross-join) every day for every shop`.",
     check=check,
     wrong={"models/pairs.sql": "SELECT c.name, o.amount FROM {{ ref('customers') }} AS c, {{ ref('orders') }} AS o\n"},
     right={

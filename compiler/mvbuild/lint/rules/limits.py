@@ -24,7 +24,7 @@ def check(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:  
         if clause is None or query.args.get("order") or _is_harmless(query, clause):
             continue
         word = _word(clause)
-        yield Found(message=f"Without ORDER BY any rows may be those that {word} keeps", span=_place(statement, clause, word))
+        yield Found(message=f"Without ORDER BY, {word} keeps arbitrary rows", span=_place(statement, clause, word))
 
 
 def _is_harmless(query: exp.Expr, clause: exp.Expr) -> bool:
@@ -103,12 +103,12 @@ def _place(statement: Statement, clause: exp.Expr, word: str) -> Span:
 RULE = Rule(
     code="limit-without-order",
     level="warning",
-    title="LIMIT or OFFSET without ORDER BY keeps any rows.",
+    title="LIMIT or OFFSET without ORDER BY keeps arbitrary rows.",
     why=(
-        "Each refresh may keep other rows of the same data. It says nothing about `LIMIT 0`, about EXISTS, and about a query of one row. "
-        "In an MV a LIMIT rules out incremental refreshes, with ORDER BY too."
+        "Each refresh may keep other rows of the same data. Not reported for `LIMIT 0`, in EXISTS, and for a query of one row. "
+        "A LIMIT in an MV prevents incremental refreshes, even with ORDER BY."
     ),
-    help="Add ORDER BY with columns that tell all rows apart, or leave the limit to who reads the model.",
+    help="Add ORDER BY with columns that identify a row, or leave the limit to the readers of the model.",
     check=check,
     wrong={"models/names.sql": "SELECT name FROM {{ ref('customers') }} LIMIT 10\n"},
     right={"models/names.sql": "SELECT name FROM {{ ref('customers') }} ORDER BY id LIMIT 10\n"},

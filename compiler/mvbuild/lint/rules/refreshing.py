@@ -22,7 +22,7 @@ from mvbuild.lint.model import Found, Options, Rule
 from mvbuild.lint.rules.windows import is_foreign
 from mvbuild.lint.statement import relations, selects
 from mvbuild.parse.dialect import parse, tokenize
-from mvbuild.parse.steadiness import unsteady_tokens
+from mvbuild.parse.steadiness import unsteady_tokens, why
 from mvbuild.ports.states import Partition
 from mvbuild.source import MappedText, Span
 
@@ -55,10 +55,10 @@ def _refusal(facts: Facts, node: ModelNode, leaves: Sequence[Leaf], text: Mapped
     """What is sure to speak against every strategy, whatever changes; a code, a message and a place."""
     clock = next(unsteady_tokens(text.text), None)
     if clock is not None:
-        return "nondeterministic", f"{clock.text} gives another value each time", text.span(clock.start, clock.end + 1)
+        return "nondeterministic", why(clock), text.span(clock.start, clock.end + 1)
     tables = [facts.graph.nodes[leaf.node] for leaf in leaves]
     if tables and all(isinstance(table, TableNode) and is_foreign(table) for table in tables):
-        return "non-iceberg-source", "what changed in a table of another format cannot be told", None
+        return "non-iceberg-source", "changes in a table of another format cannot be read", None
     try:
         guessed = _guessed(text)
     except (SqlglotError, RecursionError):
@@ -158,8 +158,8 @@ RULE = Rule(
     level="warning",
     title="The refresh policy of an MV asks for incremental refreshes, and its query never allows one.",
     why=(
-        "With `incremental` every refresh is a full one with a warning, with `incremental_strict` an error. It says nothing where it "
-        "depends on what changes. [incremental.md](incremental.md) tells what the reasons mean; `mvbuild explain` shows the query as "
+        "With `incremental` every refresh is a full one with a warning, with `incremental_strict` an error. Not reported if it "
+        "depends on what changes. [incremental.md](incremental.md) explains the reasons; `mvbuild explain` shows the query as "
         "mvbuild sees it."
     ),
     help="Change the query, or set `refresh_policy: auto`.",

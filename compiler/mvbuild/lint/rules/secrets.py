@@ -11,18 +11,18 @@ from mvbuild.project.yaml_spans import ListNode, MapNode, Node, ScalarNode, read
 from mvbuild.source import SourceFile, Span
 
 _KNOWN: tuple[tuple[str, str], ...] = (
-    ("an access key of AWS", r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
-    ("a token of GitHub", r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,})"),
-    ("a token of GitLab", r"\bglpat-[A-Za-z0-9_-]{20,}"),
-    ("a token of Databricks", r"\bdapi[0-9a-f]{32}(?:-\d+)?\b"),
-    ("a token of Slack", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
-    ("a key of Google", r"\bAIza[0-9A-Za-z_-]{35}"),
-    ("a key of Stripe", r"\b[sr]k_live_[0-9A-Za-z]{16,}"),
+    ("an AWS access key", r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
+    ("a GitHub token", r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,})"),
+    ("a GitLab token", r"\bglpat-[A-Za-z0-9_-]{20,}"),
+    ("a Databricks token", r"\bdapi[0-9a-f]{32}(?:-\d+)?\b"),
+    ("a Slack token", r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
+    ("a Google key", r"\bAIza[0-9A-Za-z_-]{35}"),
+    ("a Stripe key", r"\b[sr]k_live_[0-9A-Za-z]{16,}"),
     ("an API key", r"\bsk-(?:[a-z]+-)*[A-Za-z0-9_-]{32,}"),
     ("a JSON web token", r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{8,}"),
     ("a private key", r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----(?:[^-]*-----END (?:[A-Z]+ )*PRIVATE KEY-----)?"),
-    ("an account key of Azure", r"(?i:AccountKey|SharedAccessKey)=(?P<secret>[A-Za-z0-9+/=]{20,})"),
-    ("a signature of Azure", r"[?&;]sig=(?P<secret>[A-Za-z0-9%+/=]{20,})"),
+    ("an Azure account key", r"(?i:AccountKey|SharedAccessKey)=(?P<secret>[A-Za-z0-9+/=]{20,})"),
+    ("an Azure signature", r"[?&;]sig=(?P<secret>[A-Za-z0-9%+/=]{20,})"),
     ("a password in a URL", r"://[^/\s@:'\"]*:(?P<secret>(?!\{\{)[^/\s@'\"]+)@"),
 )
 _FORMATS = tuple((what, re.compile(pattern)) for what, pattern in _KNOWN)
@@ -44,7 +44,7 @@ _JINJA = re.compile(r"\{[{%].*?[%}]\}", re.DOTALL)
 _PLACEHOLDER = re.compile(
     r"<.*>|\$\{.*\}|\{\{.*|\*+|x{3,}|\.{3}|your[-_ ].*|none|null|true|false|(?:env|vault|secret|arn|file)[:/].*", re.IGNORECASE
 )
-_HELP = "Take it out of the file and out of its history, change it, and read it from the environment: {{ env_var('NAME') }}."
+_HELP = "Remove it from the file and from its history, replace the secret, and read it from the environment: {{ env_var('NAME') }}."
 
 
 def check(file: SourceFile) -> Iterator[Found]:
@@ -104,7 +104,7 @@ def _in_sql(file: SourceFile) -> Iterator[tuple[str, Span]]:
     yield from _assigned(file, 0, len(file.text), "=>")
     for match in _ENCRYPTED.finditer(file.text):
         if _is_secret(match["secret"]):
-            yield "the key of an encryption", Span(file, match.start("secret"), match.end("secret"))
+            yield "an encryption key", Span(file, match.start("secret"), match.end("secret"))
 
 
 def _assigned(file: SourceFile, start: int, end: int, sign: str) -> Iterator[tuple[str, Span]]:
@@ -129,10 +129,10 @@ targets:
 RULE = Rule(
     code="secret-in-file",
     level="error",
-    title="A password, token or key stands in a file of the project.",
+    title="A file of the project contains a password, token or key.",
     why=(
-        "It looks at mvbuild.yml and at the YAML and SQL of models, tests and macros: for the formats of well-known keys and tokens, for "
-        "passwords in URLs, and for values of keys whose names say so. What it finds is shown in stars."
+        "Checks mvbuild.yml and the YAML and SQL of models, tests and macros for the formats of well-known keys and tokens, for "
+        "passwords in URLs, and for values of keys with telling names. Findings are printed with the secret masked."
     ),
     help=_HELP,
     check_file=check,

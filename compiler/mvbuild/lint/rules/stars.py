@@ -26,7 +26,9 @@ def check(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:
             continue
         name = _shown(statement, tables)
         message = (
-            f"The columns are whatever {name} has: a new one there becomes a new one here" if name else "The columns are not written here"
+            f"The columns are whatever {name} has: a new column there becomes a new column here"
+            if name
+            else "The columns are not listed here"
         )
         yield Found(message=message, span=statement.span_of(_whole(star)), fix=_fix(facts, node, statement, star, select))
 
@@ -177,17 +179,17 @@ def _identifier(name: str) -> exp.Identifier:
 RULE = Rule(
     code="select-star",
     level="warning",
-    title="A star takes its columns from a table, so that the columns of the model are not in its text.",
+    title="A star takes its columns from a table, so the text of the model does not list them.",
     why=(
-        "A column that somebody adds to the table changes the result, and the schema of the storage with it; one that is renamed there "
-        "goes missing here without a trace. It says nothing of `count(*)`, of a star over a common table expression or a subquery that "
-        "names its columns, and of import CTEs (`WITH o AS (SELECT * FROM ...)`) whose columns the query then names, unless rows are "
-        "compared as a whole there (DISTINCT, UNION, INTERSECT, EXCEPT)."
+        "A column that somebody adds to the table changes the result, and the schema of the storage with it; a column renamed there "
+        "disappears here without a trace. Not reported for `count(*)`, for a star over a common table expression or a subquery that "
+        "names its columns, and for import CTEs (`WITH o AS (SELECT * FROM ...)`) whose columns the query then names, unless whole rows "
+        "are compared there (DISTINCT, UNION, INTERSECT, EXCEPT)."
     ),
     help="Name the columns.",
     check=check,
-    options={"everywhere": Option(default=False, doc="true: the stars of import CTEs too.", check=flag)},
-    fix="Writes the columns in the place of the star, where those of all tables that it stands for are known exactly.",
+    options={"everywhere": Option(default=False, doc="true: also report the stars of import CTEs.", check=flag)},
+    fix="Replaces the star by the columns, if those of all its tables are known exactly.",
     wrong={"models/names.sql": "SELECT * FROM {{ ref('customers') }}\n"},
     right={"models/names.sql": "WITH c AS (SELECT * FROM {{ ref('customers') }})\nSELECT c.id, c.name FROM c\n"},
 )

@@ -204,13 +204,13 @@ _TYPED = {
 RULE = Rule(
     code="unlike-types",
     level="warning",
-    title="Two values of unlike types are compared: a number with text, a date with a number.",
+    title="Two values of different types are compared: a number with text, a date with a number.",
     why=(
-        "Spark converts one of them, which fails at the first value that does not fit, or compares something else than was meant "
-        "(`'10' < '9'`). Only where both types are known: of seeds, of models, and of sources whose schemas are. A date is fine beside "
-        "text that is a literal."
+        "Spark converts one of them, which fails at the first value that does not fit, or compares something else than you meant "
+        "(`'10' < '9'`). Reported only if both types are known: of seeds, of models, and of sources with known schemas. Comparing a "
+        "date with a text literal is fine."
     ),
-    help="Convert one of the two with CAST, or mend the type where the column is made.",
+    help="Convert one of the two with CAST, or fix the type where the column is made.",
     check=check,
     needs="types",
     wrong={

@@ -7,26 +7,26 @@ from typing import Any
 
 
 def flag(value: Any) -> str:
-    return "" if isinstance(value, bool) else "is true or false"
+    return "" if isinstance(value, bool) else "must be true or false"
 
 
 def pattern(value: Any) -> str:
     if not isinstance(value, str):
-        return "is a regular expression"
+        return "must be a regular expression"
     try:
         re.compile(value)
     except re.error as exc:
-        return f"is a regular expression: {exc}"
+        return f"must be a regular expression: {exc}"
     return ""
 
 
 def texts(value: Any) -> str:
     is_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
-    return "" if is_list or isinstance(value, str) else "is text or a list of texts"
+    return "" if is_list or isinstance(value, str) else "must be a string or a list of strings"
 
 
 def size(value: Any) -> str:
-    return "" if bytes_of(value) is not None else "is a size like 500MB or 10GB"
+    return "" if bytes_of(value) is not None else "must be a size like 500MB or 10GB"
 
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}

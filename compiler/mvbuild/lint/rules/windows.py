@@ -26,7 +26,7 @@ def shorter(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:
         window = parent.model.config.max_staleness or _NONE
         if window <= own:
             continue
-        mine = f"may be {written(own)} old" if own else "has no window, so that it is to be as its tables are now"
+        mine = f"may be {written(own)} old" if own else "has no window, so it must be up to date"
         message = f"'{node.model.name}' {mine}, and '{parent.model.name}', which it reads, may be {written(window)} old"
         notes = (Note(message=f"the window of '{parent.model.name}'", span=parent.model.config.spans.get("max_staleness")),)
         yield Found(message=message, span=config.spans.get("max_staleness") or read, notes=notes, of_file=True)
@@ -39,7 +39,7 @@ def outside(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:
         table = facts.graph.nodes[id]
         if isinstance(table, TableNode) and table.source and is_foreign(table):
             name = f"{table.source.source}.{table.source.name}"
-            yield Found(message=f"Every commit to '{name}', a table of type {table.source.type}, makes a full refresh", span=read)
+            yield Found(message=f"Every commit to '{name}', a table of type {table.source.type}, causes a full refresh", span=read)
 
 
 def is_foreign(table: TableNode) -> bool:
@@ -69,12 +69,12 @@ _DELTA = {"models/sources.yml": "sources: [{name: files, tables: [{name: prices,
 SHORTER = Rule(
     code="window-shorter-than-parent",
     level="warning",
-    title="An MV may be less old than an MV that it reads.",
+    title="An MV has a shorter staleness window than an MV that it reads.",
     why=(
-        "It reads the storage of the other, which is left alone while it is inside its own window: the shorter window is a promise that is "
-        "not kept. An MV without a window is to be as its tables are now."
+        "It reads the storage of the other MV, which is not refreshed while it is inside its own window: the shorter window is not "
+        "kept. An MV without a window must be up to date."
     ),
-    help="Give it a window as long as that of what it reads, or shorten the other.",
+    help="Give it a window at least as long as that of what it reads, or shorten the other.",
     check=shorter,
     wrong={**_FILES, "models/child.sql": "{{ config(freshness={'max_staleness': '10m'}) }}\nSELECT id FROM {{ ref('parent') }}\n"},
     right={**_FILES, "models/child.sql": "{{ config(freshness={'max_staleness': '2h'}) }}\nSELECT id FROM {{ ref('parent') }}\n"},
@@ -82,8 +82,8 @@ SHORTER = Rule(
 OUTSIDE = Rule(
     code="source-without-window",
     level="warning",
-    title="An MV reads a table that is not in Iceberg, and has no staleness window.",
-    why="What changed in such a table cannot be told, so that every commit to it makes a refresh, and a full one.",
+    title="An MV without a staleness window reads a table that is not an Iceberg table.",
+    why="Changes in such a table cannot be read, so every commit to it causes a full refresh.",
     help="Set `freshness: {max_staleness: ...}` to how old the MV may be, or keep the table in Iceberg.",
     check=outside,
     wrong={**_DELTA, "models/prices.sql": "SELECT price FROM {{ source('files', 'prices') }}\n"},

@@ -1,0 +1,75 @@
+"""SQL text + its DataFrame -> QueryError where the query uses what exists in this session only: a variable, a temporary function."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from mvbuild.adapters.spark.connect import is_remote
+from mvbuild.parse.dialect import tokenize
+from mvbuild.parse.user_functions import called_functions, user_functions
+from mvbuild.ports.engine import QueryError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SESSION_OBJECT = "mvbuild.SESSION_OBJECT"
+"""Condition of the QueryError."""
+_VARIABLE = re.compile(r"variablereference\((?:system\.session\.)?(`[^`]*`|\w+)=")
+_USER_CODE = re.compile(r"\b\w*(?:EvalPython|InPandas|PythonUDTF|PythonUDF)\w*")
+"""Operators of a plan that run Python."""
+_FIELDS = "spark.sql.debug.maxToStringFields"
+_ALL = 1_000_000
+
+
+def require_shared(session: SparkSession, frame: DataFrame, sql: str) -> None:
+    """An MV or a view is read by sessions that do not have them."""
+    for name in called_functions(sql):
+        if _is_temporary(session, name):
+            last = name.rpartition(".")[2].strip("`").lower()
+            token = next(t for t in user_functions(sql) if t.text.lower() == last)
+            raise _refusal(f"{name} is a function of this session only", token.start, token.end + 1)
+    uses_variable, runs_user_code, plan = _asked(session, sql) if is_remote(frame) else _analyzed(frame)
+    if uses_variable:
+        found = _VARIABLE.search(plan)
+        name = found[1].strip("`") if found else ""
+        place = next(((t.start, t.end + 1) for t in tokenize(sql) if t.text.lower() == name.lower()), (0, 1))
+        raise _refusal(f"{name or 'a name in it'} is a variable of this session only", *place)
+    if runs_user_code:
+        raise _refusal("it calls a function that was registered in this session only, under the name of one of Spark's", 0, 1)
+
+
+def _refusal(what: str, start: int, end: int) -> QueryError:
+    return QueryError(f"{what}: no other session that reads the view has it", condition=SESSION_OBJECT, start=start, end=end)
+
+
+def _is_temporary(session: SparkSession, name: str) -> bool:
+    """One that the catalog of Spark keeps has a name with a database in the description."""
+    from pyspark.errors import PySparkException
+
+    try:
+        rows = session.sql(f"DESCRIBE FUNCTION {name}").collect()
+    except PySparkException:
+        return False
+    described = next((str(row[0]) for row in rows if str(row[0]).startswith("Function: ")), "")
+    return bool(described) and "." not in described
+
+
+def _analyzed(frame: DataFrame) -> tuple[bool, bool, str]:
+    """Whether it reads a variable, whether it runs code of a user, and the plan."""
+    plan = frame._jdf.queryExecution().analyzed()
+    patterns = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.trees.TreePattern  # type: ignore[union-attr]
+    runs_user_code = any(plan.containsPattern(pattern) for pattern in (patterns.PYTHON_UDF(), patterns.SCALA_UDF()))
+    return bool(plan.containsPattern(patterns.VARIABLE_REFERENCE())), runs_user_code, str(plan.toString())
+
+
+def _asked(session: SparkSession, sql: str) -> tuple[bool, bool, str]:
+    """The same of a server, which gives no more than text. With every field: a wide plan is cut short unless that is asked for."""
+    before = session.conf.get(_FIELDS, None)
+    session.conf.set(_FIELDS, str(_ALL))
+    try:
+        text = str(session.sql(f"EXPLAIN EXTENDED {sql}").collect()[0][0])
+    finally:
+        session.conf.unset(_FIELDS) if before is None else session.conf.set(_FIELDS, before)
+    analyzed = text.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized Logical Plan ==")[0]
+    return _VARIABLE.search(analyzed) is not None, _USER_CODE.search(text) is not None, analyzed

@@ -1,0 +1,58 @@
+"""the checked-in tables of trials -> Proofs: what an engine computes as Spark does, by the signatures of expressions."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+
+ENGINES: Mapping[str, str] = {"trino": "trino.json"}
+"""Dialects with a table. No definition is published in any other: nobody has shown what it would give."""
+UNKNOWN = "?"
+"""In a signature, a type that is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """One signature."""
+
+    cast: bool
+    """Whether the engine's result is of another type than Spark's, so that it is cast to Spark's."""
+    trials: int = 0
+    """Expressions that gave the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proofs:
+    """Of one engine."""
+
+    version: str
+    proven: Mapping[str, Proof]
+    differs: Mapping[str, str]
+    """Signature -> the first difference that the trials found."""
+
+    def may_have(self, signature: str) -> bool:
+        """Whether a signature with unknown types could be one that is proven."""
+        pattern = re.compile(r"[\w ().'…]*?".join(re.escape(part) for part in signature.split(UNKNOWN)))
+        return any(pattern.fullmatch(one) for one in self.proven)
+
+
+@lru_cache(maxsize=4)
+def proofs(dialect: str) -> Proofs:
+    """The table of a dialect that is one of ENGINES."""
+    return of_json(files("mvbuild.dialects").joinpath(ENGINES[dialect]).read_text(encoding="utf-8"))
+
+
+def of_json(text: str) -> Proofs:
+    found = json.loads(text)
+    proven = {s: Proof(cast=row["cast"], trials=row["trials"]) for s, row in found["proven"].items()}
+    return Proofs(version=found["version"], proven=proven, differs=found["differs"])
+
+
+def to_json(found: Proofs) -> str:
+    proven = {s: {"cast": p.cast, "trials": p.trials} for s, p in sorted(found.proven.items())}
+    lines = {"version": found.version, "proven": proven, "differs": dict(sorted(found.differs.items()))}
+    return json.dumps(lines, indent=1, ensure_ascii=False) + "\n"

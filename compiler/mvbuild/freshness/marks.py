@@ -1,0 +1,69 @@
+"""view + storage of an MV -> what of the marks that make the view an MV is not as it must be, and whether a commit alone heals that.
+
+The marks are the flag and the pointer of the property-based specification. Other engines go by them: without the flag the view is no MV,
+and with another pointer they read rows of something else. An MV in the metadata-file format has neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mvbuild.formats.properties import IS_MATERIALIZED, OWNER, STORAGE_TABLE, is_materialized, view_properties
+from mvbuild.formats.record import RefreshRecord
+from mvbuild.freshness.former import storage_name
+from mvbuild.freshness.history import DEFINITION
+from mvbuild.freshness.indirect import is_of_another_view
+from mvbuild.freshness.stored import noted_in_summary
+from mvbuild.parse.fingerprint import fingerprint
+from mvbuild.ports.states import TableState, ViewState
+
+Mark = tuple[str, str]
+"""Code and message of a reason."""
+
+
+def wrong_marks(view: ViewState, storage: TableState) -> Iterator[Mark]:
+    """Flag and pointer, in the format of the MV."""
+    pointer = view.properties.get(STORAGE_TABLE)
+    if storage.of_view is not None:
+        if pointer is not None:
+            yield "storage-pointer-differs", f"the view names {pointer} as its storage table, and its rows are in its metadata file"
+        if IS_MATERIALIZED in view.properties and not is_materialized(view.properties):
+            yield "view-not-marked", f"the view says that it is not a materialized view: {IS_MATERIALIZED} is not true"
+        return
+    if not is_materialized(view.properties):
+        yield "view-not-marked", f"the view does not say that it is a materialized view: {IS_MATERIALIZED} is not true"
+    if not points_at(view, storage):
+        found = f"names {pointer} as its storage table" if pointer else "does not name its storage table"
+        yield "storage-pointer-differs", f"the view {found}, and its rows are in {storage.identifier}"
+
+
+def points_at(view: ViewState, storage: TableState) -> bool:
+    """Whether the pointer means this table, in whichever spelling."""
+    found = storage_name(view)
+    return view.properties.get(STORAGE_TABLE) == storage.identifier.dotted or (found is not None and found.key == storage.identifier.key)
+
+
+def is_recreated(view: ViewState, storage: TableState) -> bool:
+    """Whether the view is not the one that mvbuild wrote for this storage: it lacks the name of the model, or has another UUID."""
+    return (OWNER in storage.properties and OWNER not in view.properties) or is_of_another_view(storage, view)
+
+
+def has_rows_of(view: ViewState, storage: TableState, record: RefreshRecord, definition: str) -> bool:
+    """Whether the storage certainly has the rows of the view, whose definition this is: of a view that is not the one which was refreshed
+    the number of its version says nothing, and what the refresh noted of the definition must agree."""
+    columns, stored = ([field["name"] for field in of.schema["fields"]] for of in (view, storage))
+    is_same = record.view_version_id == view.version_id and not is_recreated(view, storage)
+    return columns == stored and (is_same or noted_in_summary(storage, DEFINITION) == fingerprint(definition))
+
+
+def wanted_marks(view: ViewState, storage: TableState, owner: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The properties that the view must get, and those that must go."""
+    if storage.of_view is not None:
+        wanted, gone = {OWNER: owner}, tuple(name for name in (IS_MATERIALIZED, STORAGE_TABLE) if name in view.properties)
+    else:
+        wanted, gone = {OWNER: owner, **view_properties(storage.identifier)}, ()
+        if points_at(view, storage):
+            del wanted[STORAGE_TABLE]
+        if is_materialized(view.properties):
+            del wanted[IS_MATERIALIZED]
+    return {name: value for name, value in wanted.items() if view.properties.get(name) != value}, gone

@@ -1,0 +1,80 @@
+"""two schemas of one table -> the columns that are not the same in both, and those that have another place.
+
+A column is its field id: another id under the same name is another column, with other values in the same files. Comments, defaults for
+writers, and whether NULL is allowed change no value that is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mvbuild.ports.states import Schema
+
+Path = tuple[str, ...]
+"""The name of a column in small letters; of a field of a struct the names that lead to it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaDifference:
+    """False where everything that a reader can see is the same."""
+
+    columns: tuple[Path, ...]
+    """Gone, new, renamed, of another type; and fields of structs that have another place."""
+    moved: tuple[Path, ...]
+    """Columns of the table that have another place: nothing changes for a query that names its columns."""
+
+    def __bool__(self) -> bool:
+        return bool(self.columns or self.moved)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all of them, as messages have them."""
+        return tuple(".".join(path) for path in dict.fromkeys((*self.columns, *self.moved)))
+
+
+def difference(before: Schema, now: Schema) -> SchemaDifference:
+    """What another schema of the same table changes for who reads it."""
+    was, is_ = dict(_columns(before["fields"])), dict(_columns(now["fields"]))
+    different = [path for path, column in was.items() if is_.get(path) != column] + [path for path in is_ if path not in was]
+    moved = _moved(tuple(was), tuple(is_))
+    inner = [path for path in moved if len(path) > 1]
+    return SchemaDifference(columns=tuple(dict.fromkeys((*different, *inner))), moved=tuple(path for path in moved if len(path) == 1))
+
+
+def paths(schema: Schema) -> tuple[Path, ...]:
+    """All columns of a schema, and the fields of its structs."""
+    return tuple(path for path, _ in _columns(schema["fields"]))
+
+
+def _moved(before: Sequence[Path], now: Sequence[Path]) -> list[Path]:
+    """Of what both have, whatever stands at another place among its siblings."""
+    both = set(before) & set(now)
+    parents = dict.fromkeys(path[:-1] for path in before if path in both)
+    found = []
+    for parent in parents:
+        old, new = ([path for path in paths_ if path in both and path[:-1] == parent] for paths_ in (before, now))
+        found += [path for path, other in zip(old, new, strict=True) if path != other]
+    return found
+
+
+def _columns(fields: Sequence[Mapping[str, Any]], parent: Path = ()) -> Iterator[tuple[Path, tuple[int, Any]]]:
+    """Path -> field id and type."""
+    for field in fields:
+        path, type_ = (*parent, str(field["name"]).lower()), field["type"]
+        if isinstance(type_, Mapping) and type_["type"] == "struct":
+            yield path, (field["id"], "struct")
+            yield from _columns(type_["fields"], path)
+        else:
+            yield path, (field["id"], _shape(type_))
+
+
+def _shape(type_: Any) -> Any:
+    """What of a type decides about values: in a list or a map also the ids, names and order of the fields of its structs."""
+    if not isinstance(type_, Mapping):
+        return str(type_).replace(" ", "")
+    if type_["type"] == "struct":
+        return tuple((f["id"], str(f["name"]).lower(), _shape(f["type"])) for f in type_["fields"])
+    parts = ("element",) if type_["type"] == "list" else ("key", "value")
+    return (type_["type"], *((type_.get(f"{part}-id"), _shape(type_[part])) for part in parts))

@@ -1,0 +1,66 @@
+"""storage table + the session that reads it -> whether its rows are those that the query gives under the settings of that session."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from mvbuild.freshness.history import refreshed_at
+from mvbuild.ports.session import MEANING, SUBSTITUTE, TIME_ZONE, Session
+from mvbuild.ports.states import TableState
+
+NOTED = "mvbuild.session"
+"""Key of a snapshot's summary: the settings of the session that made the rows, as JSON. Not of any specification."""
+_OF_WRITES = ("spark.sql.storeAssignmentPolicy", "spark.sql.charAsVarchar", "spark.sql.readSideCharPadding", SUBSTITUTE)
+"""They change nothing that a query of Iceberg tables gives; of the last one the text of the query tells."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """Under which settings rows were made."""
+
+    session: Session
+    configured: Mapping[str, str] | None
+    """What of it the project had configured; None for a session that the caller had."""
+
+
+def noted(actual: Session, expected: Session) -> str:
+    """For `NOTED`. `expected`: what was known of the session before it was asked."""
+    found = {"settings": dict(actual.settings)}
+    return json.dumps(found if expected.is_whole else {**found, "configured": dict(expected.settings)}, sort_keys=True)
+
+
+def made_under(storage: TableState) -> Made | None:
+    """None where the writer of the rows did not say."""
+    current = storage.current_snapshot
+    text = refreshed_at(storage, current).summary.get(NOTED) if current is not None else None
+    if text is None:
+        return None
+    try:
+        found = json.loads(text)
+        configured = _texts(found["configured"]) if "configured" in found else None
+        return Made(session=Session(settings=_texts(found["settings"]), is_whole=True), configured=configured)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _texts(found: Mapping[str, object]) -> dict[str, str]:
+    return {str(key): str(value) for key, value in found.items()}
+
+
+def difference(made: Made, session: Session, *, depends_on_zone: Callable[[], str]) -> str:
+    """What differs and may give other rows; empty if nothing does. `depends_on_zone`: asked only where the zones differ."""
+    # What a session of mvbuild's own has from its environment is not known before it starts: then what was configured is compared.
+    is_asked = session.is_whole or made.configured is None
+    before, now = made.session.settings if is_asked else made.configured or {}, session.settings
+    for key in sorted({*before, *now} - {*_OF_WRITES, TIME_ZONE}):
+        default = MEANING.get(key, "unset")
+        old, new = before.get(key, default), now.get(key, default)
+        if old.lower() != new.lower():
+            return f"{key} was another one ({old} then, {new} now)"
+    old, new = before.get(TIME_ZONE, ""), session.zone
+    what = depends_on_zone() if old != new else ""
+    if not what:
+        return ""
+    return f"its time zone was another one ({old or 'unknown'} then, {new or 'unknown'} now), and {what} may give another value"

@@ -1,0 +1,53 @@
+"""storage table -> whether its columns are those that its last refresh left.
+
+Iceberg renames, drops and moves columns without making a snapshot: the rows are the same, and what they mean is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mvbuild.formats.properties import REFRESH_SCHEMA
+from mvbuild.freshness.schema_difference import difference, paths
+from mvbuild.freshness.stored import refreshed_snapshot
+from mvbuild.ports.states import Schema, Snapshot, TableState
+
+
+def noted_schema(refreshed: Snapshot) -> dict[str, str]:
+    """The property that notes with which schema a refresh wrote; of a snapshot that does not tell, it is empty."""
+    return {REFRESH_SCHEMA: str(refreshed.schema_id)} if refreshed.schema_id is not None else {}
+
+
+def kept_note(storage: TableState) -> dict[str, str]:
+    """What a compaction notes: its snapshot stands for that of the refresh, and must not hide that others changed the columns."""
+    left = _left(storage)
+    if left is None:
+        return {}
+    return {REFRESH_SCHEMA: str(left if changed_by_others(storage) else storage.current_schema_id)}
+
+
+def stale_note(properties: Mapping[str, str], kept: Mapping[str, str]) -> tuple[str, ...]:
+    """The note of an earlier refresh, where none is made."""
+    return (REFRESH_SCHEMA,) if REFRESH_SCHEMA in properties and REFRESH_SCHEMA not in kept else ()
+
+
+def changed_by_others(storage: TableState) -> tuple[str, ...]:
+    """Columns of the storage that are not as the last refresh left them; all where that schema is not kept."""
+    left = _left(storage)
+    if left is None or left == storage.current_schema_id:
+        return ()
+    before = storage.schemas.get(left)
+    return difference(before, storage.schema).names if before is not None else _names(storage.schema)
+
+
+def _left(storage: TableState) -> int | None:
+    """The schema that the last refresh left: noted, or by a writer that notes none, that of its snapshot."""
+    noted = storage.properties.get(REFRESH_SCHEMA, "")
+    if noted.isdigit():
+        return int(noted)
+    snapshot = refreshed_snapshot(storage)
+    return snapshot.schema_id if snapshot is not None else None
+
+
+def _names(schema: Schema) -> tuple[str, ...]:
+    return tuple(".".join(path) for path in paths(schema))

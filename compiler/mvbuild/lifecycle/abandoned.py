@@ -1,0 +1,59 @@
+"""World + catalog -> storage tables of MVs that never had a successful refresh: no view points at them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from mvbuild.formats.properties import OWNER
+from mvbuild.freshness.former import storage_name
+from mvbuild.freshness.observed import World
+from mvbuild.graph.model import ModelNode
+from mvbuild.names import TableIdentifier
+from mvbuild.plan.removed import Removed
+from mvbuild.ports.catalog import Catalog
+from mvbuild.ports.commits import BRANCH_PROPERTY
+from mvbuild.ports.states import State, TableState, ViewState
+
+_SUFFIX = "__storage"
+_MOST_LOADED = 50
+"""Tables of others in the namespaces of the project. Where there are more, only those with the usual name of a storage are looked at."""
+
+
+def abandoned(world: World, catalog: Catalog, views: Mapping[TableIdentifier, State]) -> Iterator[Removed]:
+    """Of models that are gone, or that are no MVs now, or that store elsewhere."""
+    taken = {i.key for n in world.graph.models for i in (n.identifier, n.storage) if i is not None}
+    for state in _candidates(world, catalog, views):
+        if state.identifier.key not in taken and is_abandoned(world, state, views):
+            yield removed_storage(state)
+
+
+def never_refreshed(world: World, views: Mapping[TableIdentifier, State], node: ModelNode) -> Removed | None:
+    """The storage table of a model that has no view yet."""
+    state = world.observed.table(node.storage)
+    is_own = state is not None and state.properties.get(OWNER) == node.id
+    return removed_storage(state) if state is not None and is_own and is_abandoned(world, state, views) else None
+
+
+def is_abandoned(world: World, state: TableState, views: Mapping[TableIdentifier, State]) -> bool:
+    """Whether mvbuild made a table for this project, nothing was ever published in it, and neither a view nor a branch has use for it."""
+    pointed = {p.key for s in views.values() if isinstance(s, ViewState) and (p := storage_name(s))}
+    on_a_branch = bool(state.branches - {"main"}) or any(key.startswith(BRANCH_PROPERTY) for key in state.properties)
+    is_ours = state.properties.get(OWNER, "").startswith(f"model.{world.graph.project.name}.")
+    is_empty = state.of_view is None and state.current_snapshot_id is None
+    return is_ours and is_empty and not on_a_branch and state.identifier.key not in pointed
+
+
+def removed_storage(state: TableState) -> Removed:
+    owner = state.properties[OWNER]
+    return Removed(view=None, storage=state, model=owner, note=f"storage of {owner}, which never had a successful refresh")
+
+
+def _candidates(world: World, catalog: Catalog, views: Mapping[TableIdentifier, State]) -> list[TableState]:
+    """Tables that the project does not name, where its MVs are."""
+    target = world.graph.project.target.namespace
+    namespaces = {target, *(i.namespace for n in world.graph.models for i in (n.identifier, n.storage) if i is not None)}
+    known = {i.key for i in (*world.observed.states, *views)}
+    names = [i for namespace in sorted(namespaces) for i in catalog.list_names(namespace) if i.key not in known]
+    wanted = names if len(names) <= _MOST_LOADED else [i for i in names if i.name.endswith(_SUFFIX)]
+    found = catalog.load(wanted) if wanted else {}
+    return [s for s in found.values() if isinstance(s, TableState)]

@@ -1,0 +1,54 @@
+"""columns that data tests, `partition_by` and `sort_by` name + columns that there are -> a diagnostic for each that there is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+from mvbuild.diagnostics import Diagnostic, did_you_mean, error
+from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode, TestNode
+from mvbuild.project.loaded import DataTest
+
+ColumnsOf = Callable[[NodeId], "Sequence[str] | None"]
+"""The names of a node's columns, None where not all of them are known."""
+
+
+def misnamed(graph: Graph, columns: ColumnsOf, ids: Collection[NodeId]) -> Iterator[Diagnostic]:
+    """Of the settings of some nodes, and of the tests that look at them."""
+    for id_ in ids:
+        node = graph.nodes[id_]
+        if isinstance(node, ModelNode) and node.storage is not None and (names := columns(id_)) is not None:
+            yield from misnamed_in_layout(node, names)
+    for test in graph.tests:
+        if test.reads[:1] and test.reads[0] in ids:
+            yield from misnamed_in_test(graph, test, columns)
+
+
+def misnamed_in_layout(node: ModelNode, names: Iterable[str]) -> Iterator[Diagnostic]:
+    """Columns by which an MV is to be partitioned or sorted, and that its query does not give."""
+    config, known = node.model.config, {name.lower(): name for name in names}
+    fields = (*(("partition_by", p.column) for p in config.partition_by), *(("sort_by", s.column) for s in config.sort_by))
+    for key, name in fields:
+        if name.lower() not in known:
+            message = f"{key} of '{node.model.name}' names column '{name}', which its query does not return"
+            yield error("bad-config", message, config.spans.get(key), help=did_you_mean(name, known.values()))
+
+
+def misnamed_in_test(graph: Graph, test: TestNode, columns: ColumnsOf) -> Iterator[Diagnostic]:
+    """The column of a generic test, and the `field` of the table that it compares with."""
+    if not isinstance(test.test, DataTest):
+        return
+    asked = [(test.test.column, test.test.span)]
+    if test.test.kind == "relationships":
+        asked.append((str(test.test.arguments.get("field", "")), test.test.places.get("field", test.test.span)))
+    for (name, span), id_ in zip(asked, test.reads, strict=False):
+        known = columns(id_)
+        if known is not None and name.lower() not in {one.lower() for one in known}:
+            message = f"'{_name(graph, id_)}' has no column '{name}', which the data test {test.name} asks for"
+            yield error("unknown-column", message, span, help=did_you_mean(name, known))
+
+
+def _name(graph: Graph, id_: NodeId) -> str:
+    node = graph.nodes[id_]
+    if isinstance(node, ModelNode):
+        return node.model.name
+    return node.seed.name if isinstance(node, SeedNode) else str(node.identifier)

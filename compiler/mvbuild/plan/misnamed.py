@@ -1,0 +1,40 @@
+"""World + selection -> the MVs that name a column which is not there, in `partition_by`, `sort_by` or a data test: not to be computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mvbuild.diagnostics import Diagnostic
+from mvbuild.freshness.observed import World
+from mvbuild.graph.model import NodeId
+from mvbuild.lineage.named import misnamed_in_layout, misnamed_in_test
+from mvbuild.project.loaded import DataTest
+
+
+def misnamed_columns(world: World, selected: frozenset[NodeId]) -> Mapping[NodeId, Diagnostic]:
+    """By what the catalog has now; nothing where columns cannot be told before Spark sees the query."""
+    graph = world.graph
+    shaped = [n for n in graph.views if n.id in selected and (n.model.config.partition_by or n.model.config.sort_by)]
+    tests = [test for test in graph.tests if isinstance(test.test, DataTest) and not selected.isdisjoint(test.gates)]
+    if not shaped and not tests:
+        return {}
+    # Only here: a run with nothing to refresh needs no parser of SQL.
+    from mvbuild.lineage.bind import bind
+    from mvbuild.lineage.schemas import of_states
+
+    asked = {node.id for node in shaped} | {id for test in tests for id in test.reads}
+    bound = bind(graph, of_states(world.observed.states), asked)
+
+    def columns(id_: NodeId) -> Sequence[str] | None:
+        found = bound.columns.get(id_)
+        return None if found is None else [column.name for column in found]
+
+    wrong: dict[NodeId, Diagnostic] = {}
+    for node in shaped:
+        for diagnostic in misnamed_in_layout(node, names) if (names := columns(node.id)) is not None else ():
+            wrong.setdefault(node.id, diagnostic)
+    for test in tests:
+        for diagnostic in misnamed_in_test(graph, test, columns):
+            # Whichever of them is refreshed last would be published on its word.
+            wrong |= {gate: diagnostic for gate in test.gates if gate not in wrong}
+    return wrong

@@ -1,0 +1,75 @@
+"""a refresh whose data tests failed + RunSession -> a mark in the catalog, by which readers keep the last good refresh.
+
+The commit sets one property of the storage. It makes no snapshot and leaves the record alone, so it changes neither rows nor freshness.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mvbuild.diagnostics import warning
+from mvbuild.formats import failed_tests
+from mvbuild.formats.failed_tests import FailedTests
+from mvbuild.freshness.leaves import node_inputs
+from mvbuild.freshness.observed import World
+from mvbuild.freshness.overtaken import is_as_new
+from mvbuild.freshness.pins import known_as, pin
+from mvbuild.freshness.stored import stored
+from mvbuild.graph.definition import definition
+from mvbuild.graph.model import ModelNode
+from mvbuild.parse.fingerprint import fingerprint
+from mvbuild.ports.catalog import CatalogError, CommitConflict
+from mvbuild.ports.commits import TableCommit
+from mvbuild.ports.states import TableState
+from mvbuild.refresh.look_again import look_again
+from mvbuild.refresh.outcome import AuditFailed
+from mvbuild.refresh.recording import record_of
+from mvbuild.refresh.session import RunSession
+
+ATTEMPTS = 3
+
+
+def mark_failed(session: RunSession, node: ModelNode, world: World, failure: AuditFailed, started_ms: int) -> AuditFailed:
+    """The failure, with a warning if it could not be marked. A storage that another run has refreshed meanwhile, from the same tables or
+    later ones, is left as it is; and a first refresh in the metadata-file format has none, since its storage comes when it is published."""
+    wanted = failed_tests.encode(_failed(node, world, failure, started_ms))
+    try:
+        for _ in range(ATTEMPTS):
+            now = look_again(session, node)
+            storage = now.observed.table(node.storage)
+            if storage is None or (_was_refreshed(world, node, storage) and is_as_new(world, now, node, forced=False)):
+                return failure
+            commit = TableCommit(
+                identifier=known_as(storage),
+                of_view=storage.of_view,
+                expect_uuid=storage.uuid,
+                expect_snapshot_id=storage.current_snapshot_id,
+                set_properties=wanted,
+            )
+            try:
+                session.observe(session.catalog.commit([commit]))
+            except CommitConflict:
+                continue
+            return failure
+        why = "other processes are changing it"
+    except CatalogError as exc:
+        why = str(exc)
+    message = f"that the tests of '{node.model.name}' failed could not be written to the catalog ({why}): readers may get the new data"
+    return failure.also(warning("failure-not-recorded", message, node.model.file.line_span(1)))
+
+
+def _was_refreshed(world: World, node: ModelNode, storage: TableState) -> bool:
+    before = world.observed.table(node.storage)
+    return before is None or stored(before).record != stored(storage).record
+
+
+def _failed(node: ModelNode, world: World, failure: AuditFailed, started_ms: int) -> FailedTests:
+    below = node_inputs(world.graph, node)
+    pins = {leaf: found for leaf in below.leaves if (found := pin(world.graph, world.observed, leaf))}
+    record = record_of(world, replace(below, views=()), pins, 0, started_ms)
+    return FailedTests(
+        tests=tuple(f"{test.name}: {test.message}" for test in failure.tests if test.status in ("fail", "error")),
+        at_ms=started_ms,
+        definition=fingerprint(definition(world.graph, node).text),
+        reads=failed_tests.reads_of(record),
+    )

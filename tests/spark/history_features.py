@@ -1,0 +1,191 @@
+"""The features that a history may have besides rows and layouts: each with queries that are sensitive to it, and steps that use it.
+
+A feature is what once was taken for no change: columns that move, a storage that others alter, names of another catalog, settings of the session, places
+of rows in files, timestamps beyond what some readers hold, views that bind by position.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from spark.history_queries import Model
+from unit.incremental.queries import Type
+
+
+@dataclass(frozen=True, kw_only=True)
+class CatalogView:
+    """A view of the catalog that somebody else writes. Its text names tables as it is, from the catalog and namespace in use."""
+
+    name: str
+    texts: tuple[str, ...]
+    """The first at first, then others in turn; `%a` is a table."""
+    columns: str = ""
+    uses: str = "lake.raw"
+
+    @property
+    def full_name(self) -> str:
+        return f"lake.raw.{self.name}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feature:
+    queries: Sequence[str]
+    """`{%a}` and `{%b}` are two tables."""
+    steps: Mapping[str, float] = field(default_factory=dict)
+    """With weights."""
+    views: Sequence[CatalogView] = ()
+    columns: Mapping[str, Type] = field(default_factory=dict)
+    """That every table needs."""
+
+
+FEATURES: Mapping[str, Feature] = {
+    "moves": Feature(
+        queries=(
+            "SELECT %listed FROM {%a} UNION ALL SELECT * FROM {%a}",
+            "SELECT k, v FROM {%a} UNION ALL SELECT p1, p2 FROM (SELECT * FROM {%b}) AS t (%others)",
+            "SELECT p1, p2 FROM {%a} AS t (%positions)",
+            "WITH t (%positions) AS (SELECT * FROM {%a}) SELECT p1, count(*) AS n, max(p2) AS most FROM t GROUP BY p1",
+            "SELECT concat_ws('|', *) AS line FROM {%a}",
+            "SELECT k, to_json(struct(*)) AS line FROM {%a}",
+            "SELECT k, CAST(max(struct(*)) AS STRING) AS most FROM {%a} GROUP BY k",
+            "SELECT CAST(t AS STRING) AS line FROM {%a} AS t",
+            "SELECT k, to_json(max(t)) AS most FROM {%a} AS t GROUP BY k",
+            "SELECT * FROM {%a}",
+            "SELECT x.k, y.* EXCEPT (k) FROM {%a} x JOIN {%b} y ON x.k = y.k",
+        ),
+        steps={"move_column": 6, "swap_names": 2, "replace_column": 1},
+    ),
+    "storage": Feature(
+        queries=(
+            "SELECT k, v FROM {%a}",
+            "SELECT k, sum(v) AS total, count(*) AS n, count(v) AS vs FROM {%a} GROUP BY k",
+            "SELECT x.k, y.v, x.v AS other FROM {%a} x JOIN {%b} y ON x.k = y.k",
+        ),
+        steps={"swap_storage_names": 4, "drop_storage_column": 2, "move_storage_column": 2, "add_storage_column": 1},
+    ),
+    "catalogs": Feature(
+        queries=(
+            "SELECT k, v FROM {elsewhere}",
+            "SELECT k, count(*) AS n FROM {full_names} GROUP BY k",
+            "SELECT x.k, x.v, y.v AS other FROM {elsewhere} x JOIN {%a} y ON x.k = y.k",
+            "SELECT k, v FROM {nested} WHERE v > 0",
+            "SELECT k, v FROM {%a} EXCEPT SELECT k, v FROM {elsewhere}",
+            "SELECT k, v FROM second.raw.a",
+        ),
+        steps={"elsewhere_append": 4, "elsewhere_delete": 2, "elsewhere_update": 1, "elsewhere_compact": 1, "replace_view": 1},
+        views=(
+            CatalogView(name="elsewhere", texts=("SELECT k, v FROM a", "SELECT k, v + 1 AS v FROM a"), uses="second.raw"),
+            CatalogView(name="full_names", texts=("SELECT x.k, y.v FROM second.raw.a x JOIN lake.raw.a y ON x.k = y.k",)),
+            CatalogView(name="nested", texts=("SELECT k, v FROM lake.raw.elsewhere", "SELECT k, 7 AS v FROM lake.raw.elsewhere")),
+        ),
+    ),
+    "variables": Feature(
+        queries=(
+            "SELECT k, v FROM {%a} WHERE k = CAST('${cut}' AS INT)",
+            "SELECT k, '${cut}' AS cut, count(*) AS n FROM {%a} GROUP BY k",
+            "SELECT k, v FROM {%a} WHERE v >= ${cut}",
+            "SELECT k, v FROM {%a} WHERE k >= bound",
+            "SELECT k, v, system.session.bound AS bound FROM {%a}",
+        ),
+        steps={"set_cut": 4, "set_bound": 3},
+    ),
+    "metadata": Feature(
+        queries=(
+            "SELECT k, v, _file AS at FROM {%a}",
+            "SELECT k, _pos AS at, regexp_extract(_file, '[^/]+$', 0) AS name FROM {%a}",
+            "SELECT _spec_id AS spec, count(*) AS n FROM {%a} GROUP BY _spec_id",
+            "SELECT k, to_json(_partition) AS part FROM {%a}",
+            "SELECT count(DISTINCT _file) AS files FROM {%a}",
+        ),
+        steps={"compact": 6, "evolve_partitioning": 2, "compact_deletes": 1},
+    ),
+    "zones": Feature(
+        queries=(
+            "SELECT k, CAST(ts AS DATE) AS day FROM {%a}",
+            "SELECT CAST(ts AS DATE) AS day, count(*) AS n, sum(v) AS total, count(v) AS vs FROM {%a} GROUP BY CAST(ts AS DATE)",
+            "SELECT k, hour(ts) AS h, date_format(ts, 'yyyy-MM-dd HH') AS text FROM {%a}",
+            "SELECT k, ts FROM {%a} WHERE ts >= '2026-01-01 12:00:00'",
+            "SELECT k, v FROM {%a} TIMESTAMP AS OF '{now}' AS x",
+            "SELECT x.k, x.v, y.v AS other FROM {%a} x JOIN {%a} TIMESTAMP AS OF '{now}' AS y ON x.k = y.k",
+        ),
+        steps={"set_zone": 6},
+        columns={"ts": "timestamp"},
+    ),
+    "int96": Feature(
+        queries=(
+            "SELECT k, v, ts FROM {%a}",
+            "SELECT ts, count(*) AS n FROM {%a} GROUP BY ts",
+            "SELECT k, max(ts) AS last, min(ts) AS first FROM {%a} GROUP BY k",
+            "SELECT x.k, x.ts FROM {%a} x JOIN {%b} y ON x.ts = y.ts",
+        ),
+        steps={"add_int96": 6, "delete": 3, "update": 3},
+        columns={"ts": "timestamp"},
+    ),
+    "views": Feature(
+        queries=(
+            "SELECT p, q FROM {twice}",
+            "SELECT * FROM {starred}",
+            "SELECT k, v FROM {starred}",
+            "SELECT p, count(*) AS n FROM {renamed} GROUP BY p",
+            "SELECT x.p, y.v FROM {twice} x JOIN {starred} y ON x.p = y.k",
+        ),
+        steps={"replace_view": 3, "recreate_view": 2, "move_column": 3, "add_column": 2},
+        views=(
+            CatalogView(name="twice", columns="(p, q)", texts=("SELECT k, k FROM a", "SELECT x.v, y.v FROM a x JOIN a y ON x.k = y.k")),
+            CatalogView(name="starred", texts=("SELECT * FROM a", "SELECT v AS k, k AS v FROM a")),
+            CatalogView(name="renamed", columns="(p, q)", texts=("SELECT k, v FROM a", "SELECT v, k FROM a")),
+        ),
+    ),
+    "doubles": Feature(
+        queries=(
+            "SELECT k, r FROM {%a}",
+            "SELECT r, count(*) AS n FROM {%a} GROUP BY r",
+            "SELECT DISTINCT r FROM {%a}",
+            "SELECT k, max(r) AS most, min(r) AS least FROM {%a} GROUP BY k",
+            "SELECT x.k, y.k AS other FROM {%a} x JOIN {%b} y ON x.r = y.r",
+            "SELECT k, CAST(r AS STRING) AS text FROM {%a}",
+        ),
+        steps={"touch": 2, "update": 3},
+        columns={"r": "double"},
+    ),
+}
+SESSION_STEPS = ("set_cut", "set_bound", "set_zone")
+VIEW_STEPS = ("replace_view", "recreate_view")
+STORAGE_STEPS = (
+    "swap_storage_names",
+    "drop_storage_column",
+    "move_storage_column",
+    "add_storage_column",
+    "compact_storage",
+    "expire_storage",
+    "compact_storage_deletes",
+)
+ELSEWHERE = "elsewhere_"
+"""Before the name of a step: on the table of the same name in the second catalog."""
+UNSTEADY = ("bound", "${cut}", "_partition")
+"""What makes a query's rows depend on more than snapshots: such an MV is never fresh, and is refreshed by every run."""
+
+
+def models(chance: random.Random, tables: Mapping[str, Mapping[str, Type]], features: Sequence[str]) -> list[Model]:
+    """Some MVs of each feature, and one that reads another MV of them."""
+    made: list[Model] = []
+    for name in features:
+        for at, query in enumerate(chance.sample(FEATURES[name].queries, 3)):
+            one, other = chance.sample(list(tables), 2)
+            text = query.replace("%a", one).replace("%b", other)
+            text = text.replace("%positions", _positions(tables[one])).replace("%others", _positions(tables[other]))
+            text = text.replace("%listed", ", ".join([*tables[one], "note"]))
+            made.append(
+                Model(name=f"{name}_{at}", query=text, config=chance.choice(("", "", _COPY_ON_WRITE, "storage: {format: metadata-file}")))
+            )
+    return made
+
+
+_COPY_ON_WRITE = "table_properties: {write.delete.mode: copy-on-write, write.update.mode: copy-on-write, write.merge.mode: copy-on-write}"
+
+
+def _positions(columns: Mapping[str, Type]) -> str:
+    """Names for all columns of a table as it is made, by position: `note` is the last."""
+    return ", ".join(f"p{at}" for at in range(1, len(columns) + 2))

@@ -1,0 +1,143 @@
+"""A model whose SQL cannot be read blocks what reads it, and nothing else, in every command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click import unstyle
+from click.testing import CliRunner, Result
+
+from mvbuild import sessions
+from mvbuild.cli.main import group
+from mvbuild.diagnostics import ProjectError
+from mvbuild.serve.answers import of_node
+from unit.serve.readers import session
+from unit.worlds import Shop, name, shop
+
+PROJECT = {
+    "mvbuild.yml": "name: shop\n",
+    "models/good.sql": "SELECT id FROM raw.orders\n",
+    "models/beside.sql": "SELECT id FROM {{ ref('good') }}\n",
+    "models/bad.sql": "SELECT id FROM raw.orders\n",
+    "models/reader.sql": "SELECT id FROM {{ ref('good') }}\nJOIN {{ ref('bad') }} USING (id)\n",
+    "models/top.sql": "SELECT id FROM {{ ref('reader') }}\n",
+}
+GOOD = {"good", "beside"}
+WRONG = {
+    "not parsed": "SELECT v:a[0].b AS id FROM raw.orders\n",
+    "a table name that is hidden": "SELECT id FROM IDENTIFIER('raw.orders')\n",
+    "no query": "DROP TABLE raw.orders\n",
+    "nothing": "-- nothing\n",
+    "an open quote": "SELECT 'a AS id FROM raw.orders\n",
+    "two statements": "SELECT 1 AS id; SELECT 2 AS id\n",
+}
+KINDS = ("materialized_view", "view", "ephemeral")
+
+
+def call(of: Shop, *arguments: str) -> Result:
+    return CliRunner().invoke(group, [*arguments, "--project-dir", str(of.root)], standalone_mode=False)
+
+
+@pytest.fixture
+def of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    made = shop(tmp_path, PROJECT)
+    monkeypatch.setattr(sessions, "open_catalog", lambda *_, **__: made.catalog)
+    return made
+
+
+def break_it(of: Shop, sql: str = WRONG["not parsed"], kind: str = "materialized_view") -> Shop:
+    return of.write({"models/bad.sql": f"{{{{ config(materialized='{kind}') }}}}\n{sql}"})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_run_builds_all_others(of: Shop, wrong: str, kind: str) -> None:
+    break_it(of, WRONG[wrong], kind)
+    found = of.statuses()
+    assert {model for model, status in found.items() if status == "success"} == GOOD
+    assert set(found) - GOOD == {"bad", "reader", "top"} - ({"bad"} if kind == "ephemeral" else set())
+    assert of.statuses("good") == {"good": "reused"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_built_stays_and_is_not_called_fresh(of: Shop, kind: str) -> None:
+    break_it(of, PROJECT["models/bad.sql"], kind)
+    of.run()
+    before = {model: of.table(f"main.{model}__storage") for model in ("reader", "top")}
+    break_it(of, kind=kind)
+    assert {m for m, action in of.actions().items() if action == "blocked"} == {"bad", "reader", "top"} - (
+        {"bad"} if kind == "ephemeral" else set()
+    )
+    of.run()
+    assert {model: of.table(f"main.{model}__storage") for model in before} == before
+    states = {o["unique_id"].rpartition(".")[2]: o["state"] for o in json.loads(call(of, "status", "--output", "json").stdout)}
+    assert {model for model, state in states.items() if state == "fresh"} == GOOD
+    assert name("main.bad") not in [item.view for item in of_removed(of)]
+
+
+def of_removed(of: Shop) -> list:
+    from mvbuild.lifecycle.prune import find_removed
+
+    return list(find_removed(of.world(), of.catalog))
+
+
+def test_every_command_goes_on(of: Shop) -> None:
+    break_it(of)
+    of.run("good")
+    codes = {"compile": 2, "lint": 2, "ls": 0, "status": 0, "plan": 1, "plan --select good": 0, "history good": 0, "explain bad": 1}
+    for command, code in codes.items():
+        done = call(of, *command.split())
+        assert (command, done.return_value) == (command, code), done.output
+        assert done.stderr.count("models/bad.sql:2:11") == 1, (command, done.stderr)
+    assert "model.shop.bad" not in call(of, "compile", "--select", "*").stdout
+    assert "shop.bad" in call(of, "ls").stdout
+    assert (of.root / "target/compiled/shop/models/good.sql").is_file()
+    assert json.loads((of.root / "target/manifest.json").read_text())["nodes"]["model.shop.bad"]["compiled"] is False
+    assert "models/good.sql" in call(of, "lint", "--rule", "missing-description").stdout
+
+
+def test_the_run_tells_the_place_in_each_model(of: Shop) -> None:
+    break_it(of)
+    diagnostics = {s.node.rpartition(".")[2]: s.diagnostic for s in of.plan().steps if s.diagnostic}
+    places = {model: (d.code, str(d.span)) for model, d in diagnostics.items()}
+    assert places == {
+        "bad": ("sql-syntax", "models/bad.sql:2:11"),
+        "reader": ("not-compiled", "models/reader.sql:2:6"),
+        "top": ("not-compiled", "models/top.sql:1:16"),
+    }
+    assert [str(note.span) for note in diagnostics["top"].notes] == ["models/bad.sql:2:11"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_what_needs_it_cannot_be_served(of: Shop, kind: str) -> None:
+    break_it(of, kind=kind)
+    of.run()
+    graph = of.world().graph
+    assert of_node(session(of, of.world()), graph.nodes["model.shop.beside"]).sql.text
+    for model in ("bad", "reader", "top"):
+        with pytest.raises(ProjectError) as caught:
+            of_node(session(of, of.world()), graph.nodes[f"model.shop.{model}"])
+        assert {d.code for d in caught.value.diagnostics} <= {"sql-syntax", "not-compiled"}
+    assert "sql-syntax" in unstyle(call(of, "show", "bad").stderr)
+
+
+def test_other_errors_of_the_project_are_told_with_it(of: Shop) -> None:
+    break_it(of).write({"models/other.sql": "SELECT id FROM {{ ref('none') }}\n"})
+    done = call(of, "run")
+    assert done.return_value == 2
+    assert "models/bad.sql:2:11" in done.stderr
+    assert "models/other.sql:1:23" in done.stderr
+
+
+def test_a_compile_after_the_fix_is_like_one_without_the_mistake(of: Shop) -> None:
+    def nodes() -> dict:
+        return json.loads((of.root / "target/manifest.json").read_text())["nodes"]
+
+    assert call(of, "compile").return_value == 0
+    before = nodes()
+    assert call(break_it(of), "compile").return_value == 2
+    assert {id for id, node in nodes().items() if not node["compiled"]} == {"model.shop.bad"}
+    assert call(of.write({"models/bad.sql": PROJECT["models/bad.sql"]}), "compile").return_value == 0
+    assert nodes() == before

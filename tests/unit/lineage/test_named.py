@@ -1,0 +1,113 @@
+"""A data test, partition_by or sort_by on a column that is not there: said where it was written, before anything is computed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mvbuild.cli.main import group
+from unit.worlds import Shop, shop
+
+LOCK = "version: 1\ntables:\n  raw.orders:\n    columns:\n      id: bigint\n"
+STAR = "SELECT * FROM raw.orders\n"
+WRITTEN = "SELECT id FROM raw.orders\n"
+TEST = "models: [{name: m, columns: [{name: idd, data_tests: [unique]}]}]\n"
+CASES = {
+    "a test": ({"models/m.yml": TEST}, "unknown-column", "models/m.yml:1:55"),
+    "a test of the whole": (
+        {"models/m.yml": "models: [{name: m, data_tests: [{not_null: {column_name: idd}}]}]\n"},
+        "unknown-column",
+        "models/m.yml:1:34",
+    ),
+    "the other side of relationships": (
+        {
+            "models/o.sql": WRITTEN,
+            "models/m.yml": "models: [{name: m, columns: [{name: id, data_tests: [{relationships: {to: ref('o'), field: oid}}]}]}]\n",
+        },
+        "unknown-column",
+        "models/m.yml:1:92",
+    ),
+    "partition_by": ({"models/m.yml": "models: [{name: m, config: {partition_by: [day(idd)]}}]\n"}, "bad-config", "models/m.yml:1:43"),
+    "sort_by": ({"models/m.yml": "models: [{name: m, config: {sort_by: idd}}]\n"}, "bad-config", "models/m.yml:1:38"),
+    "partition_by of a folder": ({"mvbuild.yml": "name: shop\nmodels: {+partition_by: idd}\n"}, "bad-config", "mvbuild.yml:2:25"),
+}
+
+
+def call(of: Shop, *arguments: str) -> Result:
+    return CliRunner().invoke(group, [*arguments, "--project-dir", str(of.root)], standalone_mode=False)
+
+
+def project(root: Path, case: str, sql: str) -> Shop:
+    return shop(root, {"mvbuild.yml": "name: shop\n", "models/m.sql": sql, **CASES[case][0]})
+
+
+@pytest.mark.parametrize("command", ["compile", "lint"])
+@pytest.mark.parametrize("known", ["by the lock", "by the query"])
+@pytest.mark.parametrize("case", CASES)
+def test_without_a_catalog(case: str, known: str, command: str, tmp_path: Path) -> None:
+    _, code, place = CASES[case]
+    of = project(tmp_path, case, STAR if known == "by the lock" else WRITTEN)
+    if known == "by the lock":
+        of.write({"schemas.lock": LOCK})
+    for _ in range(2):
+        done = call(of, command)
+        assert done.return_value == 2, done.output
+        assert f"error[{code}]" in done.stderr
+        assert f"--> {place}\n" in done.stderr
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_plan_blocks_the_model_by_what_the_catalog_has(case: str, tmp_path: Path) -> None:
+    _, code, place = CASES[case]
+    of = project(tmp_path, case, STAR).write({"models/other.sql": "{{ config(partition_by=[]) }}\n" + WRITTEN})
+    (step,) = (s for s in of.plan().steps if s.node == "model.shop.m")
+    assert step.diagnostic is not None
+    assert (step.action, step.diagnostic.code, str(step.diagnostic.span)) == ("blocked", code, place)
+    of.run("m")
+    assert of.engine.executed == []
+    if "folder" not in case:
+        assert of.statuses("other") == {"other": "success"}
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "other side" not in case])
+def test_where_only_the_engine_knows_the_columns_nothing_is_computed(case: str, tmp_path: Path) -> None:
+    of = project(tmp_path, case, "SELECT inline(s) FROM raw.orders\n")
+    assert {s.node.rpartition(".")[2]: s.action for s in of.plan("m").steps} == {"m": "refresh"}
+    (result,) = of.run("m").results
+    assert [d.code for d in result.diagnostics] == [CASES[case][1]]
+    assert of.engine.executed == []
+
+
+def test_what_is_right_is_not_called_wrong(tmp_path: Path) -> None:
+    files = {
+        "mvbuild.yml": "name: shop\n",
+        "schemas.lock": LOCK,
+        "models/m.sql": "SELECT ID, id AS Other FROM raw.orders\n",
+        "models/o.sql": "SELECT * FROM {{ ref('m') }}\n",
+        "models/m.yml": (
+            "models:\n- {name: m, config: {partition_by: ID, sort_by: OTHER}, columns: [{name: Id, data_tests: [unique]}]}\n"
+            "- {name: o, columns: [{name: OTHER, data_tests: [{relationships: {to: ref('m'), field: iD}}]}]}\n"
+        ),
+    }
+    of = shop(tmp_path, files)
+    assert call(of, "compile").return_value == 0
+    assert call(of, "lint").return_value == 0
+
+
+def test_a_test_of_a_plain_view_gates_nothing_and_is_wrong_all_the_same(tmp_path: Path) -> None:
+    files = {
+        "mvbuild.yml": "name: shop\n",
+        "models/m.sql": WRITTEN,
+        "models/v.sql": "{{ config(materialized='view') }}\nSELECT id FROM {{ ref('m') }}\n",
+        "models/v.yml": TEST.replace("name: m", "name: v"),
+    }
+    of = shop(tmp_path, files)
+    assert of.actions() == {"m": "refresh", "v": "create"}
+    assert call(of, "compile").return_value == 2
+
+
+def test_a_test_that_compares_two_mvs_blocks_both(tmp_path: Path) -> None:
+    of = project(tmp_path, "the other side of relationships", WRITTEN)
+    assert of.actions() == {"m": "blocked", "o": "blocked"}

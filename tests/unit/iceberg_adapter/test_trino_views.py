@@ -10,15 +10,15 @@ import pytest
 from mvbuild.adapters.iceberg.trino_views import view_of_trino
 
 
-def encoded(sql: object) -> str:
-    return base64.b64encode(json.dumps({"originalSql": sql, "columns": []}).encode()).decode()
+def encoded(sql: object, **more: object) -> str:
+    return base64.b64encode(json.dumps({"originalSql": sql, "columns": [], **more}).encode()).decode()
 
 
 OF_TRINO = [
     (
         {"presto_view": "true", "comment": "Presto Materialized View", "metadata_location": "s3://lake/hidden.metadata.json"},
         f"/* Presto Materialized View: {encoded('SELECT day,  sum(x) s FROM raw.t GROUP BY day')} */",
-        "a materialized view of Trino, whose rows are in a table without a name; its query is: SELECT day, sum(x) s FROM raw.t GROUP BY day",
+        "a materialized view of Trino, whose rows are in a table without a name; it reads raw.t; its query is: SELECT day, sum(x) s FROM raw.t GROUP BY day",
     ),
     (
         {"presto_view": "true"},
@@ -49,3 +49,18 @@ def test_a_long_query_is_cut() -> None:
     assert found is not None
     assert found.endswith(" ...")
     assert len(found) < 400
+
+
+def test_the_tables_that_a_view_of_trino_reads_are_named() -> None:
+    sql = "WITH recent AS (SELECT * FROM orders) SELECT * FROM recent JOIN lake.ref.countries USING (id) WHERE id IN (SELECT id FROM other.raw.ids)"
+    found = view_of_trino({}, f"/* Presto Materialized View: {encoded(sql, catalog='lake', schema='raw')} */")
+    assert found is not None
+    assert "; it reads raw.orders, other.raw.ids, ref.countries; its query is: WITH recent" in found
+
+
+@pytest.mark.parametrize("sql", ["SELECT FROM WHERE (", "", 7, None, ["SELECT 1"]])
+def test_a_query_that_cannot_be_parsed_names_no_tables(sql: object) -> None:
+    found = view_of_trino({}, f"/* Presto Materialized View: {encoded(sql)} */")
+    assert found is not None
+    assert found.startswith("a materialized view of Trino")
+    assert "it reads" not in found

@@ -17,7 +17,7 @@ _LONGEST = 300
 
 
 def view_of_trino(parameters: Mapping[str, str], text: str | None) -> str | None:
-    """None for an entry that is none."""
+    """What the entry is, which tables it reads, and its query; None if Trino did not write the entry."""
     found = _TEXT.fullmatch((text or "").strip())
     if found is None and parameters.get("presto_view", "").lower() != "true":
         return None
@@ -27,14 +27,40 @@ def view_of_trino(parameters: Mapping[str, str], text: str | None) -> str | None
         if is_mv
         else "a view of Trino, which no other engine reads"
     )
-    sql = _sql(found[2]) if found else None
-    return f"{what}; its query is: {sql}" if sql else what
+    definition = _definition(found[2]) if found else {}
+    sql = definition.get("originalSql")
+    if not isinstance(sql, str):
+        return what
+    tables = _tables(sql, definition)
+    reads = f"; it reads {', '.join(tables)}" if tables else ""
+    return f"{what}{reads}; its query is: {_shortened(sql)}"
 
 
-def _sql(encoded: str) -> str | None:
+def _definition(encoded: str) -> Mapping[str, object]:
     try:
-        sql = json.loads(base64.b64decode(encoded))["originalSql"]
-    except (ValueError, LookupError, TypeError):
-        return None
-    words = " ".join(str(sql).split())
+        definition = json.loads(base64.b64decode(encoded))
+    except ValueError:
+        return {}
+    return definition if isinstance(definition, dict) else {}
+
+
+def _tables(sql: str, definition: Mapping[str, object]) -> tuple[str, ...]:
+    """The tables of the query, with the schema in which Trino resolves a bare name. Trino's own name of the view's catalog
+    means nothing here, so it is left out. Empty if the query cannot be parsed."""
+    import sqlglot  # only for an entry that blocks a model
+    from sqlglot import exp
+    from sqlglot.optimizer.scope import traverse_scope
+
+    try:
+        scopes = traverse_scope(sqlglot.parse_one(sql, dialect="trino"))
+    except sqlglot.errors.SqlglotError:
+        return ()
+    tables = [source for scope in scopes for source in scope.sources.values() if isinstance(source, exp.Table) and source.name]
+    schema, catalog = definition.get("schema"), definition.get("catalog")
+    parts = ((t.catalog if t.catalog != catalog else "", t.db or str(schema or ""), t.name) for t in tables)
+    return tuple(dict.fromkeys(".".join(filter(None, part)) for part in parts))
+
+
+def _shortened(sql: str) -> str:
+    words = " ".join(sql.split())
     return words if len(words) <= _LONGEST else f"{words[:_LONGEST]} ..."

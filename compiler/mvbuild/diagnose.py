@@ -20,7 +20,7 @@ class Check:
     name: str
     ok: bool | None
     found: str
-    mend: str = ""
+    fix: str = ""
 
 
 def checks(project: LoadedProject, env: Mapping[str, str], progress: Callable[[str], None]) -> Iterator[Check]:
@@ -50,7 +50,7 @@ def _catalog(project: LoadedProject) -> Check:
         names = catalog.list_names(target.namespace)
     except CatalogError as exc:
         code = CODES["catalog-unreachable" if exc.unreachable else "catalog-error"]
-        return Check(name="catalog", ok=False, found=str(exc), mend=code.help)
+        return Check(name="catalog", ok=False, found=str(exc), fix=code.help)
     namespace = ".".join(target.namespace)
     # Of the adapters only that of metastores has something to say here.
     unseen = "" if getattr(catalog, "spark_reads_views", True) else "; Spark cannot find its views by name, only the storage tables"
@@ -64,7 +64,7 @@ def _java(env: Mapping[str, str]) -> Check:
     try:
         java = find_java(env)
     except EngineError as exc:
-        return Check(name="Java", ok=False, found=str(exc), mend=exc.help or CODES[exc.code].help)
+        return Check(name="Java", ok=False, found=str(exc), fix=exc.help or CODES[exc.code].help)
     return Check(name="Java", ok=True, found=f"{java.major} at {java.path}")
 
 
@@ -81,7 +81,7 @@ def _jars(project: LoadedProject, env: Mapping[str, str], progress: Callable[[st
         wanted = tuple(dict.fromkeys((*of_target, *outside.needed(Outside.of(project).locations, config))))
         paths = jars.resolve(wanted, cache=jars.cache_dir(env), java=find_java(env).path, config=config, env=env, progress=progress)
     except EngineError as exc:
-        return Check(name="jars", ok=False, found=str(exc), mend=exc.help or CODES[exc.code].help)
+        return Check(name="jars", ok=False, found=str(exc), fix=exc.help or CODES[exc.code].help)
     return Check(name="jars", ok=True, found=", ".join(p.name for p in paths) or "given by the target's configuration")
 
 
@@ -96,6 +96,6 @@ def _spark(project: LoadedProject, env: Mapping[str, str], progress: Callable[[s
         finally:
             engine.close()
     except (EngineError, QueryError) as exc:
-        mend = exc.help if isinstance(exc, EngineError) else ""
-        return Check(name="Spark", ok=False, found=str(exc), mend=mend or f"{CODES['spark-start'].help} Log: {log}")
+        fix = exc.help if isinstance(exc, EngineError) else ""
+        return Check(name="Spark", ok=False, found=str(exc), fix=fix or f"{CODES['spark-start'].help} Log: {log}")
     return Check(name="Spark", ok=True, found=f"{str(version).split(' ')[0]} reaches catalog '{target.catalog_name}'")

@@ -10,9 +10,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 
 from mvbuild.adapters.iceberg.altered import Deletes, altered_files, had_deletes
+from mvbuild.adapters.iceberg.manifest_pruning import matching_deletes
 from mvbuild.adapters.iceberg.manifest_reader import _may_equal
 from mvbuild.adapters.iceberg.manifests import FileEntry, Header
-from mvbuild.adapters.iceberg.prune import matching_deletes
 
 
 def nan() -> float:

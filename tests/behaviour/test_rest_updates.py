@@ -12,7 +12,7 @@ from behaviour.world import layout, name, schema, view_commit
 from mvbuild.adapters.iceberg import remote_answers, tables, views
 from mvbuild.adapters.iceberg.layout import with_layout
 from mvbuild.adapters.iceberg.remote_answers import LostAnswer, Outdated, settled
-from mvbuild.adapters.iceberg.remote_made import was_made
+from mvbuild.adapters.iceberg.remote_applied import was_applied
 from mvbuild.adapters.iceberg.rest_view_updates import marked, marked_version, permitting, view_updates
 from mvbuild.adapters.iceberg.retries import Retries
 from mvbuild.ports.catalog import CatalogError, CommitConflict
@@ -56,23 +56,23 @@ CHANGES: dict[str, Callable[[Raw], Raw]] = {
 def test_whether_a_commit_was_made(change: Callable[[Raw], Raw]) -> None:
     old = table()
     new = change(old)
-    assert was_made(old, new, new)
-    assert not was_made(old, new, old)
+    assert was_applied(old, new, new)
+    assert not was_applied(old, new, old)
     elsewhere = {**old, "properties": {**old["properties"], "theirs": "1"}}
-    assert not was_made(old, new, elsewhere)
-    assert was_made(old, new, change(elsewhere))
-    assert not was_made(old, new, {**new, "table-uuid": "another"})
+    assert not was_applied(old, new, elsewhere)
+    assert was_applied(old, new, change(elsewhere))
+    assert not was_applied(old, new, {**new, "table-uuid": "another"})
 
 
 def test_main_may_have_moved_on_since() -> None:
     old = table()
     new = _moved(old)
-    assert was_made(old, new, _moved(new, 3))
-    assert not was_made(old, new, _moved(old, 3))
+    assert was_applied(old, new, _moved(new, 3))
+    assert not was_applied(old, new, _moved(old, 3))
     back = _moved(new, 1)
-    assert not was_made(new, back, _moved(new, 3))
-    assert was_made(new, back, _moved(back, 3))
-    assert was_made(new, back, {**back, "snapshot-log": back["snapshot-log"][-1:]})
+    assert not was_applied(new, back, _moved(new, 3))
+    assert was_applied(new, back, _moved(back, 3))
+    assert was_applied(new, back, {**back, "snapshot-log": back["snapshot-log"][-1:]})
 
 
 def test_updates_of_a_view() -> None:

@@ -53,7 +53,7 @@ def told(name):
 from mvbuild import api, sessions
 from mvbuild.cli import output, progress, run
 from mvbuild.freshness.former import former_states
-from mvbuild.graph.select import select
+from mvbuild.selection.select import select
 from mvbuild.plan.build import build_plan
 from mvbuild.plan.renames import find_renames, renamed_world
 told("import")

@@ -16,9 +16,10 @@ from mvbuild.adapters.iceberg.files import FileStore
 from mvbuild.adapters.iceberg.pointers import SqlPointers
 from mvbuild.adapters.iceberg.publish import Edit, Put, Storage, publish
 from mvbuild.adapters.iceberg.sql import open_database
+from mvbuild.api.sessions import catalog_of, observed
 from mvbuild.formats import metadata_file, properties
 from mvbuild.formats.record import RefreshRecord
-from mvbuild.freshness.columns import schemas_read
+from mvbuild.freshness.changed_columns import schemas_read
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pins import pin
@@ -28,7 +29,6 @@ from mvbuild.plan.layout import storage_layout, storage_properties
 from mvbuild.ports.commits import TableLayout
 from mvbuild.refresh.recording import record_of, summary_of
 from mvbuild.refresh.views import mv_commit
-from mvbuild.sessions import catalog_of, observed
 
 BATCH = 500
 STARTED_MS = 1_790_000_000_000

@@ -25,11 +25,11 @@ from mvbuild.artifacts.manifest import manifest  # noqa: E402
 from mvbuild.freshness.observe import observe  # noqa: E402
 from mvbuild.freshness.rules import judge  # noqa: E402
 from mvbuild.graph.resolve import build  # noqa: E402
-from mvbuild.graph.select import select  # noqa: E402
 from mvbuild.parse.project import parse_project  # noqa: E402
 from mvbuild.plan.build import build_plan  # noqa: E402
 from mvbuild.project.load import load_project  # noqa: E402
-from mvbuild.project.workers import Workers  # noqa: E402
+from mvbuild.selection.select import select  # noqa: E402
+from mvbuild.workers import Workers  # noqa: E402
 from unit.worlds import Shop, base_table, write_project  # noqa: E402
 
 LAYERS = 10

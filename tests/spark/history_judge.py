@@ -87,7 +87,7 @@ class Judge:
 
     def _drop_scratch(self) -> None:
         """What `read` keeps for a lazy DataFrame until the process ends."""
-        for tables in frames._KEPT.values():
+        for tables in frames._SHARED_SCRATCH.values():
             for identifier in tables.values():
                 if self.project.catalog.table_exists(identifier.parts[1:]):
                     self.project.catalog.drop_table(identifier.parts[1:])

@@ -30,7 +30,7 @@ from pyiceberg.catalog import load_catalog
 from mvbuild import api
 from mvbuild.adapters.spark.catalog_conf import catalog_conf
 from mvbuild.incremental import choose, sizes
-from mvbuild.refresh import readings
+from mvbuild.refresh import inputs
 from spark.history_cases import MODES, Case, Step, made, smaller
 from spark.history_features import ELSEWHERE, SESSION_STEPS, STORAGE_STEPS, UNSTEADY, VIEW_STEPS
 from spark.history_judge import Failed, Judge, Rows, filled
@@ -108,7 +108,7 @@ def played(case: Case, root: Path, spark: Any, *, quick: bool = True, verify_eve
 def as_if_large() -> Iterator[None]:
     """A few rows are refreshed as many would be: by bounds of keys, those that metadata tells among them, and without tables that have none."""
     with pytest.MonkeyPatch.context() as patch:
-        for module, name in ((sizes, "LITTLE"), (readings, "LITTLE"), (readings, "MAX_VALUES"), (choose, "LARGE")):
+        for module, name in ((sizes, "LITTLE"), (inputs, "LITTLE"), (inputs, "MAX_VALUES"), (choose, "LARGE")):
             patch.setattr(module, name, 0)
         yield
 

@@ -16,7 +16,7 @@ from time import monotonic
 
 import pytest
 
-from mvbuild.refresh.result import Event, Said
+from mvbuild.refresh.result import Event, Message
 from spark.projects import ENVIRONMENT, NoSpark, Project, messages, named, order, orders
 from spark.shop import MakeProject
 
@@ -173,7 +173,7 @@ def test_a_foreign_commit_stops_all_of_it(project: MakeProject) -> None:
     before = visible(made)
 
     def touch(event: Event) -> None:
-        if isinstance(event, Said) and event.message.startswith("publishing"):
+        if isinstance(event, Message) and event.message.startswith("publishing"):
             table = made.table("main.best__storage")
             table.append(table.scan().to_arrow())
 
@@ -190,7 +190,7 @@ def test_a_foreign_commit_stops_all_of_it(project: MakeProject) -> None:
 KILLED = """
 import os, signal, sqlite3, sys
 from mvbuild import api
-from mvbuild.refresh.held import Held
+from mvbuild.refresh.pending_commits import Held
 
 when, root = sys.argv[1], sys.argv[2]
 

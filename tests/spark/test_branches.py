@@ -10,8 +10,8 @@ import pytest
 
 from mvbuild import api
 from mvbuild.diagnostics import ProjectError
-from mvbuild.refresh.comparison import Comparison
 from mvbuild.refresh.result import RunResult
+from mvbuild.verify.comparison import Comparison
 from spark.projects import NoSpark, Project, messages, named
 from spark.shop import DAILY, FILES, MakeProject, shop
 

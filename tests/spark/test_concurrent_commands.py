@@ -23,7 +23,7 @@ from mvbuild import api
 from mvbuild.adapters.spark.catalog_conf import catalog_conf
 from mvbuild.freshness.stored import stored
 from mvbuild.ports.commits import ConvertCommit, Refresh
-from mvbuild.refresh.staging import RunId
+from mvbuild.refresh.run_id import RunId
 from spark.crashes import Seen, read
 from spark.projects import ENVIRONMENT, Project, bag, command_line, messages, new_project, order, orders
 from spark.shop import MakeProject

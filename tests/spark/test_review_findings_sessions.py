@@ -8,7 +8,7 @@ import pytest
 
 from mvbuild.incremental import choose
 from mvbuild.incremental.strategies import STRATEGIES
-from mvbuild.refresh import readings
+from mvbuild.refresh import inputs
 from mvbuild.refresh.result import NodeResult
 from spark.projects import Project, messages, of
 from spark.shop import MakeProject
@@ -135,7 +135,7 @@ def test_without_ansi_a_sum_that_is_too_large_does_not_become_zero(house: Projec
 @pytest.mark.parametrize("rows", [1, 250])
 @pytest.mark.parametrize("key", STRANGE)
 def test_no_text_is_read_as_another(house: Project, monkeypatch: pytest.MonkeyPatch, key: str, rows: int) -> None:
-    monkeypatch.setattr(readings, "LITTLE", 0)
+    monkeypatch.setattr(inputs, "LITTLE", 0)
     if key == "a backslash":
         house.spark.conf.set("spark.sql.parser.escapedStringLiterals", "true")
         refreshed(house, "joined", "INSERT INTO lake.raw.named VALUES ('zz', 2)")

@@ -11,8 +11,8 @@ import pytest
 
 from mvbuild import api
 from mvbuild.diagnostics import ProjectError
-from mvbuild.refresh.bags import counts_sql, differences_sql
-from mvbuild.refresh.verified import Verification, Verified
+from mvbuild.verify.bags import counts_sql, differences_sql
+from mvbuild.verify.model import Verification, Verified
 from spark.projects import NoSpark, Project, messages, order
 from spark.shop import MORE, D, MakeProject, shop
 

@@ -16,8 +16,7 @@ from mvbuild.freshness.observe import observe
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import Graph
 from mvbuild.graph.resolve import build
-from mvbuild.graph.select import select
-from mvbuild.incremental.changes import Changes
+from mvbuild.incremental.table_changes import Changes
 from mvbuild.lifecycle.rename import rename
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.project import parse_project
@@ -30,12 +29,13 @@ from mvbuild.ports.sources import Sources
 from mvbuild.ports.states import TableState
 from mvbuild.project.load import load_project
 from mvbuild.project.seeds import read
-from mvbuild.project.workers import Workers
-from mvbuild.refresh.held import Held
+from mvbuild.refresh.pending_commits import PendingCommits
 from mvbuild.refresh.result import Event, RunResult
 from mvbuild.refresh.run import run_plan
+from mvbuild.refresh.run_id import RunId
 from mvbuild.refresh.session import RunSession
-from mvbuild.refresh.staging import RunId
+from mvbuild.selection.select import select
+from mvbuild.workers import Workers
 
 SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "type": "long", "required": False}]}
 
@@ -244,7 +244,7 @@ class Shop:
             is_alive=self.alive,
             sources=self.sources,
             changes=self.changes,
-            held=Held(catalog=self.catalog, clock=self.clock) if atomic else None,
+            pending=PendingCommits(catalog=self.catalog, clock=self.clock) if atomic else None,
         )
         try:
             return run_plan(rename(session, planned), session, rows, threads=threads, fail_fast=fail_fast, on_event=on_event)

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from mvbuild.api.branches import branch_contents, branch_names, diff, drop_branch, publish
 from mvbuild.api.columns import bound, check_columns, lineage, lock
+from mvbuild.api.compilation import compile, write_artifacts
 from mvbuild.api.frames import read, show, sql
 from mvbuild.api.refreshes import explain, plan, run, status, test, verify
 from mvbuild.api.reviews import review
+from mvbuild.api.sessions import catalog_of
 from mvbuild.api.storages import drop, history, maintain, migrate, rollback
-from mvbuild.compilation import compile, write_artifacts
 from mvbuild.serve.frames import served
-from mvbuild.sessions import catalog_of
 
 __all__ = (
     "bound",

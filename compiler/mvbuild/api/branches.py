@@ -7,16 +7,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.api.of_project import Project, graph_of
+from mvbuild.api.sessions import OnEvent, catalog_of, explained, ignore_event, main_catalog_of, observed, open_session
 from mvbuild.diagnostics import ProjectError, did_you_mean, error
-from mvbuild.graph.select import select as select_nodes
 from mvbuild.lifecycle.branches import OnBranch, branches, checked_name, on_branch, publish_branch
 from mvbuild.lifecycle.branches import drop_branch as forget_branch
 from mvbuild.ports.states import TableState
-from mvbuild.refresh.row_keys import row_key
-from mvbuild.sessions import OnEvent, catalog_of, explained, main_catalog_of, observed, open_session, unheard
+from mvbuild.selection.select import select as select_nodes
+from mvbuild.verify.row_keys import row_key
 
 if TYPE_CHECKING:
-    from mvbuild.refresh.comparison import Comparison
+    from mvbuild.verify.comparison import Comparison
 
 
 def branch_contents(project: Project, branch: str) -> tuple[OnBranch, ...]:
@@ -64,10 +64,10 @@ def diff(
     key: Sequence[str] = (),
     limit: int = 10,
     spark: Any = None,
-    on_event: OnEvent = unheard,
+    on_event: OnEvent = ignore_event,
 ) -> tuple[Comparison, ...]:
     """How the rows of a branch differ from those of `main`, for each MV and seed that it has. `key`: instead of what the models tell."""
-    from mvbuild.refresh.comparison import compare
+    from mvbuild.verify.comparison import compare
 
     graph = graph_of(project)
     found = branch_contents(graph, branch)

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mvbuild.api.of_project import Project, graph_of
+from mvbuild.api.sessions import catalog_of, observed
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.graph.model import Graph
-from mvbuild.sessions import catalog_of, observed
 
 if TYPE_CHECKING:
     from mvbuild.lineage.lock import Locked

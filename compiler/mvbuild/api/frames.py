@@ -11,6 +11,7 @@ from typing import Any
 
 from mvbuild.api.of_catalog import CatalogChoice, graph_of_catalog
 from mvbuild.api.of_project import Project, graph_of
+from mvbuild.api.sessions import OnEvent, catalog_of, explained, ignore_event, new_session, observed, open_session
 from mvbuild.graph.model import Graph
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import Catalog, CatalogError, CommitConflict
@@ -20,11 +21,10 @@ from mvbuild.serve import frames
 from mvbuild.serve.as_of import AsOf
 from mvbuild.serve.lookup import with_name
 from mvbuild.serve.rows import Shown, choose_rows
-from mvbuild.sessions import OnEvent, catalog_of, explained, new_session, observed, open_session, unheard
 
 
 def show(
-    project: Project, name: str, *, limit: int = 10, as_of: AsOf | None = None, spark: Any = None, on_event: OnEvent = unheard
+    project: Project, name: str, *, limit: int = 10, as_of: AsOf | None = None, spark: Any = None, on_event: OnEvent = ignore_event
 ) -> Shown:
     """Rows of a model, and where they come from: each MV's storage if its policy allows that, else its query on the tables of now.
 
@@ -68,8 +68,8 @@ def _framed(graph: Graph, spark: Any, ask: frames.Ask) -> Any:
     """The DataFrame, on one observation of the catalog. A snapshot that is expired in between is followed by a new look."""
     catalog = catalog_of(graph)
     for attempt in range(1, _LOOKS + 1):
-        session = new_session(observed(graph, catalog, spark), catalog, spark, unheard)
-        session.kept = _KEPT.setdefault(catalog.name, {})
+        session = new_session(observed(graph, catalog, spark), catalog, spark, ignore_event)
+        session.shared_scratch = _SHARED_SCRATCH.setdefault(catalog.name, {})
         try:
             with explained(graph, conflicts=attempt == _LOOKS):
                 found = frames.frame(session, ask)
@@ -85,7 +85,7 @@ def _framed(graph: Graph, spark: Any, ask: frames.Ask) -> Any:
 
 
 _LOOKS = 3
-_KEPT: dict[str, dict[ScratchKey, TableIdentifier]] = {}
+_SHARED_SCRATCH: dict[str, dict[ScratchKey, TableIdentifier]] = {}
 """Catalog -> the scratch tables that DataFrames of this process read."""
 
 

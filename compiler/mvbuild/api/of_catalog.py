@@ -10,7 +10,7 @@ from typing import Any
 
 from mvbuild.adapters import current_place, session_catalogs
 from mvbuild.diagnostics import ProjectError, error
-from mvbuild.graph.model import Graph, Reading
+from mvbuild.graph.model import CompileOptions, Graph
 from mvbuild.project.loaded import LoadedProject, Properties, SourceTable, SparkSettings, Target
 from mvbuild.source import SourceFile, Span
 
@@ -83,7 +83,7 @@ def _graph(name: str, properties: Mapping[str, str], known: Mapping[str, Mapping
         macros=(),
         tests=(),
     )
-    return Graph(project=project, nodes={}, tests=(), reading=Reading())
+    return Graph(project=project, nodes={}, tests=(), reading=CompileOptions())
 
 
 def _metastore(name: str, options: Mapping[str, str]) -> SourceTable:

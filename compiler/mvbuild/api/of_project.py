@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from mvbuild.compilation import compile
+from mvbuild.api.compilation import compile
+from mvbuild.api.sessions import catalog_of, observed
 from mvbuild.diagnostics import ProjectError, error
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import Graph, ModelNode, NodeId
 from mvbuild.serve.lookup import find
-from mvbuild.sessions import catalog_of, observed
 
 Project = str | Path | Graph
 """A project directory; or what `compile` gave, where a target, vars or an environment are to be chosen."""

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from mvbuild.api.compilation import write_artifacts
 from mvbuild.api.of_project import Project, graph_of, mv_of, states_of
-from mvbuild.compilation import write_artifacts
+from mvbuild.api.sessions import OnEvent, SystemClock, catalog_of, explained, ignore_event, observed, open_session
 from mvbuild.diagnostics import ProjectError, error
 from mvbuild.freshness.former import former_states
 from mvbuild.freshness.model import Freshness
@@ -17,12 +18,10 @@ from mvbuild.freshness.observed import World
 from mvbuild.freshness.pending import representation_problems
 from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import Graph, ModelNode, NodeId
-from mvbuild.graph.select import select as select_nodes
-from mvbuild.graph.select import select_all
-from mvbuild.incremental.changes import Changes
+from mvbuild.incremental.table_changes import Changes
 from mvbuild.lifecycle.branches import require_branchable
 from mvbuild.lifecycle.drop import drop_all
-from mvbuild.lifecycle.prune import find_removed
+from mvbuild.lifecycle.removed_models import find_removed
 from mvbuild.lifecycle.rename import rename
 from mvbuild.plan.build import build_plan
 from mvbuild.plan.explain import Explanation
@@ -32,14 +31,15 @@ from mvbuild.plan.renames import Found, find_renames, renamed_world
 from mvbuild.plan.seeds import seed_rows
 from mvbuild.ports.catalog import Catalog
 from mvbuild.refresh.atomic import require_atomic
-from mvbuild.refresh.held import Held
+from mvbuild.refresh.pending_commits import PendingCommits
 from mvbuild.refresh.result import RunResult
 from mvbuild.refresh.run import run_plan
 from mvbuild.refresh.testing import run_tests
-from mvbuild.refresh.verified import Verification
-from mvbuild.refresh.verify import Check, doubts
-from mvbuild.refresh.verify import verify as verify_all
-from mvbuild.sessions import OnEvent, SystemClock, catalog_of, explained, observed, open_session, unheard
+from mvbuild.selection.select import select as select_nodes
+from mvbuild.selection.select import select_all
+from mvbuild.verify.model import Verification
+from mvbuild.verify.verify import Check, doubts
+from mvbuild.verify.verify import verify as verify_all
 
 # What only one command needs is imported where it is used: a run that finds nothing to do is over in the time that the rest takes.
 
@@ -108,7 +108,7 @@ def run(
     atomic: bool | None = None,
     threads: int | None = None,
     spark: Any = None,
-    on_event: OnEvent = unheard,
+    on_event: OnEvent = ignore_event,
     arguments: Mapping[str, Any] | None = None,
 ) -> RunResult:
     """Refresh what is stale. With `spark` a session that the caller has is used and left running. With `prune` what is left of models that
@@ -132,7 +132,7 @@ def run(
     _require_contracts(planned)
     rows = seed_rows(planned)
     with open_session(planned.world, catalog, spark, on_event) as session:
-        session.held = Held(catalog=catalog, clock=session.clock) if together else None
+        session.pending = PendingCommits(catalog=catalog, clock=session.clock) if together else None
         if planned.needs_engine:
             _ = session.engine  # before any step: where Spark cannot start nothing is touched
         planned = rename(session, planned)
@@ -171,7 +171,7 @@ def _pruned(graph: Graph, catalog: Catalog, result: RunResult) -> RunResult:
 
 
 def test(
-    project: Project = ".", *, select: Iterable[str] = (), exclude: Iterable[str] = (), spark: Any = None, on_event: OnEvent = unheard
+    project: Project = ".", *, select: Iterable[str] = (), exclude: Iterable[str] = (), spark: Any = None, on_event: OnEvent = ignore_event
 ) -> RunResult:
     """Run the data tests of the selected models, seeds and sources on what the catalog has now."""
     graph = graph_of(project)
@@ -199,7 +199,7 @@ def verify(
     limit: int = 10,
     float_tolerance: float | None = None,
     spark: Any = None,
-    on_event: OnEvent = unheard,
+    on_event: OnEvent = ignore_event,
 ) -> Verification:
     """Compute MVs again from the snapshots that their last refresh read, and compare that with their storage. Nothing is written.
 

@@ -12,10 +12,10 @@ from mvbuild.api.of_project import Project, graph_of, states_now
 from mvbuild.api.refreshes import plan
 from mvbuild.diagnostics import ProjectError, warning
 from mvbuild.graph.model import Graph
-from mvbuild.graph.select import select_all
-from mvbuild.graph.version import version_of
-from mvbuild.graph.versions import opened
 from mvbuild.plan.model import Plan
+from mvbuild.selection.select import select_all
+from mvbuild.versions.model import version_of
+from mvbuild.versions.other import opened
 
 if TYPE_CHECKING:
     from mvbuild.review.model import Review

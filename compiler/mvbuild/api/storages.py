@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from mvbuild.api.of_project import Project, graph_of, mv_of, states_of
+from mvbuild.api.sessions import OnEvent, catalog_of, explained, ignore_event, observed, open_session
 from mvbuild.diagnostics import Diagnostic, ProjectError
 from mvbuild.freshness.history import PastRefresh
 from mvbuild.freshness.history import history as past_refreshes
@@ -14,12 +15,11 @@ from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.readable import require_readable
 from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import Graph, ModelNode
-from mvbuild.graph.select import select as select_nodes
 from mvbuild.lifecycle.drop import Dropped
 from mvbuild.lifecycle.drop import drop as drop_one
 from mvbuild.lifecycle.maintain import Maintained
 from mvbuild.lifecycle.maintain import maintain as keep_up
-from mvbuild.lifecycle.prune import find_named
+from mvbuild.lifecycle.removed_models import find_named
 from mvbuild.lifecycle.rollback import rollback as roll_back
 from mvbuild.plan.conversions import conversions
 from mvbuild.plan.removed import Removed, refusal
@@ -28,7 +28,7 @@ from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.recording import described
 from mvbuild.refresh.result import RunResult
 from mvbuild.refresh.run import run_plan
-from mvbuild.sessions import OnEvent, catalog_of, explained, observed, open_session, unheard
+from mvbuild.selection.select import select as select_nodes
 
 
 def history(project: Project, name: str) -> tuple[ModelNode, tuple[PastRefresh, ...]]:
@@ -49,7 +49,7 @@ def rollback(project: Project, name: str, to: int) -> tuple[ModelNode, Outcome, 
     world = observed(graph, catalog)
     node = mv_of(world.graph, name)
     require_readable(world, node)
-    with open_session(world, catalog, None, unheard) as session, explained(graph):
+    with open_session(world, catalog, None, ignore_event) as session, explained(graph):
         outcome = roll_back(session, node, to)
         return node, outcome, judge(session.world)[node.id]
 
@@ -74,7 +74,7 @@ def maintain(
     exclude: Iterable[str] = (),
     dry_run: bool = False,
     spark: Any = None,
-    on_event: OnEvent = unheard,
+    on_event: OnEvent = ignore_event,
     on_done: Callable[[Maintained], None] = lambda _: None,
 ) -> tuple[Graph, tuple[Maintained, ...], tuple[Diagnostic, ...]]:
     """Compact, expire and tidy the storages of MVs by their policies. Spark is started only where there is something to compact."""
@@ -93,7 +93,7 @@ def migrate(
     to: StorageFormat,
     select: Iterable[str] = (),
     exclude: Iterable[str] = (),
-    on_event: OnEvent = unheard,
+    on_event: OnEvent = ignore_event,
 ) -> RunResult:
     """Convert MVs to another storage format without touching a row. No Spark."""
     graph = graph_of(project)

@@ -11,7 +11,7 @@ from mvbuild.artifacts.files import Stamp, stamp_of, write_text
 from mvbuild.graph.definition import definition, fingerprint_key, fingerprint_of
 from mvbuild.graph.model import Graph, ModelNode, NodeId
 from mvbuild.parse.fingerprint import fingerprint
-from mvbuild.project.workers import Workers
+from mvbuild.workers import Workers
 
 FEWEST = 1_000
 """Models for which another process pays."""

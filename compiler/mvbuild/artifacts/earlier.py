@@ -10,8 +10,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 from mvbuild.artifacts.files import Stamp
+from mvbuild.cache.entries import Cache
 from mvbuild.graph.model import Graph, NodeId
-from mvbuild.project.kept import Kept
 
 NAME = "manifest-cache"
 
@@ -51,7 +51,7 @@ class Checksum:
 
 def earlier_artifacts(graph: Graph, manifest: Path) -> Earlier | None:
     """None where all has to be made: there is no such manifest, or it is not as it was written."""
-    text = Kept(manifest.with_name(NAME)).get(graph.outlined.key) if graph.outlined and _is_as_compiled(graph) else None
+    text = Cache(manifest.with_name(NAME)).get(graph.outlined.key) if graph.outlined and _is_as_compiled(graph) else None
     if text is None:
         return None
     assert graph.outlined is not None
@@ -75,10 +75,10 @@ def remember_artifacts(graph: Graph, manifest: Path, checksum: Checksum, stamps:
     """After everything was written."""
     if graph.outlined is None or not _is_as_compiled(graph):
         return
-    kept = Kept(manifest.with_name(NAME))
+    cache = Cache(manifest.with_name(NAME))
     content = {"changed": sorted(graph.outlined.changed), "checksum": str(checksum), "compiled": stamps}
-    kept.put(graph.outlined.key, json.dumps(content, separators=(",", ":")))
-    kept.save()
+    cache.put(graph.outlined.key, json.dumps(content, separators=(",", ":")))
+    cache.save()
 
 
 def _is_as_compiled(graph: Graph) -> bool:

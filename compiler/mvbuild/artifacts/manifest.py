@@ -10,9 +10,9 @@ from typing import Any, TypeGuard
 
 from mvbuild.graph.definition import definition, fingerprint_of
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, ViewNode
-from mvbuild.graph.version import MacroCalls, macro_texts, settings_of, source_settings, test_body, var_hashes
 from mvbuild.names import TableIdentifier
 from mvbuild.project.loaded import DataTest, Properties
+from mvbuild.versions.model import MacroCalls, macro_texts, settings_of, source_settings, test_body, var_hashes
 
 SCHEMA = "https://schemas.getdbt.com/dbt/manifest/v12.json"
 

@@ -12,13 +12,13 @@ from mvbuild.cli.options import ListCommand, Options, project_options, selection
 @selection_options
 def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...]) -> int:
     """Render, parse and resolve every model. Needs no catalog and no Spark. With --select the compiled SQL is printed."""
-    from mvbuild import compilation
+    from mvbuild.api import compilation
     from mvbuild.cli.output import report, say
     from mvbuild.graph.definition import definition
     from mvbuild.graph.model import ModelNode, SeedNode
-    from mvbuild.graph.select import select as select_nodes
     from mvbuild.lineage.check import check_columns
     from mvbuild.project.seeds import check
+    from mvbuild.selection.select import select as select_nodes
 
     graph = options.graph()
     check(node.seed for node in graph.nodes.values() if isinstance(node, SeedNode))

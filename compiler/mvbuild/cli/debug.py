@@ -26,7 +26,7 @@ def command(options: Options) -> int:
         good = good and check.ok is True
         mark = {True: click.style("ok", fg="green"), False: click.style("ERROR", fg="red"), None: "-"}[check.ok]
         click.echo(f"{check.name:<9} {mark}  {check.found}")
-        if check.mend:
-            click.echo(f"          help: {check.mend}")
+        if check.fix:
+            click.echo(f"          help: {check.fix}")
     click.echo("All checks passed." if good else "Some checks failed.")
     return 0 if good else 1

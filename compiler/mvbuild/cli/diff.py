@@ -12,7 +12,7 @@ from mvbuild.cli.options import ListCommand, Options, env, is_quiet, project_opt
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mvbuild.refresh.comparison import ColumnDifference, Comparison
+    from mvbuild.verify.comparison import ColumnDifference, Comparison
 
 _MARKS = {"added": "+", "removed": "-", "before": "<", "after": ">"}
 
@@ -37,11 +37,11 @@ def command(
     if output == "json":
         click.echo(json.dumps([to_object(one) for one in found], default=str, indent=2))
     else:
-        click.echo("\n\n".join("\n".join(told(one)) for one in found) or "the branch has no rows of its own")
+        click.echo("\n\n".join("\n".join(comparison_lines(one)) for one in found) or "the branch has no rows of its own")
     return 0
 
 
-def told(one: Comparison) -> list[str]:
+def comparison_lines(one: Comparison) -> list[str]:
     """Lines for people."""
     by = f"by {', '.join(one.key)}" if one.key else "whole rows: no key is known; choose one with --key"
     rows = f"{one.rows_before:,} rows on main, {one.rows_after:,} on the branch"
@@ -53,7 +53,7 @@ def told(one: Comparison) -> list[str]:
 
 
 def _column(column: ColumnDifference) -> list[str]:
-    from mvbuild.refresh.comparison import STATISTICS
+    from mvbuild.verify.comparison import STATISTICS
 
     if column.before is None:
         return [f"column {column.name}: new"]
@@ -66,7 +66,7 @@ def _column(column: ColumnDifference) -> list[str]:
 
 def to_object(one: Comparison) -> dict[str, Any]:
     """For programs."""
-    from mvbuild.refresh.comparison import STATISTICS
+    from mvbuild.verify.comparison import STATISTICS
 
     def figures(values: Sequence[Any] | None) -> dict[str, Any] | None:
         return dict(zip(STATISTICS, values, strict=True)) if values is not None else None

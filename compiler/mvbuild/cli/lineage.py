@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from mvbuild.graph.model import Node
     from mvbuild.lineage.model import Bound, Origin
-    from mvbuild.lineage.trace import Direction, Step
+    from mvbuild.lineage.trace import Direction, LineageTree
 
 
 @click.command("lineage")
@@ -87,7 +87,7 @@ def _rows_line(bound: Bound, origins: frozenset[Origin]) -> str:
     return f"The rows are decided by: {', '.join(sorted(named(bound, o) for o in origins))}"
 
 
-def _tree(bound: Bound, step: Step, before: str, below: str) -> Iterator[str]:
+def _tree(bound: Bound, step: LineageTree, before: str, below: str) -> Iterator[str]:
     from mvbuild.lineage.trace import named
 
     known = bound.column(step.origin.node, step.origin.column)

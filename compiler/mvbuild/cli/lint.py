@@ -92,22 +92,22 @@ class _Asked:
         self._rules, self._catalog = rules, catalog
 
     def recompile(self) -> Graph:
-        from mvbuild import compilation
+        from mvbuild.api import compilation
 
         options = self._options
         return compilation.compile(options.project_dir, target=options.target, vars=options.vars, target_path=options.target_path)
 
     def report(self, graph: Graph) -> tuple[Report, Sequence[Diagnostic]]:
         """And what is to be said of the selection, and of columns that tests and settings name and that are not there."""
-        from mvbuild.graph.select import select
         from mvbuild.lineage.named import misnamed
         from mvbuild.lint.check import lint
-        from mvbuild.lint.columns import known_columns
         from mvbuild.lint.facts import Facts
+        from mvbuild.lint.known_columns import known_columns
+        from mvbuild.selection.select import select
 
         world = None
         if self._catalog:
-            from mvbuild.sessions import catalog_of, observed
+            from mvbuild.api.sessions import catalog_of, observed
 
             world = observed(graph, catalog_of(graph))
             graph = world.graph

@@ -25,7 +25,7 @@ def command(
     """List models, seeds, sources and data tests. Needs no catalog and no Spark."""
     from mvbuild.artifacts.manifest import entries
     from mvbuild.cli.output import report
-    from mvbuild.graph.select import select_all
+    from mvbuild.selection.select import select_all
 
     graph = options.graph()
     chosen, warnings = select_all(graph, select, exclude)

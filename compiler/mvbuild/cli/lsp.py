@@ -26,7 +26,7 @@ def command(target: str | None, vars: str | None, freshness: bool) -> int:
         if (exc.name or "").partition(".")[0] not in ("pygls", "lsprotocol", "attrs", "cattrs"):
             raise
         return report([error("missing-package", "The language server needs the package pygls", help="pip install 'mvbuild[lsp]'")])
-    from mvbuild.lsp.check import Choices
+    from mvbuild.lsp.check import CheckOptions
 
-    serve(Choices(target=target, vars=vars_of(vars), freshness=freshness))
+    serve(CheckOptions(target=target, vars=vars_of(vars), freshness=freshness))
     return 0

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...], dry_run: bool) -> int:
     """Compact the storage of MVs, expire old snapshots and remove orphan files, by the policy `maintain:` of each model."""
     from mvbuild import api
+    from mvbuild.api.sessions import Event
     from mvbuild.cli.output import report, say
-    from mvbuild.refresh.result import Event, Said
+    from mvbuild.refresh.result import Message
 
     graph = options.graph()
 
     def tell(event: Event) -> None:
-        if isinstance(event, Said):
+        if isinstance(event, Message):
             say(event.message)
 
     def show(one: Maintained) -> None:

@@ -32,7 +32,7 @@ class Options:
     state: str | None = None
 
     def graph(self, threads: int | None = None) -> Graph:
-        from mvbuild import compilation
+        from mvbuild.api import compilation
         from mvbuild.cli.output import report
 
         graph = compilation.compile(
@@ -190,7 +190,7 @@ def env(*names: str) -> list[str]:
     return [f"{prefix}_{name}" for name in names for prefix in ("MVBUILD", "DBT")]
 
 
-def _said(name: str, callback: Callable[[click.Context, click.Parameter, Any], None]) -> dict[str, Any]:
+def _context_option(name: str, callback: Callable[[click.Context, click.Parameter, Any], None]) -> dict[str, Any]:
     """An option that no command gets as a parameter: its callback keeps it in the context."""
     return {"envvar": env(name), "expose_value": False, "callback": callback}
 
@@ -213,7 +213,10 @@ _PROJECT = (
     click.option("--vars", envvar=env("VARS"), help="Values for var(), as YAML: '{key: value}'. They override mvbuild.yml."),
     click.option("--target-path", envvar=env("TARGET_PATH"), help="Output directory, instead of target/."),
     click.option(
-        "--offline", is_flag=True, **_said("OFFLINE", _stay_offline), help="Download nothing: use only jars that are already cached."
+        "--offline",
+        is_flag=True,
+        **_context_option("OFFLINE", _stay_offline),
+        help="Download nothing: use only jars that are already cached.",
     ),
 )
 _SELECTION = (
@@ -232,14 +235,19 @@ _SELECTION = (
         shell_complete=proposals.selections,
     ),
     click.option("--selector", envvar=env("SELECTOR"), help="A named selection of selectors.yml.", shell_complete=proposals.selectors),
-    click.option("--state", **_said("STATE", _remember), help="What `state:` compares with: a directory of artifacts, or a git ref."),
+    click.option(
+        "--state", **_context_option("STATE", _remember), help="What `state:` compares with: a directory of artifacts, or a git ref."
+    ),
 )
 _OUTPUT = (
-    click.option("-q", "--quiet", is_flag=True, **_said("QUIET", _remember), help="Print only errors and the requested output."),
+    click.option("-q", "--quiet", is_flag=True, **_context_option("QUIET", _remember), help="Print only errors and the requested output."),
     click.option(
-        "--use-colors/--no-use-colors", default=None, **_said("USE_COLORS", _color), help="Default: on if the output is a terminal."
+        "--use-colors/--no-use-colors",
+        default=None,
+        **_context_option("USE_COLORS", _color),
+        help="Default: on if the output is a terminal.",
     ),
-    click.option("-d", "--debug", is_flag=True, **_said("DEBUG", _remember), help="Show a full traceback for internal errors."),
+    click.option("-d", "--debug", is_flag=True, **_context_option("DEBUG", _remember), help="Show a full traceback for internal errors."),
     # What dbt's callers switch off, and what mvbuild never does: it reads the whole project, and asks and tells nobody.
     *(
         click.option(f"--no-{name}", is_flag=True, expose_value=False, hidden=True)

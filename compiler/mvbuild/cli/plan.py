@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mvbuild.cli.leavings import removed_object, removed_text, rename_object, rename_text
 from mvbuild.cli.options import ListCommand, Options, branch_option, env, project_options, selection_options
+from mvbuild.cli.removed_objects import removed_object, removed_text, rename_object, rename_text
 from mvbuild.serve.words import duration, refused_data, size
 
 if TYPE_CHECKING:
     from mvbuild.formats.failed_tests import FailedTests
     from mvbuild.freshness.model import Reason
     from mvbuild.graph.model import Graph
-    from mvbuild.incremental.choose import Choice
-    from mvbuild.incremental.cost import Work
+    from mvbuild.incremental.choose import StrategyChoice
+    from mvbuild.incremental.cost import Cost
     from mvbuild.plan.model import Plan, Step
 
 _VERBS = {
@@ -139,7 +139,7 @@ def reason_text(reason: Reason) -> str:
     return f"{reason.code}: {reason.message}" + (f" ({', '.join(facts)})" if facts else "")
 
 
-def choice_object(strategy: str | None, choice: Choice | None) -> dict[str, Any]:
+def choice_object(strategy: str | None, choice: StrategyChoice | None) -> dict[str, Any]:
     """How an MV is refreshed, for programs; all null where that is not decided yet, or nothing is refreshed."""
     from mvbuild.diagnostics.render import location
 
@@ -163,23 +163,23 @@ def choice_object(strategy: str | None, choice: Choice | None) -> dict[str, Any]
     }
 
 
-def work_object(work: Work | None) -> dict[str, int] | None:
+def work_object(work: Cost | None) -> dict[str, int] | None:
     return {"bytes": work.bytes, "rows": work.rows} if work else None
 
 
-def bytes_text(choice: Choice) -> str:
+def bytes_text(choice: StrategyChoice) -> str:
     """`1.2 MB of 340 MB`; empty where it is not known, or nothing is read."""
     if choice.expected is None or choice.full is None:
         return ""
     return size(choice.expected.bytes) + (f" of {size(choice.full.bytes)}" if choice.is_incremental else "")
 
 
-def _totals(planned: Plan) -> tuple[Work, Work, bool]:
+def _totals(planned: Plan) -> tuple[Cost, Cost, bool]:
     """The work of all refreshes of which it is known, and of full ones in their place; and whether there is any."""
-    from mvbuild.incremental.cost import Work
+    from mvbuild.incremental.cost import Cost
 
     choices = [s.choice for s in planned.steps if s.action == "refresh" and s.choice and s.choice.expected and s.choice.full]
-    nothing = Work(bytes=0, rows=0)
+    nothing = Cost(bytes=0, rows=0)
     expected = sum((c.expected for c in choices if c.expected), nothing)
     return expected, sum((c.full for c in choices if c.full), nothing), bool(choices)
 

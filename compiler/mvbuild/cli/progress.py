@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from contextlib import nullcontext
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,8 +14,11 @@ from mvbuild.cli.live import LiveLine
 from mvbuild.cli.options import is_terminal
 from mvbuild.cli.output import table
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
-from mvbuild.refresh.result import Event, Finished, NodeResult, RunResult, Said, Started, Tested, TestResult, count_rows
-from mvbuild.refresh.verified import Checked, Verified
+from mvbuild.refresh.result import Finished, Message, NodeResult, RunResult, Started, Tested, TestResult, count_rows
+from mvbuild.verify.model import Checked, Verified
+
+if TYPE_CHECKING:
+    from mvbuild.api.sessions import Event
 
 _WIDTH = 90
 _VERDICTS = {"same": "PASS", "different": "FAIL", "unverifiable": "SKIP", "error": "ERROR"}
@@ -46,7 +50,7 @@ class Progress:
 
     def __call__(self, event: Event) -> None:
         with self._lock, self._live or nullcontext():
-            if isinstance(event, Said):
+            if isinstance(event, Message):
                 self._end_said()
                 self._said = event.message
                 self._begin(event.message, event.message)

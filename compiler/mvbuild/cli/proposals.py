@@ -44,9 +44,9 @@ def _targets(ctx: click.Context, incomplete: str) -> Iterable[str]:  # noqa: ARG
 
 
 def _selectors(ctx: click.Context, incomplete: str) -> Iterable[str]:  # noqa: ARG001
-    from mvbuild.graph.select_yaml import FILES
     from mvbuild.project.files import read_text
     from mvbuild.project.yaml_spans import plain, read_yaml
+    from mvbuild.selection.selectors_file import FILES
 
     root = _root(ctx)
     tree, _ = read_yaml(read_text(root, next(name for name in FILES if (root / name).is_file())))
@@ -64,7 +64,7 @@ def _selections(ctx: click.Context, incomplete: str) -> Iterator[str]:
     if colon:
         yield from (f"{before}{method}:{value}" for value in _values(ctx, method))
         return
-    from mvbuild.graph.select_methods import METHODS
+    from mvbuild.selection.methods import METHODS
 
     yield from (f"{before}{name}" for name in _files(ctx, ("model", "seed")))
     if incomplete[len(before) :]:

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...], output: str) -> int:
     """Show for every materialized view whether it is fresh, and if not which snapshots differ."""
     from mvbuild import api
+    from mvbuild.api.sessions import SystemClock
     from mvbuild.artifacts.run_results import failed_object, reason_object
     from mvbuild.cli.output import report
     from mvbuild.cli.plan import reason_text
-    from mvbuild.graph.select import select as select_nodes
-    from mvbuild.sessions import SystemClock
+    from mvbuild.selection.select import select as select_nodes
 
     graph = options.graph()
     world, answers = api.status(graph)

@@ -12,10 +12,10 @@ from mvbuild.cli.options import ListCommand, Options, branch_option, is_quiet, p
 from mvbuild.cli.proposals import names
 
 if TYPE_CHECKING:
+    from mvbuild.api.sessions import Event
     from mvbuild.freshness.model import Reason
     from mvbuild.graph.model import Graph
-    from mvbuild.refresh.result import Event
-    from mvbuild.refresh.verified import Verification, Verified
+    from mvbuild.verify.model import Verification, Verified
 
 
 @click.command("verify", cls=ListCommand)
@@ -43,7 +43,7 @@ def command(
     from mvbuild import api
     from mvbuild.cli.output import report
     from mvbuild.cli.progress import Progress
-    from mvbuild.refresh.verified import Checked
+    from mvbuild.verify.model import Checked
 
     if mv and (select or exclude):
         raise click.UsageError("Give names of MVs, or --select and --exclude, not both")

@@ -3,7 +3,7 @@
 In: the directory of a dbt project. Out: the files of an mvbuild project, and a verdict with reasons for each thing in the dbt project
 (docs/import-dbt.md).
 
-Read first: `takeover.py` (all steps), `work.py` (what is known along the way), `reasons.py` (the table of reasons).
+Read first: `takeover.py` (all steps), `import_state.py` (what is known along the way), `reasons.py` (the table of reasons).
 """
 
 from __future__ import annotations

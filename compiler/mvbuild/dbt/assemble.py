@@ -1,4 +1,4 @@
-"""Work -> the files of the new project, without what is refused."""
+"""ImportState -> the files of the new project, without what is refused."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from mvbuild.dbt.blocks import lexed
 from mvbuild.dbt.config_calls import config_calls
 from mvbuild.dbt.drafts import Draft
+from mvbuild.dbt.import_state import ImportState, ModelImport
 from mvbuild.dbt.models import setting_of
 from mvbuild.dbt.project_file import Taken, project_file
 from mvbuild.dbt.read import YamlFile, entries_of, get, items_of, text_of
 from mvbuild.dbt.table_names import MACROS
-from mvbuild.dbt.work import ModelWork, Work
 from mvbuild.dbt.yaml_draft import YamlDraft
 from mvbuild.project.yaml_spans import ListNode, Node
 from mvbuild.source import MappedText, Segment, SourceMap, Span
@@ -20,11 +20,11 @@ Files = dict[str, MappedText]
 """Path -> text, with the way back to the dbt project."""
 
 
-def taken_models(work: Work) -> list[ModelWork]:
+def taken_models(work: ImportState) -> list[ModelImport]:
     return [m for m in work.models.values() if m.item.verdict != "refused"]
 
 
-def assemble(work: Work) -> Files:
+def assemble(work: ImportState) -> Files:
     files: Files = {"mvbuild.yml": project_file(work, taken(work))}
     for model in taken_models(work):
         files[model.template.path] = _model(model)
@@ -46,7 +46,7 @@ def assemble(work: Work) -> Files:
     return files
 
 
-def taken(work: Work) -> Taken:
+def taken(work: ImportState) -> Taken:
     folders: dict[str, frozenset[tuple[str, ...]]] = {}
     models = [m.template.file for m in taken_models(work)]
     seeds = [s.file for s in work.seeds.values() if s.item.verdict != "refused"]
@@ -63,11 +63,11 @@ def taken(work: Work) -> Taken:
     return Taken(folders=folders, implicit_views=implicit_views(work), seeds=settings)
 
 
-def implicit_views(work: Work) -> bool:
+def implicit_views(work: ImportState) -> bool:
     return any(m.enabled and setting_of(m.layers, "materialized") is None for m in taken_models(work))
 
 
-def _model(model: ModelWork) -> MappedText:
+def _model(model: ModelImport) -> MappedText:
     draft = model.template.final.copy()
     if model.override:
         calls = list(config_calls(text)) if (text := lexed(draft.file)) else []
@@ -82,26 +82,26 @@ def _model(model: ModelWork) -> MappedText:
     return draft.result
 
 
-def _key_test(model: ModelWork) -> str:
+def _key_test(model: ModelImport) -> str:
     keys = ", ".join(f"`{key}`" for key in model.tested_keys)
     present = " and ".join(f"`{key}` is not null" for key in model.tested_keys)
     head = "-- dbt merged by this unique_key; the result is the same only while the key is unique.\n"
     return f"{head}select {keys}\nfrom {{{{ ref('{model.name}') }}}}\nwhere {present}\ngroup by {keys}\nhaving count(*) > 1\n"
 
 
-def needs_key_test(work: Work, model: ModelWork) -> bool:
+def needs_key_test(work: ImportState, model: ModelImport) -> bool:
     """Whether a model is dbt's table only while its key is unique, and no test says so."""
     return bool(model.tested_keys) and model.enabled and not _has_unique_test(work, model)
 
 
-def _has_unique_test(work: Work, model: ModelWork) -> bool:
+def _has_unique_test(work: ImportState, model: ModelImport) -> bool:
     return any(
         (test.unique,) == model.tested_keys and test.item.verdict != "refused" and test.of == f"model.{model.name}"
         for test in work.generic_tests
     )
 
 
-def _macros(work: Work) -> Iterator[tuple[str, MappedText]]:
+def _macros(work: ImportState) -> Iterator[tuple[str, MappedText]]:
     for template in work.macro_files:
         draft = template.final.copy()
         dropped = [n for n in template.macros if n in MACROS or work.macro_items[n].verdict == "refused"]
@@ -114,7 +114,7 @@ def _macros(work: Work) -> Iterator[tuple[str, MappedText]]:
             yield (template.path if below else f"{work.project.paths['macro'][0]}/{template.path}"), result
 
 
-def _tests(work: Work) -> Iterator[tuple[str, MappedText]]:
+def _tests(work: ImportState) -> Iterator[tuple[str, MappedText]]:
     for path, (template, item, _) in work.sql_tests.items():
         if item.verdict != "refused":
             yield path, template.final.result
@@ -131,7 +131,7 @@ def _tests(work: Work) -> Iterator[tuple[str, MappedText]]:
             yield path, _computed(text, test.item.span)
 
 
-def _yaml(work: Work, file: YamlFile) -> MappedText | None:
+def _yaml(work: ImportState, file: YamlFile) -> MappedText | None:
     draft = YamlDraft(file.file, file.tree, is_rewritten=file.is_rewritten)
     for what, part, value in work.changes.get(file.file.path, ()):
         if what == "remove":

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from mvbuild.dbt.reasons import REASONS
 from mvbuild.parse import placeholder
-from mvbuild.parse.steadiness import unsteady
+from mvbuild.parse.determinism import nondeterministic_word
 
 _WRAPPERS = (exp.Cast, exp.TryCast, exp.Date, exp.TsOrDsToDate, exp.DateTrunc, exp.TimestampTrunc, exp.Paren, exp.Timestamp, exp.Trunc)
 """Functions that keep the order of their argument."""
@@ -71,7 +71,7 @@ def _at_most(node: exp.Expr, model: str) -> str | None:
         return _column_of(node)
     if isinstance(node, (exp.CurrentDate, exp.CurrentTimestamp)):
         return None
-    if node.find(exp.Query, exp.Max, exp.Column) or unsteady(node.sql("spark")).lower() not in ("", node.name.lower()):
+    if node.find(exp.Query, exp.Max, exp.Column) or nondeterministic_word(node.sql("spark")).lower() not in ("", node.name.lower()):
         raise NotProven("guard-not-lower-bound")
     return None
 

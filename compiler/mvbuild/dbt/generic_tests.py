@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from mvbuild.dbt.import_state import ImportState, TestImport
 from mvbuild.dbt.read import entries_of, get
 from mvbuild.dbt.scorecard import Item
-from mvbuild.dbt.work import TestWork, Work
 from mvbuild.project.keys import TEST_ARGUMENTS
 from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNode, is_empty, plain
 from mvbuild.source import Span
@@ -31,7 +31,7 @@ _INSTEAD: Mapping[str, str] = {
 }
 
 
-def read_tests(work: Work, path: str, node: Node, of: str, table: str, column: str | None) -> None:
+def read_tests(work: ImportState, path: str, node: Node, of: str, table: str, column: str | None) -> None:
     """The tests of a model, seed, source table or column."""
     for key in ("data_tests", "tests"):
         tests = get(node, key)
@@ -39,7 +39,7 @@ def read_tests(work: Work, path: str, node: Node, of: str, table: str, column: s
             _test(work, path, item, of, table, column)
 
 
-def _test(work: Work, path: str, node: Node, of: str, table: str, column: str | None) -> None:
+def _test(work: ImportState, path: str, node: Node, of: str, table: str, column: str | None) -> None:
     kind, place, arguments = _kind(node)
     if kind is None:
         work.item("test", "?", node.span).add("unknown-test", "This is not a test", node.span)
@@ -48,7 +48,7 @@ def _test(work: Work, path: str, node: Node, of: str, table: str, column: str | 
     values, config = _values(arguments)
     column = column or (str(values["column_name"]) if values.get("column_name") is not None else None)
     name = "_".join(filter(None, (kind, of.partition(".")[2].replace(".", "_"), re.sub(r"\W+", "_", column or ""))))
-    test = TestWork(item=work.item("test", name, place), node=id(node), of=of)
+    test = TestImport(item=work.item("test", name, place), node=id(node), of=of)
     work.generic_tests.append(test)
     _options(work, path, arguments, test.item, config)
     _judge(work, test, kind, values, config, table, column)
@@ -64,8 +64,8 @@ def _weakens(key: str, value: Any) -> bool:
 
 
 def _judge(
-    work: Work,
-    test: TestWork,
+    work: ImportState,
+    test: TestImport,
     kind: str,
     values: dict[str, Any],
     config: dict[str, Any],
@@ -89,7 +89,7 @@ def _judge(
             test.reads[name.lower()] = test.item.span
 
 
-def _options(work: Work, path: str, arguments: MapNode | None, item: Item, config: dict[str, Any]) -> None:
+def _options(work: ImportState, path: str, arguments: MapNode | None, item: Item, config: dict[str, Any]) -> None:
     for block in (arguments, get(arguments, "config")):
         for entry in entries_of(block):
             if entry.key in _THRESHOLDS and not is_empty(entry.node):
@@ -101,7 +101,7 @@ def _options(work: Work, path: str, arguments: MapNode | None, item: Item, confi
         item.add("yaml-template", "A condition of the test has a template")
 
 
-def _as_sql(test: TestWork, macro: str, values: dict[str, Any], config: dict[str, Any], table: str, column: str | None) -> None:
+def _as_sql(test: TestImport, macro: str, values: dict[str, Any], config: dict[str, Any], table: str, column: str | None) -> None:
     try:
         given = {k: _literal(v) for k, v in values.items() if k != "column_name"}
     except ValueError:
@@ -114,7 +114,7 @@ def _as_sql(test: TestWork, macro: str, values: dict[str, Any], config: dict[str
     _sql(test, config, f"{{{{ {call} }}}}\n")
 
 
-def _expression(test: TestWork, kind: str, config: dict[str, Any], table: str, column: str) -> None:
+def _expression(test: TestImport, kind: str, config: dict[str, Any], table: str, column: str) -> None:
     """A built-in test of an expression: the query that dbt runs for it."""
     if kind not in ("unique", "not_null") or "{{" in column:
         test.item.add("unknown-test", f"mvbuild has no test '{kind}' for expressions")
@@ -129,7 +129,7 @@ def _expression(test: TestWork, kind: str, config: dict[str, Any], table: str, c
     _sql(test, config, query)
 
 
-def _sql(test: TestWork, config: dict[str, Any], query: str) -> None:
+def _sql(test: TestImport, config: dict[str, Any], query: str) -> None:
     head = "{{ config(severity='warn') }}\n" if str(config.get("severity") or "").lower() == "warn" else ""
     head = "{{ config(enabled=false) }}\n" if config.get("enabled") is False else head
     test.sql = (f"{_FILE_NAME.sub('_', test.item.name)}.sql", head + query)

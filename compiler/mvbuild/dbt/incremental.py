@@ -12,7 +12,7 @@ from sqlglot import exp
 from mvbuild.dbt.bounds import NotProven
 from mvbuild.dbt.climb import conjuncts
 from mvbuild.dbt.guards import Guard, guards, tree_of
-from mvbuild.parse.steadiness import unsteady
+from mvbuild.parse.determinism import nondeterministic_word
 
 _IDENTIFIER = re.compile(r"`[^`]+`|[A-Za-z_]\w*")
 
@@ -44,7 +44,7 @@ def shown_equal(config: Mapping[str, Any], full: str, incremental: str, model: s
         if found:
             raise NotProven("overwrites-table")
         return Shown(guards=())
-    word = unsteady(full)
+    word = nondeterministic_word(full)
     if word:
         raise NotProven("load-time", f"The incremental query uses '{word}': each row keeps the value of the run that wrote it")
     if strategy == "insert_overwrite":

@@ -1,4 +1,4 @@
-"""Work -> the reasons of every model: what it uses, how it is configured, how dbt writes it and what it is called."""
+"""ImportState -> the reasons of every model: what it uses, how it is configured, how dbt writes it and what it is called."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any
 from mvbuild.dbt.blocks import lexed
 from mvbuild.dbt.bounds import NotProven
 from mvbuild.dbt.config_calls import Argument, ConfigCall, config_calls, remove_arguments
+from mvbuild.dbt.import_state import ImportState, ModelImport, Template
 from mvbuild.dbt.incremental import Shown, shown_equal
 from mvbuild.dbt.rendering import Renderings
 from mvbuild.dbt.scorecard import Item
 from mvbuild.dbt.settings import MATERIALIZATIONS, MATERIALIZED, fate
 from mvbuild.dbt.template_uses import closure, uses_of
 from mvbuild.dbt.templates import judge_uses
-from mvbuild.dbt.work import ModelWork, Template, Work
+from mvbuild.parse.determinism import nondeterministic_word
 from mvbuild.parse.dialect import tokenize
 from mvbuild.parse.sql import parse_query
-from mvbuild.parse.steadiness import unsteady
 from mvbuild.project.settings import ALIASES, Layer, Setting
 from mvbuild.source import MappedText, SourceFile, Span
 
 _MERGED = ("meta", "tblproperties", "table_properties", "column_types")
 
 
-def judge_models(work: Work, renderings: Renderings) -> None:
-    """The layers of the project file and of YAML are in Work already; those of config() calls are added here."""
+def judge_models(work: ImportState, renderings: Renderings) -> None:
+    """The layers of the project file and of YAML are in ImportState already; those of config() calls are added here."""
     for model in work.models.values():
         if not _is_enabled(model.layers):
             _disable(work, model)
@@ -57,7 +57,7 @@ def setting_of(layers: Sequence[Layer], *keys: str) -> Setting | None:
     return next((layer[key] for layer in reversed(layers) for key in keys if key in layer), None)
 
 
-def judge_settings(item: Item, layers: Sequence[Layer], work: Work, own: set[str], *, seed: bool = False) -> None:
+def judge_settings(item: Item, layers: Sequence[Layer], work: ImportState, own: set[str], *, seed: bool = False) -> None:
     """Reasons for settings. What the project file sets is told there unless it refuses: `own` are the files of the thing itself."""
     for layer in layers:
         for key, setting in layer.items():
@@ -86,7 +86,7 @@ def _is_enabled(layers: Sequence[Layer]) -> bool:
     return setting is None or setting.value is not False
 
 
-def _disable(work: Work, model: ModelWork) -> None:
+def _disable(work: ImportState, model: ModelImport) -> None:
     """A model that is not compiled is not judged: it may only be written if nothing but an edit of the project can enable it."""
     model.enabled = False
     setting = setting_of(model.layers, "enabled")
@@ -97,7 +97,7 @@ def _disable(work: Work, model: ModelWork) -> None:
         model.item.add("disabled-by-template", f"'{span.text.strip()}' disables the model", span)
 
 
-def _configure(work: Work, model: ModelWork, renderings: Renderings) -> None:
+def _configure(work: ImportState, model: ModelImport, renderings: Renderings) -> None:
     rendered = renderings.full(model.template)
     model.layers += rendered.layers
     model.config = merged(model.layers)
@@ -111,7 +111,7 @@ def _configure(work: Work, model: ModelWork, renderings: Renderings) -> None:
     model.full = rendered.text
 
 
-def _judge(work: Work, model: ModelWork, renderings: Renderings) -> None:
+def _judge(work: ImportState, model: ModelImport, renderings: Renderings) -> None:
     item = model.item
     judge_settings(item, model.layers, work, {model.template.path, *_yaml_paths(work, model)})
     materialized = str(model.config.get("materialized") or "view")
@@ -143,7 +143,7 @@ def _judge(work: Work, model: ModelWork, renderings: Renderings) -> None:
         _check_this(work, model)
 
 
-def _judge_upstream(work: Work, model: ModelWork) -> None:
+def _judge_upstream(work: ImportState, model: ModelImport) -> None:
     """A clock in what an incremental model reads is read by each of dbt's runs anew, and rows of earlier runs keep their values."""
     seen, stack = {model.name.lower()}, list(model.reads.items())
     while stack:
@@ -152,7 +152,7 @@ def _judge_upstream(work: Work, model: ModelWork) -> None:
         if name in seen or upstream is None or upstream.full is None:
             continue
         seen.add(name)
-        if word := unsteady(upstream.full.text):
+        if word := nondeterministic_word(upstream.full.text):
             model.item.add("load-time", f"It reads '{upstream.name}', which uses '{word}'", span)
         stack += [(inner, span) for inner in upstream.reads]
 
@@ -162,7 +162,7 @@ def _does_not_render(item: Item) -> bool:
     return any(r.code == "does-not-compile" for r in item.reasons)
 
 
-def _incremental(work: Work, model: ModelWork, renderings: Renderings) -> None:
+def _incremental(work: ImportState, model: ModelImport, renderings: Renderings) -> None:
     """A plain MV if dbt's table is its full query, else the reason why it is not."""
     rendered = renderings.incremental(model.template)
     problems = [d for d in rendered.diagnostics if d.severity == "error"]
@@ -183,7 +183,7 @@ def _incremental(work: Work, model: ModelWork, renderings: Renderings) -> None:
     _tell(model, shown, guard)
 
 
-def _require_same_for_each_run(model: ModelWork, renderings: Renderings) -> None:
+def _require_same_for_each_run(model: ModelImport, renderings: Renderings) -> None:
     """Raises NotProven where the query changes with a variable that dbt_project.yml does not set."""
     if model.full is None or not renderings.run_variables(model.template):
         return
@@ -193,7 +193,7 @@ def _require_same_for_each_run(model: ModelWork, renderings: Renderings) -> None
         raise NotProven("run-variable", f"The query depends on a variable of the run: {names}")
 
 
-def _tell(model: ModelWork, shown: Shown, guard: Span | None) -> None:
+def _tell(model: ModelImport, shown: Shown, guard: Span | None) -> None:
     if guard:
         columns = ", ".join(f"'{g.column}'" for g in shown.guards)
         message = f"The guard on {columns} is removed; it only leaves out rows" if columns else "The branch of is_incremental() is removed"
@@ -201,7 +201,7 @@ def _tell(model: ModelWork, shown: Shown, guard: Span | None) -> None:
     model.tested_keys = shown.keys
 
 
-def _check_cut(model: ModelWork, renderings: Renderings) -> None:
+def _check_cut(model: ModelImport, renderings: Renderings) -> None:
     """The text without the guards must give what dbt gives while is_incremental() is false."""
     if not _guards_of(model.template) or model.full is None:
         return
@@ -210,7 +210,7 @@ def _check_cut(model: ModelWork, renderings: Renderings) -> None:
         model.item.add("guard-condition", "The guard cannot be removed from the template", _guards_of(model.template)[0])
 
 
-def _check_this(work: Work, model: ModelWork) -> None:
+def _check_this(work: ImportState, model: ModelImport) -> None:
     """`{{ this }}` and its parts are dbt's names; what is left of them after the guards are cut would be written into the query."""
     left = uses_of(SourceFile(model.template.path, model.template.final.result.text)).uses
     inner = {m.name: m for t in work.macro_files for m in uses_of(SourceFile(t.path, t.final.result.text)).macros}
@@ -227,7 +227,7 @@ def _guards_of(template: Template) -> tuple[Span, ...]:
     return template.is_incremental
 
 
-def _guards_of_macros(work: Work, model: ModelWork) -> Iterator[Span]:
+def _guards_of_macros(work: ImportState, model: ModelImport) -> Iterator[Span]:
     called = {use.root for use in model.template.uses}
     for template in work.macro_files:
         for name, block in template.macros.items():
@@ -235,7 +235,7 @@ def _guards_of_macros(work: Work, model: ModelWork) -> Iterator[Span]:
                 yield from (s for s in template.is_incremental if block.start <= s.start < block.end)
 
 
-def _yaml_paths(work: Work, model: ModelWork) -> set[str]:
+def _yaml_paths(work: ImportState, model: ModelImport) -> set[str]:
     return {s.span.file.path for layer in model.layers for s in layer.values() if s.span.file is not work.project.file}
 
 
@@ -246,7 +246,7 @@ def _are_texts(value: Any) -> bool:
 # config() calls
 
 
-def edit_config_calls(work: Work) -> None:
+def edit_config_calls(work: ImportState) -> None:
     """Remove and replace arguments in every file; what cannot be edited refuses the models that the call configures."""
     for template in (*work.macro_files, *(m.template for m in work.models.values())):
         text = lexed(template.file.file)
@@ -254,7 +254,7 @@ def edit_config_calls(work: Work) -> None:
             _edit_call(work, template, call)
 
 
-def _edit_call(work: Work, template: Template, call: ConfigCall) -> None:
+def _edit_call(work: ImportState, template: Template, call: ConfigCall) -> None:
     users = [m for m in work.models.values() if m.template is template or _configured_in(m, call.span)]
     stored = any(m.config.get("materialized") not in (None, "view", "ephemeral") for m in users)
     removed = [a for a in call.arguments if a.key and fate(a.key, _literal(a))[0] == "remove"]
@@ -275,7 +275,7 @@ def _edit_call(work: Work, template: Template, call: ConfigCall) -> None:
                     model.item.add("schema-spelled-out", f"The schema is target.schema, '_' and {value}, as in dbt", argument.value)
 
 
-def _materialized(template: Template, argument: Argument, users: list[ModelWork]) -> None:
+def _materialized(template: Template, argument: Argument, users: list[ModelImport]) -> None:
     if argument.literal is not None and argument.literal in MATERIALIZED:
         template.final.replace(argument.value.start, argument.value.end, f"'{MATERIALIZED[argument.literal]}'")
         for model in users:
@@ -286,7 +286,7 @@ def _materialized(template: Template, argument: Argument, users: list[ModelWork]
                 model.item.add("computed-setting", "'materialized' is computed", argument.value)
 
 
-def _configured_in(model: ModelWork, call: Span) -> bool:
+def _configured_in(model: ModelImport, call: Span) -> bool:
     return any(s.span.file.path == call.file.path for layer in model.layers for s in layer.values())
 
 

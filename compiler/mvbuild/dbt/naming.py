@@ -1,18 +1,18 @@
-"""Work -> the names of tables: what dbt calls them, written down where mvbuild would call them otherwise."""
+"""ImportState -> the names of tables: what dbt calls them, written down where mvbuild would call them otherwise."""
 
 from __future__ import annotations
 
+from mvbuild.dbt.import_state import ImportState, ModelImport, SeedImport
 from mvbuild.dbt.models import setting_of
 from mvbuild.dbt.read import entries_of, get, items_of, text_of
 from mvbuild.dbt.rendering import Renderings
-from mvbuild.dbt.work import ModelWork, SeedWork, Work
 from mvbuild.project.yaml_spans import Entry, MapNode, Node, ScalarNode
 
 _SCHEMA = ("schema", "+schema", "namespace", "+namespace")
 _CUSTOM = ("generate_schema_name", "generate_alias_name")
 
 
-def name_tables(work: Work, renderings: Renderings) -> None:
+def name_tables(work: ImportState, renderings: Renderings) -> None:
     if any(macro in work.macros for macro in _CUSTOM):
         _by_macro(work, renderings)
     if "generate_schema_name" not in work.macros:
@@ -26,7 +26,7 @@ def name_tables(work: Work, renderings: Renderings) -> None:
                             thing.item.add("schema-spelled-out", f"The schema is '{new}', as in dbt", entry.node.span)
 
 
-def prefixed(work: Work, node: Node) -> str | None:
+def prefixed(work: ImportState, node: Node) -> str | None:
     """dbt's name for a custom schema: the target's, an underscore and the custom one."""
     if isinstance(node, ScalarNode) and isinstance(node.value, str):
         return f"{work.project.target.schema}_{node.value}"
@@ -44,8 +44,8 @@ def schema_entries(node: MapNode | None, *, depth: int = 0) -> list[Entry]:
     return found
 
 
-def _by_macro(work: Work, renderings: Renderings) -> None:
-    things: list[tuple[str, ModelWork | SeedWork, str]] = []
+def _by_macro(work: ImportState, renderings: Renderings) -> None:
+    things: list[tuple[str, ModelImport | SeedImport, str]] = []
     things += [("model", m, m.template.path) for m in work.models.values() if m.enabled]
     things += [("seed", s, s.file.path) for s in work.seeds.values() if s.enabled]
     for kind, thing, path in things:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from mvbuild.dbt.import_state import ImportState
 from mvbuild.dbt.naming import prefixed, schema_entries
 from mvbuild.dbt.read import PATHS, entries_of, get
 from mvbuild.dbt.scorecard import Item
 from mvbuild.dbt.settings import MATERIALIZED, fate
-from mvbuild.dbt.work import Work
 from mvbuild.dbt.yaml_draft import YamlDraft
 from mvbuild.project.folders import setting_of as setting_of_node
 from mvbuild.project.keys import PROJECT
@@ -35,7 +35,7 @@ class Taken:
     """Path of folders and name -> settings of a seed."""
 
 
-def judge_project(work: Work, item: Item, unknown: Iterable[int], implicit_views: bool) -> None:
+def judge_project(work: ImportState, item: Item, unknown: Iterable[int], implicit_views: bool) -> None:
     """The reasons of the project as a whole. `unknown` are the offsets of folder configuration of what is not there."""
     absent = set(unknown)
     for entry in entries_of(work.project.tree):
@@ -61,7 +61,7 @@ def judge_project(work: Work, item: Item, unknown: Iterable[int], implicit_views
         item.add("view-written", "`+materialized: view` is added for the models that set none")
 
 
-def project_file(work: Work, taken: Taken) -> MappedText:
+def project_file(work: ImportState, taken: Taken) -> MappedText:
     project = work.project
     draft = YamlDraft(project.file, project.tree, is_rewritten=project.is_rewritten)
     for entry in entries_of(project.tree):

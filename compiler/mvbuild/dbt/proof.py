@@ -10,8 +10,8 @@ from typing import Any
 from mvbuild import api
 from mvbuild.dbt.assemble import Files, assemble
 from mvbuild.dbt.confined import write_text
+from mvbuild.dbt.import_state import ImportState
 from mvbuild.dbt.scorecard import Item
-from mvbuild.dbt.work import Work
 from mvbuild.diagnostics import Diagnostic, ProjectError
 from mvbuild.graph.model import SeedNode
 from mvbuild.project.seeds import check
@@ -20,7 +20,7 @@ from mvbuild.source import Span
 _MOST_ROUNDS = 100
 
 
-def prove(work: Work, project: Item, env: Mapping[str, str]) -> Files:
+def prove(work: ImportState, project: Item, env: Mapping[str, str]) -> Files:
     """Compile, refuse what does not, and again, until everything does. The files that are left."""
     for _ in range(_MOST_ROUNDS):
         cascade(work)
@@ -37,7 +37,7 @@ def prove(work: Work, project: Item, env: Mapping[str, str]) -> Files:
     return {}
 
 
-def cascade(work: Work) -> None:
+def cascade(work: ImportState) -> None:
     """What reads something that is refused is refused."""
     readers = [(m.item, m.reads) for m in work.models.values() if m.enabled]
     readers += [(item, reads) for _, item, reads in work.sql_tests.values()]
@@ -60,7 +60,7 @@ def _tested(of: str, span: Span) -> dict[str, Span]:
     return {name.lower(): span} if kind in ("model", "seed") else {}
 
 
-def _refused(work: Work) -> int:
+def _refused(work: ImportState) -> int:
     return sum(item.verdict == "refused" for item in work.items)
 
 
@@ -77,7 +77,7 @@ def _compile(files: Files, vars: Mapping[str, Any], env: Mapping[str, str]) -> I
             yield from (d for d in exc.diagnostics if d.severity == "error")
 
 
-def _blame(work: Work, files: Files, diagnostic: Diagnostic, project: Item) -> None:
+def _blame(work: ImportState, files: Files, diagnostic: Diagnostic, project: Item) -> None:
     """Refuse what a diagnostic is about."""
     span = diagnostic.span
     text = files.get(span.file.path) if span else None
@@ -86,7 +86,7 @@ def _blame(work: Work, files: Files, diagnostic: Diagnostic, project: Item) -> N
     item.add("does-not-compile", f"{diagnostic.message} ({diagnostic.code})", origin, help=diagnostic.help)
 
 
-def _item_at(work: Work, path: str, origin: Span | None) -> Item | None:
+def _item_at(work: ImportState, path: str, origin: Span | None) -> Item | None:
     place = origin.file.path if origin else path
     tests = [t.item for t in work.generic_tests if origin and t.item.span.file.path == place and t.item.verdict != "refused"]
     inside = [item for item in tests if origin and item.span.start <= origin.start < max(item.span.end, item.span.start + 1)]
@@ -106,12 +106,12 @@ def _item_at(work: Work, path: str, origin: Span | None) -> Item | None:
     return _described_at(work, place, origin)
 
 
-def _macro_at(work: Work, blocks: Mapping[str, Span], origin: Span | None) -> Item | None:
+def _macro_at(work: ImportState, blocks: Mapping[str, Span], origin: Span | None) -> Item | None:
     names = [n for n, block in blocks.items() if origin and block.start <= origin.start < block.end] or list(blocks)
     return next((work.macro_items[n] for n in names if work.macro_items[n].verdict != "refused"), None)
 
 
-def _described_at(work: Work, path: str, origin: Span | None) -> Item | None:
+def _described_at(work: ImportState, path: str, origin: Span | None) -> Item | None:
     """The model, seed or source whose YAML a place is in."""
     from mvbuild.dbt.read import items_of, text_of
 

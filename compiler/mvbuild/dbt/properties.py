@@ -1,4 +1,4 @@
-"""YAML of models, seeds and sources -> layers of settings, and what of the YAML is changed, in Work."""
+"""YAML of models, seeds and sources -> layers of settings, and what of the YAML is changed, in ImportState."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Mapping
 
 from mvbuild.dbt.generic_tests import read_tests
+from mvbuild.dbt.import_state import ImportState, ModelImport, SeedImport
 from mvbuild.dbt.read import YamlFile, entries_of, get, items_of, text_of
 from mvbuild.dbt.scorecard import Item, Kind
 from mvbuild.dbt.settings import KNOWN, fate
 from mvbuild.dbt.settings import MATERIALIZED as _BECOMES
-from mvbuild.dbt.work import ModelWork, SeedWork, Work
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.project.folders import layer_of, read_folders
 from mvbuild.project.folders import setting_of as setting_of_node
@@ -35,7 +35,7 @@ _DOCS = re.compile(r"\{%-?\s*docs\s+(\w+)\s*-?%\}(.*?)\{%-?\s*enddocs\s*-?%\}", 
 _REFUSES = {"versions": "versions", "latest_version": "versions"}
 
 
-def read_layers(work: Work) -> list[Diagnostic]:
+def read_layers(work: ImportState) -> list[Diagnostic]:
     """Give models and seeds the settings of the project file and of YAML. Returns what the project file configures that is not there."""
     project, report = work.project, list[Diagnostic]()
     for kind, found in (("model", work.models), ("seed", work.seeds)):
@@ -44,7 +44,7 @@ def read_layers(work: Work) -> list[Diagnostic]:
         rendered = project.rendered(node) if node else None
         folders = read_folders(rendered, project=project.name, known=known, settings=KNOWN, report=report)
         for thing in found.values():
-            file = thing.template.file if isinstance(thing, ModelWork) else thing.file
+            file = thing.template.file if isinstance(thing, ModelImport) else thing.file
             thing.layers += folders.of(file.found.folders, file.stem)
     for yaml in project.yamls:
         for section, things in (("models", work.models), ("seeds", work.seeds)):
@@ -57,7 +57,7 @@ def read_layers(work: Work) -> list[Diagnostic]:
     return report
 
 
-def judge_properties(work: Work) -> None:
+def judge_properties(work: ImportState) -> None:
     """Everything in YAML that mvbuild has not, or has otherwise."""
     docs = {name: text.strip() for file in work.project.docs for name, text in _DOCS.findall(file.text)}
     for file in work.project.yamls:
@@ -68,7 +68,7 @@ def judge_properties(work: Work) -> None:
                 _others(work, entry)
 
 
-def _others(work: Work, entry: Entry) -> None:
+def _others(work: ImportState, entry: Entry) -> None:
     kind, code = _OTHER[entry.key]
     for node in items_of(MapNode((entry,), entry.span), entry.key):
         name = text_of(node, "name") or "?"
@@ -83,7 +83,7 @@ def _others(work: Work, entry: Entry) -> None:
 class _Judge:
     """One file."""
 
-    def __init__(self, work: Work, file: YamlFile, docs: Mapping[str, str]) -> None:
+    def __init__(self, work: ImportState, file: YamlFile, docs: Mapping[str, str]) -> None:
         self.work = work
         self.file = file
         self.path = file.file.path
@@ -103,7 +103,7 @@ class _Judge:
         for node in items_of(self.file.tree, "sources"):
             self._source(node)
 
-    def _described(self, node: Node, things: Mapping[str, ModelWork] | Mapping[str, SeedWork], block: Block, kind: str) -> None:
+    def _described(self, node: Node, things: Mapping[str, ModelImport] | Mapping[str, SeedImport], block: Block, kind: str) -> None:
         name = text_of(node, "name")
         thing = things.get((name or "").lower())
         if thing is None:
@@ -187,11 +187,11 @@ class _Judge:
         return text
 
 
-def seeds_of(work: Work) -> None:
+def seeds_of(work: ImportState) -> None:
     """Fill in the seeds."""
     for file in work.project.files["seed"]:
         item = work.item("seed", file.stem, file.start)
         if file.stem.lower() in work.seeds:
             item.add("does-not-compile", f"There is another seed '{file.stem}'")
             continue
-        work.seeds[file.stem.lower()] = SeedWork(name=file.stem, file=file, item=item)
+        work.seeds[file.stem.lower()] = SeedImport(name=file.stem, file=file, item=item)

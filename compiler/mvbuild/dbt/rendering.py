@@ -1,4 +1,4 @@
-"""Work -> Renderings: every model of the dbt project rendered with and without is_incremental(), and its tables named."""
+"""ImportState -> Renderings: every model of the dbt project rendered with and without is_incremental(), and its tables named."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 import yaml
 
 from mvbuild.dbt.confined import write_text
+from mvbuild.dbt.import_state import ImportState, Template
 from mvbuild.dbt.read import items_of, text_of
 from mvbuild.dbt.table_names import NameMacros
-from mvbuild.dbt.work import Template, Work
 from mvbuild.parse.model import Rendered
 from mvbuild.parse.render import Renderer
 from mvbuild.project.load import load_project
@@ -71,7 +71,7 @@ class Renderings:
         return self.renderer.render(SourceFile(template.path, template.final.result.text), template.file.stem)
 
 
-def start(work: Work, env: Mapping[str, str]) -> Renderings:
+def start(work: ImportState, env: Mapping[str, str]) -> Renderings:
     """Raises ProjectError only where not even a skeleton of the project can be loaded."""
     loaded = _skeleton(work, env)
     mode = Mode()
@@ -110,7 +110,7 @@ def _another(value: Any) -> Any:
     return f"{value}1" if isinstance(value, str) else value
 
 
-def _skeleton(work: Work, env: Mapping[str, str]) -> LoadedProject:
+def _skeleton(work: ImportState, env: Mapping[str, str]) -> LoadedProject:
     """The project with nothing but names: no settings and no properties, which are judged apart."""
     project = work.project
     with tempfile.TemporaryDirectory(prefix="mvbuild-import-") as directory:
@@ -138,13 +138,13 @@ def _skeleton(work: Work, env: Mapping[str, str]) -> LoadedProject:
         return load_project(root, target=None, vars={}, env=env)
 
 
-def _macro_path(work: Work, template: Template) -> str:
+def _macro_path(work: ImportState, template: Template) -> str:
     """Generic tests stand below the test path, and are macros."""
     top = work.project.paths["macro"][0]
     return template.path if any(template.path.startswith(f"{p}/") for p in work.project.paths["macro"]) else f"{top}/{template.path}"
 
 
-def _sources(work: Work) -> list[dict[str, Any]]:
+def _sources(work: ImportState) -> list[dict[str, Any]]:
     found: dict[str, dict[str, dict[str, str]]] = {}
     for file in work.project.yamls:
         for source in items_of(file.tree, "sources"):

@@ -1,15 +1,15 @@
-"""Work -> the seeds: their settings, the types that dbt finds for their columns, and the fields that it reads as NULL."""
+"""ImportState -> the seeds: their settings, the types that dbt finds for their columns, and the fields that it reads as NULL."""
 
 from __future__ import annotations
 
+from mvbuild.dbt.import_state import ImportState, SeedImport
 from mvbuild.dbt.models import judge_settings, merged
 from mvbuild.dbt.seed_types import seed_columns
-from mvbuild.dbt.work import SeedWork, Work
 from mvbuild.project.csv_rows import CsvError
 from mvbuild.source import Span
 
 
-def judge_seeds(work: Work) -> None:
+def judge_seeds(work: ImportState) -> None:
     for seed in work.seeds.values():
         seed.config = merged(seed.layers)
         seed.enabled = seed.config.get("enabled") is not False
@@ -19,7 +19,7 @@ def judge_seeds(work: Work) -> None:
             _judge_columns(seed)
 
 
-def _judge_columns(seed: SeedWork) -> None:
+def _judge_columns(seed: SeedImport) -> None:
     declared = seed.config.get("column_types") or {}
     delimiter = str(seed.config.get("delimiter") or ",")
     known = {str(name).lower() for name in declared} if isinstance(declared, dict) else set()

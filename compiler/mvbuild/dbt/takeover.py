@@ -9,6 +9,7 @@ from typing import Any
 
 from mvbuild.dbt import assemble
 from mvbuild.dbt.dbt_target import SPARK
+from mvbuild.dbt.import_state import ImportState
 from mvbuild.dbt.models import edit_config_calls, judge_models
 from mvbuild.dbt.naming import name_tables
 from mvbuild.dbt.project_file import judge_project
@@ -19,7 +20,6 @@ from mvbuild.dbt.rendering import Renderings, start
 from mvbuild.dbt.scorecard import Item, Scorecard
 from mvbuild.dbt.seeds import judge_seeds
 from mvbuild.dbt.templates import installed_packages, judge_macros, judge_uses, read_templates
-from mvbuild.dbt.work import Work
 from mvbuild.parse.sql import parse_query
 
 
@@ -40,7 +40,7 @@ def take_over(
 ) -> Takeover:
     """Raises ProjectError where there is no dbt project that can be read."""
     project = read_project(root.resolve(), profiles=profiles, target=target, vars=vars or {}, env=env, schema=schema)
-    work = Work(project)
+    work = ImportState(project)
     whole = work.item("project", project.name, project.file.line_span(1))
     for diagnostic in project.unreadable:
         item = work.item("resource", diagnostic.span.file.path if diagnostic.span else "?", diagnostic.span or whole.span)
@@ -71,7 +71,7 @@ def take_over(
     return Takeover(files=files, card=_card(work))
 
 
-def _sql_tests(work: Work, renderings: Renderings) -> None:
+def _sql_tests(work: ImportState, renderings: Renderings) -> None:
     for template, item, reads in work.sql_tests.values():
         judge_uses(work, item, template)
         rendered = renderings.full(template)
@@ -83,7 +83,7 @@ def _sql_tests(work: Work, renderings: Renderings) -> None:
         reads.update({r.parts[0].lower(): work.origin(r.span) for r in query.reads if r.kind == "ref"} if query else {})
 
 
-def _packages(work: Work) -> None:
+def _packages(work: ImportState) -> None:
     """Packages are refused where something uses them."""
     used: dict[str, int] = {}
     for template in work.templates.values():
@@ -105,14 +105,14 @@ def _packages(work: Work) -> None:
             item.add("package-unused", f"No macro or test of '{name}' is used", span)
 
 
-def _other_dialect(work: Work) -> None:
+def _other_dialect(work: ImportState) -> None:
     adapter = work.project.target.adapter
     things: list[Item] = [m.item for m in work.models.values()] + [item for _, item, _ in work.sql_tests.values()]
     for item in things:
         item.add("other-dialect", f"The profile is for {adapter}: its SQL can mean something else in Spark")
 
 
-def _card(work: Work) -> Scorecard:
+def _card(work: ImportState) -> Scorecard:
     target = work.project.target
     order = (
         "model",

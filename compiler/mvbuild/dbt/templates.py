@@ -1,4 +1,4 @@
-"""SQL files of the dbt project -> Templates, macros and what they use, in Work."""
+"""SQL files of the dbt project -> Templates, macros and what they use, in ImportState."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 
 from mvbuild.dbt.blocks import cut_guards, cut_tags, lexed, macro_blocks
 from mvbuild.dbt.drafts import Draft
+from mvbuild.dbt.import_state import ImportState, ModelImport, Template
 from mvbuild.dbt.read import DbtFile
 from mvbuild.dbt.scorecard import Item
 from mvbuild.dbt.table_names import MACROS
 from mvbuild.dbt.template_uses import Use, closure, uses_of
-from mvbuild.dbt.work import ModelWork, Template, Work
 from mvbuild.parse.dispatch import PREFIXES
 from mvbuild.source import MappedText, SourceFile, Span
 
@@ -50,7 +50,7 @@ _INSTEAD: Mapping[str, str] = {
 _DISPATCH = re.compile(r"\s*\.\s*dispatch\(\s*['\"](\w+)['\"]\s*(?:,\s*(?:macro_namespace\s*=\s*)?['\"](\w+)['\"]\s*)?\)")
 
 
-def read_templates(work: Work) -> None:
+def read_templates(work: ImportState) -> None:
     """Fill in macros, models, SQL tests and snapshots."""
     for file in work.project.files["macro"]:
         _macro_file(work, file)
@@ -68,7 +68,7 @@ def read_templates(work: Work) -> None:
         work.item("analysis", file.stem, file.start).add("analysis", "mvbuild does not support analyses")
 
 
-def judge_macros(work: Work) -> None:
+def judge_macros(work: ImportState) -> None:
     """Refuse macros that use what mvbuild's templates do not have, themselves or through others."""
     for name, macro in work.macros.items():
         item = work.macro_items[name]
@@ -88,7 +88,7 @@ def judge_macros(work: Work) -> None:
                 _refused_macro(work, work.macro_items[name], use, inner.root)
 
 
-def judge_uses(work: Work, item: Item, template: Template) -> None:
+def judge_uses(work: ImportState, item: Item, template: Template) -> None:
     """The reasons that the names in a template give to refuse it."""
     for use in template.uses:
         problem = _problem(work, use)
@@ -99,19 +99,19 @@ def judge_uses(work: Work, item: Item, template: Template) -> None:
             _refused_macro(work, item, use, use.root)
 
 
-def _is_refused_macro(work: Work, use: Use) -> bool:
+def _is_refused_macro(work: ImportState, use: Use) -> bool:
     own = use.attribute is None or use.root == work.project.name
     name = use.attribute if use.root == work.project.name and use.attribute else use.root
     return own and name in work.macro_items and work.macro_items[name].verdict == "refused"
 
 
-def _refused_macro(work: Work, item: Item, use: Use, name: str) -> None:
+def _refused_macro(work: ImportState, item: Item, use: Use, name: str) -> None:
     reasons = work.macro_items[name].shown if name in work.macro_items else ()
     why = f": {reasons[0].message}" if reasons else ""
     item.add("macro-refused", f"The macro '{name}' is refused{why}", work.origin(use.span))
 
 
-def _problem(work: Work, use: Use) -> tuple[str, str, str] | None:
+def _problem(work: ImportState, use: Use) -> tuple[str, str, str] | None:
     root, attribute = use.root, use.attribute
     full = f"{root}.{attribute}" if attribute else root
     if root in work.macros and attribute is None:
@@ -139,7 +139,7 @@ def _problem(work: Work, use: Use) -> tuple[str, str, str] | None:
     return None
 
 
-def _dispatch_problem(work: Work, use: Use) -> tuple[str, str, str] | None:
+def _dispatch_problem(work: ImportState, use: Use) -> tuple[str, str, str] | None:
     """`adapter.dispatch('name')` finds a macro of the project here as it does in dbt, if no package and no other adapter has one."""
     text = use.span.file.text
     found = _DISPATCH.match(text, use.span.end)
@@ -150,7 +150,7 @@ def _dispatch_problem(work: Work, use: Use) -> tuple[str, str, str] | None:
     return "adapter-call", "'adapter.dispatch' chooses a macro that is not in this project", ""
 
 
-def _model(work: Work, file: DbtFile) -> None:
+def _model(work: ImportState, file: DbtFile) -> None:
     item = work.item("model", file.stem, file.start)
     if file.found.suffix == ".py":
         item.add("python-model", "mvbuild's models are SQL")
@@ -161,10 +161,10 @@ def _model(work: Work, file: DbtFile) -> None:
         item.add("does-not-compile", f"There is another model '{file.stem}': {other.template.path}")
         return
     template = _template(work, file, item)
-    work.models[file.stem.lower()] = ModelWork(name=file.stem, template=template, item=item)
+    work.models[file.stem.lower()] = ModelImport(name=file.stem, template=template, item=item)
 
 
-def _snapshots(work: Work, file: DbtFile) -> None:
+def _snapshots(work: ImportState, file: DbtFile) -> None:
     text = lexed(file.file)
     found = cut_tags(Draft(file.file), text).snapshots if text else {}
     for name, span in (found or {file.stem: file.start}).items():
@@ -173,7 +173,7 @@ def _snapshots(work: Work, file: DbtFile) -> None:
         work.snapshots[name.lower()] = item
 
 
-def _macro_file(work: Work, file: DbtFile) -> None:
+def _macro_file(work: ImportState, file: DbtFile) -> None:
     template = _template(work, file, None)
     text = lexed(file.file)
     template.macros = macro_blocks(text) if text else {}
@@ -195,13 +195,13 @@ def _macro_file(work: Work, file: DbtFile) -> None:
             work.macro_items.setdefault(name, _unparsed(work, name, template.macros[name]))
 
 
-def _unparsed(work: Work, name: str, span: Span) -> Item:
+def _unparsed(work: ImportState, name: str, span: Span) -> Item:
     item = work.item("macro", name, span)
     item.add("does-not-compile", "Its template cannot be parsed", span)
     return item
 
 
-def _template(work: Work, file: DbtFile, item: Item | None) -> Template:
+def _template(work: ImportState, file: DbtFile, item: Item | None) -> Template:
     draft = Draft(file.file)
     text = lexed(file.file)
     if text is None:
@@ -225,7 +225,7 @@ def _template(work: Work, file: DbtFile, item: Item | None) -> Template:
     return template
 
 
-def _unprefix(work: Work, draft: Draft, item: Item | None, file: DbtFile) -> None:
+def _unprefix(work: ImportState, draft: Draft, item: Item | None, file: DbtFile) -> None:
     """`project.macro(` -> `macro(`."""
     text = lexed(file.file)
     for tag in text.tags if text else ():
@@ -255,7 +255,7 @@ def _inside(span: Span, block: Span | None) -> bool:
     return block is not None and block.start <= span.start < block.end
 
 
-def installed_packages(work: Work) -> Iterator[tuple[str, Span]]:
+def installed_packages(work: ImportState) -> Iterator[tuple[str, Span]]:
     """Packages of packages.yml and dependencies.yml: their names in templates, and where they are asked for."""
     from mvbuild.dbt.read import items_of, text_of
     from mvbuild.diagnostics import ProjectError

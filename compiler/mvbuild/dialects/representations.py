@@ -14,7 +14,7 @@ from mvbuild.dialects.proven import ENGINES, proofs
 from mvbuild.dialects.translation import translate
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import Graph, ModelNode, Node, TableNode, ViewNode
-from mvbuild.graph.representations import further_dialects, storage_select
+from mvbuild.graph.view_text import further_dialects, storage_select
 from mvbuild.lineage.bind import bind
 from mvbuild.lineage.model import Bound
 from mvbuild.lineage.schemas import NO_SCHEMAS, Schemas

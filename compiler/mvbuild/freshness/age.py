@@ -16,7 +16,7 @@ from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.pins import known_as, pin
 from mvbuild.freshness.states import recorded_states
-from mvbuild.freshness.stored import noted_in_summary, replaced_since, unseen_since
+from mvbuild.freshness.stored import replaced_since, summary_value, unseen_since
 from mvbuild.graph.model import ModelNode, NodeId
 from mvbuild.ports.states import TableState
 
@@ -84,7 +84,7 @@ def _of_snapshot(
 
 
 def _record_at(storage: TableState, snapshot_id: int) -> RefreshRecord | None:
-    text = noted_in_summary(storage, refresh_state.KEY, storage.snapshots.get(snapshot_id))
+    text = summary_value(storage, refresh_state.KEY, storage.snapshots.get(snapshot_id))
     try:
         return refresh_state.decode(text) if text is not None else None
     except RecordError:

@@ -199,7 +199,7 @@ def refreshed_at(storage: TableState, snapshot: Snapshot) -> Snapshot:
     return at
 
 
-def only_noted(storage: TableState, expiring: Collection[int]) -> tuple[int, ...]:
+def only_named_in_property(storage: TableState, expiring: Collection[int]) -> tuple[int, ...]:
     """The refreshes of the history that are for `PUBLISHED` to tell of when these snapshots have expired."""
     last = max((at for at, (_, id) in enumerate(storage.snapshot_log) if id in expiring), default=-1)
     logged = {id for _, id in storage.snapshot_log[last + 1 :]}
@@ -216,14 +216,14 @@ def _published(storage: TableState) -> Iterator[tuple[int, Snapshot]]:
     while at is not None and at.snapshot_id not in times:
         times[at.snapshot_id] = at.timestamp_ms
         at = storage.snapshots.get(at.parent_id) if at.parent_id is not None else None
-    for id in _noted(storage):
+    for id in _published_snapshots(storage):
         times.setdefault(id, storage.snapshots[id].timestamp_ms)
     known = [storage.snapshots[id] for id in times if id in storage.snapshots]
     for snapshot in sorted(known, key=lambda s: (s.sequence_number, s.timestamp_ms)):
         yield times[snapshot.snapshot_id], snapshot
 
 
-def _noted(storage: TableState) -> list[int]:
+def _published_snapshots(storage: TableState) -> list[int]:
     """Snapshots that the metadata file lists as refreshes, or `PUBLISHED` names."""
     listed = {r.get("sequence-number") for r in storage.mv.refreshes} - {None, 0} if storage.mv else set()
     named = set(storage.properties.get(PUBLISHED, "").split(","))

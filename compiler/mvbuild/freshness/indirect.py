@@ -18,8 +18,8 @@ from mvbuild.freshness.pins import known_as, pin
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode, Node, ViewNode
 from mvbuild.names import TableIdentifier
+from mvbuild.parse.determinism import nondeterministic_word
 from mvbuild.parse.metadata_columns import OF_ALL_SPECS, metadata_columns
-from mvbuild.parse.steadiness import unsteady
 from mvbuild.parse.wall_clock import instant_ms
 from mvbuild.ports.states import TableState, ViewState
 
@@ -118,7 +118,7 @@ def _has_several_states(world: World, node: ModelNode, record: RefreshRecord) ->
 def _is_unsteady(world: World, node: ModelNode) -> bool:
     """The clock, random numbers, the session and new partition specs have no snapshot."""
     below = [world.graph.nodes[id_] for id_ in node_inputs(world.graph, node).views]
-    return any(unsteady(text) or OF_ALL_SPECS in metadata_columns(text) for text in _texts(world, [node, *below]))
+    return any(nondeterministic_word(text) or OF_ALL_SPECS in metadata_columns(text) for text in _texts(world, [node, *below]))
 
 
 def _asks_the_zone(world: World, node: ModelNode) -> bool:

@@ -41,7 +41,7 @@ def is_leaf(node: Node, expanded: frozenset[NodeId] = NONE) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ReadPosition:
     """Where a model names what it reads, in a file of the project."""
 
     span: Span
@@ -49,24 +49,24 @@ class Place:
     """The views of the catalog between that name and what is read."""
 
 
-def place_of(graph: Graph, node: Node, target: NodeId) -> Place | None:
+def place_of(graph: Graph, node: Node, target: NodeId) -> ReadPosition | None:
     """The first place at which a model, or what is expanded in it, names a node or a view of the catalog that reads it."""
     return _place(graph, node, target, set())
 
 
-def _place(graph: Graph, node: Node, target: NodeId, seen: set[NodeId]) -> Place | None:
+def _place(graph: Graph, node: Node, target: NodeId, seen: set[NodeId]) -> ReadPosition | None:
     if node.id in seen or not isinstance(node, ModelNode | ViewNode):
         return None
     seen.add(node.id)
     for read, id_ in zip(node.query.reads, node.reads, strict=True):
         if id_ == target:
-            return Place(span=read.span, through=())
+            return ReadPosition(span=read.span, through=())
         below = graph.nodes[id_]
         if is_leaf(below):
             continue
         found = _place(graph, below, target, seen)
         if found is not None:
-            return Place(span=read.span, through=(id_, *found.through)) if isinstance(below, ViewNode) else found
+            return ReadPosition(span=read.span, through=(id_, *found.through)) if isinstance(below, ViewNode) else found
     return None
 
 

@@ -13,7 +13,7 @@ from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.former import storage_name
 from mvbuild.freshness.history import DEFINITION
 from mvbuild.freshness.indirect import is_of_another_view
-from mvbuild.freshness.stored import noted_in_summary
+from mvbuild.freshness.stored import summary_value
 from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.ports.states import TableState, ViewState
 
@@ -53,7 +53,7 @@ def has_rows_of(view: ViewState, storage: TableState, record: RefreshRecord, def
     the number of its version says nothing, and what the refresh noted of the definition must agree."""
     columns, stored = ([field["name"] for field in of.schema["fields"]] for of in (view, storage))
     is_same = record.view_version_id == view.version_id and not is_recreated(view, storage)
-    return columns == stored and (is_same or noted_in_summary(storage, DEFINITION) == fingerprint(definition))
+    return columns == stored and (is_same or summary_value(storage, DEFINITION) == fingerprint(definition))
 
 
 def wanted_marks(view: ViewState, storage: TableState, owner: str) -> tuple[dict[str, str], tuple[str, ...]]:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from mvbuild.formats.failed_tests import FailedTests
 from mvbuild.formats.record import RefreshRecord
-from mvbuild.graph.changes import Kind
+from mvbuild.graph.definition_edits import Kind
 from mvbuild.graph.model import NodeId
 from mvbuild.names import TableIdentifier
 

@@ -12,7 +12,7 @@ from mvbuild.freshness.view_columns import by_position
 from mvbuild.freshness.view_names import Catalogs, name_in_view
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode, ViewNode
 from mvbuild.graph.order import cycles, topological
-from mvbuild.graph.travel import bad_travel_of
+from mvbuild.graph.time_travel import bad_travel_of
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.project import parse_text
 from mvbuild.ports.catalog import Catalog

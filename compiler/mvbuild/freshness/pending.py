@@ -9,10 +9,10 @@ from mvbuild.diagnostics import Diagnostic
 from mvbuild.formats.properties import STORAGE_TABLE, is_materialized
 from mvbuild.freshness.history import DEFINITION as DEFINITION_READ
 from mvbuild.freshness.observed import World
-from mvbuild.freshness.stored import noted_in_summary
+from mvbuild.freshness.stored import summary_value
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode, NodeId, SeedNode, TableNode, ViewNode
-from mvbuild.graph.representations import DEFINITION, DIALECTS, further_dialects, storage_select
+from mvbuild.graph.view_text import DEFINITION, DIALECTS, further_dialects, storage_select
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.ports.states import ViewState
@@ -58,7 +58,7 @@ def _has_its_rows(world: World, node: ModelNode, view: ViewState | None, sql: st
     """Whether the view selects from a storage whose rows are those of the definition: then it has lost no more than the property."""
     storage = world.observed.table(node.storage)
     selects = view is not None and storage is not None and storage.of_view is None and _selects(view, sql, storage.identifier)
-    return selects and storage is not None and noted_in_summary(storage, DEFINITION_READ) == fingerprint(wanted)
+    return selects and storage is not None and summary_value(storage, DEFINITION_READ) == fingerprint(wanted)
 
 
 def stored_definition(view: ViewState, storage: TableIdentifier | None = None) -> str | None:

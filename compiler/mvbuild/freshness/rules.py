@@ -13,7 +13,7 @@ from mvbuild.formats import failed_tests, properties
 from mvbuild.formats.failed_tests import FailedTests
 from mvbuild.formats.record import NO_SNAPSHOT, BaseTable, ChildView, RefreshRecord
 from mvbuild.freshness.age import allows, unseen, unseen_of_snapshot
-from mvbuild.freshness.columns import changed_columns
+from mvbuild.freshness.changed_columns import changed_columns
 from mvbuild.freshness.file_places import metadata_columns_of
 from mvbuild.freshness.leaves import Inputs, node_inputs
 from mvbuild.freshness.marks import has_rows_of, is_recreated, wrong_marks
@@ -21,18 +21,18 @@ from mvbuild.freshness.model import Freshness, Reason, State
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.pending import pending_seeds, pending_views, same_definition, stored_definition
 from mvbuild.freshness.pins import known_as, leaf_table, pin
-from mvbuild.freshness.sessions import difference, made_under
+from mvbuild.freshness.sessions import difference, recorded_session
 from mvbuild.freshness.states import recorded_states, states_without_reader
 from mvbuild.freshness.storage_schema import changed_by_others
 from mvbuild.freshness.stored import Stored, replaced_since, stored, unseen_since
 from mvbuild.freshness.zones import dependence_on_zone
-from mvbuild.graph.changes import classify
 from mvbuild.graph.definition import definition
+from mvbuild.graph.definition_edits import classify
 from mvbuild.graph.model import ModelNode, NodeId, SeedNode, ViewNode
 from mvbuild.names import TableIdentifier
+from mvbuild.parse.determinism import nondeterministic_word
 from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.parse.metadata_columns import OF_ALL_SPECS
-from mvbuild.parse.steadiness import unsteady
 from mvbuild.ports.states import TableState, ViewState
 from mvbuild.project.setting_values import written
 
@@ -219,7 +219,7 @@ def nondeterministic(s: Situation) -> Iterator[Reason]:
     if s.record is None:
         return
     for identifier, text in _texts(s):
-        word = unsteady(text, substituted=_is_substituted(s))
+        word = nondeterministic_word(text, substituted=_is_substituted(s))
         if word:
             message = f"its rows do not depend on its tables alone: {identifier} uses {word}"
             yield Reason(code="nondeterministic", message=message, effect="unknown", table=identifier)
@@ -237,7 +237,7 @@ def _partitioned(s: Situation, text: str) -> Iterator[Reason]:
 
 def _is_substituted(s: Situation) -> bool:
     """Whether Spark replaces variables in the SQL, or did so when the rows were made."""
-    made = made_under(s.storage) if s.storage is not None else None
+    made = recorded_session(s.storage) if s.storage is not None else None
     return s.world.observed.session.substitutes or made is None or made.session.substitutes
 
 
@@ -245,7 +245,7 @@ def session_differs(s: Situation) -> Iterator[Reason]:
     """The same query gives other rows in another time zone, or under other rules of SQL."""
     if s.record is None or s.storage is None:
         return
-    made, session = made_under(s.storage), s.world.observed.session
+    made, session = recorded_session(s.storage), s.world.observed.session
     if made is None:
         what = _zone_dependence(s)
         if what and not any(nondeterministic(s)):

@@ -10,14 +10,14 @@ from mvbuild.freshness.history import refreshed_at
 from mvbuild.ports.session import MEANING, SUBSTITUTE, TIME_ZONE, Session
 from mvbuild.ports.states import TableState
 
-NOTED = "mvbuild.session"
+SESSION_KEY = "mvbuild.session"
 """Key of a snapshot's summary: the settings of the session that made the rows, as JSON. Not of any specification."""
 _OF_WRITES = ("spark.sql.storeAssignmentPolicy", "spark.sql.charAsVarchar", "spark.sql.readSideCharPadding", SUBSTITUTE)
 """They change nothing that a query of Iceberg tables gives; of the last one the text of the query tells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class RecordedSession:
     """Under which settings rows were made."""
 
     session: Session
@@ -25,22 +25,22 @@ class Made:
     """What of it the project had configured; None for a session that the caller had."""
 
 
-def noted(actual: Session, expected: Session) -> str:
+def encode_session(actual: Session, expected: Session) -> str:
     """For `NOTED`. `expected`: what was known of the session before it was asked."""
     found = {"settings": dict(actual.settings)}
     return json.dumps(found if expected.is_whole else {**found, "configured": dict(expected.settings)}, sort_keys=True)
 
 
-def made_under(storage: TableState) -> Made | None:
+def recorded_session(storage: TableState) -> RecordedSession | None:
     """None where the writer of the rows did not say."""
     current = storage.current_snapshot
-    text = refreshed_at(storage, current).summary.get(NOTED) if current is not None else None
+    text = refreshed_at(storage, current).summary.get(SESSION_KEY) if current is not None else None
     if text is None:
         return None
     try:
         found = json.loads(text)
         configured = _texts(found["configured"]) if "configured" in found else None
-        return Made(session=Session(settings=_texts(found["settings"]), is_whole=True), configured=configured)
+        return RecordedSession(session=Session(settings=_texts(found["settings"]), is_whole=True), configured=configured)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -49,7 +49,7 @@ def _texts(found: Mapping[str, object]) -> dict[str, str]:
     return {str(key): str(value) for key, value in found.items()}
 
 
-def difference(made: Made, session: Session, *, depends_on_zone: Callable[[], str]) -> str:
+def difference(made: RecordedSession, session: Session, *, depends_on_zone: Callable[[], str]) -> str:
     """What differs and may give other rows; empty if nothing does. `depends_on_zone`: asked only where the zones differ."""
     # What a session of mvbuild's own has from its environment is not known before it starts: then what was configured is compared.
     is_asked = session.is_whole or made.configured is None

@@ -13,12 +13,12 @@ from mvbuild.freshness.stored import refreshed_snapshot
 from mvbuild.ports.states import Schema, Snapshot, TableState
 
 
-def noted_schema(refreshed: Snapshot) -> dict[str, str]:
+def schema_property(refreshed: Snapshot) -> dict[str, str]:
     """The property that notes with which schema a refresh wrote; of a snapshot that does not tell, it is empty."""
     return {REFRESH_SCHEMA: str(refreshed.schema_id)} if refreshed.schema_id is not None else {}
 
 
-def kept_note(storage: TableState) -> dict[str, str]:
+def repeated_schema_property(storage: TableState) -> dict[str, str]:
     """What a compaction notes: its snapshot stands for that of the refresh, and must not hide that others changed the columns."""
     left = _left(storage)
     if left is None:
@@ -26,7 +26,7 @@ def kept_note(storage: TableState) -> dict[str, str]:
     return {REFRESH_SCHEMA: str(left if changed_by_others(storage) else storage.current_schema_id)}
 
 
-def stale_note(properties: Mapping[str, str], kept: Mapping[str, str]) -> tuple[str, ...]:
+def stale_schema_property(properties: Mapping[str, str], kept: Mapping[str, str]) -> tuple[str, ...]:
     """The note of an earlier refresh, where none is made."""
     return (REFRESH_SCHEMA,) if REFRESH_SCHEMA in properties and REFRESH_SCHEMA not in kept else ()
 

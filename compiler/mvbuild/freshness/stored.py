@@ -148,7 +148,7 @@ def _started(storage: TableState) -> int | None:
     """When the recorded refresh began, though somebody else has changed the data since."""
     refreshed = _refreshed(storage)
     snapshot = storage.snapshots.get(refreshed) if refreshed is not None else None
-    noted = noted_in_summary(storage, refresh_state.KEY, snapshot) if snapshot else None
+    noted = summary_value(storage, refresh_state.KEY, snapshot) if snapshot else None
     try:
         return refresh_state.decode(noted).refresh_start_ms if noted else None
     except RecordError:
@@ -156,11 +156,11 @@ def _started(storage: TableState) -> int | None:
 
 
 def _in_summary(storage: TableState, key: str, decode: Callable[[str], RefreshRecord]) -> RefreshRecord | None:
-    found = noted_in_summary(storage, key)
+    found = summary_value(storage, key)
     return None if found is None else decode(found)
 
 
-def noted_in_summary(storage: TableState, key: str, at: Snapshot | None = None) -> str | None:
+def summary_value(storage: TableState, key: str, at: Snapshot | None = None) -> str | None:
     """Look back past maintenance (`replace`) for the newest snapshot that carries the key, from the current one or another."""
     at = at or storage.current_snapshot
     while at is not None:

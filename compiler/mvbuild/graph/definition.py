@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from mvbuild.cache.entries import digest
 from mvbuild.diagnostics import ProjectError
 from mvbuild.formats.record import TableType
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode
 from mvbuild.names import TableIdentifier, quote
 from mvbuild.parse.model import Query, Read
 from mvbuild.parse.splice import Replacement, splice
-from mvbuild.project.kept import digest
 from mvbuild.source import MappedText, Segment, SourceMap, Span
 
 _FINGERPRINT = re.compile("[0-9a-f]{64}")

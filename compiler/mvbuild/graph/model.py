@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+from mvbuild.cache.entries import Cache
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import ParsedModel, ParsedTest, Query
 from mvbuild.ports.sources import SourceLocation
-from mvbuild.project.kept import Kept
 from mvbuild.project.loaded import DataTest, LoadedProject, Seed, SourceTable
 from mvbuild.source import MappedText, Span
 
@@ -115,7 +115,7 @@ class TestNode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class CompileOptions:
     """How a project was read, so that another version of it can be read alike."""
 
     target: str | None = None
@@ -126,7 +126,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlined:
+class CachedGraph:
     """What tells whether a graph is the one that an earlier run had, but for a few models."""
 
     key: str
@@ -147,10 +147,10 @@ class Graph:
     tests: tuple[TestNode, ...]
     warnings: tuple[Diagnostic, ...] = ()
     """What stopped no stage: the templates' own warnings."""
-    reading: Reading = Reading()
-    outlines: Kept = field(default_factory=Kept, repr=False, compare=False)
+    reading: CompileOptions = CompileOptions()
+    outlines: Cache = field(default_factory=Cache, repr=False, compare=False)
     """The names and edges of this graph, for the next run."""
-    outlined: Outlined | None = field(default=None, repr=False, compare=False)
+    outlined: CachedGraph | None = field(default=None, repr=False, compare=False)
     problems: tuple[Diagnostic, ...] = ()
     """What is wrong with the SQL of models, which stops only these and what reads them."""
     undefined: Mapping[NodeId, Diagnostic] = field(default_factory=dict)
@@ -172,9 +172,9 @@ class Graph:
         return {}
 
     @cached_property
-    def fingerprints(self) -> Kept:
+    def fingerprints(self) -> Cache:
         """Hash of a definition -> its fingerprint, of this run and of earlier ones."""
-        return Kept(self.project.target_path / "fingerprint-cache")
+        return Cache(self.project.target_path / "fingerprint-cache")
 
     @cached_property
     def storages(self) -> Mapping[TableIdentifier, TableIdentifier]:

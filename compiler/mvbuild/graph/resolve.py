@@ -12,7 +12,7 @@ from mvbuild.graph.broken import with_broken
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, tests_of
 from mvbuild.graph.order import topological
 from mvbuild.graph.outside import Outside
-from mvbuild.graph.travel import bad_travel
+from mvbuild.graph.time_travel import bad_travel
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import ParsedModel, ParsedTest, Read
 from mvbuild.parse.project import ParsedProject

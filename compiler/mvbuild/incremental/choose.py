@@ -1,4 +1,4 @@
-"""Query + what changed -> Choice: the strategy of a refresh, what speaks against each other one, and the work of it and of a full one."""
+"""Query + what changed -> StrategyChoice: the strategy, why each other one was not chosen, and the cost of it and of a full one."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.pins import known_as
 from mvbuild.freshness.stored import stored
 from mvbuild.graph.model import ModelNode
-from mvbuild.incremental.cost import CHEAPER, FOR_CHILDREN, LARGE, Work, full_work, work_of
+from mvbuild.incremental.cost import CHEAPER, FOR_CHILDREN, LARGE, Cost, cost_of, full_cost
 from mvbuild.incremental.inputs import Inputs, ReadChange, changes_of, inputs_of, shape_of_inputs, span_of
+from mvbuild.incremental.key_ranges import without_empty
 from mvbuild.incremental.proof import is_proven
-from mvbuild.incremental.ranges import without_empty
 from mvbuild.incremental.reasons import Refused
-from mvbuild.incremental.rewrite import Case, Rewrite
+from mvbuild.incremental.rewrite import Rewrite, StrategyInput
 from mvbuild.incremental.shape import Shape, readable
 from mvbuild.incremental.sizes import Sizes, StorageSize
 from mvbuild.incremental.statements import Difference, Stored, difference
@@ -74,12 +74,12 @@ class Considered:
     message: str
     span: Span | None = None
     """The operator that forbids it, where the user wrote it."""
-    work: Work | None = None
+    work: Cost | None = None
     """Where it would be right."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class StrategyChoice:
     """How an MV is refreshed."""
 
     strategy: str
@@ -88,8 +88,8 @@ class Choice:
     message: str
     span: Span | None = None
     considered: tuple[Considered, ...] = ()
-    expected: Work | None = None
-    full: Work | None = None
+    expected: Cost | None = None
+    full: Cost | None = None
     shape: Shape | None = None
     rewrite: Rewrite | None = None
     difference: Difference | None = None
@@ -121,7 +121,7 @@ class Question:
     read: ReadChange
 
 
-def choose(question: Question) -> Choice:
+def choose(question: Question) -> StrategyChoice:
     """The cheapest strategy that is right; never a guess."""
     try:
         storage, record = _refreshed_before(question)
@@ -130,7 +130,7 @@ def choose(question: Question) -> Choice:
     except Refused as exc:
         return _full(exc)
     if _same_files(given, question.read):
-        return Choice(strategy=NO_CHANGE, code="", message=_SAME, expected=Work(bytes=0, rows=0), inputs=given)
+        return StrategyChoice(strategy=NO_CHANGE, code="", message=_SAME, expected=Cost(bytes=0, rows=0), inputs=given)
     try:
         shape = shape_of_inputs(given, [f["name"] for f in storage.schema["fields"]])
         changes = changes_of(given, shape, question.read)
@@ -182,22 +182,22 @@ class _Choosing:
     shape: Shape
     changes: Mapping[int, TableChange]
 
-    def choice(self) -> Choice:
+    def choice(self) -> StrategyChoice:
         # Nothing else stands between a misread query and a wrong answer here.
         known = is_proven(self.given, self.storage)
         without = self.question.read.irrelevant(self.shape, self.given, self.changes) if known else {}
         changes = {leaf: change for leaf, change in self.changes.items() if leaf not in without}
         if not changes:
             what = "; ".join(dict.fromkeys(without.values())) or _SAME
-            return replace(self, changes={})._made(NO_CHANGE, "", what, (), expected=Work(bytes=0, rows=0))
+            return replace(self, changes={})._choice_with(NO_CHANGE, "", what, (), expected=Cost(bytes=0, rows=0))
         # To the query a leaf that does not matter is the same at both snapshots.
         return replace(self, changes=changes)._cheapest(changes)
 
-    def _cheapest(self, changes: Mapping[int, TableChange]) -> Choice:
+    def _cheapest(self, changes: Mapping[int, TableChange]) -> StrategyChoice:
         known = self._sizes_of(changes)
-        full = full_work(self.shape.root, known)
+        full = full_cost(self.shape.root, known)
         case = self._case(changes)
-        possible: dict[str, tuple[Rewrite, Difference, Work]] = {}
+        possible: dict[str, tuple[Rewrite, Difference, Cost]] = {}
         against: list[Considered] = []
         for name, strategy in STRATEGIES.items():
             try:
@@ -207,10 +207,10 @@ class _Choosing:
                 against.append(Considered(strategy=name, code=exc.code, message=message, span=span))
                 continue
             change = without_empty(difference(made, Stored(types=case.types, is_large=known.storage.rows >= LARGE)), known)
-            possible[name] = made, change, work_of(made, change, self.shape.root, known)
+            possible[name] = made, change, cost_of(made, change, self.shape.root, known)
         return self._weighed(possible, against, full)
 
-    def _weighed(self, possible: dict[str, tuple[Rewrite, Difference, Work]], against: list[Considered], full: Work) -> Choice:
+    def _weighed(self, possible: dict[str, tuple[Rewrite, Difference, Cost]], against: list[Considered], full: Cost) -> StrategyChoice:
         best = min(possible, key=lambda name: possible[name][2].share_of(full), default=None)
         tolerant = self.question.policy in ("incremental", "incremental_strict")
         chosen = best if best and (tolerant or possible[best][2].share_of(full) < CHEAPER) else None
@@ -224,18 +224,18 @@ class _Choosing:
         if chosen is None:
             against.sort(key=lambda c: order.index(c.strategy))
             code, message, span = main_reason(against)
-            return self._made(FULL, code, message, tuple(against), expected=full, full=full, span=span)
+            return self._choice_with(FULL, code, message, tuple(against), expected=full, full=full, span=span)
         rewrite, change, work = possible[chosen]
         listed = [*against, Considered(strategy=chosen, code="", message="", work=work)]
         listed.append(Considered(strategy=FULL, code="dearer", message=f"{chosen} is cheaper", work=full))
         listed.sort(key=lambda c: order.index(c.strategy))
-        return self._made(chosen, "", "", tuple(listed), expected=work, full=full, rewrite=rewrite, difference=change)
+        return self._choice_with(chosen, "", "", tuple(listed), expected=work, full=full, rewrite=rewrite, difference=change)
 
     def _sizes_of(self, changes: Mapping[int, TableChange]) -> Sizes:
         return Sizes(inputs=self.given.inputs, changes=changes, storage=StorageSize(table=self.storage), read=self.question.read)
 
-    def _case(self, changes: Mapping[int, TableChange]) -> Case:
-        return Case(
+    def _case(self, changes: Mapping[int, TableChange]) -> StrategyInput:
+        return StrategyInput(
             shape=self.shape,
             plus=frozenset(leaf for leaf, change in changes.items() if _adds(change)),
             minus=frozenset(leaf for leaf, change in changes.items() if not change.is_insert_only),
@@ -245,20 +245,20 @@ class _Choosing:
             has_children=self.question.has_children,
         )
 
-    def _made(
+    def _choice_with(
         self,
         strategy: str,
         code: str,
         message: str,
         considered: tuple[Considered, ...],
         *,
-        expected: Work,
-        full: Work | None = None,
+        expected: Cost,
+        full: Cost | None = None,
         span: Span | None = None,
         rewrite: Rewrite | None = None,
         difference: Difference | None = None,
-    ) -> Choice:
-        return Choice(
+    ) -> StrategyChoice:
+        return StrategyChoice(
             strategy=strategy,
             code=code,
             message=message,
@@ -292,7 +292,7 @@ def main_reason(against: Sequence[Considered]) -> tuple[str, str, Span | None]:
     return chosen.code, chosen.message, chosen.span
 
 
-def _full(refused: Refused, given: Inputs | None = None) -> Choice:
+def _full(refused: Refused, given: Inputs | None = None) -> StrategyChoice:
     span = span_of(given.text, refused) if given else None
     against = tuple(Considered(strategy=name, code=refused.code, message=refused.message, span=span) for name in STRATEGIES)
-    return Choice(strategy=FULL, code=refused.code, message=refused.message, span=span, considered=against, inputs=given)
+    return StrategyChoice(strategy=FULL, code=refused.code, message=refused.message, span=span, considered=against, inputs=given)

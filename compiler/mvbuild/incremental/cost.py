@@ -1,4 +1,4 @@
-"""Rewrite + sizes -> Work: the bytes and rows that it reads and writes, and the effort, told from metadata."""
+"""Rewrite + sizes -> Cost: the bytes and rows that it reads and writes, and the effort, told from metadata."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from sqlglot import exp
 
 from mvbuild.incremental.algebra import Aggregate, Distinct, Filter, Join, Project, Ref, Relation, Scan, walk
 from mvbuild.incremental.change_filters import change_filters
+from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.effort import Estimator
-from mvbuild.incremental.prune import pruned
-from mvbuild.incremental.ranges import Ranges
+from mvbuild.incremental.key_ranges import Ranges
 from mvbuild.incremental.rewrite import Bag, Exchange, Rewrite
 from mvbuild.incremental.sizes import LITTLE, Sizes
 from mvbuild.incremental.statements import Difference
@@ -26,7 +26,7 @@ LARGE = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class Cost:
     """What a refresh reads and writes."""
 
     bytes: int
@@ -34,44 +34,44 @@ class Work:
     effort: float = 0.0
     """Microseconds of a processor, to compare one refresh with another."""
 
-    def __add__(self, other: Work) -> Work:
-        return Work(bytes=self.bytes + other.bytes, rows=self.rows + other.rows, effort=self.effort + other.effort)
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(bytes=self.bytes + other.bytes, rows=self.rows + other.rows, effort=self.effort + other.effort)
 
-    def share_of(self, full: Work) -> float:
+    def share_of(self, full: Cost) -> float:
         """What it costs of a full refresh. Where little is read either way, bytes tell more than an estimate of rows."""
         own, whole = (self.bytes, full.bytes) if full.bytes < LITTLE else (self.effort, full.effort)
         return own / whole if whole else 1.0
 
 
-def full_work(root: Relation, sizes: Sizes) -> Work:
+def full_cost(root: Relation, sizes: Sizes) -> Cost:
     """All tables once for each time that the query reads them, and the storage written again."""
     scans = [sizes.of(n) for n in walk(root) if isinstance(n, Scan)]
     held = sizes.storage
     effort = Estimator(Ranges(sizes)).flow(pruned(root), {}).cost + held.rows * held.row_cost
-    return Work(bytes=sum(s.bytes for s in scans) + held.bytes, rows=sum(s.rows for s in scans) + held.rows, effort=effort)
+    return Cost(bytes=sum(s.bytes for s in scans) + held.bytes, rows=sum(s.rows for s in scans) + held.rows, effort=effort)
 
 
-def work_of(rewrite: Rewrite, difference: Difference, root: Relation, sizes: Sizes) -> Work:
+def cost_of(rewrite: Rewrite, difference: Difference, root: Relation, sizes: Sizes) -> Cost:
     """Every statement once: each table that it reads, less where keys narrow it down."""
-    total = sum((_work(relation, sizes, narrowed=False) for relation in difference.relations), Work(bytes=0, rows=0))
+    total = sum((_cost(relation, sizes, narrowed=False) for relation in difference.relations), Cost(bytes=0, rows=0))
     estimator = Estimator(Ranges(sizes), groups=_groups(rewrite, root, sizes), filters=change_filters(difference.relations))
-    effort = sum(estimator.let(let.name, pruned(let.relation)) for let in difference.lets)
+    effort = sum(estimator.cte(cte.name, pruned(cte.relation)) for cte in difference.ctes)
     effort += sum(estimator.flow(pruned(r), {}).cost for r in (difference.gone, difference.came) if r is not None)
-    total += Work(bytes=0, rows=0, effort=effort)
+    total += Cost(bytes=0, rows=0, effort=effort)
     held = sizes.storage
     if difference.partitions is not None or (difference.gone is not None and held.rewrites_files):
         share = NARROWED * held.rows * held.row_cost
-        total += Work(bytes=int(held.bytes * NARROWED), rows=int(held.rows * NARROWED), effort=share)
+        total += Cost(bytes=int(held.bytes * NARROWED), rows=int(held.rows * NARROWED), effort=share)
     return total
 
 
 def _groups(rewrite: Rewrite, root: Relation, sizes: Sizes) -> dict[str, float]:
     """Where every group is a row of the storage, it has as many as there are rows."""
-    if not rewrite.lets or not isinstance(rewrite.write, Exchange | Bag) or any(_keeps_few(n) for n in walk(root)):
+    if not rewrite.ctes or not isinstance(rewrite.write, Exchange | Bag) or any(_keeps_few(n) for n in walk(root)):
         return {}
     while isinstance(root, Project):
         root = root.child
-    return {rewrite.lets[-1].name: float(sizes.storage.rows)} if isinstance(root, Aggregate | Distinct) else {}
+    return {rewrite.ctes[-1].name: float(sizes.storage.rows)} if isinstance(root, Aggregate | Distinct) else {}
 
 
 def _keeps_few(relation: Relation) -> bool:
@@ -79,19 +79,19 @@ def _keeps_few(relation: Relation) -> bool:
     return isinstance(relation, Filter) and isinstance(relation.child, Aggregate)
 
 
-def _work(relation: Relation, sizes: Sizes, *, narrowed: bool) -> Work:
+def _cost(relation: Relation, sizes: Sizes, *, narrowed: bool) -> Cost:
     if isinstance(relation, Scan):
         found = sizes.of(relation)
         whole = relation.version in ("plus", "minus") or not narrowed
         share = 1.0 if whole else NARROWED
-        return Work(bytes=int(found.bytes * share), rows=int(found.rows * share))
+        return Cost(bytes=int(found.bytes * share), rows=int(found.rows * share))
     if isinstance(relation, Join):
         small = [_is_small(side) for side in (relation.left, relation.right)]
-        left = _work(relation.left, sizes, narrowed=narrowed or small[1])
-        return left + _work(relation.right, sizes, narrowed=narrowed or small[0])
+        left = _cost(relation.left, sizes, narrowed=narrowed or small[1])
+        return left + _cost(relation.right, sizes, narrowed=narrowed or small[0])
     if isinstance(relation, Filter) and relation.predicate == exp.false():
-        return Work(bytes=0, rows=0)
-    return sum((_work(child, sizes, narrowed=narrowed) for child in relation.children), Work(bytes=0, rows=0))
+        return Cost(bytes=0, rows=0)
+    return sum((_cost(child, sizes, narrowed=narrowed) for child in relation.children), Cost(bytes=0, rows=0))
 
 
 def _is_small(relation: Relation) -> bool:

@@ -49,7 +49,7 @@ KEYS = "keys_"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Let:
+class Cte:
     """A statement before the one that writes: a small table that others read by its name, each row once."""
 
     name: str
@@ -79,7 +79,7 @@ class Deltas:
     plus: frozenset[int]
     minus: frozenset[int]
     kinds: Mapping[str, Kind]
-    lets: list[Let] = field(default_factory=list)
+    ctes: list[Cte] = field(default_factory=list)
     _made: dict[int, tuple[Relation, Delta]] = field(default_factory=dict)
     _numbers: count[int] = field(default_factory=count)
 
@@ -171,7 +171,7 @@ class Deltas:
 
     def _local(self, relation: Relation, keys: tuple[exp.Expr, ...]) -> Delta:
         self._require_steady(relation)
-        table = self.keys_let(relation, keys)
+        table = self.keys_cte(relation, keys)
         pairs = [Key(key, name) for key, name in zip(keys, table.columns, strict=True)]
         return Delta((restricted(relation, pairs, table),), (restricted(self.old(relation), pairs, table),))
 
@@ -215,20 +215,20 @@ class Deltas:
     def _require_steady(self, relation: Relation) -> None:
         """What a function gave before can be computed again only if the order of the rows does not matter: a compaction changes that in a
         table that has the same rows."""
-        found = unsteady(relation, self.kinds)
+        found = nondeterministic_part(relation, self.kinds)
         if found is not None:
             raise Refused("nondeterministic-order", "the order of the rows matters to a function below", found)
 
     # --- keys that changed ----------------------------------------------------------------------------------------------------------
 
-    def keys_let(self, relation: Relation, keys: Sequence[exp.Expr]) -> Ref:
+    def keys_cte(self, relation: Relation, keys: Sequence[exp.Expr]) -> Ref:
         """A table of the values that the keys have in rows of the result that changed; more do not matter."""
         name = f"{KEYS}{next(self._numbers)}"
         # No column of the query is called so: their names end in a number.
         items = tuple(Item(f"{name}_{number}k", key) for number, key in enumerate(keys))
-        let = Let(name, Distinct(union(self.changed_keys(relation, items))))
-        self.lets.append(let)
-        return let.ref
+        cte = Cte(name, Distinct(union(self.changed_keys(relation, items))))
+        self.ctes.append(cte)
+        return cte.ref
 
     def changed_keys(self, relation: Relation, items: tuple[Item, ...]) -> tuple[Relation, ...]:
         """A superset of the items' values in the rows of the change; empty only if nothing changed."""
@@ -305,7 +305,7 @@ class Deltas:
         return (*self.changed_keys(join.left, tuple(sides)), *self.changed_keys(join.right, tuple(others)))
 
 
-def unsteady(relation: Relation, kinds: Mapping[str, Kind]) -> exp.Expr | None:
+def nondeterministic_part(relation: Relation, kinds: Mapping[str, Kind]) -> exp.Expr | None:
     """A function in it whose value depends on the order of the rows."""
     return next((found for node in walk(relation) if (found := _is_unsteady(node, kinds)) is not None), None)
 

@@ -31,7 +31,7 @@ from mvbuild.incremental.algebra import (
     Window,
     conjuncts,
 )
-from mvbuild.incremental.ranges import Ranges, Wanted
+from mvbuild.incremental.key_ranges import Ranges, Wanted
 from mvbuild.incremental.sizes import COMPARED, COMPARED_HERE, TableSize
 
 CONDITION, PATTERN, PROBE, SHUFFLE, SORT = 0.02, 0.3, 0.05, 0.4, 0.6
@@ -74,13 +74,13 @@ class Estimator:
     """Statement with changed keys -> how many different keys the result has."""
     filters: Mapping[int, exp.Expr] = field(default_factory=dict)
     """Leaf -> what the rows of its change fulfil that are compared with each other."""
-    lets: dict[str, Flow] = field(default_factory=dict)
+    ctes: dict[str, Flow] = field(default_factory=dict)
     _read: set[tuple[int, str]] = field(default_factory=set)
 
-    def let(self, name: str, relation: Relation) -> float:
+    def cte(self, name: str, relation: Relation) -> float:
         found = self.flow(relation, {})
-        self.lets[name] = Flow(found.rows, found.of, 0.0)
-        self.ranges.let(name, relation)
+        self.ctes[name] = Flow(found.rows, found.of, 0.0)
+        self.ranges.cte(name, relation)
         return found.cost
 
     def flow(self, relation: Relation, wanted: Wanted) -> Flow:
@@ -88,7 +88,7 @@ class Estimator:
         if isinstance(relation, Scan):
             return self._scan(relation, wanted)
         if isinstance(relation, Ref):
-            known = self.lets[relation.name]
+            known = self.ctes[relation.name]
             return Flow(known.rows, known.of, known.rows * PROBE)
         if isinstance(relation, OneRow):
             return Flow(1, 1, 0)

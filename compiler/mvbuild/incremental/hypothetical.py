@@ -9,7 +9,7 @@ from typing import Any, Literal
 from mvbuild.incremental.algebra import leaves
 from mvbuild.incremental.kinds import Kind
 from mvbuild.incremental.reasons import Refused
-from mvbuild.incremental.rewrite import Case, Exchange, OverwritePartitions, Rewrite
+from mvbuild.incremental.rewrite import Exchange, OverwritePartitions, Rewrite, StrategyInput
 from mvbuild.incremental.shape import Shape
 from mvbuild.incremental.strategies import STRATEGIES
 from mvbuild.ports.states import Partition
@@ -41,7 +41,7 @@ def answers(
 ) -> tuple[Answer, ...]:
     """`changed`: the leaves that change, all unless it is given. `types` of the storage; guessed where there is none yet."""
     changed = leaves(shape.root) if changed is None else changed
-    case = Case(
+    case = StrategyInput(
         shape=shape,
         plus=changed,
         minus=changed if change == "deletes" else frozenset(),
@@ -65,7 +65,7 @@ def keys_of(rewrite: Rewrite) -> tuple[str, ...]:
     return tuple(stored for stored, _ in rewrite.write.columns) if isinstance(rewrite.write, Exchange) else ()
 
 
-def _answer(name: str, case: Case) -> Answer:
+def _answer(name: str, case: StrategyInput) -> Answer:
     try:
         made = STRATEGIES[name](case)
     except Refused as exc:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mvbuild.formats.record import RefreshRecord
-from mvbuild.freshness.columns import schema_noted
+from mvbuild.freshness.changed_columns import recorded_schema_id
 from mvbuild.freshness.expansion import expanded_sql
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import Leaf, Pin, World
@@ -16,7 +16,7 @@ from mvbuild.freshness.schema_difference import difference
 from mvbuild.freshness.states import recorded_states, states_without_reader
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.algebra import Relation, Scan, walk
-from mvbuild.incremental.prune import pruned
+from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.shape import MARKER, LeafColumns, Shape, shape_of
 from mvbuild.names import TableIdentifier
@@ -120,7 +120,7 @@ def inputs_of(world: World, node: ModelNode, record: RefreshRecord, pins: Mappin
         if not found.moves and states_without_reader(record, found, pins.values()):
             raise Refused("record-incomplete", f"the version of {known_as(found.table)} that the query names is another one than it was")
         old = recorded_at(record, found, of_several=_is_one_of_several(found, pins.values()))
-        noted = schema_noted(storage, found.table) if storage is not None else None
+        noted = recorded_schema_id(storage, found.table) if storage is not None else None
         return Input(leaf=leaf, pin=found, old=old, noted=found.table.schemas.get(noted) if noted is not None else None)
 
     return marked(world, node, input_of)

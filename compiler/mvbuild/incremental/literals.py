@@ -89,7 +89,7 @@ class _Translation:
     def _is_null(self, node: exp.Expr, operator: Operator) -> Comparison | None:
         assert isinstance(node, exp.Binary)
         name, type_ = self._column(node.left)
-        if not name or not isinstance(node.right.unnest(), exp.Null) or not _is_told(type_):
+        if not name or not isinstance(node.right.unnest(), exp.Null) or not _has_null_count(type_):
             return None
         return Comparison(name, operator)
 
@@ -158,7 +158,7 @@ def _any_of(*branches: tuple[Predicate, ...]) -> tuple[Predicate, ...]:
     return (AnyOf(branches),) if all(branches) else ()
 
 
-def _is_told(type_: Any) -> bool:
+def _has_null_count(type_: Any) -> bool:
     """Nested columns have no counts of their own, and the formats differ in what they count of the others."""
     return type_ in (*_RANGES, "string", "boolean", "date", "timestamp") or (isinstance(type_, str) and bool(_DECIMAL.fullmatch(type_)))
 
@@ -237,14 +237,14 @@ def _is_cast(node: exp.Expr, to: exp.DType) -> bool:
     return isinstance(node, exp.Cast) and node.to.this == to and not node.args.get("format") and not node.args.get("default")
 
 
-def told(predicates: tuple[Predicate, ...]) -> str:
+def predicate_text(predicates: tuple[Predicate, ...]) -> str:
     """As the user could have written it."""
-    return " AND ".join(_told(one) for one in predicates)
+    return " AND ".join(_single_text(one) for one in predicates)
 
 
-def _told(predicate: Predicate) -> str:
+def _single_text(predicate: Predicate) -> str:
     if isinstance(predicate, AnyOf):
-        return f"({' OR '.join(told(branch) for branch in predicate.branches)})"
+        return f"({' OR '.join(predicate_text(branch) for branch in predicate.branches)})"
     name, operator, value = predicate.column, predicate.operator, predicate.value
     if operator in ("is null", "is not null"):
         return f"{name} {operator.upper()}"

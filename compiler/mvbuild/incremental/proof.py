@@ -39,7 +39,7 @@ def settings_mark(settings: Mapping[str, str]) -> str:
     return f"{settings.get(TIME_ZONE, '')} {_hashed(sorted(settings.items()))[:12]}"
 
 
-def noted_settings(refresh_id: int, mark: str) -> str:
+def settings_property(refresh_id: int, mark: str) -> str:
     """For `SETTINGS`. With the number of the refresh: a rollback, or another engine's refresh, makes other rows current."""
     return f"{refresh_id} {mark}"
 

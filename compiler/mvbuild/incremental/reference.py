@@ -13,7 +13,7 @@ from mvbuild.incremental.choose import Considered, main_reason
 from mvbuild.incremental.hypothetical import Kinds, answers, guessed_types
 from mvbuild.incremental.reasons import CODES, Refused
 from mvbuild.incremental.samples import ONE_TABLE, TWO_TABLES, Sample
-from mvbuild.parse.steadiness import unsteady
+from mvbuild.parse.determinism import nondeterministic_word
 
 _HEAD = """# Operators and changes
 
@@ -39,8 +39,8 @@ The codes that `mvbuild plan`, `mvbuild explain`, `mvbuild run` and run_results.
 
 
 def page() -> str:
-    one = [(s.operator, s.text, told(s, "inserts"), told(s, "deletes")) for s in ONE_TABLE]
-    two = [(s.operator, s.text, *(told(s, change, side) for side in (0, 1) for change in _KINDS)) for s in TWO_TABLES]
+    one = [(s.operator, s.text, table_cell(s, "inserts"), table_cell(s, "deletes")) for s in ONE_TABLE]
+    two = [(s.operator, s.text, *(table_cell(s, change, side) for side in (0, 1) for change in _KINDS)) for s in TWO_TABLES]
     codes = [(f"`{code}`", means, what) for code, (means, what) in CODES.items()]
     sections = [
         _HEAD,
@@ -57,9 +57,9 @@ def page() -> str:
 _KINDS: tuple[Kinds, ...] = ("inserts", "deletes")
 
 
-def told(sample: Sample, change: Kinds, side: int | None = None) -> str:
+def table_cell(sample: Sample, change: Kinds, side: int | None = None) -> str:
     """A cell. `side`: which of the tables changes; None for all."""
-    if unsteady(sample.text):
+    if nondeterministic_word(sample.text):
         return "full: `nondeterministic`"
     try:
         shape = sample.shape

@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from mvbuild.incremental.algebra import Relation
-from mvbuild.incremental.delta import Deltas, Let
+from mvbuild.incremental.delta import Cte, Deltas
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.shape import Shape
 from mvbuild.ports.states import Partition
@@ -19,7 +19,7 @@ TARGET, SOURCE = "t", "d"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class StrategyInput:
     """What a strategy is asked about: a query, which tables got rows and which lost some, and the storage table."""
 
     shape: Shape
@@ -78,7 +78,7 @@ class Exchange:
     written. Without keys: all rows of the storage."""
 
     rows: Relation
-    keys: Let | None
+    keys: Cte | None
     columns: tuple[tuple[str, str], ...] = ()
     """(column of the storage, column of `keys`)."""
 
@@ -100,7 +100,7 @@ class OverwritePartitions:
     """The partitions of the storage that hold the keys become `rows`, which has all rows of those partitions."""
 
     rows: Relation
-    keys: Let
+    keys: Cte
     partitions: tuple[tuple[str, str, str], ...]
     """(column of the storage, transform, column of `keys`)."""
 
@@ -114,5 +114,5 @@ class Rewrite:
 
     strategy: str
     write: Write
-    lets: tuple[Let, ...] = ()
+    ctes: tuple[Cte, ...] = ()
     outputs: tuple[tuple[str, str], ...] = field(default=())

@@ -39,9 +39,9 @@ from mvbuild.incremental.algebra import (
     substituted,
 )
 from mvbuild.incremental.alike import marked
+from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.functions import GENERATORS, is_scalar
 from mvbuild.incremental.kinds import Kind, of_expression, of_iceberg
-from mvbuild.incremental.prune import pruned
 from mvbuild.incremental.push_filters import filtered
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.scopes import (

@@ -21,7 +21,7 @@ from mvbuild.incremental.algebra import (
     column,
     conjunction,
 )
-from mvbuild.incremental.delta import Let
+from mvbuild.incremental.delta import Cte
 from mvbuild.incremental.emit import null_safe
 from mvbuild.incremental.restrict import Key, restricted
 from mvbuild.incremental.rewrite import SOURCE, TARGET, Append, Bag, Exchange, OverwritePartitions, Rewrite, Upsert
@@ -35,18 +35,18 @@ STORAGE = -1
 class Difference:
     """`lets` are computed in order. Each row of `gone` is a position of the storage; `came` has the columns of the storage, in order."""
 
-    lets: tuple[Let, ...]
+    ctes: tuple[Cte, ...]
     gone: Relation | None
     came: Relation | None
     partitions: OverwritePartitions | None = None
     """The rows of these partitions go, whatever they are."""
-    removes: Let | None = None
+    removes: Cte | None = None
     """As many rows as this one has must be in `gone`, or the storage is not what its record says."""
 
     @property
     def relations(self) -> list[Relation]:
         """All that is computed, in order."""
-        return [*(let.relation for let in self.lets), *(side for side in (self.gone, self.came) if side is not None)]
+        return [*(cte.relation for cte in self.ctes), *(side for side in (self.gone, self.came) if side is not None)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +78,9 @@ class Stored:
 def difference(rewrite: Rewrite, stored: Stored) -> Difference:
     write = rewrite.write
     if isinstance(write, Append):
-        return Difference(lets=rewrite.lets, gone=None, came=_values(write.rows, rewrite.outputs, "came"))
+        return Difference(ctes=rewrite.ctes, gone=None, came=_values(write.rows, rewrite.outputs, "came"))
     if isinstance(write, OverwritePartitions):
-        return Difference(lets=rewrite.lets, gone=None, came=_values(write.rows, rewrite.outputs, "came"), partitions=write)
+        return Difference(ctes=rewrite.ctes, gone=None, came=_values(write.rows, rewrite.outputs, "came"), partitions=write)
     if isinstance(write, Upsert):
         return _upsert(rewrite, write, stored)
     if isinstance(write, Exchange):
@@ -95,7 +95,7 @@ def _values(rows: Relation, outputs: Sequence[tuple[str, str]], prefix: str) -> 
 
 
 def _upsert(rewrite: Rewrite, write: Upsert, stored: Stored) -> Difference:
-    delta = Let("delta", write.delta)
+    delta = Cte("delta", write.delta)
     names = dict(zip(stored.columns, stored.values, strict=True))
     key_columns = dict(write.keys)
     on = null_safe([(names[own], theirs) for own, theirs in write.keys])
@@ -135,14 +135,14 @@ def _upsert(rewrite: Rewrite, write: Upsert, stored: Stored) -> Difference:
         both,
         (*(Item(name, column(name)) for name in stored.at), Item("lives", lives), Item("counts", counts), *values),
     )
-    merged = Let("merged", Filter(rows, column("counts")))
+    merged = Cte("merged", Filter(rows, column("counts")))
     gone = Project(Filter(merged.ref, matched), tuple(Item(name, column(name)) for name in stored.at))
     came = Project(Filter(merged.ref, column("lives")), tuple(Item(i.name, column(i.name)) for i in values))
-    return Difference(lets=(*rewrite.lets, delta, merged), gone=gone, came=came)
+    return Difference(ctes=(*rewrite.ctes, delta, merged), gone=gone, came=came)
 
 
 def _exchange(rewrite: Rewrite, write: Exchange, stored: Stored) -> Difference:
-    rows = Let("rows", _values(write.rows, rewrite.outputs, "came"))
+    rows = Cte("rows", _values(write.rows, rewrite.outputs, "came"))
     held: Relation = stored.scan
     if write.keys is not None:
         names = dict(zip(stored.columns, stored.values, strict=True))
@@ -151,22 +151,22 @@ def _exchange(rewrite: Rewrite, write: Exchange, stored: Stored) -> Difference:
     both = _paired(stored, (held, stored.values, "stored_copy"), (rows.ref, came, "came_copy"), "full")
     kept = (*stored.at, "came_copy", *came)
     is_other = exp.or_(exp.Not(this=_not_null("came_copy")), exp.Not(this=_not_null(stored.at[0])))
-    let = Let("difference", Project(Filter(both, is_other), tuple(Item(name, column(name)) for name in kept)))
-    gone = Project(Filter(let.ref, _not_null(stored.at[0])), tuple(Item(name, column(name)) for name in stored.at))
-    new = Project(Filter(let.ref, _not_null("came_copy")), tuple(Item(name, column(name)) for name in came))
-    return Difference(lets=(*rewrite.lets, rows, let), gone=gone, came=new)
+    cte = Cte("difference", Project(Filter(both, is_other), tuple(Item(name, column(name)) for name in kept)))
+    gone = Project(Filter(cte.ref, _not_null(stored.at[0])), tuple(Item(name, column(name)) for name in stored.at))
+    new = Project(Filter(cte.ref, _not_null("came_copy")), tuple(Item(name, column(name)) for name in came))
+    return Difference(ctes=(*rewrite.ctes, rows, cte), gone=gone, came=new)
 
 
 def _bag(rewrite: Rewrite, write: Bag, stored: Stored) -> Difference:
-    lets = list(rewrite.lets)
+    ctes = list(rewrite.ctes)
     plus, minus = (
-        Let(name, _values(side, rewrite.outputs, prefix)) if side is not None else None
+        Cte(name, _values(side, rewrite.outputs, prefix)) if side is not None else None
         for name, prefix, side in (("plus", "came", write.plus), ("minus", "went", write.minus))
     )
-    lets.extend(let for let in (plus, minus) if let is not None)
+    ctes.extend(cte for cte in (plus, minus) if cte is not None)
     if plus is not None and minus is not None:
         made = _net_with_zeros(stored, plus, minus) if any(map(has_zeros, stored.types.values())) else _net(plus, minus)
-        lets.extend(made)
+        ctes.extend(made)
         plus, minus = made[-2:]
     gone = None
     if minus is not None:
@@ -174,31 +174,31 @@ def _bag(rewrite: Rewrite, write: Bag, stored: Stored) -> Difference:
         held = restricted(stored.scan, [Key(column(own), name) for own, name in zip(stored.values, went, strict=True)], minus.ref)
         both = _paired(stored, (held, stored.values, "stored_copy"), (minus.ref, went, "went_copy"), "inner")
         found = Project(both, tuple(Item(name, column(name)) for name in stored.at))
-        positions = Let("gone", found)
-        lets.append(positions)
+        positions = Cte("gone", found)
+        ctes.append(positions)
         gone = positions.ref
-    return Difference(lets=tuple(lets), gone=gone, came=plus.ref if plus else None, removes=minus)
+    return Difference(ctes=tuple(ctes), gone=gone, came=plus.ref if plus else None, removes=minus)
 
 
-def _net(plus: Let, minus: Let) -> tuple[Let, ...]:
-    def less(name: str, one: Let, other: Let) -> Let:
-        return Let(name, SetOperation(one.ref, other.ref, "except", True, one.ref.columns))
+def _net(plus: Cte, minus: Cte) -> tuple[Cte, ...]:
+    def less(name: str, one: Cte, other: Cte) -> Cte:
+        return Cte(name, SetOperation(one.ref, other.ref, "except", True, one.ref.columns))
 
     return less("net_plus", plus, minus), less("net_minus", minus, plus)
 
 
-def _net_with_zeros(stored: Stored, plus: Let, minus: Let) -> tuple[Let, ...]:
+def _net_with_zeros(stored: Stored, plus: Cte, minus: Cte) -> tuple[Cte, ...]:
     """EXCEPT ALL would make one zero of both."""
     came, went = plus.ref.columns, minus.ref.columns
     both = _paired(stored, (plus.ref, came, "came_copy"), (minus.ref, went, "went_copy"), "full")
     single = exp.or_(*(exp.Is(this=column(number), expression=exp.Null()) for number in ("came_copy", "went_copy")))
     kept = ("came_copy", *came, "went_copy", *went)
-    let = Let("net", Project(Filter(both, single), tuple(Item(name, column(name)) for name in kept)))
+    cte = Cte("net", Project(Filter(both, single), tuple(Item(name, column(name)) for name in kept)))
 
-    def side(name: str, number: str, columns: Sequence[str]) -> Let:
-        return Let(name, Project(Filter(let.ref, _not_null(number)), tuple(Item(one, column(one)) for one in columns)))
+    def side(name: str, number: str, columns: Sequence[str]) -> Cte:
+        return Cte(name, Project(Filter(cte.ref, _not_null(number)), tuple(Item(one, column(one)) for one in columns)))
 
-    return let, side("net_plus", "came_copy", came), side("net_minus", "went_copy", went)
+    return cte, side("net_plus", "came_copy", came), side("net_minus", "went_copy", went)
 
 
 _Side = tuple[Relation, Sequence[str], str]

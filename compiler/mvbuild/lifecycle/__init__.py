@@ -6,5 +6,5 @@ Read first: `rename.py`, `rollback.py` and `maintain.py` (compaction, expiry of 
 
 `branches.py` says what an Iceberg branch has, publishes it and drops it. A project with a `branch` works through `Catalog.on_branch`,
 which shows metadata as the branch sees it and translates back when it is written (`adapters/iceberg/branches.py`). Above the adapter only
-this module and `refresh/comparison.py` (`diff`) know the difference (docs/decisions/009).
+this module and `verify/comparison.py` (`diff`) know the difference (docs/decisions/009).
 """

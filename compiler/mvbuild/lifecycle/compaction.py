@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from mvbuild.formats import properties
 from mvbuild.freshness.history import DEFINITION, current_refresh_id, history
 from mvbuild.freshness.indirect import indirect
-from mvbuild.freshness.storage_schema import kept_note
-from mvbuild.freshness.stored import noted_in_summary, replaced_since, stored
+from mvbuild.freshness.storage_schema import repeated_schema_property
+from mvbuild.freshness.stored import replaced_since, stored, summary_value
 from mvbuild.graph.model import ModelNode
 from mvbuild.names import TableIdentifier, quote
 from mvbuild.ports.catalog import CommitConflict
@@ -109,8 +109,8 @@ def _settled(session: RunSession, node: ModelNode, storage: TableState, *, compa
     else:
         number = current_refresh_id(storage)
         if properties.REFRESH_SNAPSHOT in storage.properties:
-            noted |= {properties.REFRESH_SNAPSHOT: str(head), **kept_note(storage)}
-        summary = summary_of(record, number, past.strategy, noted_in_summary(storage, DEFINITION) or "")
+            noted |= {properties.REFRESH_SNAPSHOT: str(head), **repeated_schema_property(storage)}
+        summary = summary_of(record, number, past.strategy, summary_value(storage, DEFINITION) or "")
         others = indirect(session.world, node, record)
         commit = recorded(node, storage, record, number, indirect=others, set_properties=noted, restate=summary)
     session.observe(session.catalog.commit([commit]))

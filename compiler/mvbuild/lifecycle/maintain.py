@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from mvbuild.diagnostics import Diagnostic, error
-from mvbuild.freshness.history import PUBLISHED, only_noted
+from mvbuild.freshness.history import PUBLISHED, only_named_in_property
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.readable import unreadable
 from mvbuild.graph.model import ModelNode, NodeId
@@ -21,8 +21,8 @@ from mvbuild.ports.commits import TableCommit
 from mvbuild.ports.engine import EngineError, QueryError
 from mvbuild.ports.states import State, TableState, ViewState
 from mvbuild.refresh.run import remove_leftovers
+from mvbuild.refresh.run_id import started_ms
 from mvbuild.refresh.session import RunSession
-from mvbuild.refresh.staging import started_ms
 
 ATTEMPTS = 3
 T = TypeVar("T")
@@ -69,9 +69,9 @@ def _one(session: RunSession, node: ModelNode, one: Maintained, around: list[Sta
         return
     began_ms = session.clock.now_ms()
     for work in (_compact, _expire):
-        with _told(one, node):
+        with _errors_reported(one, node):
             work(session, node, one, began_ms, dry_run=dry_run)
-    with _told(one, node):
+    with _errors_reported(one, node):
         policy = node.model.config.maintain
         before_ms = before(began_ms, policy.orphans_after)
         found = _again(session, node, lambda: orphans(session, _storage(session, node), around, before_ms=before_ms))
@@ -111,7 +111,7 @@ def _expire(session: RunSession, node: ModelNode, one: Maintained, began_ms: int
         if dry_run or not gone:
             one.snapshots = len(gone)
             return
-        noted = only_noted(storage, gone)
+        noted = only_named_in_property(storage, gone)
         commit = TableCommit(
             identifier=storage.of_view or storage.identifier,
             of_view=storage.of_view,
@@ -181,7 +181,7 @@ def _namespaces(session: RunSession) -> set[tuple[str, ...]]:
 
 
 @contextmanager
-def _told(one: Maintained, node: ModelNode) -> Iterator[None]:
+def _errors_reported(one: Maintained, node: ModelNode) -> Iterator[None]:
     span, name = node.model.file.line_span(1), node.model.name
     try:
         yield

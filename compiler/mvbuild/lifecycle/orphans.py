@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from mvbuild.lifecycle.drop import metadata_files, shares_directory, tables_of
 from mvbuild.ports.catalog import Catalog
 from mvbuild.ports.states import State, TableState, ViewState
+from mvbuild.refresh.run_id import SCRATCH_NAMESPACE, started_ms
 from mvbuild.refresh.session import RunSession
-from mvbuild.refresh.staging import SCRATCH_NAMESPACE, started_ms
 
 _METADATA_FILE = re.compile(r"\.metadata\.json(\.gz)?\Z")
 
@@ -30,14 +30,14 @@ def orphans(session: RunSession, storage: TableState, around: Iterable[State], *
     before_ms = min([before_ms, *_live(catalog, tables_of(now), before_ms)])
     old = {file for file, changed_ms in listed if changed_ms < before_ms}
     for state in now if old else ():
-        old -= _kept(catalog, state)
+        old -= _referenced_files(catalog, state)
     if any(isinstance(s, ViewState) and s.identifier != entry for s in now):
         # Earlier versions of another view's metadata are in no list.
         old = {file for file in old if not _METADATA_FILE.search(file)}
     return tuple(sorted(old))
 
 
-def _kept(catalog: Catalog, state: TableState | ViewState) -> set[str]:
+def _referenced_files(catalog: Catalog, state: TableState | ViewState) -> set[str]:
     files = metadata_files(catalog, state)
     for table in tables_of([state]):
         files |= catalog.files(table)

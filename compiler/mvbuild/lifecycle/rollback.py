@@ -7,10 +7,10 @@ from dataclasses import replace
 from mvbuild.diagnostics import ProjectError, did_you_mean, error
 from mvbuild.formats import properties
 from mvbuild.formats.record import RefreshRecord
-from mvbuild.freshness.columns import stale_schemas
+from mvbuild.freshness.changed_columns import stale_schemas
 from mvbuild.freshness.history import PastRefresh, history
 from mvbuild.freshness.indirect import indirect
-from mvbuild.freshness.storage_schema import noted_schema, stale_note
+from mvbuild.freshness.storage_schema import schema_property, stale_schema_property
 from mvbuild.graph.model import ModelNode
 from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.ports.states import TableState, ViewState
@@ -28,7 +28,7 @@ def rollback(session: RunSession, node: ModelNode, refresh_id: int) -> Outcome:
     assert storage is not None
     if past.is_current:
         return Outcome(message=f"refresh {refresh_id} is already current", reused=True)
-    schema_id, schema = past.snapshot.schema_id, noted_schema(past.snapshot)
+    schema_id, schema = past.snapshot.schema_id, schema_property(past.snapshot)
     record = _for_same_definition(world.observed.view(node.identifier), described(world, node, past.record))
     commit = recorded(
         node,
@@ -38,7 +38,7 @@ def rollback(session: RunSession, node: ModelNode, refresh_id: int) -> Outcome:
         indirect=indirect(world, node, record),
         others=other_refreshes(world, node, storage),
         # The schemas that were noted are those of another refresh.
-        also_remove=(*stale_schemas(storage.properties, {}), *stale_note(storage.properties, schema)),
+        also_remove=(*stale_schemas(storage.properties, {}), *stale_schema_property(storage.properties, schema)),
         set_properties={properties.REFRESH_SNAPSHOT: str(past.snapshot.snapshot_id), **schema},
         set_snapshot_id=past.snapshot.snapshot_id,
         schema_id=schema_id if schema_id != storage.current_schema_id else None,

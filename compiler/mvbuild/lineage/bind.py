@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from mvbuild.cache.entries import Cache
 from mvbuild.diagnostics import Diagnostic, error
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode, ViewNode
+from mvbuild.lineage.cache import NAME, bind_once
 from mvbuild.lineage.contracts import contract_problems
-from mvbuild.lineage.kept import NAME, bind_once
 from mvbuild.lineage.model import Bound, Column, NodeLineage, Origin
 from mvbuild.lineage.named import misnamed
 from mvbuild.lineage.schemas import NO_SCHEMAS, Schemas, of_node
@@ -18,7 +19,6 @@ from mvbuild.lineage.types import parsed, stored, text
 from mvbuild.lineage.values import Base
 from mvbuild.parse import placeholder
 from mvbuild.parse.model import Query, Read
-from mvbuild.project.kept import Kept
 from mvbuild.source import Span
 
 
@@ -27,15 +27,15 @@ def bind(graph: Graph, schemas: Schemas = NO_SCHEMAS, only: Collection[NodeId] |
     bound once for all processes, see `kept`."""
     wanted = None if only is None else {*only, *graph.ancestors(only)}
     nodes = [node for node in graph.nodes.values() if wanted is None or node.id in wanted]
-    kept = Kept(graph.project.target_path / NAME if keep else None)
-    kept.is_whole = only is None
-    binder = _Binder(graph, schemas, kept, {}, {}, [])
+    cache = Cache(graph.project.target_path / NAME if keep else None)
+    cache.is_whole = only is None
+    binder = _Binder(graph, schemas, cache, {}, {}, [])
     for node in nodes:
         binder.add(node)
     if keep and only is None:
         with suppress(OSError):
             graph.project.target_path.mkdir(parents=True, exist_ok=True)
-    kept.save()
+    cache.save()
     columns = {id: found.columns for id, found in binder.known.items() if found.complete}
     bound = Bound(graph=graph, columns=columns, lineage=binder.lineage, diagnostics=tuple(binder.diagnostics))
     problems = [p for node in nodes if isinstance(node, ModelNode) for p in contract_problems(node, bound)]
@@ -47,7 +47,7 @@ def bind_views(graph: Graph, schemas: Schemas) -> dict[NodeId, BoundQuery]:
     """The queries of the views of the catalog: what each gives before the view makes its own columns of it."""
     views = [node for node in graph.nodes.values() if isinstance(node, ViewNode)]
     wanted = {*graph.ancestors([view.id for view in views]), *(view.id for view in views)}
-    binder = _Binder(graph, schemas, Kept(None), {}, {}, [])
+    binder = _Binder(graph, schemas, Cache(None), {}, {}, [])
     found = {}
     for node in graph.nodes.values():
         if node.id not in wanted:
@@ -64,7 +64,7 @@ class _Binder:
 
     graph: Graph
     schemas: Schemas
-    kept: Kept
+    cache: Cache
     known: dict[NodeId, Input]
     lineage: dict[NodeId, NodeLineage]
     diagnostics: list[Diagnostic]
@@ -113,7 +113,7 @@ class _Binder:
         return self._bound(node.query, node.reads)
 
     def _bound(self, query: Query, reads: Sequence[NodeId]) -> BoundQuery:
-        return bind_once(self.kept, query, [self._input(read, id) for read, id in zip(query.reads, reads, strict=True)])
+        return bind_once(self.cache, query, [self._input(read, id) for read, id in zip(query.reads, reads, strict=True)])
 
     def _input(self, read: Read, id: NodeId) -> Input:
         spellings = _spellings(read, self.graph.nodes[id])

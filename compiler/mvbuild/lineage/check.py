@@ -6,10 +6,10 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from mvbuild.cache.entries import digest
 from mvbuild.diagnostics import Diagnostic, ProjectError
 from mvbuild.graph.model import Graph, ModelNode, NodeId
 from mvbuild.lineage.named import misnamed
-from mvbuild.project.kept import digest
 
 
 def check_columns(graph: Graph) -> tuple[Diagnostic, ...]:

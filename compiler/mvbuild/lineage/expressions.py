@@ -9,7 +9,7 @@ from sqlglot import exp
 from mvbuild.lineage import functions
 from mvbuild.lineage.binding import Binding
 from mvbuild.lineage.checks import ARITHMETIC, cast_type, check_comparable, check_numbers, literal_type, operator_type, shown
-from mvbuild.lineage.columns import named_value, names_of, reached, star_value
+from mvbuild.lineage.column_names import named_value, names_of, reached, star_value
 from mvbuild.lineage.scopes import Scope
 from mvbuild.lineage.types import COMPLEX, Array, Map, Struct, common, is_number
 from mvbuild.lineage.values import Value, joined

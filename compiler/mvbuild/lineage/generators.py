@@ -18,7 +18,7 @@ _POSITIONS = ("posexplode", "posexplodeouter", "_posexplodeouter", "posexplode_o
 _INLINES = ("inline", "inlineouter", "_inlineouter", "inline_outer()")
 _OTHERS = ("stack", "json_tuple()", "variant_explode()", "variant_explode_outer()")
 
-Made = list[tuple["str | None", "Type | None"]]
+GeneratedColumns = list[tuple["str | None", "Type | None"]]
 
 
 def is_generator(node: exp.Expr) -> bool:
@@ -39,7 +39,7 @@ def generated(node: exp.Expr, names: Sequence[str], scope: Scope, binding: Bindi
     return Relation(tuple(columns), (), given.bases)
 
 
-def _columns(node: exp.Expr, types: Sequence[Type | None], names: int) -> Made | None:
+def _columns(node: exp.Expr, types: Sequence[Type | None], names: int) -> GeneratedColumns | None:
     """None where only Spark knows."""
     name, first = name_of(node), types[0] if types else None
     if name in _EXPLODES:
@@ -59,7 +59,7 @@ def _columns(node: exp.Expr, types: Sequence[Type | None], names: int) -> Made |
     return [("id", "bigint")] if name == "range()" else None
 
 
-def _exploded(type_: Type | None, names: int) -> Made | None:
+def _exploded(type_: Type | None, names: int) -> GeneratedColumns | None:
     if isinstance(type_, Map):
         return [("key", type_.key), ("value", type_.value)]
     if isinstance(type_, Array):

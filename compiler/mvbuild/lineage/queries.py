@@ -10,7 +10,7 @@ from sqlglot import exp
 from mvbuild.diagnostics import did_you_mean
 from mvbuild.lineage.binding import Binding, place_of
 from mvbuild.lineage.checks import are_comparable, shown
-from mvbuild.lineage.columns import chosen, names_of, resolved, written_name
+from mvbuild.lineage.column_names import chosen, names_of, resolved, written_name
 from mvbuild.lineage.expressions import as_condition, value, window_value
 from mvbuild.lineage.generators import generated, is_generator
 from mvbuild.lineage.naming import output_name

@@ -14,11 +14,11 @@ Direction = Literal["upstream", "downstream"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LineageTree:
     """A column, and those that it is made of, or that are made of it. One that stands above in another branch is not opened again."""
 
     origin: Origin
-    steps: tuple[Step, ...] = ()
+    steps: tuple[LineageTree, ...] = ()
     again: bool = False
 
 
@@ -81,21 +81,21 @@ def named(bound: Bound, origin: Origin) -> str:
     return f"{label(bound.graph.nodes[origin.node])}.{origin.column}"
 
 
-def tree(bound: Bound, origin: Origin, direction: Direction) -> Step:
+def tree(bound: Bound, origin: Origin, direction: Direction) -> LineageTree:
     """Every step from a column, up to base tables or down to what nobody reads."""
     follow: Callable[[NodeId, str], frozenset[Origin]] = bound.parents if direction == "upstream" else bound.readers
     return _step(bound, origin, follow, set())
 
 
-def _step(bound: Bound, origin: Origin, follow: Callable[[NodeId, str], frozenset[Origin]], seen: set[tuple[NodeId, str]]) -> Step:
+def _step(bound: Bound, origin: Origin, follow: Callable[[NodeId, str], frozenset[Origin]], seen: set[tuple[NodeId, str]]) -> LineageTree:
     next_ones = sorted(follow(origin.node, origin.column), key=lambda o: named(bound, o))
     if origin.key in seen and next_ones:
-        return Step(origin, again=True)
+        return LineageTree(origin, again=True)
     seen.add(origin.key)
-    return Step(origin, tuple(_step(bound, o, follow, seen) for o in next_ones))
+    return LineageTree(origin, tuple(_step(bound, o, follow, seen) for o in next_ones))
 
 
-def flat(step: Step) -> Iterator[Origin]:
+def flat(step: LineageTree) -> Iterator[Origin]:
     """Every column below the first one, each once."""
     found: dict[Origin, None] = {}
     waiting = [*step.steps]

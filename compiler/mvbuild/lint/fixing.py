@@ -49,28 +49,28 @@ def fix_all(graph: Graph, find: Callable[[Graph], Sequence[Finding]], recompile:
         proven = [c for c in candidates if _is_proven(graph, c, env)]
         if not proven:
             break
-        graph, kept = _kept(graph, proven, recompile)
+        graph, kept = _apply_all(graph, proven, recompile)
         refused |= {(c.file.path, c.text) for c in candidates if c not in kept}
         for candidate in kept:
             counts[candidate.file.path] = counts.get(candidate.file.path, 0) + candidate.count
     return Fixed(graph=graph, counts=counts)
 
 
-def _kept(graph: Graph, candidates: Sequence[_Candidate], recompile: Callable[[], Graph]) -> tuple[Graph, list[_Candidate]]:
+def _apply_all(graph: Graph, candidates: Sequence[_Candidate], recompile: Callable[[], Graph]) -> tuple[Graph, list[_Candidate]]:
     """Write all; where the project is another one then, one after the other."""
-    new = _written(graph, candidates, recompile)
+    new = _apply(graph, candidates, recompile)
     if new is not None:
         return new, list(candidates)
     kept = []
     for candidate in candidates if len(candidates) > 1 else ():
-        new = _written(graph, [candidate], recompile)
+        new = _apply(graph, [candidate], recompile)
         if new is not None:
             graph = new
             kept.append(candidate)
     return graph, kept
 
 
-def _written(graph: Graph, candidates: Sequence[_Candidate], recompile: Callable[[], Graph]) -> Graph | None:
+def _apply(graph: Graph, candidates: Sequence[_Candidate], recompile: Callable[[], Graph]) -> Graph | None:
     """The project with the edits, or None and the files as they were."""
     root = graph.project.root
     before = {candidate.file.path: (root / candidate.file.path).read_bytes() for candidate in candidates}

@@ -18,7 +18,7 @@ from mvbuild.project.settings import EMPTY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choices:
+class CheckOptions:
     """What the editor, or the command line, says about how projects are read."""
 
     target: str | None = None
@@ -36,7 +36,7 @@ class Checked:
     bound: Bound | None = None
 
 
-def check(root: Path, buffers: Mapping[str, str], choices: Choices) -> Checked:
+def check(root: Path, buffers: Mapping[str, str], choices: CheckOptions) -> Checked:
     """`buffers`: path in the project -> text, of the files that are open: these are linted. No catalog, no Spark."""
     try:
         with mirrored(root, buffers) as place:
@@ -49,7 +49,7 @@ def check(root: Path, buffers: Mapping[str, str], choices: Choices) -> Checked:
         )
 
 
-def _checked(place: Path, opened: frozenset[str], choices: Choices) -> Checked:
+def _checked(place: Path, opened: frozenset[str], choices: CheckOptions) -> Checked:
     graph = api.compile(place, target=choices.target, vars=choices.vars)
     bound = api.bound(graph)
     found = (*graph.problems, *graph.warnings, *bound.diagnostics, *_linted(graph, bound, opened))

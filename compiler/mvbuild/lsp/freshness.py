@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mvbuild.lsp.check import Choices
+from mvbuild.lsp.check import CheckOptions
 from mvbuild.project.settings import EMPTY
 from mvbuild.project.targets import embedded_catalog
 
 LIMIT = 30.0
 """Seconds that the catalog has."""
-KEPT = 60.0
+MAX_AGE_SECONDS = 60.0
 """Seconds after which an answer is asked for anew, when somebody looks."""
 
 
@@ -30,7 +30,7 @@ class Freshness:
     """What is known at the moment. `problem`: why nothing newer is."""
 
     root: Path
-    choices: Choices
+    choices: CheckOptions
     say: Callable[[str], None] = lambda _: None
     """Is told what came of each question, for the editor's log."""
     states: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: EMPTY)
@@ -43,7 +43,7 @@ class Freshness:
         """Ask in the background, unless that was done just now or is being done. In an event loop."""
         now = time.monotonic()
         is_busy = self._task is not None and not self._task.done()
-        if not self.choices.freshness or is_busy or (self.asked_at is not None and now - self.asked_at < KEPT):
+        if not self.choices.freshness or is_busy or (self.asked_at is not None and now - self.asked_at < MAX_AGE_SECONDS):
             return
         if embedded and not Path(embedded_catalog(self.root)["uri"].removeprefix("sqlite:///")).exists():
             self.problem = "nothing has been built yet"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mvbuild.source import SourceFile, Span
 
-Place = tuple[int, int]
+Position = tuple[int, int]
 """(line, character), both counted from 0."""
 _BYTES = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}
 
@@ -14,7 +14,7 @@ def normal(text: str) -> str:
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
-def offset_of(text: str, place: Place, encoding: str) -> int:
+def offset_of(text: str, place: Position, encoding: str) -> int:
     """Places behind the end of a line or of the text are its end."""
     lines = text.split("\n")
     number, units = place
@@ -31,11 +31,11 @@ def offset_of(text: str, place: Place, encoding: str) -> int:
     return start + column
 
 
-def place_of(file: SourceFile, offset: int, encoding: str) -> Place:
+def place_of(file: SourceFile, offset: int, encoding: str) -> Position:
     line, column = file.position(min(max(offset, 0), len(file.text)))
     codec, width = _BYTES[encoding]
     return line - 1, len(file.line(line)[: column - 1].encode(codec, "surrogatepass")) // width
 
 
-def range_of(span: Span, encoding: str) -> tuple[Place, Place]:
+def range_of(span: Span, encoding: str) -> tuple[Position, Position]:
     return place_of(span.file, span.start, encoding), place_of(span.file, max(span.start, span.end), encoding)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mvbuild.diagnostics import Diagnostic
-from mvbuild.lsp.check import Checked, Choices, check
+from mvbuild.lsp.check import Checked, CheckOptions, check
 from mvbuild.lsp.freshness import Freshness
 from mvbuild.lsp.names import Names
 from mvbuild.project.project_file import NAMES
@@ -49,13 +49,13 @@ class Project:
     _task: asyncio.Task[None] | None = None
     _again: bool = False
 
-    def changed(self, executor: Executor, choices: Choices, tell: Tell, delay: float = DELAY) -> None:
+    def changed(self, executor: Executor, choices: CheckOptions, tell: Tell, delay: float = DELAY) -> None:
         """Look at the project soon, and once more if it changes meanwhile. In an event loop; the work is done by a thread."""
         if self._waiting is not None:
             self._waiting.cancel()
         self._waiting = asyncio.get_running_loop().call_later(delay, self._look, executor, choices, tell)
 
-    def _look(self, executor: Executor, choices: Choices, tell: Tell) -> None:
+    def _look(self, executor: Executor, choices: CheckOptions, tell: Tell) -> None:
         self._waiting = None
         if self._task is not None and not self._task.done():
             self._again = True
@@ -63,7 +63,7 @@ class Project:
         self._again = False
         self._task = asyncio.get_running_loop().create_task(self._run(executor, choices, tell))
 
-    async def _run(self, executor: Executor, choices: Choices, tell: Tell) -> None:
+    async def _run(self, executor: Executor, choices: CheckOptions, tell: Tell) -> None:
         loop = asyncio.get_running_loop()
         versions = dict(self.versions)
         found = await loop.run_in_executor(executor, check, self.root, dict(self.buffers), choices)
@@ -89,7 +89,7 @@ class Project:
 class Projects:
     """All of them, by their directories."""
 
-    choices: Choices = field(default_factory=Choices)
+    choices: CheckOptions = field(default_factory=CheckOptions)
     say: Callable[[str], None] = lambda _: None
     by_root: dict[Path, Project] = field(default_factory=dict)
 

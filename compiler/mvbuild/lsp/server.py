@@ -15,7 +15,7 @@ from pygls.uris import from_fs_path, to_fs_path
 
 from mvbuild import __version__
 from mvbuild.diagnostics import Diagnostic
-from mvbuild.lsp.check import Checked, Choices
+from mvbuild.lsp.check import Checked, CheckOptions
 from mvbuild.lsp.completion import Kind, complete
 from mvbuild.lsp.definition import definition
 from mvbuild.lsp.hover import hover
@@ -108,7 +108,7 @@ def path_of(uri: str) -> Path | None:
     return Path(os.path.normpath(found)) if found else None
 
 
-def serve(choices: Choices) -> None:
+def serve(choices: CheckOptions) -> None:
     """Over stdin and stdout, to the end."""
     server = LanguageServer("mvbuild", __version__)
     session = _Session(server, Projects(choices=choices, say=lambda message: _log(server, message)))
@@ -230,7 +230,7 @@ def _watch(server: LanguageServer) -> None:
         server.client_register_capability(types.RegistrationParams(registrations=[registration]))
 
 
-def _chosen(choices: Choices, options: Any) -> Choices:
+def _chosen(choices: CheckOptions, options: Any) -> CheckOptions:
     """`initializationOptions`: {"target": ..., "vars": {...}, "freshness": false}. What is no such thing is left alone."""
     if not isinstance(options, dict):
         return choices

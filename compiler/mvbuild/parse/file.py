@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
+from mvbuild.cache.entries import Codec, Uncacheable, digest
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.parse.model import Asked, Query, Read, TimeTravel
 from mvbuild.parse.templates import Templates
-from mvbuild.project.kept import Codec, Unkept, digest
 from mvbuild.project.settings import Layer, Own, Setting
 from mvbuild.source import MappedText, SourceFile
 
@@ -59,16 +59,16 @@ def dumped(parsed: ParsedFile, file: SourceFile, templates: Templates) -> str | 
     if parsed.query is None or parsed.rendering or parsed.sql:
         return None
     surroundings = "" if parsed.is_plain else templates.surroundings
-    with suppress(Unkept):
+    with suppress(Uncacheable):
         return _CODEC.dumps((surroundings, parsed.asked, parsed.layers, parsed.query), file)
     return None
 
 
-def loaded(kept: str, file: SourceFile, templates: Templates) -> ParsedFile | None:
+def loaded(cache: str, file: SourceFile, templates: Templates) -> ParsedFile | None:
     """None where the project would answer the template otherwise now."""
     try:
-        surroundings, asked, layers, query = _CODEC.loads(kept, file)
-    except Unkept:
+        surroundings, asked, layers, query = _CODEC.loads(cache, file)
+    except Uncacheable:
         return None
     if not isinstance(query, Query) or surroundings not in ("", templates.surroundings) or not templates.still(asked):
         return None

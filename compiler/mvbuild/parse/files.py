@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from mvbuild.cache.entries import Cache
 from mvbuild.parse.file import ParsedFile, dumped, key_of, loaded, parse_file
 from mvbuild.parse.templates import Templates
-from mvbuild.project.kept import Kept
 from mvbuild.project.loaded import LoadedProject, ModelFile, Properties
 from mvbuild.project.settings import Own
-from mvbuild.project.workers import Workers
 from mvbuild.source import SourceFile
+from mvbuild.workers import Workers
 
 FEWEST = 300
 """Files for which another process pays: it starts in the time that about half of them take."""
@@ -19,21 +19,21 @@ Task = tuple[SourceFile, "Own | None"]
 """A file, and what `this` is in it if it is a model."""
 
 
-def parse_files(tasks: Sequence[Task], templates: Templates, kept: Kept, workers: Workers) -> list[ParsedFile]:
+def parse_files(tasks: Sequence[Task], templates: Templates, cache: Cache, workers: Workers) -> list[ParsedFile]:
     """In the order of the tasks."""
     keys = [key_of(*task) for task in tasks]
-    found = [_known(task, key, templates, kept) for task, key in zip(tasks, keys, strict=True)]
+    found = [_known(task, key, templates, cache) for task, key in zip(tasks, keys, strict=True)]
     missing = [i for i, known in enumerate(found) if known is None]
     if len(missing) >= FEWEST:
         given = (_slim(templates.project), dict(templates.env))
         for at, text in workers.shared(kept_of, given, [tasks[i] for i in missing]):
             i = missing[at]
             if isinstance(text, str):
-                kept.put(keys[i], text)
+                cache.put(keys[i], text)
                 found[i] = loaded(text, tasks[i][0], templates)
             else:
-                found[i] = _parsed(tasks[i], keys[i], templates, kept)
-    return [one or _parsed(task, key, templates, kept) for one, task, key in zip(found, tasks, keys, strict=True)]
+                found[i] = _parsed(tasks[i], keys[i], templates, cache)
+    return [one or _parsed(task, key, templates, cache) for one, task, key in zip(found, tasks, keys, strict=True)]
 
 
 def kept_of(given: tuple[LoadedProject, Mapping[str, str]], tasks: Sequence[Task]) -> list[str | None]:
@@ -42,20 +42,20 @@ def kept_of(given: tuple[LoadedProject, Mapping[str, str]], tasks: Sequence[Task
     return [dumped(parse_file(file, own, templates), file, templates) for file, own in tasks]
 
 
-def _known(task: Task, key: str, templates: Templates, kept: Kept) -> ParsedFile | None:
-    text = kept.get(key)
+def _known(task: Task, key: str, templates: Templates, cache: Cache) -> ParsedFile | None:
+    text = cache.get(key)
     found = loaded(text, task[0], templates) if text is not None else None
     if text is not None and found is None:
-        kept.forget(key)
+        cache.forget(key)
     return found
 
 
-def _parsed(task: Task, key: str, templates: Templates, kept: Kept) -> ParsedFile:
+def _parsed(task: Task, key: str, templates: Templates, cache: Cache) -> ParsedFile:
     file, own = task
     parsed = parse_file(file, own, templates)
     text = dumped(parsed, file, templates)
     if text is not None:
-        kept.put(key, text)
+        cache.put(key, text)
     return parsed
 
 
@@ -77,5 +77,5 @@ def _slim(project: LoadedProject) -> LoadedProject:
         tests=(),
         lint={},
         documents=(),
-        kept=type(project.kept)(),
+        cache=type(project.cache)(),
     )

@@ -13,8 +13,8 @@ from mvbuild.parse.model import ParsedModel, ParsedTest, Query
 from mvbuild.parse.templates import Templates
 from mvbuild.project.loaded import LoadedProject, ModelFile
 from mvbuild.project.settings import Layer, Own, Setting, model_config
-from mvbuild.project.workers import Workers
 from mvbuild.source import MappedText, SourceFile
+from mvbuild.workers import Workers
 
 _TEST_SETTINGS = ("enabled", "severity")
 
@@ -47,7 +47,7 @@ def parse_project(project: LoadedProject, *, env: Mapping[str, str], workers: Wo
     templates = Templates(project, env)
     active = [model for model in project.models if not _is_disabled(model.layers)]
     tasks: list[Task] = [*((m.file, _own(m)) for m in active), *((file, None) for file in project.tests)]
-    files = parse_files(tasks, templates, project.kept, workers)
+    files = parse_files(tasks, templates, project.cache, workers)
     parsed_files = iter(files)
     disabled_before = _Outcome(parsed=None, diagnostics=(), enabled=False)
     models = [(m.name, disabled_before if _is_disabled(m.layers) else _model(m, next(parsed_files))) for m in project.models]
@@ -56,7 +56,7 @@ def parse_project(project: LoadedProject, *, env: Mapping[str, str], workers: Wo
     disabled = {name.lower() for name, outcome in models if not outcome.enabled}
     disabled |= {seed.name.lower() for seed in project.seeds if not seed.config.enabled}
     parsed = [outcome.parsed for outcome in outcomes if outcome.parsed]
-    before, after = templates.problems(project.kept), tuple(_disabled_reads(parsed, disabled))
+    before, after = templates.problems(project.cache), tuple(_disabled_reads(parsed, disabled))
     diagnostics = [*before, *(d for outcome in outcomes for d in outcome.diagnostics), *after]
     if any(d.severity == "error" for d in diagnostics):
         raise ProjectError([*before, *(d for outcome in outcomes for d in (*outcome.diagnostics, *outcome.of_query)), *after])
@@ -69,14 +69,14 @@ def parse_project(project: LoadedProject, *, env: Mapping[str, str], workers: Wo
 
 def parse_model(model: ModelFile, templates: Templates) -> ParsedModel | None:
     """One alone; None where it is disabled. Raises ProjectError with all that is said of it, warnings too."""
-    (file,) = parse_files([(model.file, _own(model))], templates, templates.project.kept, Workers(1))
+    (file,) = parse_files([(model.file, _own(model))], templates, templates.project.cache, Workers(1))
     parsed = _alone(_model(model, file))
     return parsed if isinstance(parsed, ParsedModel) else None
 
 
 def parse_test(file: SourceFile, templates: Templates) -> ParsedTest | None:
     """One alone; None where it is disabled. Raises ProjectError with all that is said of it, warnings too."""
-    (found,) = parse_files([(file, None)], templates, templates.project.kept, Workers(1))
+    (found,) = parse_files([(file, None)], templates, templates.project.cache, Workers(1))
     parsed = _alone(_test(file, found))
     return parsed if isinstance(parsed, ParsedTest) else None
 

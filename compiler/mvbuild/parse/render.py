@@ -18,7 +18,7 @@ from mvbuild.parse.marking import Marker, Piece, mapped
 from mvbuild.parse.model import Asked, Rendered
 from mvbuild.parse.sandbox import Sandbox
 from mvbuild.parse.template_names import Rendering, Stopped, TemplateNames, called_from
-from mvbuild.parse.template_text import Lexeme, Place, Places, TemplateText
+from mvbuild.parse.template_text import Lexeme, TemplateLine, TemplateLines, TemplateText
 from mvbuild.project.loaded import LoadedProject
 from mvbuild.project.settings import Own
 from mvbuild.source import MappedText, SourceFile, Span
@@ -46,7 +46,7 @@ class Renderer:
     def __init__(self, project: LoadedProject, env: Mapping[str, str], names: Mapping[str, Any] = MappingProxyType({})) -> None:
         """`names` are known to the templates besides those of mvbuild, or in their place."""
         self._env = Sandbox()
-        self._places = Places()
+        self._places = TemplateLines()
         self._names = TemplateNames(project, env, self._places)
         self._table: dict[str, Any] = {**self._env.globals, **self._names.table(), **names}
         self._table["adapter"] = Adapter(self._table, project.name)
@@ -179,7 +179,7 @@ class Renderer:
         return error("template-syntax", _explained(message), span)
 
     def _failure(self, exc: Exception, compiled: _Compiled) -> Diagnostic | None:
-        place = self._places.failed(exc) or Place(compiled.text, 1)
+        place = self._places.failed(exc) or TemplateLine(compiled.text, 1)
         message = str(exc) or type(exc).__name__
         if isinstance(exc, TooMuch):
             return error("template-limit", message, place.text.tag(place.line))
@@ -193,7 +193,7 @@ class Renderer:
             return error("template-limit", "A range() has more than 100,000 numbers", _word(place, "range"))
         return error("template-error", _sentence(message), place.text.tag(place.line))
 
-    def _undefined(self, message: str, place: Place, compiled: _Compiled) -> Diagnostic | None:
+    def _undefined(self, message: str, place: TemplateLine, compiled: _Compiled) -> Diagnostic | None:
         match = re.search(r"^'([^']+)' is undefined|has no (?:attribute|element) '?([^']+)'?$", message)
         name = (match[1] or match[2]) if match else ""
         if name in self._broken_macros:
@@ -258,7 +258,7 @@ def _open_tag(word: str, file: SourceFile) -> Span:
     return opened[-1] if opened else file.line_span(1)
 
 
-def _word(place: Place, name: str) -> Span:
+def _word(place: TemplateLine, name: str) -> Span:
     """A name, or the string that holds it, on the line of a failed expression; else the expression."""
 
     def matches(lexeme: Lexeme) -> bool:

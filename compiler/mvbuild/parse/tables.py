@@ -13,7 +13,7 @@ from mvbuild.diagnostics import Diagnostic, error
 from mvbuild.parse import placeholder
 from mvbuild.parse.dialect import tokenize
 from mvbuild.parse.model import Read
-from mvbuild.parse.travel import time_travel
+from mvbuild.parse.time_travel import time_travel
 from mvbuild.source import MappedText
 
 _DOT, _HINT, _PIPE = TokenType.DOT, TokenType.HINT, TokenType.PIPE_GT

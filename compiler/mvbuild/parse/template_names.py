@@ -10,14 +10,14 @@ from typing import Any, NoReturn
 
 from jinja2 import Undefined
 
+from mvbuild.cache.entries import digest
 from mvbuild.diagnostics import Diagnostic, Note, did_you_mean, error, warning
 from mvbuild.parse import placeholder
 from mvbuild.parse.budget import MOST_HELD, TooMuch
 from mvbuild.parse.model import Asked
 from mvbuild.parse.sandbox import Returned
 from mvbuild.parse.table_names import TableNames
-from mvbuild.parse.template_text import Places
-from mvbuild.project.kept import digest
+from mvbuild.parse.template_text import TemplateLines
 from mvbuild.project.loaded import LoadedProject
 from mvbuild.project.settings import Layer, Own, Setting
 from mvbuild.project.target_names import TargetNames
@@ -104,7 +104,7 @@ class Exceptions:
 class TemplateNames:
     """The names, and the rendering that they record into. One object serves a whole run: `current` is set for each template."""
 
-    def __init__(self, project: LoadedProject, env: Mapping[str, str], places: Places) -> None:
+    def __init__(self, project: LoadedProject, env: Mapping[str, str], places: TemplateLines) -> None:
         self._project = project
         self._env = env
         self._places = places

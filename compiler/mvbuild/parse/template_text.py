@@ -97,14 +97,14 @@ class TemplateText:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TemplateLine:
     """A line of a template that runs or has failed."""
 
     text: TemplateText
     line: int
 
 
-class Places:
+class TemplateLines:
     """The templates of a run, to find the one that a Python frame belongs to."""
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ class Places:
     def add(self, text: TemplateText) -> None:
         self._texts[text.file.path] = text
 
-    def running(self) -> Place | None:
+    def running(self) -> TemplateLine | None:
         """Where the template is that called the function that asks."""
         return next(self._running(sys._getframe(1)), None)
 
@@ -121,7 +121,7 @@ class Places:
         """The calls of macros by which the template got to where it runs, the nearest one first."""
         return _calls(tuple(self._running(sys._getframe(1))))
 
-    def failed(self, exc: BaseException) -> Place | None:
+    def failed(self, exc: BaseException) -> TemplateLine | None:
         """The innermost template line of a traceback."""
         return next(iter(self._failed(exc)), None)
 
@@ -129,16 +129,16 @@ class Places:
         """The calls of macros by which a template got to where it failed, the nearest one first."""
         return _calls(self._failed(exc))
 
-    def _running(self, frame: FrameType | None) -> Iterator[Place]:
+    def _running(self, frame: FrameType | None) -> Iterator[TemplateLine]:
         while frame is not None:
             place = self._of(frame, frame.f_lineno)
             if place:
                 yield place
             frame = frame.f_back
 
-    def _failed(self, exc: BaseException) -> tuple[Place, ...]:
+    def _failed(self, exc: BaseException) -> tuple[TemplateLine, ...]:
         """The template lines of a traceback, the innermost one first."""
-        found: list[Place] = []
+        found: list[TemplateLine] = []
         traceback = exc.__traceback__
         while traceback is not None:
             place = self._of(traceback.tb_frame, traceback.tb_lineno)
@@ -146,17 +146,17 @@ class Places:
             traceback = traceback.tb_next
         return tuple(reversed(found))
 
-    def _of(self, frame: FrameType, line: int) -> Place | None:
+    def _of(self, frame: FrameType, line: int) -> TemplateLine | None:
         template = frame.f_globals.get("__jinja_template__")
         if not isinstance(template, Template) or template.name not in self._texts:
             return None
-        return Place(self._texts[template.name], template.get_corresponding_lineno(line))
+        return TemplateLine(self._texts[template.name], template.get_corresponding_lineno(line))
 
 
 _MOST_CALLS = 3
 
 
-def _calls(places: Sequence[Place]) -> tuple[Span, ...]:
+def _calls(places: Sequence[TemplateLine]) -> tuple[Span, ...]:
     """Where each of these lines, but for the innermost, calls the macro that the one before it is in. Of many only those at both ends."""
     macros = [(place, place.text.macro(place.line)) for place in places]
     # A loop may have a frame of its own.

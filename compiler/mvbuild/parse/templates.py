@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from mvbuild.cache.entries import Cache, digest
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.parse.model import Asked, Rendered
 from mvbuild.parse.plain_template import render_plain
 from mvbuild.parse.table_names import TableNames
-from mvbuild.project.kept import Kept, digest
 from mvbuild.project.loaded import LoadedProject
 from mvbuild.project.settings import Layer, Own
 from mvbuild.source import MappedText, SourceFile
@@ -46,14 +46,14 @@ class Templates:
 
         return Renderer(self.project, self.env)
 
-    def problems(self, kept: Kept) -> tuple[Diagnostic, ...]:
+    def problems(self, cache: Cache) -> tuple[Diagnostic, ...]:
         """What is wrong with the macro files. Those in which nothing was found are not loaded for that again."""
         if not self.project.macros:
             return ()
         key = digest("macros", self.surroundings, sorted(self._tables.models.values()), sorted(self._tables.sources.values()), self._given)
-        if kept.get(key) is None and not self.renderer.diagnostics:
-            kept.put(key, "1")
-        return () if kept.get(key) is not None else self.renderer.diagnostics
+        if cache.get(key) is None and not self.renderer.diagnostics:
+            cache.put(key, "1")
+        return () if cache.get(key) is not None else self.renderer.diagnostics
 
     def still(self, asked: Iterable[Asked]) -> bool:
         """Whether the project would give the same answers now."""

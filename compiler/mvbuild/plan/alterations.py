@@ -8,7 +8,7 @@ from mvbuild.freshness.marks import wanted_marks
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pending import view_text_differs
 from mvbuild.graph.model import ModelNode
-from mvbuild.graph.representations import DIALECTS, further_dialects
+from mvbuild.graph.view_text import DIALECTS, further_dialects
 from mvbuild.plan.layout import PropertyChanges, changed_properties, docs, documented, storage_layout
 from mvbuild.plan.policy import POLICY, policy_properties
 from mvbuild.ports.commits import TableLayout

@@ -16,7 +16,7 @@ from mvbuild.freshness.pins import known_as, leaf_table, pin
 from mvbuild.freshness.readable import flaws, unreadable
 from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import ModelNode, NodeId, SeedNode, ViewNode
-from mvbuild.graph.travel import no_versions
+from mvbuild.graph.time_travel import no_versions
 from mvbuild.incremental.choose import NO_CHANGE, choose
 from mvbuild.incremental.inputs import ReadChange
 from mvbuild.incremental.strategies import FULL

@@ -14,11 +14,11 @@ from mvbuild.freshness.observed import Leaf, World
 from mvbuild.freshness.pins import leaf_table, pin
 from mvbuild.freshness.stored import replaced_since, stored
 from mvbuild.graph.model import ModelNode, SeedNode
-from mvbuild.incremental.choose import Choice, Question
-from mvbuild.incremental.cost import Work
+from mvbuild.incremental.choose import Question, StrategyChoice
+from mvbuild.incremental.cost import Cost
 from mvbuild.incremental.hypothetical import Kinds, answers, keys_of
 from mvbuild.incremental.inputs import Input, Inputs, ReadChange, marked, recorded_at, shape_of_inputs, span_of
-from mvbuild.incremental.outline import Operator, outline
+from mvbuild.incremental.operators import Operator, outline
 from mvbuild.incremental.reasons import CODES, Refused
 from mvbuild.incremental.shape import Shape, readable
 from mvbuild.incremental.strategies import FULL
@@ -62,7 +62,7 @@ class Verdict:
     span: Span | None = None
     is_possible: bool = True
     is_chosen: bool = False
-    work: Work | None = None
+    work: Cost | None = None
     keys: tuple[str, ...] = ()
     """Columns of the storage by which the rows are found that are computed again."""
 
@@ -97,7 +97,7 @@ class Explanation:
     """What a run would say: above all where a policy cannot be kept."""
 
     @property
-    def choice(self) -> Choice | None:
+    def choice(self) -> StrategyChoice | None:
         return self.step.choice
 
 
@@ -195,7 +195,7 @@ def _name(world: World, leaf: Leaf) -> str:
     return str(world.graph.nodes[leaf.node].identifier)
 
 
-def _verdicts(choice: Choice) -> Iterator[Verdict]:
+def _verdicts(choice: StrategyChoice) -> Iterator[Verdict]:
     for one in choice.considered:
         is_chosen = one.strategy == choice.strategy
         yield Verdict(

@@ -11,7 +11,7 @@ from mvbuild.diagnostics import Diagnostic
 from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import NodeId, TestNode
-from mvbuild.incremental.choose import Choice
+from mvbuild.incremental.choose import StrategyChoice
 from mvbuild.plan.removed import Removed
 from mvbuild.plan.renames import Rename
 
@@ -31,7 +31,7 @@ class Step:
     reasons: tuple[Reason, ...]
     strategy: str | None = None
     """How an MV is refreshed, see incremental.strategies; None where that depends on what this run writes first."""
-    choice: Choice | None = None
+    choice: StrategyChoice | None = None
     """The strategy with all that speaks for and against it."""
     converts: bool = False
     """The MV changes its storage format, before all else."""

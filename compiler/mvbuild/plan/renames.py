@@ -19,7 +19,7 @@ from mvbuild.freshness.observed import World
 from mvbuild.freshness.stored import stored
 from mvbuild.freshness.view_names import name_in_view
 from mvbuild.graph.model import Graph, ModelNode, NodeId
-from mvbuild.graph.representations import DEFINITION, DIALECTS
+from mvbuild.graph.view_text import DEFINITION, DIALECTS
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.renaming import with_new_names, with_new_names_in_text
 from mvbuild.ports.states import State, TableState, ViewState

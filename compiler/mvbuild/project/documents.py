@@ -5,45 +5,47 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
+from mvbuild.cache.entries import Cache, Uncacheable, digest
 from mvbuild.diagnostics import Diagnostic
-from mvbuild.project.kept import Kept, Unkept, digest
 from mvbuild.project.project_file import Templates
-from mvbuild.project.properties import CODEC, KEPT, Described, Said, read_properties
-from mvbuild.project.workers import Workers
+from mvbuild.project.properties import CODEC, NOT_RENDERED, Described, NamedEntry, read_properties
 from mvbuild.project.yaml_spans import read_yaml
 from mvbuild.source import SourceFile
+from mvbuild.workers import Workers
 
 FEWEST = 300_000
 """Characters for which another process pays."""
-_Read = tuple[tuple[Said, ...], list[Diagnostic]]
+_Read = tuple[tuple[NamedEntry, ...], list[Diagnostic]]
 
 
-def read_documents(files: Sequence[SourceFile], templates: Templates, kept: Kept, report: list[Diagnostic], workers: Workers) -> Described:
+def read_documents(
+    files: Sequence[SourceFile], templates: Templates, cache: Cache, report: list[Diagnostic], workers: Workers
+) -> Described:
     """What the files say together. What one of them says without a template and without a mistake is kept."""
     described = Described(files=list(files))
-    read = _in_parallel(files, kept, workers)
+    read = _in_parallel(files, cache, workers)
     for number, file in enumerate(files):
         mine = read.pop(number, None)
-        said = _known(file, kept) if mine is None else None
+        said = _known(file, cache) if mine is None else None
         if said is None:
-            said, wrong = mine or _read(file, templates, kept)
+            said, wrong = mine or _read(file, templates, cache)
             report += wrong
         for kind, one in said:
             described.add(kind, one, report)
     return described
 
 
-def _in_parallel(files: Sequence[SourceFile], kept: Kept, workers: Workers) -> dict[int, _Read]:
+def _in_parallel(files: Sequence[SourceFile], cache: Cache, workers: Workers) -> dict[int, _Read]:
     """Of those that nobody knows yet, if that is much: what this process read itself. What others read is kept."""
-    new = [i for i, file in enumerate(files) if "{{" not in file.text and kept.get(_key(file)) is None]
+    new = [i for i, file in enumerate(files) if "{{" not in file.text and cache.get(_key(file)) is None]
     if sum(len(files[i].text) for i in new) < FEWEST:
         return {}
     read: dict[int, _Read] = {}
     for at, text in workers.shared(said_in, None, [files[i] for i in new]):
         if isinstance(text, str):
-            kept.put(_key(files[new[at]]), text)
+            cache.put(_key(files[new[at]]), text)
         else:
-            read[new[at]] = _read(files[new[at]], None, kept)
+            read[new[at]] = _read(files[new[at]], None, cache)
     return read
 
 
@@ -56,28 +58,28 @@ def said_in(_: None, files: Sequence[SourceFile]) -> list[str | None]:
     return found
 
 
-def _read(file: SourceFile, templates: Templates | None, kept: Kept | None) -> _Read:
+def _read(file: SourceFile, templates: Templates | None, cache: Cache | None) -> _Read:
     tree, wrong = read_yaml(file)
     report = list(wrong)
     if tree is None:
         return (), report
-    rendered = templates.render(tree, file.text, KEPT) if templates else tree
+    rendered = templates.render(tree, file.text, NOT_RENDERED) if templates else tree
     found = tuple(read_properties(file, rendered, report))
-    if kept is not None and rendered is tree and not report and (text := _dumped(found, file)) is not None:
-        kept.put(_key(file), text)
+    if cache is not None and rendered is tree and not report and (text := _dumped(found, file)) is not None:
+        cache.put(_key(file), text)
     return found, report
 
 
-def _dumped(said: tuple[Said, ...], file: SourceFile) -> str | None:
-    with suppress(Unkept):
+def _dumped(said: tuple[NamedEntry, ...], file: SourceFile) -> str | None:
+    with suppress(Uncacheable):
         return CODEC.dumps(said, file)
     return None
 
 
-def _known(file: SourceFile, kept: Kept) -> tuple[Said, ...] | None:
-    text = kept.get(_key(file))
-    with suppress(Unkept):
-        found: tuple[Said, ...] | None = CODEC.loads(text, file) if text is not None else None
+def _known(file: SourceFile, cache: Cache) -> tuple[NamedEntry, ...] | None:
+    text = cache.get(_key(file))
+    with suppress(Uncacheable):
+        found: tuple[NamedEntry, ...] | None = CODEC.loads(text, file) if text is not None else None
         return found
     return None
 

@@ -8,20 +8,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from mvbuild.cache.entries import NAME as CACHE_NAME
+from mvbuild.cache.entries import Cache
 from mvbuild.diagnostics import Diagnostic, Note, ProjectError, did_you_mean, error
 from mvbuild.project.documents import read_documents
 from mvbuild.project.files import LARGEST_SEED, Contents, Found, Listing, list_files
 from mvbuild.project.folders import FolderLayers, read_folders
-from mvbuild.project.kept import NAME as KEPT_NAME
-from mvbuild.project.kept import Kept
 from mvbuild.project.loaded import LoadedProject, ModelFile, Properties, Seed
 from mvbuild.project.project_file import ProjectFile, Templates, read_project_file
 from mvbuild.project.properties import Described, Entry
 from mvbuild.project.seeds import checksum, type_problems
 from mvbuild.project.settings import KNOWN_MODEL_SETTINGS, KNOWN_SEED_SETTINGS, Layer, check_layer, check_seed_layer, seed_config
-from mvbuild.project.workers import Workers
 from mvbuild.project.yaml_spans import Node
 from mvbuild.source import SourceFile, Span
+from mvbuild.workers import Workers
 
 _YAML = (".yml", ".yaml")
 
@@ -38,7 +38,7 @@ class Opened:
     lists: Mapping[str, Listing]
     """The files of each kind: model, seed, macro, test."""
     contents: Contents
-    kept: Kept
+    cache: Cache
     report: list[Diagnostic]
     """What was found so far; reading goes on with it."""
 
@@ -90,7 +90,7 @@ def open_project(
         output=output,
         lists=lists,
         contents=Contents(root),
-        kept=Kept(output / KEPT_NAME),
+        cache=Cache(output / CACHE_NAME),
         report=report,
     )
 
@@ -139,7 +139,7 @@ def loaded_project(opened: Opened, *, models: tuple[ModelFile, ...], seeds: Sequ
         tests=tuple(file for _, file in opened.contents.texts(opened.files["test"], report)),
         lint=project.lint,
         documents=tuple(described.files),
-        kept=opened.kept,
+        cache=opened.cache,
     )
     if report:
         raise ProjectError(_each_once(report))
@@ -149,7 +149,7 @@ def loaded_project(opened: Opened, *, models: tuple[ModelFile, ...], seeds: Sequ
 def describe(opened: Opened, paths: Iterable[str], workers: Workers) -> Described:
     """What some YAML files say together."""
     files = [file for _, file in opened.contents.texts((Found(path, ()) for path in paths), opened.report)]
-    return read_documents(files, opened.templates, opened.kept, opened.report, workers)
+    return read_documents(files, opened.templates, opened.cache, opened.report, workers)
 
 
 def _models(opened: Opened, described: Described) -> list[ModelFile]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from mvbuild.cache.entries import Cache
 from mvbuild.formats.record import TableType
-from mvbuild.project.kept import Kept
 from mvbuild.project.settings import EMPTY, Layer, SeedConfig
 from mvbuild.source import SourceFile, Span
 
@@ -161,5 +161,5 @@ class LoadedProject:
     """Levels of lint rules, as mvbuild.yml has them."""
     documents: tuple[SourceFile, ...] = ()
     """The YAML files below the model and seed paths."""
-    kept: Kept = field(default_factory=Kept, repr=False, compare=False)
+    cache: Cache = field(default_factory=Cache, repr=False, compare=False)
     """What earlier runs have made of the same files."""

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from mvbuild.cache.entries import Codec
 from mvbuild.diagnostics import Diagnostic, Note, error
 from mvbuild.project.data_tests import Tested, read_tests, repeated
 from mvbuild.project.folders import layer_of, repeated_settings, setting_of
-from mvbuild.project.kept import Codec
 from mvbuild.project.keys import PROPERTIES, check
 from mvbuild.project.loaded import Column, DataTest, Properties, SourceTable
 from mvbuild.project.settings import EMPTY, Layer, Setting
@@ -17,7 +17,7 @@ from mvbuild.project.source_types import place_of
 from mvbuild.project.yaml_spans import ListNode, MapNode, Node, ScalarNode, is_empty, plain
 from mvbuild.source import SourceFile, Span
 
-KEPT = frozenset(("description", "data_tests", "tests"))
+NOT_RENDERED = frozenset(("description", "data_tests", "tests"))
 """Keys whose values are no templates of this stage: text for people, expressions for the graph."""
 
 
@@ -53,12 +53,12 @@ class Described:
             report.append(_twice(f"The {kind[:-1]} '{said.name}' is described", said.span, other.span))
 
 
-Said = tuple[str, Entry | SourceTable]
+NamedEntry = tuple[str, Entry | SourceTable]
 """`models`, `seeds` or `sources`, and what the file says of one of them."""
 CODEC = Codec((Setting, Column, DataTest, Properties, Entry, SourceTable))
 
 
-def read_properties(file: SourceFile, tree: Node, report: list[Diagnostic]) -> Iterator[Said]:
+def read_properties(file: SourceFile, tree: Node, report: list[Diagnostic]) -> Iterator[NamedEntry]:
     """What one file says, in its order."""
     report.extend(check(tree, PROPERTIES))
     for kind in ("models", "seeds"):

@@ -1,4 +1,4 @@
-"""a source and its table in YAML -> Place: of which type the table is, and where it lies if not in the target's catalog."""
+"""a source and its table in YAML -> TableLocation: of which type the table is, and where it lies if not in the target's catalog."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEFAULT: TableType = "iceberg-metastore"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class TableLocation:
     """The keys that say where a table lies, after the table's have won over the source's."""
 
     type: TableType
@@ -27,7 +27,7 @@ class Place:
     """Where `catalog`, `path` and `properties` were written."""
 
 
-def place_of(source: MapNode, table: MapNode, name: Span, report: list[Diagnostic]) -> Place:
+def place_of(source: MapNode, table: MapNode, name: Span, report: list[Diagnostic]) -> TableLocation:
     """What the YAML says of one table. What contradicts its type goes to `report`."""
     outer = _type(source, report) or DEFAULT
     kind = _type(table, report) or outer
@@ -41,7 +41,7 @@ def place_of(source: MapNode, table: MapNode, name: Span, report: list[Diagnosti
     report.extend(_contradictions(kind, entries, catalog, entries.get("properties") or shared, name))
     places = {"path": entries.get("path"), "properties": entries.get("properties") or shared, "catalog": catalog}
     path = _text(entries.get("path")) if kind != DEFAULT else None
-    return Place(type=kind, path=path, options=options, spans={key: entry.span for key, entry in places.items() if entry})
+    return TableLocation(type=kind, path=path, options=options, spans={key: entry.span for key, entry in places.items() if entry})
 
 
 def _contradictions(

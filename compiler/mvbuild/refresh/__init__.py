@@ -9,10 +9,10 @@ place that turns a record into a commit, in either storage format).
 If columns, partitioning or sort order change, a branch is not enough, because all branches of a table share one schema. Spark then writes
 to a scratch table: a copy of the storage's metadata with the new layout, registered in the namespace `mvbuild_scratch`. Publishing takes
 over snapshot, schema, spec and order in the same commit; until then readers see the old schema with the old data. Names say which process
-made them, and the next run removes what a dead process left (`staging.py`, `workplace.py`). A scratch table also reads a pinned snapshot
+made them, and the next run removes what a dead process left (`run_id.py`, `staging_area.py`). A scratch table also reads a pinned snapshot
 under the table's current schema, since `VERSION AS OF` shows the snapshot's own.
 
-**Incremental refreshes.** `incremental.py` carries out a rewrite on the audit branch: one DELETE by position, one append. `readings.py`
+**Incremental refreshes.** `incremental.py` carries out a rewrite on the audit branch: one DELETE by position, one append. `inputs.py`
 has the SQL for what it reads. Where files were rewritten, rows on both sides of the change cancel out first: in this process where that
 is possible (docs/decisions/013), else in Spark (`net_change.py`). Rows that the query leaves out anyway are dropped before that
 (`incremental/change_filters.py`). Before anything is written, Spark must confirm that the tree is the user's query (`round_trip.py`). The
@@ -27,6 +27,5 @@ changes the storage format. `advance.py` moves the record on. Each is one commit
 **Failed data tests.** Nothing is published. `mark.py` sets one property of the storage, which the next refresh that passes removes. It is
 not part of the record and never counts for freshness.
 
-**Others.** `held.py` keeps commits back for `--atomic`, which makes them as one (docs/decisions/008). `verify.py` compares a storage with
-its query at the recorded snapshots; `bags.py` writes the SQL for that. `comparison.py` compares two states of a table for `mvbuild diff`.
+**Others.** `pending_commits.py` collects the commits of `--atomic`, which are made as one (docs/decisions/008).
 """

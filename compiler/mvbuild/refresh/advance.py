@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mvbuild.formats import failed_tests
-from mvbuild.freshness.columns import schemas_read, stale_schemas
+from mvbuild.freshness.changed_columns import schemas_read, stale_schemas
 from mvbuild.freshness.history import current_refresh_id
 from mvbuild.freshness.indirect import indirect
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode
-from mvbuild.incremental.choose import Choice
+from mvbuild.incremental.choose import StrategyChoice
 from mvbuild.incremental.proof import PROVEN
 from mvbuild.parse.fingerprint import fingerprint
-from mvbuild.refresh.choosing import facts
+from mvbuild.refresh.choosing import result_details
 from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.recording import record_of, recorded, restated
 from mvbuild.refresh.result import TestResult
@@ -29,7 +29,7 @@ def advance(
     node: ModelNode,
     pins: Mapping[Leaf, Pin],
     started_ms: int,
-    choice: Choice,
+    choice: StrategyChoice,
     tests: tuple[TestResult, ...],
     mark: str = "",
 ) -> Outcome:
@@ -52,4 +52,4 @@ def advance(
     of_view = properties_commit(world, node)
     session.publish([commit] if of_view is None else [of_view, commit], world)
     message = choice.message or "the rows are the same"
-    return Outcome(message=message, reused=True, tests=tests, details=facts(choice, None))
+    return Outcome(message=message, reused=True, tests=tests, details=result_details(choice, None))

@@ -1,4 +1,4 @@
-"""what a run built and tested + Held -> everything published in one commit, or nothing: the end of `run --atomic`."""
+"""what a run built and tested + PendingCommits -> everything published in one commit, or nothing: the end of `run --atomic`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import replace
 from mvbuild.diagnostics import Diagnostic, ProjectError, error, warning
 from mvbuild.graph.model import Graph
 from mvbuild.ports.catalog import CatalogError, CommitConflict
-from mvbuild.refresh.held import Held
-from mvbuild.refresh.result import RunResult, Said
+from mvbuild.refresh.pending_commits import PendingCommits
+from mvbuild.refresh.result import Message, RunResult
 
 _NOT = "built and tested, but not published"
 _EITHER = "Run `mvbuild status` to see whether everything or nothing was published. Then run again."
@@ -25,21 +25,21 @@ def require_atomic(graph: Graph, is_atomic: bool) -> None:
         raise ProjectError([error("not-atomic", message, target.span)])
 
 
-def publish_together(result: RunResult, held: Held, on_event: Callable[[Said], None]) -> RunResult:
+def publish_together(result: RunResult, pending: PendingCommits, on_event: Callable[[Message], None]) -> RunResult:
     """Never raises for what the catalog says: the result tells."""
     if not result.ok:
-        held.discard()
+        pending.discard()
         failed = next((r.node for r in result.results if r.status == "error"), "a data test")
         found = _unpublished(result, f"{_NOT}: {failed} failed")
         built = sum(r.status == "success" for r in result.results)
         told = f"{built} node{'s' * (built != 1)} were built but not published, because {failed} failed"
         return replace(found, diagnostics=(*found.diagnostics, warning("not-published", told, help=_HELP))) if built else found
-    if held.is_empty:
+    if pending.is_empty:
         return result
     done = sum(r.status in ("success", "reused") for r in result.results)
-    on_event(Said(message=f"publishing {done} nodes in one commit"))
+    on_event(Message(message=f"publishing {done} nodes in one commit"))
     try:
-        held.commit()
+        pending.commit()
     except CommitConflict as exc:
         return _unpublished(result, f"{_NOT}: the commit was refused", error("commit-conflict", str(exc), help=_HELP))
     except CatalogError as exc:

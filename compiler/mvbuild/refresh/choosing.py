@@ -1,4 +1,4 @@
-"""MV + RunSession -> Choice, and what is told of it: in messages, in run_results.json and as errors of a strict policy."""
+"""MV + RunSession -> StrategyChoice, and what is reported of it: in messages, in run_results.json and as errors of a strict policy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mvbuild.freshness.history import EXPECTED_BYTES, EXPECTED_ROWS, FULL_BYTES,
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.rules import judge_one
 from mvbuild.graph.model import ModelNode
-from mvbuild.incremental.choose import Choice, choose
+from mvbuild.incremental.choose import StrategyChoice, choose
 from mvbuild.incremental.strategies import FULL
 from mvbuild.plan.question import question
 from mvbuild.plan.strictness import strict_error
@@ -20,13 +20,13 @@ from mvbuild.refresh.result import count_rows
 from mvbuild.refresh.session import RunSession
 
 if TYPE_CHECKING:
-    from mvbuild.refresh.written import NotIncremental, Written
+    from mvbuild.refresh.write_outcome import NotIncremental, WriteOutcome
 
 
-def chosen(session: RunSession, world: World, node: ModelNode, pins: Mapping[Leaf, Pin], *, forced: bool) -> Choice:
+def chosen(session: RunSession, world: World, node: ModelNode, pins: Mapping[Leaf, Pin], *, forced: bool) -> StrategyChoice:
     """ProjectError where the policy forbids what is left."""
     if session.changes is None:
-        return Choice(strategy=FULL, code="forced", message="")
+        return StrategyChoice(strategy=FULL, code="forced", message="")
     reasons = judge_one(world, node, {}).reasons
     choice = choose(question(world, node, reasons, pins, session.changes, forced=forced))
     refused = strict_error(node, choice)
@@ -35,7 +35,7 @@ def chosen(session: RunSession, world: World, node: ModelNode, pins: Mapping[Lea
     return choice
 
 
-def fallen_back(node: ModelNode, choice: Choice, why: NotIncremental) -> Choice:
+def fallen_back(node: ModelNode, choice: StrategyChoice, why: NotIncremental) -> StrategyChoice:
     """A full refresh in the place of a strategy that could not be carried out."""
     full = replace(choice, strategy=FULL, code=why.code, message=why.message, expected=choice.full, rewrite=None, difference=None)
     refused = strict_error(node, full)
@@ -44,7 +44,7 @@ def fallen_back(node: ModelNode, choice: Choice, why: NotIncremental) -> Choice:
     return full
 
 
-def noted(choice: Choice) -> dict[str, str]:
+def summary_of_choice(choice: StrategyChoice) -> dict[str, str]:
     """What the summary of the refresh's snapshot says of the choice, besides the strategy."""
     numbers = {
         EXPECTED_BYTES: choice.expected.bytes if choice.expected else None,
@@ -55,7 +55,7 @@ def noted(choice: Choice) -> dict[str, str]:
     return {**told, REASON: choice.code} if choice.code else told
 
 
-def told(node: ModelNode, choice: Choice, done: Written | None, rows: int | None) -> str:
+def progress_text(node: ModelNode, choice: StrategyChoice, done: WriteOutcome | None, rows: int | None) -> str:
     """For the line of progress: `merge: +3 -1, 1,888 rows` or `full: not-cheaper, 1,888 rows`."""
     counted = count_rows(rows) if rows is not None else ""
     if done is not None:
@@ -71,7 +71,9 @@ _EXPECTED = ("never-refreshed", "forced")
 """Why a refresh is full where nobody thought otherwise."""
 
 
-def facts(choice: Choice, done: Written | None, made: Sequence[Snapshot] = (), before: Snapshot | None = None) -> dict[str, Any]:
+def result_details(
+    choice: StrategyChoice, done: WriteOutcome | None, made: Sequence[Snapshot] = (), before: Snapshot | None = None
+) -> dict[str, Any]:
     """For run_results.json: the strategy and why, what was expected of it, and what it did. `made`: the snapshots of the refresh, the last
     one first, and `before` the one on which it began."""
     full_removed = rows_removed(made, before) if made else None

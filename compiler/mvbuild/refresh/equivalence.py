@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from sqlglot import TokenType
 from sqlglot.errors import TokenError
 
-from mvbuild.graph.canonical import same_but_names
+from mvbuild.graph.canonical_text import same_but_names
+from mvbuild.parse.determinism import nondeterministic_word
 from mvbuild.parse.dialect import tokenize
 from mvbuild.parse.fingerprint import fingerprint
-from mvbuild.parse.steadiness import unsteady
 from mvbuild.ports.engine import Engine, QueryError
 from mvbuild.refresh.plan_text import with_plain_names, without_renames
 
@@ -82,7 +82,7 @@ def _doubt(old_sql: str, new_sql: str, has_travel: bool) -> str:
         tokens = [*tokenize(old_sql), *tokenize(new_sql)]
     except TokenError:
         return "the SQL cannot be parsed"
-    word = unsteady(old_sql, strictly=True) or unsteady(new_sql, strictly=True)
+    word = nondeterministic_word(old_sql, strictly=True) or nondeterministic_word(new_sql, strictly=True)
     if word:
         return f"'{word}' may give another value each time"
     strange = next((t.text for t in tokens if t.token_type == TokenType.IDENTIFIER and not re.fullmatch(r"\w+", t.text)), None)

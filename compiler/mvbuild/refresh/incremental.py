@@ -1,4 +1,4 @@
-"""Choice + Workplace -> the rows of the storage brought up to date on the audit branch, by deleting positions and appending rows.
+"""StrategyChoice + StagingArea -> the rows of the storage brought up to date on the audit branch, by deleting positions and appending rows.
 
 One way for classic Spark and Connect, and for v2 and v3: a MERGE could not say in its snapshot what the refresh was.
 """
@@ -12,43 +12,45 @@ from dataclasses import dataclass
 from mvbuild.freshness.history import ROWS_REMOVED, rows_in_files
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.algebra import Filter, Project, Ref, Relation, walk
-from mvbuild.incremental.choose import Choice
+from mvbuild.incremental.choose import StrategyChoice
 from mvbuild.incremental.proof import is_proven
 from mvbuild.incremental.rewrite import OverwritePartitions
 from mvbuild.incremental.statements import Difference
 from mvbuild.names import quote
 from mvbuild.ports.catalog import ChangeRefused
 from mvbuild.ports.engine import QueryError
+from mvbuild.refresh.inputs import RefreshInputs
 from mvbuild.refresh.partition_writes import MAX_PARTITIONS, partition_condition
-from mvbuild.refresh.readings import Readings
 from mvbuild.refresh.round_trip import round_trip_difference
 from mvbuild.refresh.session import RunSession
-from mvbuild.refresh.workplace import Workplace
-from mvbuild.refresh.written import NotIncremental, Written
+from mvbuild.refresh.staging_area import StagingArea
+from mvbuild.refresh.write_outcome import NotIncremental, WriteOutcome
 
 
-def write(session: RunSession, node: ModelNode, choice: Choice, user_sql: str, place: Workplace, summary: Mapping[str, str]) -> Written:
+def write(
+    session: RunSession, node: ModelNode, choice: StrategyChoice, user_sql: str, place: StagingArea, summary: Mapping[str, str]
+) -> WriteOutcome:
     """NotIncremental where Spark does not prove the rewrite or fails to run it: a full refresh is the answer then."""
-    readings = Readings(session=session, node=node.id, choice=choice, place=place)
+    inputs = RefreshInputs(session=session, node=node.id, choice=choice, place=place)
     try:
-        with readings.names():
-            _prove(readings, user_sql)
-            added, removed = _Writer(readings, summary).write()
+        with inputs.names():
+            _prove(inputs, user_sql)
+            added, removed = _Writer(inputs, summary).write()
     except ChangeRefused as exc:
         raise NotIncremental(exc.code, str(exc)) from exc
     except QueryError as exc:
         raise NotIncremental("incremental-failed", str(exc)) from exc
-    return Written(added=added, removed=removed, statements=tuple(readings.statements))
+    return WriteOutcome(added=added, removed=removed, statements=tuple(inputs.statements))
 
 
-def _prove(readings: Readings, user_sql: str) -> None:
+def _prove(inputs: RefreshInputs, user_sql: str) -> None:
     """The tree is the query: Spark's optimizer makes the same of both."""
-    choice = readings.choice
+    choice = inputs.choice
     assert choice.shape is not None
     assert choice.inputs is not None
-    if is_proven(choice.inputs, readings.place.before):
+    if is_proven(choice.inputs, inputs.place.before):
         return
-    difference = round_trip_difference(readings.session.engine, user_sql, choice.shape, readings.source)
+    difference = round_trip_difference(inputs.session.engine, user_sql, choice.shape, inputs.source)
     if difference:
         raise NotIncremental("round-trip-unproven", difference)
 
@@ -59,21 +61,21 @@ _Rows = tuple[int | None, int | None]
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    readings: Readings
+    inputs: RefreshInputs
     summary: Mapping[str, str]
 
     def write(self) -> _Rows:
-        readings, difference = self.readings, self.readings.difference
-        if not readings.bound_changes():
+        inputs, difference = self.inputs, self.inputs.difference
+        if not inputs.bound_changes():
             return 0, 0
         self._prepare(difference)
         if difference.partitions is not None and difference.came is not None:
             return self._overwrite_partitions(difference.partitions, difference.came)
         if difference.gone is None and difference.came is not None:
             # Straight from the query to the storage: they may be many, and are needed once.
-            self._insert(readings.sql(difference.came, self._columns()), self.summary)
+            self._insert(inputs.sql(difference.came, self._columns()), self.summary)
             return None, 0
-        gone, came = readings.kept("gone", difference.gone), readings.kept("came", difference.came)
+        gone, came = inputs.cached("gone", difference.gone), inputs.cached("came", difference.came)
         removed, added = self._counts(difference, gone, came)
         told = {**self.summary, ROWS_REMOVED: str(removed)}
         if removed and removed == self._stored_rows():
@@ -92,15 +94,15 @@ class _Writer:
         # What goes and what comes is counted first.
         reads.update(r.name for r in (difference.gone, difference.came) if isinstance(r, Ref))
         counted = _counted_at_once(difference)
-        for let in difference.lets:
-            if reads[let.name] == 1 and not self.readings.narrows(let):
-                self.readings.inline(let)
+        for cte in difference.ctes:
+            if reads[cte.name] == 1 and not self.inputs.narrows(cte):
+                self.inputs.inline(cte)
             else:
-                self.readings.keep(let, at_once=let.name != counted)
+                self.inputs.keep(cte, at_once=cte.name != counted)
 
     def _counts(self, difference: Difference, gone: str | None, came: str | None) -> tuple[int, int]:
         """How many rows go and come, in one query. NotIncremental if fewer can go than must."""
-        together, relations = _counted_at_once(difference), self.readings.relations
+        together, relations = _counted_at_once(difference), self.inputs.relations
         if together is not None:
             parts = [f"count_if({_condition(side)})" for side in (difference.gone, difference.came) if side is not None]
             sql = f"SELECT {parts[0]} AS gone, {parts[1]} AS came FROM {relations[together]}"
@@ -108,7 +110,7 @@ class _Writer:
             names = {"gone": gone, "came": came, "must": relations[difference.removes.name] if difference.removes is not None else None}
             counts = (f"(SELECT count(*) FROM {name}) AS {what}" if name else f"0 AS {what}" for what, name in names.items())
             sql = f"SELECT {', '.join(counts)}"
-        row = self.readings.session.engine.rows(sql, 1).rows[0]
+        row = self.inputs.session.engine.rows(sql, 1).rows[0]
         if difference.removes is not None and row[0] != row[2]:
             raise NotIncremental("incremental-failed", "the storage does not have the rows to remove")
         return int(row[0]), int(row[1])
@@ -116,7 +118,7 @@ class _Writer:
     def _stored_rows(self) -> int | None:
         """Those that deletes hide among them: how many these are nobody knows once another writer has compacted the table, and left deletes
         of files that are gone. That many rows are never removed as long as some are hidden."""
-        before = self.readings.place.before
+        before = self.inputs.place.before
         snapshot = before.snapshots.get(before.current_snapshot_id) if before.current_snapshot_id is not None else None
         return rows_in_files(snapshot) if snapshot is not None else None
 
@@ -125,41 +127,41 @@ class _Writer:
     def _overwrite_partitions(self, write: OverwritePartitions, came: Relation) -> _Rows:
         """By a condition that names them, so that one that has no rows any more is emptied too."""
         keys = ", ".join(f"hex(CAST({quote(name)} AS STRING))" for *_, name in write.partitions)
-        readings = self.readings
-        found = readings.session.engine.rows(f"SELECT {keys} FROM {readings.relations[write.keys.name]}", MAX_PARTITIONS + 1).rows
+        inputs = self.inputs
+        found = inputs.session.engine.rows(f"SELECT {keys} FROM {inputs.relations[write.keys.name]}", MAX_PARTITIONS + 1).rows
         if len(found) > MAX_PARTITIONS:
             raise NotIncremental("incremental-failed", f"more than {MAX_PARTITIONS} partitions are affected")
         if not found:
             return 0, 0
-        types = {field["name"]: field["type"] for field in readings.place.before.schema["fields"]}
+        types = {field["name"]: field["type"] for field in inputs.place.before.schema["fields"]}
         where = " OR ".join(partition_condition(write.partitions, row, types) for row in found)
-        self._overwrite(readings.sql(came, self._columns()), self.summary, where)
+        self._overwrite(inputs.sql(came, self._columns()), self.summary, where)
         return None, None
 
     def _overwrite(self, sql: str, summary: Mapping[str, str], where: str) -> None:
-        readings = self.readings
-        readings.statements.append(f"INSERT INTO {readings.target} REPLACE WHERE {where} {sql}")
-        readings.session.engine.prepare(sql).overwrite(readings.place.table, readings.place.branch, summary, where=where)
+        inputs = self.inputs
+        inputs.statements.append(f"INSERT INTO {inputs.target} REPLACE WHERE {where} {sql}")
+        inputs.session.engine.prepare(sql).overwrite(inputs.place.table, inputs.place.branch, summary, where=where)
 
     def _delete(self, gone: str) -> None:
-        sql = f"DELETE FROM {self.readings.target} WHERE (_file, _pos) IN (SELECT stored_at_0v, stored_at_1v FROM {gone})"
-        self.readings.statements.append(sql)
-        self.readings.session.engine.call(sql)
+        sql = f"DELETE FROM {self.inputs.target} WHERE (_file, _pos) IN (SELECT stored_at_0v, stored_at_1v FROM {gone})"
+        self.inputs.statements.append(sql)
+        self.inputs.session.engine.call(sql)
 
     def _insert(self, sql: str, summary: Mapping[str, str]) -> None:
-        readings = self.readings
-        readings.statements.append(f"INSERT INTO {readings.target} {sql}")
-        readings.session.engine.prepare(sql).append(readings.place.table, readings.place.branch, summary)
+        inputs = self.inputs
+        inputs.statements.append(f"INSERT INTO {inputs.target} {sql}")
+        inputs.session.engine.prepare(sql).append(inputs.place.table, inputs.place.branch, summary)
 
     def _came(self, came: str | None) -> str:
         """The rows that come, as the storage has them."""
         names = self._columns()
         if came is None:
-            return f"SELECT {', '.join(map(quote, names))} FROM {self.readings.target} WHERE false"
+            return f"SELECT {', '.join(map(quote, names))} FROM {self.inputs.target} WHERE false"
         return f"SELECT {', '.join(f'came_{at}v AS {quote(name)}' for at, name in enumerate(names))} FROM {came}"
 
     def _columns(self) -> list[str]:
-        return [field["name"] for field in self.readings.place.before.schema["fields"]]
+        return [field["name"] for field in self.inputs.place.before.schema["fields"]]
 
 
 def _counted_at_once(difference: Difference) -> str | None:

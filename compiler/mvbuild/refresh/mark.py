@@ -21,7 +21,7 @@ from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.ports.catalog import CatalogError, CommitConflict
 from mvbuild.ports.commits import TableCommit
 from mvbuild.ports.states import TableState
-from mvbuild.refresh.look_again import look_again
+from mvbuild.refresh.observe_again import observe_again
 from mvbuild.refresh.outcome import AuditFailed
 from mvbuild.refresh.recording import record_of
 from mvbuild.refresh.session import RunSession
@@ -35,7 +35,7 @@ def mark_failed(session: RunSession, node: ModelNode, world: World, failure: Aud
     wanted = failed_tests.encode(_failed(node, world, failure, started_ms))
     try:
         for _ in range(ATTEMPTS):
-            now = look_again(session, node)
+            now = observe_again(session, node)
             storage = now.observed.table(node.storage)
             if storage is None or (_was_refreshed(world, node, storage) and is_as_new(world, now, node, forced=False)):
                 return failure

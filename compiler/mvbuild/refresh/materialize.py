@@ -8,7 +8,7 @@ from mvbuild.diagnostics import ProjectError, error
 from mvbuild.formats import failed_tests, properties
 from mvbuild.formats.properties import OWNER, Indirect
 from mvbuild.formats.record import RefreshRecord
-from mvbuild.freshness.columns import schemas_read, stale_schemas
+from mvbuild.freshness.changed_columns import schemas_read, stale_schemas
 from mvbuild.freshness.embedded import with_embedded
 from mvbuild.freshness.history import STRATEGY, live_rows, next_refresh_id, written_in
 from mvbuild.freshness.indirect import indirect
@@ -17,13 +17,12 @@ from mvbuild.freshness.observed import Pin, World
 from mvbuild.freshness.overtaken import is_as_new
 from mvbuild.freshness.pins import known_as, leaf_table, pin
 from mvbuild.freshness.schema_difference import difference
-from mvbuild.freshness.sessions import NOTED
-from mvbuild.freshness.sessions import noted as noted_session
-from mvbuild.freshness.storage_schema import noted_schema, stale_note
+from mvbuild.freshness.sessions import SESSION_KEY, encode_session
+from mvbuild.freshness.storage_schema import schema_property, stale_schema_property
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode, TestNode
-from mvbuild.incremental.choose import NO_CHANGE, Choice
-from mvbuild.incremental.proof import PROVEN, SETTINGS, mark_of, noted_settings, settings_mark, settings_of
+from mvbuild.incremental.choose import NO_CHANGE, StrategyChoice
+from mvbuild.incremental.proof import PROVEN, SETTINGS, mark_of, settings_mark, settings_of, settings_property
 from mvbuild.incremental.strategies import merge
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.fingerprint import fingerprint
@@ -37,20 +36,20 @@ from mvbuild.ports.states import TableState
 from mvbuild.refresh import incremental
 from mvbuild.refresh.advance import advance
 from mvbuild.refresh.audits import audit_sql, failures, require_columns, run_audits, test_inputs
-from mvbuild.refresh.choosing import chosen, facts, fallen_back, noted, told
-from mvbuild.refresh.look_again import look_again
+from mvbuild.refresh.choosing import chosen, fallen_back, progress_text, result_details, summary_of_choice
 from mvbuild.refresh.mark import mark_failed
+from mvbuild.refresh.observe_again import observe_again
 from mvbuild.refresh.outcome import AuditFailed, Outcome
 from mvbuild.refresh.queries import is_missing_table, prepare
 from mvbuild.refresh.recording import record_of, recorded, require_recordable, summary_of
 from mvbuild.refresh.result import TestResult
 from mvbuild.refresh.round_trip import mark_after_full
+from mvbuild.refresh.run_id import left_over
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.sql import pinned_sql
-from mvbuild.refresh.staging import left_over
+from mvbuild.refresh.staging_area import StagingArea, drop_branches, staging_area
 from mvbuild.refresh.views import mv_commit
-from mvbuild.refresh.workplace import Workplace, drop_branches, workplace
-from mvbuild.refresh.written import NotIncremental, Written
+from mvbuild.refresh.write_outcome import NotIncremental, WriteOutcome
 
 ATTEMPTS = 3
 """Lost commit races after which a refresh gives up; each is followed by a new look at what the winner left."""
@@ -69,13 +68,13 @@ def refresh(session: RunSession, node: ModelNode, tests: Sequence[TestNode], *, 
         except AuditFailed as exc:
             raise mark_failed(session, node, world, exc, started_ms) from exc
         except CommitConflict:
-            world = look_again(session, node)
+            world = observe_again(session, node)
             if is_as_new(session.world, world, node, forced=forced):
                 return Outcome(message="another run refreshed it", reused=True)
         except ProjectError as exc:
             if not is_missing_table(exc):
                 raise
-            before, world = world, look_again(session, node)
+            before, world = world, observe_again(session, node)
             if _entries(world, node) == _entries(before, node):
                 raise
     raise ProjectError([error("commit-conflict", f"other processes changed '{node.model.name}' {ATTEMPTS} times while it was refreshed")])
@@ -106,17 +105,17 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
     record = record_of(world, below, pins, version, started_ms)
     if is_embedded(world, node):
         require_recordable(node, record)
-    with session.workplace(workplace(session, node, world, layout)) as place:
+    with session.staging_area(staging_area(session, node, world, layout)) as place:
         meant = fingerprint(definition(world.graph, node).text)
-        made_under = {NOTED: noted_session(session_of(conf), world.observed.session)}
-        summary = {**summary_of(record, next_refresh_id(place.before), choice.strategy, meant), **made_under}
+        session_property = {SESSION_KEY: encode_session(session_of(conf), world.observed.session)}
+        summary = {**summary_of(record, next_refresh_id(place.before), choice.strategy, meant), **session_property}
         choice, done = _write(session, node, choice, sql.text, query, place, summary)
         if done is not None and done.is_empty:
             drop_branches(session.catalog, place.before, (place.branch,) if place.branch else ())
             kept = _audit_as_it_is(session, node, world, tests)
             return advance(session, world, node, pins, started_ms, choice, kept, _mark(choice, settings))
         mark = _mark(choice, settings) if done else mark_after_full(session, world, node, pins, sql.text, query.schema, settings)
-        written = _written(session.catalog, place)
+        written = _staged_state(session.catalog, place)
         results = _audit(session, node, world, written, place.head(written), tests, sql.text)
         if view and view.expect_metadata_location is None:
             session.catalog.ensure_namespace(node.identifier.namespace)
@@ -128,7 +127,7 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
     made = tuple(s for s in written_in(written, snapshot) if s.snapshot_id not in place.before.snapshots)
     rows = live_rows(snapshot)
     return Outcome(
-        message=told(node, choice, done, rows),
+        message=progress_text(node, choice, done, rows),
         tests=results,
         sql="\n;\n".join(done.statements) if done else sql.text,
         details={
@@ -137,12 +136,14 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
             "view_version_id": version,
             "base_snapshots": {str(p.table.identifier): p.snapshot_id for p in pins.values()},
             "rows": rows,
-            **facts(choice, done, made, place.before.current_snapshot),
+            **result_details(choice, done, made, place.before.current_snapshot),
         },
     )
 
 
-def _possible(node: ModelNode, choice: Choice, storage: TableState | None, layout: TableLayout, conf: Mapping[str, str]) -> Choice:
+def _possible(
+    node: ModelNode, choice: StrategyChoice, storage: TableState | None, layout: TableLayout, conf: Mapping[str, str]
+) -> StrategyChoice:
     """In full where only what Spark says of the query and of itself tells that it must be."""
     if not choice.is_incremental or storage is None:
         return choice
@@ -170,7 +171,7 @@ def _zone(settings: str) -> str:
     return settings.partition(" ")[0]
 
 
-def _mark(choice: Choice, settings: str) -> str:
+def _mark(choice: StrategyChoice, settings: str) -> str:
     """Of the proof that an incremental refresh rests on."""
     assert choice.inputs is not None
     return mark_of(choice.inputs, settings)
@@ -188,19 +189,19 @@ def _audit_as_it_is(session: RunSession, node: ModelNode, world: World, tests: S
 def _write(
     session: RunSession,
     node: ModelNode,
-    choice: Choice,
+    choice: StrategyChoice,
     sql: str,
     query: PreparedQuery,
-    place: Workplace,
+    place: StagingArea,
     summary: Mapping[str, str],
-) -> tuple[Choice, Written | None]:
+) -> tuple[StrategyChoice, WriteOutcome | None]:
     """By the strategy that was chosen; in full where that turns out not to be possible. What an attempt left on the branch is replaced."""
     if choice.is_incremental:
         try:
-            return choice, incremental.write(session, node, choice, sql, place, {**summary, **noted(choice)})
+            return choice, incremental.write(session, node, choice, sql, place, {**summary, **summary_of_choice(choice)})
         except NotIncremental as exc:
             choice = fallen_back(node, choice, exc)
-    query.overwrite(place.table, place.branch, {**summary, STRATEGY: choice.strategy, **noted(choice)})
+    query.overwrite(place.table, place.branch, {**summary, STRATEGY: choice.strategy, **summary_of_choice(choice)})
     return choice, None
 
 
@@ -225,7 +226,7 @@ def _with_properties(session: RunSession, node: ModelNode, world: World) -> Worl
     return World(graph=world.graph, observed=world.observed.updated(with_embedded(world.graph, states)))
 
 
-def _written(catalog: Catalog, place: Workplace) -> TableState:
+def _staged_state(catalog: Catalog, place: StagingArea) -> TableState:
     """The state of the staged table with the new snapshot."""
     written = catalog.load([place.table]).get(place.table)
     if not isinstance(written, TableState) or (place.branch is not None and place.branch not in written.refs):
@@ -258,7 +259,7 @@ def _audit(
 def _publish(
     session: RunSession,
     node: ModelNode,
-    place: Workplace,
+    place: StagingArea,
     written: TableState,
     record: RefreshRecord,
     others: Indirect,
@@ -271,9 +272,14 @@ def _publish(
     number = next_refresh_id(before)
     # What was staged has the columns' comments; after a rollback the table itself may have those of before.
     layout = storage_layout(node, before.schema) if place.branch else None
-    schema = noted_schema(written.snapshots[head])
-    noted_of = {properties.REFRESH_SNAPSHOT: str(head), **schema, SETTINGS: noted_settings(number, settings), **_proven(mark)}
-    stale = (*stale_schemas(before.properties, schemas), *stale_note(before.properties, schema))
+    schema = schema_property(written.snapshots[head])
+    properties_of_refresh = {
+        properties.REFRESH_SNAPSHOT: str(head),
+        **schema,
+        SETTINGS: settings_property(number, settings),
+        **_proven(mark),
+    }
+    stale = (*stale_schemas(before.properties, schemas), *stale_schema_property(before.properties, schema))
     leftovers = left_over(before.branches, session.run, session.is_alive)
     return recorded(
         node,
@@ -281,7 +287,7 @@ def _publish(
         record,
         number,
         indirect=others,
-        set_properties={**changed_properties(node, before).set, **schemas, **noted_of},
+        set_properties={**changed_properties(node, before).set, **schemas, **properties_of_refresh},
         also_remove=(
             *stale,
             *(() if mark or PROVEN not in before.properties else (PROVEN,)),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mvbuild.formats.record import NO_SNAPSHOT, BaseTable, RefreshRecord
-from mvbuild.freshness.columns import SCHEMA_READ, changed_columns
+from mvbuild.freshness.changed_columns import SCHEMA_READ, changed_columns
 from mvbuild.freshness.leaves import Inputs, inputs
 from mvbuild.freshness.model import Reason
 from mvbuild.freshness.observed import Leaf, Pin, World
@@ -18,9 +18,9 @@ from mvbuild.freshness.stored import stored
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode, NodeId, ViewNode
 from mvbuild.names import TableIdentifier
+from mvbuild.parse.determinism import nondeterministic_word
 from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.parse.model import Query
-from mvbuild.parse.steadiness import unsteady
 from mvbuild.ports.states import TableState, ViewState
 from mvbuild.refresh.redefine import resolved
 
@@ -120,7 +120,7 @@ def _view_texts(world: World, below: Inputs) -> Iterator[tuple[TableIdentifier, 
 
 def _unsteady(texts: Sequence[tuple[TableIdentifier, str]]) -> Iterator[Reason]:
     for identifier, text in texts:
-        word = unsteady(text)
+        word = nondeterministic_word(text)
         if word:
             message = f"the result may differ each time: {identifier} uses {word}"
             yield Reason(code="nondeterministic", message=message, effect="unknown", table=identifier)

@@ -57,7 +57,7 @@ def record_of(world: World, below: Inputs, pins: Mapping[Leaf, Pin], version: in
 def described(world: World, node: ModelNode, record: RefreshRecord) -> RefreshRecord:
     """With what the properties and `refresh-state` do not tell of tables outside of the catalog: from what the MV reads now, else from the
     refreshes that its metadata file lists, else by what a path looks like."""
-    found = dict(_told(world, node))
+    found = dict(_known_types(world, node))
     return replace(
         record,
         base_tables=tuple(
@@ -74,7 +74,7 @@ def other_refreshes(world: World, node: ModelNode, storage: TableState) -> tuple
     )
 
 
-def _told(world: World, node: ModelNode) -> Iterator[tuple[str, tuple[TableType, tuple[tuple[str, str], ...]]]]:
+def _known_types(world: World, node: ModelNode) -> Iterator[tuple[str, tuple[TableType, tuple[tuple[str, str], ...]]]]:
     """UUID -> type and place; what counts comes last."""
     storage = world.observed.table(node.storage)
     for refresh in storage.mv.refreshes if storage and storage.mv else ():

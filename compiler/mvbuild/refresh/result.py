@@ -10,7 +10,6 @@ from mvbuild.diagnostics import Diagnostic
 from mvbuild.freshness.model import Reason
 from mvbuild.graph.model import NodeId
 from mvbuild.names import TableIdentifier
-from mvbuild.refresh.verified import Checked
 
 Status = Literal["success", "error", "skipped", "reused"]
 TestStatus = Literal["pass", "fail", "warn", "error", "skipped"]
@@ -112,10 +111,10 @@ class Tested:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Message:
     """Something that takes long has begun, outside any node: starting Spark, resolving jars."""
 
     message: str
 
 
-Event = Started | Finished | Tested | Checked | Said
+Event = Started | Finished | Tested | Message

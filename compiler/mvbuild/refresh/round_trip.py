@@ -9,13 +9,13 @@ from collections.abc import Mapping
 
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.graph.model import ModelNode
-from mvbuild.incremental.changes import conditions_of
+from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.emit import Source, sql_of
 from mvbuild.incremental.inputs import Input, marked, shape_of_inputs
 from mvbuild.incremental.proof import mark_of
-from mvbuild.incremental.prune import pruned
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.shape import Shape
+from mvbuild.incremental.table_changes import conditions_of
 from mvbuild.ports.engine import Engine, QueryError
 from mvbuild.ports.states import Schema
 from mvbuild.refresh.equivalence import plan_difference, with_plain_columns

@@ -25,9 +25,9 @@ from mvbuild.refresh.convert import convert
 from mvbuild.refresh.outcome import AuditFailed, Outcome
 from mvbuild.refresh.redefine import redefine
 from mvbuild.refresh.result import Event, Finished, NodeResult, RunResult, Started
+from mvbuild.refresh.run_id import SCRATCH_NAMESPACE, left_over
 from mvbuild.refresh.session import RunSession
-from mvbuild.refresh.staging import SCRATCH_NAMESPACE, left_over
-from mvbuild.refresh.workplace import drop_branches
+from mvbuild.refresh.staging_area import drop_branches
 
 OnEvent = Callable[[Event], None]
 
@@ -42,14 +42,14 @@ def run_plan(
     try:
         schedule.run(threads)
     except BaseException:
-        if session.held:
-            session.held.discard()
+        if session.pending:
+            session.pending.discard()
         raise
     results = tuple(schedule.done[s.node] for s in plan.steps)
     found = RunResult(results=results, started_ms=started_ms, seconds=session.clock.monotonic() - began)
-    if session.held is None:
+    if session.pending is None:
         return found
-    published = publish_together(found, session.held, on_event)
+    published = publish_together(found, session.pending, on_event)
     return replace(published, seconds=session.clock.monotonic() - began)
 
 

@@ -15,7 +15,7 @@ from mvbuild.project.seeds import SeedRows
 from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.result import count_rows
 from mvbuild.refresh.session import RunSession
-from mvbuild.refresh.workplace import staged_copy
+from mvbuild.refresh.staging_area import staged_copy
 
 
 def load(session: RunSession, node: SeedNode, rows: SeedRows) -> Outcome:
@@ -47,14 +47,14 @@ def _replaced(
     session: RunSession, node: SeedNode, layout: TableLayout, columns: Mapping[str, Sequence[Any]], properties: Mapping[str, str]
 ) -> TableState:
     """The table with its new rows: at once, or in a scratch table until the run publishes everything it made."""
-    if session.held is None:
+    if session.pending is None:
         state = session.catalog.replace_rows(node.identifier, layout, columns, properties)
         session.observe({node.identifier: state})
         return state
     before = session.load([node.identifier])[node.identifier]
     if not isinstance(before, TableState):
         raise AlreadyExists(f"{node.identifier} is a view.")
-    with session.workplace(staged_copy(session, before, layout)) as scratch:
+    with session.staging_area(staged_copy(session, before, layout)) as scratch:
         written = session.catalog.replace_rows(scratch, layout, columns, {})
         commit = TableCommit(
             identifier=node.identifier,

@@ -14,7 +14,7 @@ from mvbuild.freshness.leaves import Inputs
 from mvbuild.freshness.observe import load
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.pins import pin
-from mvbuild.incremental.changes import Changes
+from mvbuild.incremental.table_changes import Changes
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import Catalog, CatalogError
 from mvbuild.ports.clock import Clock
@@ -22,8 +22,8 @@ from mvbuild.ports.commits import TableCommit, ViewCommit
 from mvbuild.ports.engine import Engine
 from mvbuild.ports.sources import Sources
 from mvbuild.ports.states import State, TableState
-from mvbuild.refresh.held import Held
-from mvbuild.refresh.staging import SCRATCH_NAMESPACE, RunId
+from mvbuild.refresh.pending_commits import PendingCommits
+from mvbuild.refresh.run_id import SCRATCH_NAMESPACE, RunId
 
 W = TypeVar("W")
 
@@ -49,11 +49,11 @@ class RunSession:
     _engine: Engine | None = None
     _engine_lock: Lock = field(default_factory=Lock)
     _world_lock: Lock = field(default_factory=Lock)
-    held: Held | None = None
+    pending: PendingCommits | None = None
     """What is published at the end of the run, in one commit; without, each step publishes what it made."""
     changes: Changes | None = None
     """What changed in tables since earlier refreshes; without, every refresh is a full one."""
-    kept: dict[ScratchKey, TableIdentifier] = field(default_factory=dict)
+    shared_scratch: dict[ScratchKey, TableIdentifier] = field(default_factory=dict)
     """Scratch tables that were handed over by earlier sessions and stay to the end of the process."""
     _scratch: dict[ScratchKey, TableIdentifier] = field(default_factory=dict)
     _scratch_lock: Lock = field(default_factory=Lock)
@@ -80,22 +80,22 @@ class RunSession:
     def load(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, State]:
         """Names as they are now, wherever they lie; the world of this run stays as it is."""
         found = load(self.world.graph, identifiers, self.catalog, self.sources)
-        return self.held.over(found) if self.held else found
+        return self.pending.over(found) if self.pending else found
 
     def publish(self, changes: Sequence[TableCommit | ViewCommit], world: World | None = None, written: TableState | None = None) -> None:
-        """Make the changes, at once or at the end of the run; this run sees them from now on. `written`: see `Held.add`."""
-        if self.held is None:
+        """Make the changes, at once or at the end of the run; this run sees them from now on. `written`: see `PendingCommits.add`."""
+        if self.pending is None:
             self.observe(self.catalog.commit(changes))
         else:
-            self.observe(self.held.add(changes, world or self.world, written))
+            self.observe(self.pending.add(changes, world or self.world, written))
 
     @contextmanager
-    def workplace(self, place: AbstractContextManager[W]) -> Iterator[W]:
+    def staging_area(self, place: AbstractContextManager[W]) -> Iterator[W]:
         """A place to write to, which is left at the end of the run if what is published then needs it."""
         with ExitStack() as stack:
             yield stack.enter_context(place)
-            if self.held is not None:
-                self.held.keep(stack)
+            if self.pending is not None:
+                self.pending.keep(stack)
 
     def pins(self, inputs: Inputs) -> dict[Leaf, Pin]:
         """The snapshots that a query reads in this run. Every leaf has one: the plan blocks nodes that would miss one."""
@@ -112,8 +112,8 @@ class RunSession:
         """A scratch table that shows a pinned snapshot under the table's current schema, or its own; one per snapshot and run."""
         key = (found.table.identifier, found.table.uuid, found.snapshot_id, found.table.current_schema_id, own_schema)
         with self._scratch_lock:
-            if key in self.kept:
-                return self.kept[key]
+            if key in self.shared_scratch:
+                return self.shared_scratch[key]
             if key not in self._scratch:
                 scratch = self.new_scratch()
                 self.catalog.pin_schema(found.table, found.snapshot_id, scratch, own_schema=own_schema)
@@ -123,7 +123,7 @@ class RunSession:
     def hand_over(self) -> tuple[TableIdentifier, ...]:
         """Leave the scratch tables that this session made to `kept`: closing it does not remove them any more."""
         made = dict(self._scratch)
-        self.kept.update(made)
+        self.shared_scratch.update(made)
         self._scratch.clear()
         return tuple(made.values())
 

@@ -13,7 +13,7 @@ from mvbuild.freshness.observed import World
 from mvbuild.freshness.pending import foreign_representations, same_definition, selects_storage, view_text_differs, wanted_representations
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode
-from mvbuild.graph.representations import DEFINITION
+from mvbuild.graph.view_text import DEFINITION
 from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.plan.alterations import changed_marks, changed_view_properties, wanted_view_properties
 from mvbuild.plan.formats import is_embedded, is_mv
@@ -98,7 +98,7 @@ def _version(world: World, node: ModelNode, view: ViewState | None, schema: Sche
     if selects_storage(world, node):
         wanted[DEFINITION] = definition(world.graph, node).text
     texts = wanted_representations(world, node, names)
-    foreign = _kept(node, view, schema, texts["spark"]) if view else {}
+    foreign = _other_dialects(node, view, schema, texts["spark"]) if view else {}
     return ViewCommit(
         identifier=node.identifier,
         expect_metadata_location=view.metadata_location if view else None,
@@ -115,7 +115,7 @@ def _version(world: World, node: ModelNode, view: ViewState | None, schema: Sche
     )
 
 
-def _kept(node: ModelNode, view: ViewState, schema: Schema, spark: str) -> dict[str, str]:
+def _other_dialects(node: ModelNode, view: ViewState, schema: Schema, spark: str) -> dict[str, str]:
     """What other engines added to the view, while it says the same for Spark under the same columns: else theirs is another query."""
     before = view.representations.get("spark")
     is_same = before is not None and (before == spark or fingerprint(before) == fingerprint(spark))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mvbuild.diagnostics.render import as_object, location
-from mvbuild.incremental.cost import Work
+from mvbuild.incremental.cost import Cost
 from mvbuild.review import words
 from mvbuild.review.model import NodeChange, Refresh, Review
 
@@ -65,5 +65,5 @@ def _refresh(one: Refresh) -> dict[str, Any]:
     }
 
 
-def _work(work: Work) -> dict[str, int]:
+def _work(work: Cost) -> dict[str, int]:
     return {"bytes": work.bytes, "rows": work.rows}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from mvbuild.graph.model import Graph, ModelNode, NodeId
-from mvbuild.graph.version import Version
 from mvbuild.lineage.model import Bound
 from mvbuild.review.compare import Pair, changes
 from mvbuild.review.impact import Impact
 from mvbuild.review.model import NodeChange, Review
 from mvbuild.review.resolve import Schema
+from mvbuild.versions.model import Version
 
 
 def build_review(

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mvbuild.graph.model import NodeId
-from mvbuild.graph.version import NodeVersion, Version
-from mvbuild.graph.versions import changed_macros, neutral_sql, same_body
 from mvbuild.review.differences import Finding, differences
 from mvbuild.review.model import ORDER, NodeChange, SettingChange
 from mvbuild.review.resolve import Schema
+from mvbuild.versions.model import NodeVersion, Version
+from mvbuild.versions.other import changed_macros, neutral_sql, same_body
 
 Schemas = Mapping[NodeId, Schema]
 _TESTS = "test"

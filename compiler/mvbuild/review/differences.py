@@ -14,11 +14,11 @@ from typing import Literal
 
 from sqlglot import TokenType, exp
 
-from mvbuild.graph.changes import classify
+from mvbuild.graph.definition_edits import classify
 from mvbuild.parse.dialect import tokenize
 from mvbuild.parse.fingerprint import fingerprint
-from mvbuild.review.canonical import Canonical, Unreadable, canonical
-from mvbuild.review.columns import ColumnChange, column_changes
+from mvbuild.review.canonical_tree import Canonical, Unreadable, canonical
+from mvbuild.review.column_changes import ColumnChange, column_changes
 from mvbuild.review.filters import direction
 from mvbuild.review.resolve import Schema, relations
 from mvbuild.review.tidy import CLAUSES, conjunction, conjuncts, is_inner, readable, shown
@@ -146,7 +146,7 @@ class _Pair:
                 way = direction(before, after)
                 if way is None or not _is_monotone(mine) or not _is_monotone(its):
                     return None
-                findings.append(Finding(kind=f"filter-{way}", message=_told(clause, before, after, mine)))  # type: ignore[arg-type]
+                findings.append(Finding(kind=f"filter-{way}", message=_describe_clause(clause, before, after, mine)))  # type: ignore[arg-type]
                 _keep(mine, clause, after)
                 _keep(its, clause, before)
         return findings if len({f.kind for f in findings}) < 2 else None
@@ -162,7 +162,7 @@ class _Pair:
             return False
         assert isinstance(self.old, exp.Select)
         assert isinstance(self.new, exp.Select)
-        mine, its = _kept(self.old, self.columns, old=True), _kept(self.new, self.columns, old=False)
+        mine, its = _same_projections(self.old, self.columns, old=True), _same_projections(self.new, self.columns, old=False)
         self.old.set("expressions", mine)
         self.new.set("expressions", its)
         _prune(self.old)
@@ -187,7 +187,7 @@ def _keep(select: exp.Select, clause: str, others: Sequence[exp.Expr]) -> None:
     select.set(clause, kinds[clause](this=conjunction(kept)) if kept else None)
 
 
-def _kept(select: exp.Select, columns: Sequence[ColumnChange], *, old: bool) -> list[exp.Expr]:
+def _same_projections(select: exp.Select, columns: Sequence[ColumnChange], *, old: bool) -> list[exp.Expr]:
     """The projections that are the same in both, in the order of their names."""
     gone = {(c.name if old or not c.new or c.what != "renamed" else c.new) for c in columns if c.what != "moved"}
     return sorted((p for p in select.expressions if p.alias_or_name not in gone), key=lambda p: p.alias_or_name)
@@ -256,7 +256,7 @@ def _later(select: exp.Select, join: exp.Join) -> bool:
     return all(is_inner(j) or j.args.get("side") == "LEFT" for j in behind)
 
 
-def _told(clause: str, before: Sequence[exp.Expr], after: Sequence[exp.Expr], select: exp.Select) -> str:
+def _describe_clause(clause: str, before: Sequence[exp.Expr], after: Sequence[exp.Expr], select: exp.Select) -> str:
     mine, its = {shown(c) for c in before}, {shown(c) for c in after}
     gone = [readable(c) for c in before if shown(c) not in its]
     new = [readable(c) for c in after if shown(c) not in mine]

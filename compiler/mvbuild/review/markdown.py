@@ -86,13 +86,13 @@ def _refreshed(review: Review, size: Size) -> str:
 
 
 def _others(review: Review) -> str:
-    lines = [f"- test {_code(c.name)}: {_text(words.title(c))}{_said(c)} ({_code(c.path)})" for c in review.tests]
+    lines = [f"- test {_code(c.name)}: {_text(words.title(c))}{_summary(c)} ({_code(c.path)})" for c in review.tests]
     lines += [f"- macro {_code(name)} was changed" for name in review.macros]
     lines += [f"- variable {_code(name)} was changed" for name in review.vars]
     return _folded(f"Tests, macros and variables ({len(lines)})", _cut(lines)) if lines else ""
 
 
-def _said(change: NodeChange) -> str:
+def _summary(change: NodeChange) -> str:
     said = "; ".join(words.what(change))
     return f", {_text(said)}" if said else ""
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.graph.model import NodeId
-from mvbuild.incremental.cost import Work
+from mvbuild.incremental.cost import Cost
 from mvbuild.review.differences import Class, Finding
 from mvbuild.source import Span
 
@@ -123,8 +123,8 @@ class Refresh:
     action: str
     strategy: str | None
     why: str
-    expected: Work | None = None
-    full: Work | None = None
+    expected: Cost | None = None
+    full: Cost | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from mvbuild.incremental.cost import Work
+from mvbuild.incremental.cost import Cost
 from mvbuild.review.model import ORDER, TITLES, Break, NodeChange, Refresh, Review, SettingChange
 
 ACTIONS = {
@@ -91,9 +91,9 @@ def how(refresh: Refresh) -> str:
     return ", ".join(part for part in (ACTIONS.get(refresh.action, refresh.action), strategy) if part)
 
 
-def total(review: Review) -> tuple[Work, Work, int]:
+def total(review: Review) -> tuple[Cost, Cost, int]:
     """Bytes of all refreshes of which they are known, those of full ones in their place, and how many are not known."""
-    nothing = Work(bytes=0, rows=0)
+    nothing = Cost(bytes=0, rows=0)
     known = [r for r in review.refreshes if r.expected and r.full]
     unknown = sum(r.action == "refresh" and r.expected is None for r in review.refreshes)
     return sum((r.expected for r in known if r.expected), nothing), sum((r.full for r in known if r.full), nothing), unknown

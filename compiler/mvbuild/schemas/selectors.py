@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mvbuild.graph.select_methods import METHODS
-from mvbuild.graph.select_yaml import DEPTHS, FLAGS
 from mvbuild.schemas.parts import FILLED, SCALAR, TEMPLATE, Schema, described, either, listed, mapping, ref, text, words
+from mvbuild.selection.methods import METHODS
+from mvbuild.selection.selectors_file import DEPTHS, FLAGS
 
 _FLAG = either({"type": "boolean"}, text(r"^\s*(?:[tT][rR][uU][eE]|[fF][aA][lL][sS][eE])\s*$"))
 _DOCS = {

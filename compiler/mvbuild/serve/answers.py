@@ -20,7 +20,7 @@ from mvbuild.refresh.queries import diagnostic
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.sql import pinned_relation, pinned_sql, pinned_table
 from mvbuild.serve.outside import meet
-from mvbuild.serve.policy import Choice, Served, choose, read_now
+from mvbuild.serve.policy import Served, ServingDecision, choose, read_now
 from mvbuild.source import MappedText, SourceFile, Span
 
 
@@ -93,7 +93,7 @@ def of_version(session: RunSession, node: ModelNode, snapshot_id: int) -> Answer
     return Answer(sql=sql, served=(), name=node.model.name, span=_span(node))
 
 
-def _chosen(session: RunSession, roots: Iterable[NodeId]) -> Choice:
+def _chosen(session: RunSession, roots: Iterable[NodeId]) -> ServingDecision:
     """What every MV that is met is served from, those of other writers too; the session sees the world that fits."""
     met = meet(session.world, session.catalog, session.sources)
     choice = choose(met.world, met.freshness, roots, session.clock.now_ms())

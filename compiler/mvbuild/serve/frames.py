@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from mvbuild.diagnostics import ProjectError
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import Graph, ModelNode, ViewNode
-from mvbuild.graph.travel import bad_travel
+from mvbuild.graph.time_travel import bad_travel
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.sql import parse_query
 from mvbuild.refresh.session import RunSession

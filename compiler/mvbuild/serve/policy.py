@@ -69,7 +69,7 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class ServingDecision:
     """The MVs that an answer meets: those that it asks for, and below those that are served by their query the ones that they read."""
 
     served: tuple[Served, ...]
@@ -80,14 +80,14 @@ class Choice:
         return frozenset(s.node for s in self.served if s.source == "query")
 
 
-def choose(world: World, freshness: Mapping[NodeId, Freshness], roots: Iterable[NodeId], now_ms: int) -> Choice:
+def choose(world: World, freshness: Mapping[NodeId, Freshness], roots: Iterable[NodeId], now_ms: int) -> ServingDecision:
     """Decide for every MV that is met from `roots`. One ProjectError with all MVs whose policy is to fail."""
     walk = _Walk(world=world, freshness=freshness, now_ms=now_ms)
     for root in roots:
         walk.visit(root)
     if walk.refused:
         raise ProjectError(list(walk.refused.values()))
-    return Choice(served=tuple(walk.served.values()))
+    return ServingDecision(served=tuple(walk.served.values()))
 
 
 def read_now(query: Query, reads: tuple[NodeId, ...]) -> tuple[NodeId, ...]:

@@ -11,10 +11,10 @@ from dbt_artifacts_parser.parser import parse_manifest_v12, parse_run_results_v6
 
 from mvbuild.artifacts.manifest import manifest
 from mvbuild.artifacts.run_results import run_results
-from mvbuild.graph.select_known import Known
-from mvbuild.graph.version import version_of
-from mvbuild.graph.version_manifest import read_manifest
 from mvbuild.refresh.result import NodeResult, RunResult
+from mvbuild.selection.known import Known
+from mvbuild.versions.manifest import read_manifest
+from mvbuild.versions.model import version_of
 from unit.worlds import compiled
 
 FILES = {

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mvbuild.cli.diff import told
+from mvbuild.cli.diff import comparison_lines
 from mvbuild.cli.main import group
 from mvbuild.names import TableIdentifier
-from mvbuild.refresh.comparison import ColumnDifference, Comparison
+from mvbuild.verify.comparison import ColumnDifference, Comparison
 from unit.worlds import write_project
 
 SEED = {"mvbuild.yml": "name: shop\n", "seeds/regions.csv": "id,name\n1,north\n"}
@@ -119,7 +119,7 @@ def test_a_difference_in_words() -> None:
         samples=(("before", (1, 5)), ("after", (1, None))),
         sample_columns=("id", "v"),
     )
-    assert told(found) == [
+    assert comparison_lines(found) == [
         "lake.main.t  (by id)",
         "  3 rows on main, 3 on the branch: 0 added, 0 removed, 1 changed",
         "  column v: 1 changed, nulls 0 -> 1",

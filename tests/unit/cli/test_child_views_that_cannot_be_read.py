@@ -8,7 +8,7 @@ import pytest
 from click import unstyle
 from click.testing import CliRunner, Result
 
-from mvbuild import sessions
+from mvbuild.api import sessions
 from mvbuild.cli.main import group
 from mvbuild.plan.model import Step
 from mvbuild.ports.commits import ViewCommit

@@ -10,9 +10,10 @@ import pytest
 from click import unstyle
 from click.testing import CliRunner, Result
 
-from mvbuild import api, sessions
+from mvbuild import api
+from mvbuild.api import sessions
 from mvbuild.cli.main import group
-from mvbuild.incremental.changes import Changes
+from mvbuild.incremental.table_changes import Changes
 from mvbuild.ports.commits import TableLayout
 from unit.worlds import Shop, name
 

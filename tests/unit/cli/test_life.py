@@ -9,13 +9,13 @@ import pytest
 from click import unstyle
 from click.testing import CliRunner, Result
 
-from mvbuild.cli.leavings import removed_object, removed_text, rename_object, rename_text
 from mvbuild.cli.main import group
 from mvbuild.cli.maintain import line, total
+from mvbuild.cli.removed_objects import removed_object, removed_text, rename_object, rename_text
 from mvbuild.freshness.observe import observe
 from mvbuild.lifecycle.compaction import Compaction
 from mvbuild.lifecycle.maintain import Maintained
-from mvbuild.lifecycle.prune import find_removed
+from mvbuild.lifecycle.removed_models import find_removed
 from unit.worlds import PROJECT, Shop, compiled, shop, write_project
 
 

@@ -9,7 +9,7 @@ import pytest
 from click import unstyle
 from click.testing import CliRunner, Result
 
-from mvbuild import sessions
+from mvbuild.api import sessions
 from mvbuild.cli.main import group
 from mvbuild.diagnostics import ProjectError
 from mvbuild.serve.answers import of_node
@@ -78,7 +78,7 @@ def test_what_was_built_stays_and_is_not_called_fresh(of: Shop, kind: str) -> No
 
 
 def of_removed(of: Shop) -> list:
-    from mvbuild.lifecycle.prune import find_removed
+    from mvbuild.lifecycle.removed_models import find_removed
 
     return list(find_removed(of.world(), of.catalog))
 

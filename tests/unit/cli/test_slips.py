@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mvbuild import api, sessions
-from mvbuild.api import refreshes
+from mvbuild import api
+from mvbuild.api import refreshes, sessions
 from mvbuild.diagnostics import Diagnostic, ProjectError
 from unit.cli.bad_input import call
 from unit.worlds import PROJECT, Shop, append, compiled, shop

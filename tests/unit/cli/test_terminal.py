@@ -134,7 +134,7 @@ def test_an_interrupt(tmp_path: Path, sent: signal.Signals, code: int) -> None:
 def test_an_unforeseen_failure_goes_into_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from mvbuild import compilation
+    from mvbuild.api import compilation
 
     def fails(*_: object, **__: object) -> None:
         raise KeyError("a bug")

@@ -9,7 +9,7 @@ import pytest
 from click import unstyle
 from click.testing import CliRunner, Result
 
-from mvbuild import sessions
+from mvbuild.api import sessions
 from mvbuild.cli.main import group
 from mvbuild.formats.metadata_file import METADATA_LOCATION
 from mvbuild.ports.states import TableState, ViewState

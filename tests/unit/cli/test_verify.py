@@ -11,7 +11,7 @@ from click import unstyle
 from mvbuild.cli.progress import Progress
 from mvbuild.cli.verify import to_object, total
 from mvbuild.freshness.model import Reason
-from mvbuild.refresh.verified import Checked, Difference, Verification, Verified
+from mvbuild.verify.model import Checked, Difference, Verification, Verified
 from unit.cli.test_life import call
 from unit.worlds import compiled, write_project
 

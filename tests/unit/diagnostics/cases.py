@@ -293,7 +293,7 @@ ELSEWHERE: dict[str, str] = {
     "not-incremental": "unit/plan/test_strictness.py",
     "unverifiable": "unit/cli/test_verify.py",
     "lock-out-of-date": "unit/lineage/test_lock.py",
-    "bad-ref": "unit/graph/test_select_state.py",
+    "bad-ref": "unit/selection/test_state.py",
     "file-exists": "unit/dbt/test_writing.py",
     "internal": "unit/cli/test_terminal.py",
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mvbuild.compilation import compile
+from mvbuild.api.compilation import compile
 from mvbuild.diagnostics import ProjectError
 from mvbuild.dialects.proven import Proof, Proofs, proofs
 from mvbuild.dialects.representations import DIALECTS, Known, representations

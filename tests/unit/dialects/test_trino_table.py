@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.trino_trials import COLUMNS, groups
-from mvbuild import compilation
+from mvbuild.api import compilation
 from mvbuild.dialects.proven import ENGINES, Proof, Proofs, of_json, proofs, to_json
 from mvbuild.dialects.reference import page
 from mvbuild.dialects.translation import translate

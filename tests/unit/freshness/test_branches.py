@@ -9,7 +9,7 @@ import pytest
 
 from mvbuild.freshness.history import history
 from mvbuild.freshness.rules import judge
-from mvbuild.incremental.changes import Changes
+from mvbuild.incremental.table_changes import Changes
 from unit.freshness.other_hands import evolve, point, register, swapped, two
 from unit.worlds import Shop, append, base_table, name
 

@@ -13,7 +13,7 @@ import spec_reader
 from mvbuild.adapters.memory import MemoryCatalog
 from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.rules import judge
-from mvbuild.incremental.changes import Changes
+from mvbuild.incremental.table_changes import Changes
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.states import TableState, ViewState
 from unit.freshness.foreign_views import Metastores, write_view

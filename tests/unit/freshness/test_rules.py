@@ -12,8 +12,8 @@ from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.observed import Leaf
 from mvbuild.freshness.pins import pin
 from mvbuild.freshness.rules import judge
-from mvbuild.freshness.sessions import NOTED
-from mvbuild.incremental.changes import Changes
+from mvbuild.freshness.sessions import SESSION_KEY
+from mvbuild.incremental.table_changes import Changes
 from mvbuild.ports.commits import TableCommit, ViewCommit
 from mvbuild.ports.session import session_of
 from mvbuild.ports.states import TableState, ViewState
@@ -388,7 +388,7 @@ def test_without_a_note_of_the_session_rows_that_depend_on_the_zone_are_unknown(
     of.run()
     world = of.world()
     storage = of.table("main.daily__storage")
-    unnoted = {id: replace(s, summary={k: v for k, v in s.summary.items() if k != NOTED}) for id, s in storage.snapshots.items()}
+    unnoted = {id: replace(s, summary={k: v for k, v in s.summary.items() if k != SESSION_KEY}) for id, s in storage.snapshots.items()}
     observed = world.observed.updated({storage.identifier: replace(storage, snapshots=unnoted)})
     found = judge(replace(world, observed=observed))["model.shop.daily"]
     assert [(r.code, r.effect) for r in found.reasons] == [("session-not-recorded", "unknown")]

@@ -9,14 +9,14 @@ import pytest
 
 from mvbuild.formats.properties import REFRESH_SCHEMA, REFRESH_SNAPSHOT
 from mvbuild.freshness.rules import judge
-from mvbuild.incremental.changes import Changes
+from mvbuild.incremental.table_changes import Changes
 from mvbuild.lifecycle.compaction import compact
 from mvbuild.lifecycle.rollback import rollback
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.engine import Rows
 from mvbuild.ports.states import TableState
+from mvbuild.refresh.run_id import RunId
 from mvbuild.refresh.session import RunSession
-from mvbuild.refresh.staging import RunId
 from mvbuild.serve.policy import choose
 from unit.freshness.other_hands import Fields, added, edit, evolve, swapped
 from unit.worlds import PROJECT, SCHEMA, Shop, append, shop

@@ -8,7 +8,7 @@ import pytest
 
 from mvbuild.diagnostics import ProjectError
 from mvbuild.freshness.rules import judge
-from mvbuild.lifecycle.prune import find_named
+from mvbuild.lifecycle.removed_models import find_named
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.dependents import dependents
 from mvbuild.ports.states import ViewState

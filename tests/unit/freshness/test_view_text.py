@@ -8,7 +8,7 @@ import pytest
 
 from mvbuild.freshness.pending import representation_problems, same_definition, view_text_differs
 from mvbuild.graph.model import ModelNode
-from mvbuild.graph.representations import DEFINITION
+from mvbuild.graph.view_text import DEFINITION
 from mvbuild.ports.commits import TableLayout, ViewCommit
 from mvbuild.ports.states import ViewState
 from mvbuild.refresh.views import next_version

@@ -9,7 +9,7 @@ import pytest
 from mvbuild.diagnostics import ProjectError
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import Graph
-from mvbuild.graph.select import select
+from mvbuild.selection.select import select
 from unit.worlds import compiled
 
 PLAIN = {"mvbuild.yml": "name: shop\n"}

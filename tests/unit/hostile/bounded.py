@@ -71,7 +71,7 @@ def _serve() -> None:
     import mvbuild.cli.compile
     import mvbuild.cli.lint
     import mvbuild.diagnostics.render
-    import mvbuild.lint.columns
+    import mvbuild.lint.known_columns
     import mvbuild.lint.output  # noqa: F401
 
     for line in sys.stdin:

@@ -6,7 +6,7 @@ import pytest
 
 from mvbuild.adapters.iceberg.hive_names import GLUE, GLUE_UNCHECKED, HIVE
 from mvbuild.adapters.iceberg.hive_types import ZONED, shown
-from mvbuild.adapters.iceberg.several import Step, in_turn
+from mvbuild.adapters.iceberg.several import UndoableStep, in_turn
 from mvbuild.ports.catalog import CatalogError
 
 
@@ -57,7 +57,7 @@ class _Name:
     def __init__(self) -> None:
         self.done: list[str] = []
 
-    def step(self, text: str, order: int, outcome: object = None) -> Step:
+    def step(self, text: str, order: int, outcome: object = None) -> UndoableStep:
         def do() -> object:
             if isinstance(outcome, Exception):
                 raise outcome
@@ -65,7 +65,7 @@ class _Name:
                 self.done.append(text)
             return outcome
 
-        return Step(do=do, undo=lambda: self.done.remove(text), order=order)
+        return UndoableStep(do=do, undo=lambda: self.done.remove(text), order=order)
 
 
 def test_what_comes_is_made_first() -> None:
@@ -82,7 +82,7 @@ def test_a_step_that_is_not_as_expected_undoes_the_others() -> None:
 
 def test_a_step_that_fails_undoes_the_others_and_is_told() -> None:
     name = _Name()
-    failing = Step(do=lambda: None, undo=lambda: 1 / 0, order=1)
+    failing = UndoableStep(do=lambda: None, undo=lambda: 1 / 0, order=1)
     with pytest.raises(ConnectionError, match="cut"):
         in_turn([name.step("made", 0), failing, name.step("gone", 2, outcome=ConnectionError("cut"))])
     assert name.done == []

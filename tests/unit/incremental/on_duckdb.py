@@ -19,10 +19,10 @@ import sqlglot
 from sqlglot import exp
 
 from mvbuild.incremental.algebra import Ref, Relation, Scan
+from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.emit import sql_of
-from mvbuild.incremental.prune import pruned
-from mvbuild.incremental.ranges import without_empty
-from mvbuild.incremental.rewrite import Bag, Case, Exchange, Rewrite
+from mvbuild.incremental.key_ranges import without_empty
+from mvbuild.incremental.rewrite import Bag, Exchange, Rewrite, StrategyInput
 from mvbuild.incremental.shape import MARKER, LeafColumns, Shape, shape_of
 from mvbuild.incremental.statements import STORAGE, Stored, difference
 from mvbuild.incremental.strategies import STRATEGIES
@@ -87,7 +87,7 @@ class OnDuckDB:
     types: list[str] = field(init=False)
     before: Counter[Row] = field(init=False)
     _text: str = field(init=False)
-    _case: Case | None = field(init=False, default=None)
+    _case: StrategyInput | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         sql = self.query.format(**{t.name: f'"{t.name}_VERSION"' for t in self.tables})
@@ -113,13 +113,13 @@ class OnDuckDB:
         sql = self.query.format(**{t.name: f"`{MARKER}{at}`" for at, t in enumerate(self.tables)})
         return shape_of(sql.replace('"', "`"), leaves, self.outputs)
 
-    def case(self, **changes: Any) -> Case:
+    def case(self, **changes: Any) -> StrategyInput:
         if self._case is None or changes:
             plus = frozenset(at for at, t in enumerate(self.tables) if t.plus)
             minus = frozenset(at for at, t in enumerate(self.tables) if t.minus)
             types = {name: _iceberg(kind) for name, kind in zip(self.outputs, self.types, strict=True)}
             values = {"shape": self.shape(), "plus": plus, "minus": minus, "types": types, "has_children": True}
-            made = Case(**{**values, **changes})  # type: ignore[arg-type]
+            made = StrategyInput(**{**values, **changes})  # type: ignore[arg-type]
             self._case = self._case if changes else made
             return made
         return self._case
@@ -139,7 +139,7 @@ class OnDuckDB:
             text = text.replace(f"{table.name}_VERSION", f"{table.name}_{'new' if table.is_changed else 'old'}")
         return rows == bag(self.connection.execute(text).fetchall())
 
-    def refreshed(self, strategy: str, case: Case | None = None) -> Counter[Row]:
+    def refreshed(self, strategy: str, case: StrategyInput | None = None) -> Counter[Row]:
         """The storage after the strategy, from that of before. Raises Refused."""
         return self.apply(STRATEGIES[strategy](case or self.case()))
 
@@ -161,7 +161,7 @@ class OnDuckDB:
         metadata: Any = Metadata(self)
         change = without_empty(change, metadata)
         columns = ", ".join(self.outputs)
-        parts = [f'"{let.name}" AS MATERIALIZED ({self.sql(let.relation)})' for let in change.lets]
+        parts = [f'"{cte.name}" AS MATERIALIZED ({self.sql(cte.relation)})' for cte in change.ctes]
         gone = self.sql(change.gone) if change.gone is not None else "SELECT 0 WHERE false"
         parts.append(f"gone_rows(gone_at) AS MATERIALIZED ({gone})")
         after = f"SELECT {columns} FROM storage WHERE rowid NOT IN (SELECT gone_at FROM gone_rows)"

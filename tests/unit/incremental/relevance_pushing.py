@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import duckdb
 
 from mvbuild.adapters.memory import meets_all
-from mvbuild.incremental.relevance import relevant
+from mvbuild.incremental.scan_conditions import relevant
 from mvbuild.incremental.shape import Shape
 from unit.incremental.on_duckdb import OnDuckDB, Table
 from unit.incremental.queries import Generated, generated

@@ -25,9 +25,9 @@ from pyiceberg.typedef import Record
 from pyiceberg.utils.truncate import truncate_upper_bound_text_string
 
 from mvbuild.adapters.iceberg.change_tables import PartFiles
+from mvbuild.adapters.iceberg.file_matching import may_match
 from mvbuild.adapters.iceberg.manifests import FileEntry, Header
-from mvbuild.adapters.iceberg.relevance import may_match
-from mvbuild.incremental.relevance import relevant
+from mvbuild.incremental.scan_conditions import relevant
 from mvbuild.incremental.shape import MARKER, LeafColumns, shape_of
 from mvbuild.ports.changes import Predicate
 

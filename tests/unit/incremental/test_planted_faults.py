@@ -28,8 +28,8 @@ from mvbuild.incremental.algebra import (
     names_in,
     with_children,
 )
-from mvbuild.incremental.delta import Delta, Deltas, Let
-from mvbuild.incremental.rewrite import Case, Rewrite
+from mvbuild.incremental.delta import Cte, Delta, Deltas
+from mvbuild.incremental.rewrite import Rewrite, StrategyInput
 from mvbuild.incremental.strategies import STRATEGIES, affected_keys, merge
 from unit.incremental.on_duckdb import connected
 from unit.incremental.oracle import seen
@@ -176,7 +176,7 @@ def of_relation(patch: Patch, kind: type, change: Callable[[Deltas, Any], Delta]
 def written(patch: Patch, change: Callable[[Any], Any]) -> None:
     """Another MERGE."""
 
-    def made(case: Case) -> Rewrite:
+    def made(case: StrategyInput) -> Rewrite:
         found = merge.rewrite(case)
         return replace(found, write=change(found.write)) if isinstance(found.write, merge.Upsert) else found
 
@@ -529,7 +529,7 @@ def copies_of_a_row_are_one_in_an_exchange(patch: Patch) -> None:
 
 @planted(by=("bag",))
 def rows_that_were_carried_over_do_not_cancel(patch: Patch) -> None:
-    patch.setattr(statements, "_net", lambda name, one, other: Let(name, one.ref))
+    patch.setattr(statements, "_net", lambda name, one, other: Cte(name, one.ref))
 
 
 # --- types that differ, and the order of rows ------------------------------------------------------------------------------------------

@@ -17,12 +17,12 @@ from mvbuild.freshness.observed import Pin
 from mvbuild.freshness.pins import pin
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental import choose as choosing
-from mvbuild.incremental.changes import Changes
-from mvbuild.incremental.choose import Choice
+from mvbuild.incremental.choose import StrategyChoice
 from mvbuild.incremental.hypothetical import Kinds, answers
 from mvbuild.incremental.inputs import recorded_at
 from mvbuild.incremental.reasons import CODES, Refused
 from mvbuild.incremental.samples import Sample
+from mvbuild.incremental.table_changes import Changes
 from mvbuild.plan.question import question
 from mvbuild.ports.catalog import ChangeRefused
 from mvbuild.ports.changes import TableChange
@@ -90,7 +90,7 @@ def configured(of: Shop, policy: RefreshPolicy = "auto", more: str = "") -> Shop
     return of.write({"models/daily.yml": f"models: [{{name: daily, config: {{refresh_policy: {policy}{more}}}}}]\n"})
 
 
-def choice(of: Shop, changes: Changes | None = None, *, full_refresh: bool = False) -> Choice:
+def choice(of: Shop, changes: Changes | None = None, *, full_refresh: bool = False) -> StrategyChoice:
     planned = of.plan("+daily", changes=changes or Changes(of.catalog), full_refresh=full_refresh)
     step = next(one for one in planned.steps if one.node == "model.shop.daily")
     assert step.choice is not None, step

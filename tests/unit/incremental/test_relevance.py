@@ -12,13 +12,13 @@ import pytest
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestEntry
 from pyiceberg.typedef import Record
 
+from mvbuild.adapters.iceberg.file_matching import may_match
 from mvbuild.adapters.iceberg.manifests import FileEntry, Header
-from mvbuild.adapters.iceberg.relevance import may_match
-from mvbuild.incremental import relevance
+from mvbuild.incremental import scan_conditions
 from mvbuild.incremental.algebra import Join, conjuncts
-from mvbuild.incremental.literals import told
+from mvbuild.incremental.literals import predicate_text
 from mvbuild.incremental.reasons import Refused
-from mvbuild.incremental.relevance import relevant
+from mvbuild.incremental.scan_conditions import relevant
 from mvbuild.incremental.shape import MARKER, LeafColumns, shape_of
 from unit.incremental.on_duckdb import Table, connected
 from unit.incremental.queries import Generated
@@ -123,7 +123,7 @@ def shape(query: str, columns: int, tables: dict[str, dict[str, str]]) -> Any:
 def known(query: str, columns: int) -> list[str]:
     tables = {name: types for name, types in TABLES.items() if "{" + name + "}" in query}
     found = relevant(shape(query, columns, tables).root, list(tables.values()))
-    return [" | ".join(told(predicates) for predicates in found[leaf]) for leaf in sorted(found)]
+    return [" | ".join(predicate_text(predicates) for predicates in found[leaf]) for leaf in sorted(found)]
 
 
 def assert_same(given: str, query: str) -> None:
@@ -179,17 +179,17 @@ def test_random_queries(connection: duckdb.DuckDBPyConnection) -> None:
 def _left_to_left(made: Any) -> Any:
     def join(self: Any, join: Join, conditions: Any) -> Any:
         left, right = made(self, join, conditions)
-        return (*left, *relevance._within(conjuncts(join.on), join.left.columns)), right
+        return (*left, *scan_conditions._within(conjuncts(join.on), join.left.columns)), right
 
     return join
 
 
 def _through_windows(made: Any) -> Any:
-    return lambda relation, conditions: conditions if isinstance(relation, relevance.Window) else made(relation, conditions)
+    return lambda relation, conditions: conditions if isinstance(relation, scan_conditions.Window) else made(relation, conditions)
 
 
 def _through_limits(made: Any) -> Any:
-    return lambda relation, conditions: conditions if isinstance(relation, relevance.Limit) else made(relation, conditions)
+    return lambda relation, conditions: conditions if isinstance(relation, scan_conditions.Limit) else made(relation, conditions)
 
 
 WRONG = {
@@ -207,7 +207,7 @@ WRONG = {
 @pytest.mark.parametrize("fault", WRONG)
 def test_a_wrong_rule_is_caught(fault: str, connection: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
     name, change, rules = WRONG[fault]
-    owner: Any = relevance._Pushing if "." in name else relevance
+    owner: Any = scan_conditions._Pushing if "." in name else scan_conditions
     attribute = name.rpartition(".")[2]
     monkeypatch.setattr(owner, attribute, change(getattr(owner, attribute)))
     for rule in rules:
@@ -301,12 +301,12 @@ def test_a_condition_as_predicates(condition: str) -> None:
     except Refused:
         assert CONDITIONS[condition] == ""
         return
-    assert told(relevant(root, [COLUMNS])[0][0]) == CONDITIONS[condition]
+    assert predicate_text(relevant(root, [COLUMNS])[0][0]) == CONDITIONS[condition]
 
 
 def test_strings_are_left_out_where_escapes_may_mean_something_else() -> None:
     root = shape("SELECT i FROM {t} WHERE s = 'x' AND i = 1", 1, {"t": COLUMNS}).root
-    assert told(relevant(root, [COLUMNS], strings=False)[0][0]) == "i = 1"
+    assert predicate_text(relevant(root, [COLUMNS], strings=False)[0][0]) == "i = 1"
 
 
 # --- metadata ------------------------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 
 from mvbuild.incremental.algebra import Scan, column
 from mvbuild.incremental.effort import Estimator
-from mvbuild.incremental.ranges import Ranges
+from mvbuild.incremental.key_ranges import Ranges
 from mvbuild.incremental.sizes import Sizes, TableSize
 from mvbuild.ports.changes import ChangePart, FileGroup, TableChange
 

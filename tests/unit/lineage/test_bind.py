@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from mvbuild.cache.entries import code_version
+from mvbuild.cache.file import CacheFile, write_cache_file
 from mvbuild.diagnostics import Diagnostic, ProjectError
 from mvbuild.graph.model import Graph
 from mvbuild.lineage.bind import bind
 from mvbuild.lineage.lock import of_lock, read_lock
 from mvbuild.lineage.model import Bound
 from mvbuild.lineage.trace import affected, as_json, find, flat, named, tree
-from mvbuild.project.kept import code_version
-from mvbuild.project.kept_file import KeptFile, write_kept
 from unit.worlds import compiled
 
 LOCK = """version: 1
@@ -261,7 +261,9 @@ def test_what_was_kept_is_what_would_be_bound(tmp_path: Path) -> None:
     assert path.read_bytes() == written
     (tmp_path / "models" / "orders_clean.sql").write_text("SELECT id, customer_id, 'x' AS amount FROM raw.orders")
     assert kept().columns == bound(tmp_path, {}).columns
-    entries = dict(KeptFile(path, code_version()).items())
+    entries = dict(CacheFile(path, code_version()).items())
     for foreign in ("", "[]", "{", "[[1, 2], 3]", None):
-        write_kept(path, code_version(), {key: text.replace('"raw', "[") if foreign is None else foreign for key, text in entries.items()})
+        write_cache_file(
+            path, code_version(), {key: text.replace('"raw', "[") if foreign is None else foreign for key, text in entries.items()}
+        )
         assert kept().columns == bound(tmp_path, {}).columns

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from mvbuild.graph.model import Graph
-from mvbuild.graph.select import select
 from mvbuild.lint.check import Report, lint
-from mvbuild.lint.columns import known_columns
 from mvbuild.lint.facts import Facts
 from mvbuild.lint.fixing import Fixed, fix_all
+from mvbuild.lint.known_columns import known_columns
 from mvbuild.lint.model import Finding
+from mvbuild.selection.select import select
 from unit.worlds import compiled, write_project
 
 SHOP = {

@@ -5,8 +5,8 @@ import pytest
 from mvbuild.diagnostics import ProjectError
 from mvbuild.parse.project import parse_project
 from mvbuild.project.settings import Setting
-from mvbuild.project.workers import Workers
 from mvbuild.source import Span
+from mvbuild.workers import Workers
 
 from .projects import FILE, project
 

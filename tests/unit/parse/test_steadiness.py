@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mvbuild.parse.steadiness import unsteady
+from mvbuild.parse.determinism import nondeterministic_word
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ from mvbuild.parse.steadiness import unsteady
     ],
 )
 def test_found(sql: str, word: str) -> None:
-    assert unsteady(sql) == word
+    assert nondeterministic_word(sql) == word
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_found(sql: str, word: str) -> None:
     ],
 )
 def test_not_found(sql: str) -> None:
-    assert unsteady(sql) == ""
+    assert nondeterministic_word(sql) == ""
 
 
 def test_text_is_text_where_spark_does_not_replace_variables() -> None:
-    assert unsteady("SELECT a FROM t WHERE s = '${cut}'", substituted=False) == ""
-    assert unsteady("SELECT a FROM t WHERE s = '${cut}' AND day > current_date", substituted=False) == "current_date"
+    assert nondeterministic_word("SELECT a FROM t WHERE s = '${cut}'", substituted=False) == ""
+    assert nondeterministic_word("SELECT a FROM t WHERE s = '${cut}' AND day > current_date", substituted=False) == "current_date"

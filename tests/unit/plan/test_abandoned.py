@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mvbuild import sessions
+from mvbuild.api import sessions
 from mvbuild.cli.main import group
 from mvbuild.lifecycle.drop import drop_all
-from mvbuild.lifecycle.prune import find_removed
+from mvbuild.lifecycle.removed_models import find_removed
 from mvbuild.ports.commits import TableLayout
 from unit.worlds import PROJECT, SCHEMA, Shop, base_table, name, shop
 

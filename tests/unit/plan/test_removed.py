@@ -9,7 +9,7 @@ import pytest
 from mvbuild.diagnostics import ProjectError
 from mvbuild.freshness.observe import observe
 from mvbuild.lifecycle.drop import drop_all
-from mvbuild.lifecycle.prune import find_named, find_removed
+from mvbuild.lifecycle.removed_models import find_named, find_removed
 from mvbuild.plan.removed import Removed
 from mvbuild.ports.commits import ViewCommit
 from mvbuild.ports.states import ViewState

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mvbuild.incremental.changes import Changes
+from mvbuild.incremental.table_changes import Changes
 from mvbuild.plan.model import Plan, Step
 from mvbuild.project.settings import RefreshPolicy
 from unit.worlds import SCHEMA, Shop, append, base_table

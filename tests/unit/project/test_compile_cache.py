@@ -17,20 +17,21 @@ from typing import Any
 
 import pytest
 
-from mvbuild import compilation
+from mvbuild import workers
+from mvbuild.api import compilation
 from mvbuild.artifacts import compiled
 from mvbuild.artifacts.earlier import NAME as MANIFESTS
 from mvbuild.artifacts.manifest import entries, manifest, manifest_text
+from mvbuild.cache.entries import NAME, code_version
+from mvbuild.cache.file import CacheFile
 from mvbuild.diagnostics import ProjectError
 from mvbuild.diagnostics.render import to_text
 from mvbuild.graph.definition import definition
-from mvbuild.graph.outline import NAME as OUTLINES
+from mvbuild.graph.graph_cache import NAME as OUTLINES
 from mvbuild.lineage import bind as bind_module
 from mvbuild.lineage.check import check_columns
 from mvbuild.parse import files
-from mvbuild.project import documents, workers
-from mvbuild.project.kept import NAME, code_version
-from mvbuild.project.kept_file import KeptFile
+from mvbuild.project import documents
 
 EDITS = int(os.environ.get("MVBUILD_CACHE_EDITS", "60"))
 SEED = int(os.environ.get("MVBUILD_CACHE_SEED", "1"))
@@ -163,7 +164,7 @@ def look_at_one(root: Path, target_path: Path, env: dict[str, str], rng: random.
     models = list(graph.models)
     if models:
         definition(graph, rng.choice(models))
-    graph.project.kept.save()
+    graph.project.cache.save()
     graph.outlines.save()
 
 
@@ -350,7 +351,7 @@ def test_workers_give_what_one_process_gives(root: Path, tmp_path: Path, monkeyp
     assert list(done) == ["said_in", "kept_of", "write_models"]
     assert all(any(found is not None for found in of_work) for of_work in done.values())
     for name in (NAME, "fingerprint-cache"):
-        alike = [dict(KeptFile(tmp_path / which / "target" / name, code_version()).items()) for which in ("alone", "beside")]
+        alike = [dict(CacheFile(tmp_path / which / "target" / name, code_version()).items()) for which in ("alone", "beside")]
         assert alike[0] == alike[1] != {}
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mvbuild.project import workers
-from mvbuild.project.workers import Workers
+from mvbuild import workers
+from mvbuild.workers import Workers
 
 
 def squares(power: int, items: Sequence[int]) -> list[int]:

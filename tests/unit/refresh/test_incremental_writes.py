@@ -17,7 +17,7 @@ from unit.worlds import Shop, base_table
 
 @dataclass
 class Wanted:
-    """Readings whose difference removes three rows and adds three."""
+    """Inputs whose difference removes three rows and adds three."""
 
     before: TableState
     written: list[str] = field(default_factory=list)
@@ -25,7 +25,7 @@ class Wanted:
     relations: Mapping[str, str] = field(default_factory=dict)
     target: str = "lake.mart.m"
     difference: Any = field(
-        default_factory=lambda: SimpleNamespace(partitions=None, gone="gone", came="came", relations=[], lets=(), removes=None)
+        default_factory=lambda: SimpleNamespace(partitions=None, gone="gone", came="came", relations=[], ctes=(), removes=None)
     )
 
     @property
@@ -45,7 +45,7 @@ class Wanted:
     def bound_changes(self) -> bool:
         return True
 
-    def kept(self, what: str, relation: object) -> str:
+    def cached(self, what: str, relation: object) -> str:
         return what
 
 

@@ -14,8 +14,8 @@ from mvbuild.names import TableIdentifier
 from mvbuild.ports.commits import TableLayout
 from mvbuild.ports.engine import QueryError, Rows
 from mvbuild.ports.states import TableState
+from mvbuild.refresh.run_id import RunId
 from mvbuild.refresh.session import RunSession
-from mvbuild.refresh.staging import RunId
 from unit.worlds import PROJECT, Shop, append, shop
 
 DAY = 24 * 3600 * 1000

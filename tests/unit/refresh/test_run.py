@@ -14,7 +14,7 @@ from mvbuild.ports.commits import TableCommit
 from mvbuild.ports.engine import QueryError
 from mvbuild.ports.states import TableState, ViewState
 from mvbuild.refresh.result import Event, Finished, Started
-from mvbuild.refresh.staging import RunId, left_over
+from mvbuild.refresh.run_id import RunId, left_over
 from unit.worlds import PROJECT, SCHEMA, Shop, append, base_table, name, shop
 
 

@@ -12,13 +12,13 @@ from typing import Any
 from jsonschema import Draft7Validator
 
 from mvbuild.diagnostics import ProjectError
-from mvbuild.graph.select_yaml import read_selectors
 from mvbuild.lint.check import lint
 from mvbuild.lint.facts import Facts
 from mvbuild.project.keys import PROJECT
 from mvbuild.project.load import load_project
 from mvbuild.project.yaml_spans import ListNode, MapNode, plain, read_yaml
 from mvbuild.schemas.files import schema
+from mvbuild.selection.selectors_file import read_selectors
 from mvbuild.source import SourceFile
 from unit.worlds import compiled, write_project
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from mvbuild.freshness.observe import observe
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.rules import judge
+from mvbuild.refresh.run_id import RunId
 from mvbuild.refresh.session import RunSession
-from mvbuild.refresh.staging import RunId
 from mvbuild.serve import frames
-from mvbuild.serve.policy import Choice, choose
+from mvbuild.serve.policy import ServingDecision, choose
 from unit.worlds import Shop, compiled, name, shop
 
 BASE = {
@@ -56,7 +56,7 @@ def without(world: World, table: str) -> World:
     return replace(world, observed=replace(world.observed, states=states))
 
 
-def choice(world: World, *models: str, now_ms: int = 0) -> Choice:
+def choice(world: World, *models: str, now_ms: int = 0) -> ServingDecision:
     return choose(world, judge(world), [f"model.shop.{m}" for m in models], now_ms)
 
 

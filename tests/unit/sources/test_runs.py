@@ -19,8 +19,8 @@ from mvbuild.ports.sources import SourceError, SourceLocation
 from mvbuild.ports.states import Snapshot, TableState
 from mvbuild.project.loaded import SparkSettings, Target
 from mvbuild.refresh.recording import described
+from mvbuild.refresh.run_id import RunId
 from mvbuild.refresh.session import RunSession
-from mvbuild.refresh.staging import RunId
 from unit.worlds import Shop, append, base_table
 
 PROJECT = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg.deleted_rows import delete_all_of
-from mvbuild.adapters.iceberg.prune import matching_deletes, may_hold_data
+from mvbuild.adapters.iceberg.manifest_pruning import matching_deletes, may_hold_data
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

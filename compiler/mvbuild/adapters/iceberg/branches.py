@@ -37,9 +37,9 @@ def seen(raw: Raw, branch: str) -> Raw:
     if is_scratch(raw):
         return raw
     is_view = "view-uuid" in raw
-    noted = _noted(raw, branch)
+    noted = _branch_state(raw, branch)
     outdated = _is_outdated(raw, noted, branch)
-    found = {**raw, "properties": _shared(raw, branch), MAIN: _kept(raw, outdated=outdated)}
+    found = {**raw, "properties": _shared(raw, branch), MAIN: _saved_main(raw, outdated=outdated)}
     if outdated:
         return found
     ref = None if is_view else _ref(raw, branch)
@@ -87,7 +87,7 @@ def put_back(raw: Raw, branch: str) -> Raw:
 
 def published(raw: Raw, branch: str, identifier: TableIdentifier) -> Raw:
     """With what the branch has as what is current, and without the branch. CommitConflict if it is outdated."""
-    noted = _noted(raw, branch)
+    noted = _branch_state(raw, branch)
     if _is_outdated(raw, noted, branch):
         raise CommitConflict(f"{identifier} was changed since branch '{branch}' was built: run with --branch {branch} again, then publish.")
     found = {key: value for key, value in seen(raw, branch).items() if key != MAIN}
@@ -106,7 +106,7 @@ def published(raw: Raw, branch: str, identifier: TableIdentifier) -> Raw:
 
 def dropped(raw: Raw, branch: str) -> Raw:
     """Without the branch. Its snapshots go when they expire."""
-    noted = _noted(raw, branch)
+    noted = _branch_state(raw, branch)
     found = {**raw, "properties": _shared(raw, branch)}
     if "view-uuid" not in raw:
         return {**found, "refs": {name: ref for name, ref in (raw.get("refs") or {}).items() if name != branch}}
@@ -120,7 +120,7 @@ def _current(raw: Raw) -> tuple[str, ...]:
     return ("current-version-id",) if "view-uuid" in raw else (*CURRENT_LAYOUT, *_MIRRORED)
 
 
-def _kept(raw: Raw, *, outdated: bool) -> Raw:
+def _saved_main(raw: Raw, *, outdated: bool) -> Raw:
     kept = {key: raw[key] for key in (*_KEPT, *_current(raw)) if key in raw}
     kept |= {"outdated": outdated, "ref": (raw.get("refs") or {}).get("main")}
     if "view-uuid" in raw:
@@ -167,7 +167,7 @@ def _logged(raw: Raw, head: int) -> list[Raw]:
     return [*log, {"timestamp-ms": at, "snapshot-id": head}]
 
 
-def _noted(raw: Raw, branch: str) -> dict[str, Any]:
+def _branch_state(raw: Raw, branch: str) -> dict[str, Any]:
     text = (raw.get("properties") or {}).get(BRANCH_PROPERTY + branch)
     with suppress(ValueError, TypeError):
         found = json.loads(text or "{}")

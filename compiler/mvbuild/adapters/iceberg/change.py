@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from mvbuild.adapters.iceberg.altered import Deletes, altered_files, had_deletes
 from mvbuild.adapters.iceberg.change_steps import stretches
 from mvbuild.adapters.iceberg.change_tables import PartFiles, group
+from mvbuild.adapters.iceberg.manifest_pruning import matching_deletes
 from mvbuild.adapters.iceberg.manifest_reader import ManifestReader
-from mvbuild.adapters.iceberg.prune import matching_deletes
 from mvbuild.ports.catalog import ChangeRefused
 from mvbuild.ports.changes import ChangePart, TableChange
 from mvbuild.ports.states import TableState

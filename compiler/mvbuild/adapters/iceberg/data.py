@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Literal
 
+from mvbuild.adapters.iceberg.file_matching import matching, may_match
 from mvbuild.adapters.iceberg.metadata import Raw, current_schema, schemas
 from mvbuild.adapters.iceberg.net_rows import compares, net_rows
-from mvbuild.adapters.iceberg.ranges import value_ranges
-from mvbuild.adapters.iceberg.relevance import matching, may_match
 from mvbuild.adapters.iceberg.tables import current
+from mvbuild.adapters.iceberg.value_ranges import value_ranges
 from mvbuild.ports.catalog import CatalogError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from mvbuild.adapters.iceberg.glue_entries import changed, pointer, retired, same
 from mvbuild.adapters.iceberg.hive_names import GLUE, GLUE_UNCHECKED
 from mvbuild.adapters.iceberg.pointers import FreelyPlaced, Swap
-from mvbuild.adapters.iceberg.several import Step, in_turn
+from mvbuild.adapters.iceberg.several import UndoableStep, in_turn
 from mvbuild.adapters.iceberg.trino_views import view_of_trino
 from mvbuild.ports.catalog import AlreadyExists, CatalogError
 
@@ -108,18 +108,18 @@ class GluePointers(FreelyPlaced):
             return str(found).rstrip("/")
         return f"{self._warehouse}/{namespace}.db" if self._warehouse else ""
 
-    def _step(self, swap: Swap, table: Mapping[str, Any], renamed: Mapping[str, Any]) -> Step:
+    def _step(self, swap: Swap, table: Mapping[str, Any], renamed: Mapping[str, Any]) -> UndoableStep:
         namespace, name = swap.key
         if swap.new is None:
-            return Step(order=2, do=lambda: self._removed(namespace, table))
+            return UndoableStep(order=2, do=lambda: self._removed(namespace, table))
         if swap.old is None:
             # Under its new name an entry keeps what others wrote into it.
             base = renamed if (pointer(renamed) or ("", ""))[1] == swap.kind else {}
             made = changed(base, swap)
-            return Step(order=0, do=lambda: self._created(namespace, made), undo=lambda: self._deleted(namespace, name))
+            return UndoableStep(order=0, do=lambda: self._created(namespace, made), undo=lambda: self._deleted(namespace, name))
         new = changed(table, swap)
         back = same(table, name)
-        return Step(
+        return UndoableStep(
             order=1,
             do=lambda: self._updated(namespace, new, table["VersionId"]),
             undo=lambda: self._restored(swap, back),

@@ -17,7 +17,7 @@ from mvbuild.adapters.iceberg.hive_locks import Locks
 from mvbuild.adapters.iceberg.hive_names import HIVE
 from mvbuild.adapters.iceberg.hive_types import ZONED
 from mvbuild.adapters.iceberg.pointers import FreelyPlaced, Swap
-from mvbuild.adapters.iceberg.several import Step, in_turn
+from mvbuild.adapters.iceberg.several import UndoableStep, in_turn
 from mvbuild.adapters.iceberg.trino_views import view_of_trino
 from mvbuild.ports.catalog import AlreadyExists, CommitConflict
 
@@ -134,23 +134,25 @@ class HivePointers(FreelyPlaced):
     def close(self) -> None:
         self._connections.close()
 
-    def _steps(self, client: Any, swaps: Sequence[Swap], found: Mapping[Key, Any]) -> list[Step]:
+    def _steps(self, client: Any, swaps: Sequence[Swap], found: Mapping[Key, Any]) -> list[UndoableStep]:
         made = next((swap for swap in swaps if swap.old is None), None)
         gone = next((swap for swap in swaps if swap.new is None), None)
         if made and gone and len(swaps) == 2 and made.kind == gone.kind:
             # One call, which a metastore makes in one transaction.
-            return [Step(do=lambda: self._alter(client, gone.key, changed(found[gone.key], made, zoned=self._zoned), ""))]
+            return [UndoableStep(do=lambda: self._alter(client, gone.key, changed(found[gone.key], made, zoned=self._zoned), ""))]
         return [self._step(client, swap, found[swap.key]) for swap in swaps]
 
-    def _step(self, client: Any, swap: Swap, table: Any) -> Step:
+    def _step(self, client: Any, swap: Swap, table: Any) -> UndoableStep:
         namespace, name = swap.key
         if swap.new is None:
-            return Step(order=2, do=lambda: client.drop_table(namespace, name, False))
+            return UndoableStep(order=2, do=lambda: client.drop_table(namespace, name, False))
         if swap.old is None:
             made = new_table(swap, zoned=self._zoned)
-            return Step(order=0, do=lambda: client.create_table(made), undo=lambda: client.drop_table(namespace, name, False))
+            return UndoableStep(order=0, do=lambda: client.create_table(made), undo=lambda: client.drop_table(namespace, name, False))
         new, compared = changed(table, swap, zoned=self._zoned), "" if self._is_locked(swap) else swap.old
-        return Step(order=1, do=lambda: self._alter(client, swap.key, new, compared), undo=lambda: self._alter(client, swap.key, table, ""))
+        return UndoableStep(
+            order=1, do=lambda: self._alter(client, swap.key, new, compared), undo=lambda: self._alter(client, swap.key, table, "")
+        )
 
     def _alter(self, client: Any, key: Key, table: Any, compared: str) -> None:
         from hive_metastore.ttypes import InvalidOperationException

@@ -126,7 +126,7 @@ def _embedded(identifier: TableIdentifier, mv: MvMetadata) -> Storage:
 def _committed(storage: Storage, change: TableCommit, staged: Raw | None, restate: Restate) -> Storage:
     table = committed(storage.table, change, staged, restate)
     new = _with_refresh(replace(storage, table=table), change.refresh)
-    _check_kept(storage.table, change, new)
+    _check_retained(storage.table, change, new)
     return new
 
 
@@ -141,7 +141,7 @@ def _with_refresh(storage: Storage, refresh: Refresh | None) -> Storage:
         raise CatalogError(f"The metadata-file format cannot store this refresh: {error}.") from None
     return Storage(
         table=storage.table,
-        refreshes=_kept((*_others(storage, refresh), *storage.refreshes), entry, refresh.keep),
+        refreshes=_retained((*_others(storage, refresh), *storage.refreshes), entry, refresh.keep),
         current_refresh_id=refresh.refresh_id,
         child_views=refresh.record.child_views,
         refresh_start_ms=refresh.record.refresh_start_ms,
@@ -157,7 +157,7 @@ def _others(storage: Storage, refresh: Refresh) -> Iterator[Mapping[str, Any]]:
                 yield metadata_file.encode_refresh(other.record, refresh_id=other.refresh_id, sequence_number=other.sequence_number)
 
 
-def _kept(known: Sequence[Mapping[str, Any]], current: Mapping[str, Any], keep: int | None) -> tuple[Mapping[str, Any], ...]:
+def _retained(known: Sequence[Mapping[str, Any]], current: Mapping[str, Any], keep: int | None) -> tuple[Mapping[str, Any], ...]:
     """The newest refreshes by their ids, and the current one in any case: a rollback makes an older one current again. Of two entries for
     one refresh the later counts."""
     by_id = {r["refresh-id"]: r for r in known} | {current["refresh-id"]: current}
@@ -167,7 +167,7 @@ def _kept(known: Sequence[Mapping[str, Any]], current: Mapping[str, Any], keep: 
     return tuple(by_id[id] for id in sorted((*others, current["refresh-id"])))
 
 
-def _check_kept(before: Raw, change: TableCommit, storage: Storage) -> None:
+def _check_retained(before: Raw, change: TableCommit, storage: Storage) -> None:
     """A refresh that the file lists can be read: its snapshot must not expire."""
     needed = {refresh.get("sequence-number"): refresh["refresh-id"] for refresh in storage.refreshes}
     for snapshot in before.get("snapshots") or []:

@@ -14,15 +14,15 @@ from mvbuild.adapters.iceberg import scratch as scratches
 from mvbuild.adapters.iceberg.branch_files import NAMESPACE as BRANCHES
 from mvbuild.adapters.iceberg.change_tables import require_change, stage
 from mvbuild.adapters.iceberg.data import IcebergData, column_names, scanned
+from mvbuild.adapters.iceberg.file_matching import matching, may_match
 from mvbuild.adapters.iceberg.net_rows import compares
-from mvbuild.adapters.iceberg.ranges import value_ranges
-from mvbuild.adapters.iceberg.relevance import matching, may_match
 from mvbuild.adapters.iceberg.remote_changes import no_file_format, require_on_branch, require_possible, with_uuids
 from mvbuild.adapters.iceberg.remote_commits import in_parallel
 from mvbuild.adapters.iceberg.remote_files import data_of, dump, full_name, restating, whole
 from mvbuild.adapters.iceberg.remote_tables import RemoteTables
 from mvbuild.adapters.iceberg.remote_views import NoViews
 from mvbuild.adapters.iceberg.table_commits import committed
+from mvbuild.adapters.iceberg.value_ranges import value_ranges
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import AlreadyExists, CatalogError
 from mvbuild.ports.changes import NetRows, StagedChange

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mvbuild.adapters.iceberg.remote_answers import LostAnswer, Outdated, is_lost, settled
+from mvbuild.adapters.iceberg.remote_applied import moved_main, was_applied
 from mvbuild.adapters.iceberg.remote_files import dump, full_name
-from mvbuild.adapters.iceberg.remote_made import moved_main, was_made
 from mvbuild.adapters.iceberg.updates import as_models
 from mvbuild.ports.catalog import AlreadyExists, CommitConflict
 
@@ -35,7 +35,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class EditedTable:
     """An edit of what the table is now."""
 
     identifier: TableIdentifier
@@ -51,7 +51,7 @@ class Sender(Protocol):
     def together(self) -> bool:
         """Whether it takes several tables in one commit."""
 
-    def send(self, steps: Sequence[Step]) -> None:
+    def send(self, steps: Sequence[EditedTable]) -> None:
         """Outdated if a table moved on, LostAnswer if nobody knows. Without `together` there is one step."""
 
 
@@ -63,7 +63,7 @@ class OneByOne:
     def __init__(self, catalog: PyCatalog) -> None:
         self._catalog = catalog
 
-    def send(self, steps: Sequence[Step]) -> None:
+    def send(self, steps: Sequence[EditedTable]) -> None:
         from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 
         (step,) = steps
@@ -79,7 +79,7 @@ class OneByOne:
 
 def commit(edits: Sequence[Edit], load: Callable[[TableIdentifier], Table], sender: Sender) -> None:
     """All of them or none, as far as the sender goes."""
-    asked: list[list[Step]] = []
+    asked: list[list[EditedTable]] = []
 
     def ask() -> bool:
         tables = in_parallel(load, (edit.identifier for edit in edits))
@@ -90,7 +90,7 @@ def commit(edits: Sequence[Edit], load: Callable[[TableIdentifier], Table], send
 
     def made() -> bool | None:
         now = [dump(table) for table in in_parallel(load, (edit.identifier for edit in edits))]
-        return True if any(_were_made(steps, now) for steps in asked) else None
+        return True if any(_were_applied(steps, now) for steps in asked) else None
 
     settled(f"the commit of {', '.join(str(edit.identifier) for edit in edits)}", ask, made)
 
@@ -128,13 +128,13 @@ def in_parallel(function: Callable[[_One], _Other], items: Iterable[_One]) -> li
         return list(pool.map(function, listed))
 
 
-def _step(edit: Edit, table: Table) -> Step:
+def _step(edit: Edit, table: Table) -> EditedTable:
     old = dump(table)
-    return Step(identifier=edit.identifier, table=table, old=old, new=edit.make(old, table))
+    return EditedTable(identifier=edit.identifier, table=table, old=old, new=edit.make(old, table))
 
 
-def _were_made(steps: Sequence[Step], now: Sequence[Raw]) -> bool:
+def _were_applied(steps: Sequence[EditedTable], now: Sequence[Raw]) -> bool:
     pairs = list(zip(steps, now, strict=True))
     # One commit made them all: those that moved `main` are the ones that can still tell.
     telling: list[Any] = [pair for pair in pairs if moved_main(pair[0].old, pair[0].new)] or pairs
-    return all(was_made(step.old, step.new, raw) for step, raw in telling)
+    return all(was_applied(step.old, step.new, raw) for step, raw in telling)

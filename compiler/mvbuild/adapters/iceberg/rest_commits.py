@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog as PyCatalog
 
     from mvbuild.adapters.iceberg.metadata import Raw
-    from mvbuild.adapters.iceberg.remote_commits import Step
+    from mvbuild.adapters.iceberg.remote_commits import EditedTable
 
 _TABLE = "namespaces/{namespace}/tables/{name}"
 _TRANSACTION = "transactions/commit"
@@ -31,7 +31,7 @@ class RestCommits:
     def together(self) -> bool:
         return self._rest.offers("POST", _TRANSACTION)
 
-    def send(self, steps: Sequence[Step]) -> None:
+    def send(self, steps: Sequence[EditedTable]) -> None:
         changes = [_change(step) for step in steps]
         try:
             if len(steps) == 1:
@@ -50,7 +50,7 @@ def _is_behind(error: Refused) -> bool:
     return error.kind == "ValidationException" and "last sequence number" in str(error)
 
 
-def _change(step: Step) -> Raw:
+def _change(step: EditedTable) -> Raw:
     return {
         "identifier": {"namespace": list(step.identifier.namespace), "name": step.identifier.name},
         "requirements": requirements(step.old, step.new),

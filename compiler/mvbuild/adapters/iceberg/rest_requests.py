@@ -110,7 +110,7 @@ def _failure(response: Any) -> Exception:
     from pyiceberg.catalog.rest.response import _handle_non_200_response
 
     if response.status_code in _TOLD:
-        kind, message = _told(response)
+        kind, message = _error_of(response)
         return Refused(response.status_code, kind, message)
     try:
         try:
@@ -123,7 +123,7 @@ def _failure(response: Any) -> Exception:
     return CatalogError(f"Unexpected HTTP {response.status_code}.")
 
 
-def _told(response: Any) -> tuple[str, str]:
+def _error_of(response: Any) -> tuple[str, str]:
     try:
         error = response.json()["error"]
         return str(error.get("type", "")), f"{error.get('type', 'Refused')}: {error['message']}"

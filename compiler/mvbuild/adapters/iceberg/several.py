@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class UndoableStep:
     """One change of one name."""
 
     do: Callable[[], Any]
@@ -21,9 +21,9 @@ class Step:
     """What comes is made first and what goes last: whoever looks meanwhile, or after a crash, finds no name missing."""
 
 
-def in_turn(steps: Sequence[Step]) -> bool:
+def in_turn(steps: Sequence[UndoableStep]) -> bool:
     """False, and nothing changed, if a step was not as expected."""
-    done: list[Step] = []
+    done: list[UndoableStep] = []
     try:
         for step in sorted(steps, key=lambda step: step.order):
             if step.do() is False:
@@ -36,7 +36,7 @@ def in_turn(steps: Sequence[Step]) -> bool:
     return True
 
 
-def _undone(done: Sequence[Step]) -> None:
+def _undone(done: Sequence[UndoableStep]) -> None:
     for step in reversed(done):
         # What failed is told; that what stood before could not be put back as well would only hide it.
         with suppress(Exception):

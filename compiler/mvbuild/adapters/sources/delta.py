@@ -9,7 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mvbuild.adapters.iceberg.files import local_path
-from mvbuild.adapters.sources.failures import told
+from mvbuild.adapters.sources.failures import source_errors
 from mvbuild.ports.sources import SourceError
 from mvbuild.ports.states import Partition, Schema, Snapshot, TableState
 
@@ -36,7 +36,7 @@ def load(location: SourceLocation, properties: Mapping[str, str]) -> TableState 
         raise SourceError(message, location.identifier, code="missing-package", help="pip install 'mvbuild[delta]'") from None
     path = location.identifier.name
     options = {key: value for key, value in location.options.items() if not key.startswith(_OF_SPARK)}
-    with told(location):
+    with source_errors(location):
         try:
             table = DeltaTable(path, storage_options=options or None)
         except TableNotFoundError:

@@ -18,7 +18,7 @@ _OWN_BUGS = (AssertionError, NameError)
 
 
 @contextmanager
-def told(location: SourceLocation) -> Iterator[None]:
+def source_errors(location: SourceLocation) -> Iterator[None]:
     """No exception of a library leaves this block but as SourceError."""
     # Storage options are spelled with underscores and in capitals, the secrets of catalogs with hyphens.
     secrets = Translator("", {key.replace("_", "-"): value for key, value in location.options.items()})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mvbuild.adapters.iceberg.files import FileStore, local_path
 from mvbuild.adapters.iceberg.metadata import parse, state
-from mvbuild.adapters.sources.failures import told
+from mvbuild.adapters.sources.failures import source_errors
 from mvbuild.ports.states import TableState
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def load(location: SourceLocation, properties: Mapping[str, str]) -> TableState 
     settings = {**properties, **location.options}
     files = FileStore(settings)
     folder = f"{location.identifier.name}/metadata"
-    with told(location):
+    with source_errors(location):
         names = _names(folder, settings)
         newest = _newest(folder, names, files)
         if newest is None:

@@ -13,7 +13,7 @@ from mvbuild.ports.engine import EngineError, QueryError, SnapshotGone
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-Place = tuple[int, int]
+Position = tuple[int, int]
 
 _CONFLICTS = ("CommitFailedException", "Cannot use branch (does not exist)", "CommitStateUnknownException")
 _GONE = ("Cannot find snapshot with ID", "Cannot time travel Delta table to version")
@@ -44,7 +44,7 @@ class _Failure:
     kind: str
     message: str
     condition: str
-    place: Place | None
+    place: Position | None
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def message_of(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "")
 
 
-def place_of(text: str, sql: str) -> Place | None:
+def place_of(text: str, sql: str) -> Position | None:
     """`line 2 pos 1` (the column counts from 0) in an error text -> the token that stands there."""
     match = _PLACE.search(text)
     lines = sql.split("\n")
@@ -153,7 +153,7 @@ def _portable(exc: Any, sql: str) -> _Failure:
     return _Failure(type(exc).__name__, text, condition, place or place_of(text, sql))
 
 
-def _context_place(context: Any, sql: str) -> Place | None:
+def _context_place(context: Any, sql: str) -> Position | None:
     """Spark counts code points, as Python does. Inside of a view the offsets are those of the view's text, which the user did not give."""
     start, stop = int(context.startIndex()), int(context.stopIndex())
     if context.objectType() or not 0 <= start <= stop < len(sql):

@@ -1,4 +1,4 @@
-"""Case -> Exchange: the rows of the result whose keys a change can affect are computed again.
+"""StrategyInput -> Exchange: the rows of the result whose keys a change can affect are computed again.
 
 Any columns of the result can be the keys: rows with other values than those of the rows that came and went are the same as before. Which
 columns are good is a matter of cost: such that their values are found without computing the result.
@@ -27,29 +27,29 @@ from mvbuild.incremental.algebra import (
     names_in,
     walk,
 )
-from mvbuild.incremental.delta import Deltas, Let, require_local
+from mvbuild.incremental.delta import Cte, Deltas, require_local
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.restrict import Key, equal_columns, partition_columns, restricted
-from mvbuild.incremental.rewrite import NOTHING, Case, Exchange, Rewrite
+from mvbuild.incremental.rewrite import NOTHING, Exchange, Rewrite, StrategyInput
 
 NAME = "affected-keys"
 
 
-def rewrite(case: Case) -> Rewrite:
+def rewrite(case: StrategyInput) -> Rewrite:
     if not case.deltas().changes(case.shape.root):
         return Rewrite(NAME, NOTHING, outputs=case.shape.outputs)
     case.require_comparable()
-    keys, lets = chosen_keys(case)
-    table = lets[-1].ref
+    keys, ctes = chosen_keys(case)
+    table = ctes[-1].ref
     pairs = [Key(column(name), found) for name, found in zip(keys, table.columns, strict=True)]
     rows = restricted(case.shape.root, pairs, table)
     require_local(rows, table, case.shape.kinds)
     outputs = dict(case.shape.outputs)
     columns = tuple((outputs[name], found) for name, found in zip(keys, table.columns, strict=True))
-    return Rewrite(NAME, Exchange(rows, lets[-1], columns), lets, case.shape.outputs)
+    return Rewrite(NAME, Exchange(rows, ctes[-1], columns), ctes, case.shape.outputs)
 
 
-def chosen_keys(case: Case) -> tuple[tuple[str, ...], tuple[Let, ...]]:
+def chosen_keys(case: StrategyInput) -> tuple[tuple[str, ...], tuple[Cte, ...]]:
     """Columns of the root, and the statements the last of which has their values; the cheapest of those that can be."""
     candidates = list(dict.fromkeys(_candidates(case)))
     if not candidates:
@@ -59,31 +59,31 @@ def chosen_keys(case: Case) -> tuple[tuple[str, ...], tuple[Let, ...]]:
     for keys in candidates:
         deltas = case.deltas()
         try:
-            deltas.keys_let(case.shape.root, [column(name) for name in keys])
+            deltas.keys_cte(case.shape.root, [column(name) for name in keys])
         except Refused as exc:
             refusal = refusal or exc
             continue
-        found.append(_Choice(keys=keys, lets=tuple(deltas.lets), scans=_scans(deltas.lets)))
+        found.append(_Choice(keys=keys, ctes=tuple(deltas.ctes), scans=_scans(deltas.ctes)))
     if not found:
         assert refusal is not None
         raise refusal
     best = min(found, key=lambda c: (c.scans, -len(c.keys)))
-    return best.keys, best.lets
+    return best.keys, best.ctes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Choice:
     keys: tuple[str, ...]
-    lets: tuple[Let, ...]
+    ctes: tuple[Cte, ...]
     scans: int
     """How many reads of whole tables it takes to find the keys."""
 
 
-def _scans(lets: list[Let]) -> int:
-    return sum(isinstance(n, Scan) and n.version in ("new", "old") for let in lets for n in walk(let.relation))
+def _scans(ctes: list[Cte]) -> int:
+    return sum(isinstance(n, Scan) and n.version in ("new", "old") for cte in ctes for n in walk(cte.relation))
 
 
-def _candidates(case: Case) -> Iterator[tuple[str, ...]]:
+def _candidates(case: StrategyInput) -> Iterator[tuple[str, ...]]:
     """Sets of output columns by which a part of the query is local, and each of those columns alone."""
     root = case.shape.root
     shown = {name for name, _ in case.shape.outputs}

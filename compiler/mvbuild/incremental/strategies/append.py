@@ -1,15 +1,15 @@
-"""Case -> Append: rows that came below give rows of the result, and no row of it goes."""
+"""StrategyInput -> Append: rows that came below give rows of the result, and no row of it goes."""
 
 from __future__ import annotations
 
 from mvbuild.incremental.algebra import projected, union
 from mvbuild.incremental.reasons import Refused
-from mvbuild.incremental.rewrite import NOTHING, Append, Case, Rewrite
+from mvbuild.incremental.rewrite import NOTHING, Append, Rewrite, StrategyInput
 
 NAME = "append"
 
 
-def rewrite(case: Case) -> Rewrite:
+def rewrite(case: StrategyInput) -> Rewrite:
     """For projection, filter, inner join, UNION ALL, and joins of other kinds whose right side did not change."""
     if case.minus:
         raise Refused("rows-removed", "rows were deleted or updated")

@@ -1,14 +1,14 @@
-"""Case -> Bag: the rows that came and those that went, without any key; the storage gives up as many copies as went."""
+"""StrategyInput -> Bag: the rows that came and those that went, without any key; the storage gives up as many copies as went."""
 
 from __future__ import annotations
 
 from mvbuild.incremental.algebra import Relation, projected, union
-from mvbuild.incremental.rewrite import Bag, Case, Rewrite
+from mvbuild.incremental.rewrite import Bag, Rewrite, StrategyInput
 
 NAME = "bag"
 
 
-def rewrite(case: Case) -> Rewrite:
+def rewrite(case: StrategyInput) -> Rewrite:
     deltas, root = case.deltas(), case.shape.root
     case.require_comparable()
     delta = deltas.of(root)
@@ -16,4 +16,4 @@ def rewrite(case: Case) -> Rewrite:
     def all_of(parts: tuple[Relation, ...]) -> Relation | None:
         return union([projected(part, root.columns) for part in parts]) if parts else None
 
-    return Rewrite(NAME, Bag(all_of(delta.plus), all_of(delta.minus)), tuple(deltas.lets), case.shape.outputs)
+    return Rewrite(NAME, Bag(all_of(delta.plus), all_of(delta.minus)), tuple(deltas.ctes), case.shape.outputs)

@@ -1,14 +1,14 @@
-"""Case -> Exchange: everything is computed again, and only the rows that differ are written, so that MVs above stay incremental."""
+"""StrategyInput -> Exchange: everything is computed again, and only the rows that differ are written (MVs above stay incremental)."""
 
 from __future__ import annotations
 
 from mvbuild.incremental.reasons import Refused
-from mvbuild.incremental.rewrite import Case, Exchange, Rewrite
+from mvbuild.incremental.rewrite import Exchange, Rewrite, StrategyInput
 
 NAME = "full-diff"
 
 
-def rewrite(case: Case) -> Rewrite:
+def rewrite(case: StrategyInput) -> Rewrite:
     if not case.has_children:
         raise Refused("no-children", "no other MV reads it")
     case.require_comparable()

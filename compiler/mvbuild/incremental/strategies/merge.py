@@ -1,4 +1,4 @@
-"""Case -> Upsert: partial aggregates of what came and what went are merged into the groups of the storage."""
+"""StrategyInput -> Upsert: partial aggregates of what came and what went are merged into the groups of the storage."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlglot import exp
 from mvbuild.incremental.algebra import Aggregate, Filter, Item, Join, Project, Relation, Scan, column, names_in, union
 from mvbuild.incremental.kinds import of_expression
 from mvbuild.incremental.reasons import Refused
-from mvbuild.incremental.rewrite import NOTHING, SOURCE, TARGET, Case, Rewrite, Upsert
+from mvbuild.incremental.rewrite import NOTHING, SOURCE, TARGET, Rewrite, StrategyInput, Upsert
 
 NAME = "merge"
 WEIGHT = "mvbuild_weight"
@@ -25,7 +25,7 @@ KEPT_SCALE = 6
 """Where a result would have too many digits Spark gives up those behind the point, but for this many."""
 
 
-def rewrite(case: Case) -> Rewrite:
+def rewrite(case: StrategyInput) -> Rewrite:
     """For GROUP BY, or an aggregate of everything, whose outputs can be told from their old values and the change."""
     root, names = _outputs(case)
     aggregate = _aggregate(root)
@@ -53,10 +53,10 @@ def rewrite(case: Case) -> Rewrite:
         delete_when=exp.EQ(this=exp.paren(lives[0]), expression=exp.Literal.number(0)) if lives else None,
         insert_when=exp.GT(this=lives[1], expression=exp.Literal.number(0)) if lives else None,
     )
-    return Rewrite(NAME, write, tuple(deltas.lets), case.shape.outputs)
+    return Rewrite(NAME, write, tuple(deltas.ctes), case.shape.outputs)
 
 
-def _outputs(case: Case) -> tuple[Relation, dict[str, str]]:
+def _outputs(case: StrategyInput) -> tuple[Relation, dict[str, str]]:
     """The relation below plain projections, and which of its columns are which of the storage."""
     root: Relation = case.shape.root
     names = dict(case.shape.outputs)
@@ -92,7 +92,7 @@ class _Merged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    case: Case
+    case: StrategyInput
     aggregate: Aggregate
     stored: Mapping[str, str]
     has_minus: bool

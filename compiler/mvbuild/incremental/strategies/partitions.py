@@ -1,14 +1,14 @@
-"""Case -> OverwritePartitions: the partitions of the storage that a change can affect are computed again, whole."""
+"""StrategyInput -> OverwritePartitions: the partitions of the storage that a change can affect are computed again, whole."""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
 from mvbuild.incremental.algebra import Distinct, Item, Relation, column, union
-from mvbuild.incremental.delta import Let, require_local
+from mvbuild.incremental.delta import Cte, require_local
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.restrict import Key, restricted
-from mvbuild.incremental.rewrite import Case, OverwritePartitions, Rewrite
+from mvbuild.incremental.rewrite import OverwritePartitions, Rewrite, StrategyInput
 
 NAME = "partitions"
 TRUNCATED = {"identity": None, "day": None, "month": "MM", "year": "YEAR"}
@@ -16,7 +16,7 @@ TRUNCATED = {"identity": None, "day": None, "month": "MM", "year": "YEAR"}
 NAMED_TYPES = ("int", "long", "string", "date")
 
 
-def rewrite(case: Case) -> Rewrite:
+def rewrite(case: StrategyInput) -> Rewrite:
     """Where every field of the partition spec is made of a column of the result, by a transform that a condition can name."""
     if not case.partition_by:
         raise Refused("no-partitions", "the storage is not partitioned")
@@ -31,12 +31,12 @@ def rewrite(case: Case) -> Rewrite:
         fields.append((field.column, field.transform))
     deltas = case.deltas()
     found = deltas.changed_keys(case.shape.root, tuple(Item(f"part_{at}k", value) for at, value in enumerate(values)))
-    let = Let("partitions", Distinct(_union(found)))
-    keys = [Key(value, name) for value, name in zip(values, let.relation.columns, strict=True)]
-    rows = restricted(case.shape.root, keys, let.ref)
-    require_local(rows, let.ref, case.shape.kinds)
-    named = tuple((own, transform, name) for (own, transform), name in zip(fields, let.relation.columns, strict=True))
-    return Rewrite(NAME, OverwritePartitions(rows, let, named), (*deltas.lets, let), case.shape.outputs)
+    cte = Cte("partitions", Distinct(_union(found)))
+    keys = [Key(value, name) for value, name in zip(values, cte.relation.columns, strict=True)]
+    rows = restricted(case.shape.root, keys, cte.ref)
+    require_local(rows, cte.ref, case.shape.kinds)
+    named = tuple((own, transform, name) for (own, transform), name in zip(fields, cte.relation.columns, strict=True))
+    return Rewrite(NAME, OverwritePartitions(rows, cte, named), (*deltas.ctes, cte), case.shape.outputs)
 
 
 def partition_value(value: exp.Expr, transform: str) -> exp.Expr:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from mvbuild.graph.model import ModelNode
 from mvbuild.lint.facts import Facts
 from mvbuild.lint.model import Found, Options, Rule
-from mvbuild.parse.steadiness import unsteady_tokens, why
+from mvbuild.parse.determinism import nondeterministic_tokens, why
 
 
 def check(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:  # noqa: ARG001
     text = node.query.sql
-    found = list(unsteady_tokens(text.text))
+    found = list(nondeterministic_tokens(text.text))
     for token in found if found and facts.feeds_mv(node) else ():
         message = f"{why(token)}, so an MV that uses it is never known to be fresh"
         yield Found(message=message, span=text.span(token.start, token.end + 1))

@@ -21,8 +21,8 @@ from mvbuild.lint.facts import Facts
 from mvbuild.lint.model import Found, Options, Rule
 from mvbuild.lint.rules.windows import is_foreign
 from mvbuild.lint.statement import relations, selects
+from mvbuild.parse.determinism import nondeterministic_tokens, why
 from mvbuild.parse.dialect import parse, tokenize
-from mvbuild.parse.steadiness import unsteady_tokens, why
 from mvbuild.ports.states import Partition
 from mvbuild.source import MappedText, Span
 
@@ -53,7 +53,7 @@ def check(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:  
 
 def _refusal(facts: Facts, node: ModelNode, leaves: Sequence[Leaf], text: MappedText) -> tuple[str, str, Span | None] | None:
     """What is sure to speak against every strategy, whatever changes; a code, a message and a place."""
-    clock = next(unsteady_tokens(text.text), None)
+    clock = next(nondeterministic_tokens(text.text), None)
     if clock is not None:
         return "nondeterministic", why(clock), text.span(clock.start, clock.end + 1)
     tables = [facts.graph.nodes[leaf.node] for leaf in leaves]

@@ -157,10 +157,10 @@ class _Types:
         key = id(relation)
         if key not in self._columns:
             self._columns[key] = None  # for a recursive one, while it is made
-            self._columns[key] = self._made(relation)
+            self._columns[key] = self._computed(relation)
         return self._columns[key]
 
-    def _made(self, relation: exp.Expr) -> Mapping[str, str | None] | None:
+    def _computed(self, relation: exp.Expr) -> Mapping[str, str | None] | None:
         alias = relation.args.get("alias")
         if relation.args.get("pivots") or (isinstance(alias, exp.TableAlias) and alias.columns):
             return None

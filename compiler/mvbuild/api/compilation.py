@@ -1,0 +1,161 @@
+"""project directory -> Graph, and its files below target/: all that `compile`, `ls` and `lint` need, without what a run needs besides."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from mvbuild import __version__
+from mvbuild.artifacts.compiled import write_compiled
+from mvbuild.artifacts.earlier import Checksum, Earlier, earlier_artifacts, forget_artifacts, remember_artifacts
+from mvbuild.artifacts.files import Stamp, write_executed, write_json, write_text
+from mvbuild.artifacts.manifest import manifest_text, timestamp
+from mvbuild.cache.entries import Cache, digest
+from mvbuild.diagnostics import ProjectError, error
+from mvbuild.graph.graph_cache import NAME as OUTLINES
+from mvbuild.graph.graph_cache import frame_of, outline_of, outlined, restored
+from mvbuild.graph.model import CompileOptions, Graph, ModelNode, NodeId
+from mvbuild.graph.resolve import build
+from mvbuild.parse.project import parse_project
+from mvbuild.project.load import Opened, load, open_project
+from mvbuild.workers import Workers
+
+LOCK = "schemas.lock"
+
+if TYPE_CHECKING:
+    from mvbuild.refresh.result import RunResult
+
+
+def compile(
+    project_dir: str | Path = ".",
+    *,
+    target: str | None = None,
+    vars: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+    target_path: Path | None = None,
+    threads: int | None = None,
+    branch: str | None = None,
+    state: str | None = None,
+) -> Graph:
+    """Load, render, parse and resolve a project. No catalog, no Spark. ProjectError with every error of the stage that failed.
+
+    `branch`: whatever is done with the graph is done on that Iceberg branch of the project's tables, see docs/branches.md.
+    `state`: what `state:` selectors compare with, a directory with the artifacts of another version, or a git ref.
+    """
+    environment = os.environ if env is None else env
+    opened = open_project(Path(project_dir), target=target, vars=vars or {}, env=environment, target_path=target_path, threads=threads)
+    graph = _graph(opened, environment)
+    if branch is not None:
+        from mvbuild.lifecycle.branches import checked_name
+
+        graph = replace(graph, project=replace(graph.project, branch=checked_name(branch)), outlined=None)
+    return replace(graph, reading=CompileOptions(target=target, vars=vars or {}, env=environment, state=state))
+
+
+def _graph(opened: Opened, env: Mapping[str, str]) -> Graph:
+    """Of an outline that an earlier run left, or of all files."""
+    outlines, frame = Cache(opened.output / OUTLINES), _with_lock(frame_of(opened, env), opened)
+    outline = outlines.get(frame) if frame is not None else None
+    graph = restored(frame, outline, opened, env) if frame is not None and outline is not None else None
+    if graph is not None:
+        return replace(graph, outlines=outlines)
+    graph = _built(opened, env)
+    if frame is None or (outline := outline_of(graph, opened)) is None:
+        return graph
+    outlines.put(frame, outline)
+    outlines.save()
+    return replace(graph, outlines=outlines, outlined=outlined(frame, outline, graph.nodes, graph.contracts))
+
+
+def _with_lock(frame: str | None, opened: Opened) -> str | None:
+    """A graph is judged by the types in schemas.lock too, where a definition is published for another engine."""
+    path = opened.root / LOCK
+    try:
+        return digest(frame, path.read_bytes()) if frame is not None and path.is_file() else frame
+    except OSError:
+        return None
+
+
+def _built(opened: Opened, env: Mapping[str, str]) -> Graph:
+    with Workers() as workers:
+        project = load(opened, workers)
+        try:
+            parsed = parse_project(project, env=env, workers=workers)
+        finally:
+            project.cache.save()
+    graph = build(project, parsed)
+    _require_representations(graph)
+    return graph
+
+
+def _require_representations(graph: Graph) -> None:
+    """By what schemas.lock tells of the types: without it, what is wrong whatever they are."""
+    if not any(node.model.config.dialects for node in graph.models):
+        return
+    from mvbuild.dialects.representations import Known, dialect_problems
+    from mvbuild.lineage.lock import of_lock, read_lock
+
+    try:
+        lock = read_lock(graph)
+    except ProjectError:
+        # Told by those who need it.
+        lock = None
+    problems = dialect_problems(graph, graph.models, Known(schemas=of_lock(lock, graph), is_all=True) if lock is not None else Known())
+    if problems:
+        raise ProjectError(problems)
+
+
+def _known(
+    graph: Graph, earlier: Earlier | None, compiled: Iterator[tuple[NodeId, Stamp]], stamps: dict[NodeId, Stamp]
+) -> Callable[[NodeId], str | None]:
+    """What an earlier manifest says of a node. Where there is none, each model is compiled just before its entry is made: other processes
+    work on the next ones meanwhile, and not all definitions have to be in memory."""
+    if earlier is not None:
+        return earlier.entry
+    done: list[NodeId] = []
+
+    def known(id: NodeId) -> str | None:
+        node = graph.nodes.get(id)
+        if isinstance(node, ModelNode) and id not in graph.undefined:
+            while done:
+                graph.definitions.pop(done.pop(), None)
+            while id not in stamps:
+                stamps.update((next(compiled),))
+            if node.materialized != "ephemeral":
+                done.append(id)
+        return None
+
+    return known
+
+
+def write_artifacts(graph: Graph, result: RunResult | None = None, *, arguments: Mapping[str, Any] | None = None) -> None:
+    """target/manifest.json and target/compiled; with a result target/run_results.json and target/run as well."""
+    invocation, now = str(uuid4()), timestamp(time.time_ns() // 1_000_000)
+    path = graph.project.target_path
+    manifest = path / "manifest.json"
+    try:
+        earlier, checksum = earlier_artifacts(graph, manifest), Checksum()
+        forget_artifacts(manifest)
+        with Workers() as workers:
+            compiled, stamps = write_compiled(graph, earlier.stamps if earlier else {}, workers), dict[NodeId, Stamp]()
+            known = _known(graph, earlier, compiled, stamps)
+            text = manifest_text(graph, version=__version__, generated_at=now, invocation_id=invocation, known=known)
+            write_text(manifest, checksum.of(text))
+            stamps.update(compiled)
+        graph.fingerprints.is_whole = earlier is None
+        for cache in (graph.fingerprints, graph.project.cache, graph.outlines):
+            cache.save()
+        remember_artifacts(graph, manifest, checksum, stamps)
+        if result is not None:
+            from mvbuild.artifacts.run_results import run_results
+
+            content = run_results(graph, result, arguments=arguments or {}, version=__version__, invocation_id=invocation)
+            write_json(path / "run_results.json", content)
+            write_executed(graph, result)
+    except OSError as exc:
+        raise ProjectError([error("unwritable-target", f"Cannot write to {path}: {exc.strerror or exc}")]) from exc

@@ -1,0 +1,146 @@
+"""Graph -> the catalog of its target, what was observed of it, and a RunSession of this process: what every command begins with."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mvbuild.adapters import open_catalog, open_sources, session_settings, start_engine
+from mvbuild.diagnostics import ProjectError, error
+from mvbuild.freshness.observe import observe
+from mvbuild.freshness.observed import World
+from mvbuild.graph.model import Graph
+from mvbuild.incremental.table_changes import Changes
+from mvbuild.ports.catalog import Catalog, CatalogError, CommitConflict
+from mvbuild.ports.engine import Engine
+from mvbuild.ports.session import session_of
+from mvbuild.refresh.result import Event as RunEvent
+from mvbuild.refresh.result import Message
+from mvbuild.refresh.run_id import RunId
+from mvbuild.refresh.session import RunSession
+from mvbuild.verify.model import Checked
+
+Event = RunEvent | Checked
+"""What a command says of its progress."""
+OnEvent = Callable[[Event], None]
+
+
+def ignore_event(_: Event) -> None:
+    """For callers that want no progress."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemClock:
+    """The machine's clock."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+def catalog_of(graph: Graph) -> Catalog:
+    """The catalog of the project's target, as the project's branch sees it; the embedded one is made on first use."""
+    catalog, branch = main_catalog_of(graph), graph.project.branch
+    if branch is None:
+        return catalog
+    with explained(graph):
+        if not catalog.has_branches:
+            target = graph.project.target
+            message = f"catalog '{target.catalog_name}' has no branches that mvbuild can build on: it does not support views"
+            raise ProjectError([error("no-branches", message, target.span)])
+        return catalog.on_branch(branch)
+
+
+def main_catalog_of(graph: Graph) -> Catalog:
+    """The same without a branch."""
+    target = graph.project.target
+    return open_catalog(target.catalog_name, target.catalog, embedded=target.embedded)
+
+
+def observed(graph: Graph, catalog: Catalog, spark: Any = None) -> World:
+    """`observe`, with what the catalog fails at told at the place that configures it. `spark`: the caller's session, which will read."""
+    try:
+        world = observe(graph, catalog, open_sources(graph.project.target))
+    except CatalogError as exc:
+        code = "catalog-unreachable" if exc.unreachable else "catalog-error"
+        raise ProjectError([error(code, str(exc), graph.project.target.span)]) from exc
+    settings = session_settings(spark) if spark is not None else None
+    return world if settings is None else replace(world, observed=replace(world.observed, session=session_of(settings)))
+
+
+@contextmanager
+def explained(graph: Graph, *, conflicts: bool = True) -> Iterator[None]:
+    """What the catalog fails at, told at the place that configures it. A conflict passes if the caller mends it."""
+    try:
+        yield
+    except CommitConflict as exc:
+        if not conflicts:
+            raise
+        raise ProjectError([error("commit-conflict", str(exc))]) from exc
+    except CatalogError as exc:
+        code = "catalog-unreachable" if exc.unreachable else "catalog-error"
+        raise ProjectError([error(code, str(exc), graph.project.target.span)]) from exc
+
+
+@contextmanager
+def open_session(world: World, catalog: Catalog, spark: Any, on_event: OnEvent) -> Iterator[RunSession]:
+    session = new_session(world, catalog, spark, on_event)
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+def new_session(world: World, catalog: Catalog, spark: Any, on_event: OnEvent) -> RunSession:
+    project = world.graph.project
+
+    def start() -> Engine:
+        return start_engine(
+            project.target,
+            spark=spark,
+            log_file=project.target_path / "logs" / "spark.log",
+            env=os.environ,
+            progress=lambda message: on_event(Message(message=message)),
+            sources=tuple(world.graph.outside.values()),
+        )
+
+    clock = SystemClock()
+    run_id = RunId(host=_host(), pid=os.getpid(), started_ms=clock.now_ms(), nonce=secrets.token_hex(3))
+    return RunSession(
+        catalog=catalog,
+        clock=clock,
+        run=run_id,
+        world=world,
+        start_engine=start,
+        is_alive=_is_alive,
+        sources=open_sources(project.target),
+        changes=Changes(catalog),
+    )
+
+
+def _host() -> str:
+    """A name of this machine, or container, since its last start: process ids mean nothing beyond that."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        boot = ""
+    return f"{socket.gethostname()}/{boot}"
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -1,0 +1,32 @@
+"""what is known of a value already + how to read the rest -> the value, whose other fields are read when something asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+Later = Callable[[str], Mapping[str, Any]]
+"""A field that is asked for -> that field, and others that were found with it."""
+T = TypeVar("T", bound="Lazy")
+
+
+class Lazy:
+    """To be mixed into a dataclass with slots: Python asks `__getattr__` for a slot that is empty, once."""
+
+    __slots__ = ()
+    _later: Later
+
+    @classmethod
+    def of(cls: type[T], later: Later, known: Mapping[str, Any]) -> T:
+        made = cls.__new__(cls)
+        object.__setattr__(made, "_later", later)
+        for name, value in known.items():
+            object.__setattr__(made, name, value)
+        return made
+
+    def __getattr__(self, field: str) -> Any:
+        if field.startswith("_"):
+            raise AttributeError(field)
+        for name, value in self._later(field).items():
+            object.__setattr__(self, name, value)
+        return object.__getattribute__(self, field)

@@ -1,0 +1,123 @@
+"""What is known of a dbt project while it is taken over: ImportState, with an Item and a Draft for each thing in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mvbuild.dbt.drafts import Draft
+from mvbuild.dbt.read import DbtFile, DbtProject
+from mvbuild.dbt.scorecard import Item, Kind
+from mvbuild.dbt.template_uses import MacroUses, Use
+from mvbuild.project.settings import Layer
+from mvbuild.source import MappedText, Span
+
+
+@dataclass(slots=True, kw_only=True)
+class Template:
+    """A SQL file. `prepared` has the tags that mvbuild's templates do not know taken out; `final` is what is written."""
+
+    path: str
+    file: DbtFile
+    prepared: MappedText
+    final: Draft
+    uses: tuple[Use, ...] = ()
+    is_incremental: tuple[Span, ...] = ()
+    replaced: tuple[Span, ...] = ()
+    macros: Mapping[str, Span] = field(default_factory=dict)
+    """The blocks of the macros in it."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ModelImport:
+    """A SQL model. `layers` run from the farthest to the nearest, `config` is what they come to."""
+
+    name: str
+    template: Template
+    item: Item
+    layers: list[Layer] = field(default_factory=list)
+    config: dict[str, Any] = field(default_factory=dict)
+    enabled: bool = True
+    full: MappedText | None = None
+    reads: dict[str, Span] = field(default_factory=dict)
+    """Models, seeds and snapshots that its full query reads, in small letters."""
+    override: dict[str, str] = field(default_factory=dict)
+    """Settings that a config() call of its own gets."""
+    tested_keys: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class SeedImport:
+    name: str
+    file: DbtFile
+    item: Item
+    layers: list[Layer] = field(default_factory=list)
+    config: dict[str, Any] = field(default_factory=dict)
+    enabled: bool = True
+    types: dict[str, str] = field(default_factory=dict)
+    nulls: tuple[Span, ...] = ()
+    override: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
+class TestImport:
+    """A generic test in YAML. `node` is the item of the list; `sql` is the file that takes its place."""
+
+    item: Item
+    node: int
+    """id() of the node in its tree."""
+    of: str
+    """The model, seed or source that it tests, as `model.x`, `source.a.b`."""
+    sql: tuple[str, str] | None = None
+    unique: str | None = None
+    """The column, in lower case, that the test shows to be unique: of all rows, and as an error."""
+    reads: dict[str, Span] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class ImportState:
+    project: DbtProject
+    items: list[Item] = field(default_factory=list)
+    models: dict[str, ModelImport] = field(default_factory=dict)
+    seeds: dict[str, SeedImport] = field(default_factory=dict)
+    snapshots: dict[str, Item] = field(default_factory=dict)
+    python: dict[str, Item] = field(default_factory=dict)
+    templates: dict[str, Template] = field(default_factory=dict)
+    """Every SQL template by its path."""
+    macros: dict[str, MacroUses] = field(default_factory=dict)
+    macro_items: dict[str, Item] = field(default_factory=dict)
+    macro_files: list[Template] = field(default_factory=list)
+    sql_tests: dict[str, tuple[Template, Item, dict[str, Span]]] = field(default_factory=dict)
+    """By path: the template, its item, and what it reads."""
+    generic_tests: list[TestImport] = field(default_factory=list)
+    sources: dict[str, Item] = field(default_factory=dict)
+    changes: dict[str, list[tuple[str, Any, Any]]] = field(default_factory=dict)
+    """Per YAML file: ("remove", entry or node, None), ("replace", node, value)."""
+
+    def item(self, kind: Kind, name: str, span: Span) -> Item:
+        found = Item(kind, name, span)
+        self.items.append(found)
+        return found
+
+    def remove(self, path: str, part: Any) -> None:
+        self.changes.setdefault(path, []).append(("remove", part, None))
+
+    def replace(self, path: str, node: Any, value: Any) -> None:
+        self.changes.setdefault(path, []).append(("replace", node, value))
+
+    def origin(self, span: Span) -> Span:
+        """A place in a prepared template -> the place in the user's file."""
+        template = self.templates.get(span.file.path)
+        if template is None or template.file.file is span.file:
+            return span
+        start = template.prepared.span(span.start, span.start + 1).start
+        end = template.prepared.span(max(span.end - 1, span.start), span.end).end
+        return Span(template.file.file, start, max(start, end))
+
+    def refused(self, name: str) -> str | None:
+        """What kind of thing that is refused has this name."""
+        for kind, items in (("model", {k: m.item for k, m in self.models.items()}), ("seed", {k: s.item for k, s in self.seeds.items()})):
+            if name in items and items[name].verdict == "refused":
+                return kind
+        return "snapshot" if name in self.snapshots else "Python model" if name in self.python else None

@@ -1,0 +1,94 @@
+"""schemas of base tables, as they were read and as they are -> whether a query that was not changed still means the same columns.
+
+Iceberg changes a schema without making a snapshot, so that snapshot ids alone call an MV fresh whose query now reads other columns under
+the same names, or none. The specifications have no place for it: mvbuild notes the schema that each refresh read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from mvbuild.freshness.observed import Pin
+from mvbuild.freshness.schema_difference import Path, difference, paths
+from mvbuild.parse.by_position import takes_columns_by_position
+from mvbuild.ports.states import TableState
+
+SCHEMA_READ = "mvbuild.base.schema."
+"""Prefix of properties of the storage table: UUID of a base table -> the id of its schema that the refresh read."""
+_WORD = re.compile(r"\w+")
+
+
+def schemas_read(pins: Iterable[Pin]) -> dict[str, str]:
+    """For tables that are read with their current schema; one that the user pinned to a version has that version's. Nothing is noted of
+    two tables of one UUID (`register_table`) whose schemas are not the same."""
+    found: dict[str, set[int]] = {}
+    for one in pins:
+        if one.moves and one.table.uuid:
+            found.setdefault(one.table.uuid, set()).add(one.table.current_schema_id)
+    return {SCHEMA_READ + uuid: str(*ids) for uuid, ids in found.items() if len(ids) == 1}
+
+
+def recorded_schema_id(storage: TableState, table: TableState) -> int | None:
+    """The id of the schema with which the last refresh read a table; None where it is not noted."""
+    noted = storage.properties.get(SCHEMA_READ + table.uuid, "")
+    return int(noted) if noted.isdigit() else None
+
+
+def stale_schemas(properties: Mapping[str, str], kept: Mapping[str, str]) -> tuple[str, ...]:
+    """Notes of earlier refreshes that are not made again."""
+    return tuple(k for k in properties if k.startswith(SCHEMA_READ) and k not in kept)
+
+
+def changed_columns(storage: TableState, table: TableState, texts: Sequence[str], read: int | None = None) -> tuple[str, ...]:
+    """Columns that the SQL may mean and that are others than the refresh knew: gone, renamed or of another type, or new under a name that
+    the SQL has for something else; and where it takes columns by their position, those that have another one. `read`: the snapshot that
+    was read, which says enough where no schema was noted; without both, and where nothing changed, it is empty."""
+    noted = recorded_schema_id(storage, table)
+    if noted == table.current_schema_id:
+        return ()
+    if noted is not None and noted not in table.schemas:
+        # Expired with the snapshots that had it: every column may have been another one.
+        return tuple(".".join(path) for path in paths(table.schema))
+    before = [id for id in ([noted] if noted is not None else _possible(table, read)) if id != table.current_schema_id]
+    found = [one for id in before if (one := difference(table.schemas[id], table.schema))]
+    if not found:
+        return ()
+    sql = _Sql.of(texts)
+    return tuple(dict.fromkeys(".".join(path) for one in found for path in sql.meant(one.columns, one.moved)))
+
+
+def _possible(table: TableState, read: int | None) -> list[int]:
+    """The schemas with which another writer may have read a snapshot: its own, and every later one."""
+    if read is None:
+        return []
+    snapshot = table.snapshots.get(read)
+    own = snapshot.schema_id if snapshot is not None else None
+    return [id for id in table.schemas if own is None or id >= own]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sql:
+    """Texts in small letters."""
+
+    texts: tuple[str, ...]
+    words: frozenset[str]
+    is_by_position: bool
+    """Whether it takes columns without naming them."""
+
+    @staticmethod
+    def of(texts: Sequence[str]) -> _Sql:
+        small = tuple(text.lower() for text in texts)
+        words = frozenset(word for text in small for word in _WORD.findall(text))
+        return _Sql(small, words, any(takes_columns_by_position(text) for text in texts))
+
+    def meant(self, columns: Iterable[Path], moved: Iterable[Path]) -> Iterator[Path]:
+        yield from (path for path in columns if self._means(path[0]))
+        yield from moved if self.is_by_position else ()
+
+    def _means(self, column: str) -> bool:
+        """A column that the SQL reads is named in it, unless it is taken by its position. A field goes with its struct."""
+        if self.is_by_position or _WORD.fullmatch(column):
+            return self.is_by_position or column in self.words
+        return any(column in text or column.replace("`", "``") in text for text in self.texts)

@@ -1,0 +1,293 @@
+"""a project that was compiled before <-> its Graph: names and edges are kept, and models are read when something asks for them.
+
+What is kept counts only for the very files that it was made of. Only a few files of models may differ: these are parsed at once, and the
+graph is the same if each still has the names and the reads that it had.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from mvbuild.cache.entries import digest
+from mvbuild.cache.lazy import Lazy
+from mvbuild.diagnostics import ProjectError
+from mvbuild.graph.model import CachedGraph, Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, tests_of
+from mvbuild.graph.outside import Outside
+from mvbuild.names import TableIdentifier
+from mvbuild.parse.model import ParsedModel
+from mvbuild.parse.project import parse_model, parse_test
+from mvbuild.parse.templates import Templates
+from mvbuild.project.files import LARGEST_SEED, LARGEST_TEXT, Found
+from mvbuild.project.load import Opened, describe, loaded_project, model_file, read_seeds
+from mvbuild.project.loaded import DataTest, LoadedProject, ModelFile
+from mvbuild.project.properties import Described
+from mvbuild.source import SourceFile
+from mvbuild.workers import Workers
+
+NAME = "graph-cache"
+MOST_CHANGED = 20
+"""Changed models for which the graph is not built anew."""
+_ENV_VAR = re.compile(rb"""\benv_var\s*\(\s*(?:'([^'\\]*)'|"([^"\\]*)")\s*[,)]""")
+
+
+_HIDDEN = re.compile(rb"\\[xuU\r\n]")
+"""With these a word of YAML may be spelt so that it does not stand in the file."""
+
+
+class LazyModelFile(Lazy, ModelFile):
+    """A model of which only the place is known."""
+
+    __slots__ = ("_later",)
+
+
+class LazySourceFile(Lazy, SourceFile):
+    """A file of which only the path is known."""
+
+
+class LazyModel(Lazy, ParsedModel):
+    """A model that was parsed by an earlier run."""
+
+    __slots__ = ("_later",)
+
+
+class LazyTest(Lazy, TestNode):
+    """A test that was read by an earlier run."""
+
+    __slots__ = ("_later",)
+
+
+def frame_of(opened: Opened, env: Mapping[str, str]) -> str | None:
+    """A hash of all that a graph depends on but the texts of its models; None where a file cannot be read."""
+    project, contents = opened.project, opened.contents
+    texts = [*opened.documents, *(f.path for kind in ("macro", "test") for f in opened.files[kind])]
+    models = [f.path for f in opened.files["model"]]
+    try:
+        hashes = [(path, contents.hash(path, LARGEST_TEXT)) for path in texts]
+        hashes += [(f.path, contents.hash(f.path, LARGEST_SEED)) for f in opened.files["seed"]]
+        asking = [project.file.text.encode("utf-8", "surrogatepass"), *(contents.of(path, LARGEST_TEXT) for path in (*texts, *models))]
+    except ProjectError:
+        return None
+    target = project.target
+    named = (project.name, target.name, target.catalog_name, target.namespace, target.threads)
+    vars = sorted(project.vars.items(), key=lambda item: item[0])
+    return digest(
+        str(opened.root), str(opened.output), project.file.path, project.file.text, named, vars, _environment(asking, env), hashes, models
+    )
+
+
+def _environment(contents: Iterable[bytes], env: Mapping[str, str]) -> list[tuple[str, str | None]]:
+    """The variables that templates ask for: all of them where a name is not written out."""
+    names: set[str] = set()
+    for content in contents:
+        count = content.count(b"env_var")
+        if b"{{" in content and _HIDDEN.search(content):
+            return sorted(env.items())
+        if count:
+            found = _ENV_VAR.findall(content)
+            if len(found) != count:
+                return sorted(env.items())
+            names |= {(single or double).decode("utf-8", "replace") for single, double in found}
+    return sorted((name, env.get(name)) for name in names)
+
+
+# --- graph -> text -----------------------------------------------------------------------------------------------------------------
+
+
+def outline_of(graph: Graph, opened: Opened) -> str | None:
+    """The names and edges of a graph as JSON; None for one of which something has to be said each time."""
+    if graph.warnings or graph.problems:
+        return None
+    numbers = {id: number for number, id in enumerate(graph.nodes)}
+    documents = {path: number for number, path in enumerate(opened.documents)}
+    project = graph.project
+    leaves = {source.span.file.path for source in project.sources} | {seed.properties.patch_path for seed in project.seeds}
+    content = {
+        "files": {f.path: opened.contents.hash(f.path, LARGEST_TEXT) for f in opened.files["model"]},
+        "leaves": [path for path in opened.documents if path in leaves],
+        "nodes": [_outline_of_node(node, numbers, documents) for node in graph.nodes.values()],
+        "tests": [_outline_of_test(test, graph, numbers) for test in graph.tests],
+        "contracts": graph.contracts,
+    }
+    return json.dumps(content, separators=(",", ":"))
+
+
+def _outline_of_node(node: Node, numbers: Mapping[NodeId, int], documents: Mapping[str, int]) -> list[Any]:
+    name = _plain(node.identifier)
+    if isinstance(node, ModelNode):
+        model = node.model
+        described = documents[model.properties.patch_path] if model.properties.patch_path else None
+        return ["m", name, model.file.path, _plain(node.storage), [numbers[id] for id in node.reads], described, _face(model)]
+    if isinstance(node, SeedNode):
+        return ["s", name, node.seed.name]
+    assert isinstance(node, TableNode)
+    return ["t", name, [node.source.source, node.source.name] if node.source else None]
+
+
+def _outline_of_test(test: TestNode, graph: Graph, numbers: Mapping[NodeId, int]) -> list[Any]:
+    place: int | str
+    if isinstance(test.test, DataTest):
+        place = next(i for i, one in enumerate(tests_of(graph.nodes[test.reads[0]])) if one is test.test)
+    else:
+        place = test.test.file.path
+    return [test.id, test.name, place, [numbers[id] for id in test.reads], [numbers[id] for id in test.gates]]
+
+
+def _plain(identifier: TableIdentifier | None) -> list[Any] | None:
+    return [identifier.catalog, identifier.namespace, identifier.name] if identifier else None
+
+
+def _face(model: ParsedModel) -> str:
+    """A hash of what the rest of the graph sees of a model."""
+    config = model.config
+    names = (config.catalog, config.namespace, config.alias, config.storage_namespace, config.storage_table)
+    reads = [(read.kind, read.parts, read.travel and (read.travel.kind, read.travel.value)) for read in model.query.reads]
+    return digest(config.materialized, config.contract, names, reads)
+
+
+# --- text -> graph -----------------------------------------------------------------------------------------------------------------
+
+
+def outlined(
+    frame: str, text: str, nodes: Mapping[NodeId, Node], contracts: Iterable[NodeId], changed: Iterable[NodeId] = ()
+) -> CachedGraph:
+    return CachedGraph(key=digest(frame, text), changed=frozenset(changed), nodes=nodes, contracts=tuple(contracts))
+
+
+def restored(frame: str, text: str, opened: Opened, env: Mapping[str, str]) -> Graph | None:
+    """None where the graph has to be built: what is wrong with a project is said by those who build it."""
+    if opened.report:
+        return None
+    try:
+        content = json.loads(text)
+        changed = _changed(content["files"], opened)
+        graph = _graph(content, changed, opened, env) if len(changed) <= MOST_CHANGED else None
+    except (ProjectError, ValueError, LookupError, TypeError, AttributeError):
+        graph = None
+    opened.report.clear()
+    if graph is None:
+        return None
+    opened.cache.is_whole = False
+    ids = [node.id for node in graph.models if node.model.file.path in changed]
+    return replace(graph, outlined=outlined(frame, text, graph.nodes, content["contracts"], ids))
+
+
+def _changed(files: Mapping[str, str], opened: Opened) -> frozenset[str]:
+    """The files of models that are not as they were."""
+    return frozenset(f.path for f in opened.files["model"] if opened.contents.hash(f.path, LARGEST_TEXT) != files[f.path])
+
+
+def _graph(outline: Mapping[str, Any], changed: Collection[str], opened: Opened, env: Mapping[str, str]) -> Graph | None:
+    reader = _Reader(opened, opened.files["model"], [row for row in outline["nodes"] if row[0] == "m"])
+    described = describe(opened, outline["leaves"], Workers(1))
+    project = loaded_project(opened, models=tuple(reader.files.values()), seeds=read_seeds(opened, described), described=described)
+    reader.templates = Templates(project, env)
+    if any(reader.differs(row) for row in outline["nodes"] if row[0] == "m" and row[2] in changed):
+        return None
+    if any(path not in reader.rows for path in changed):
+        return None
+    nodes = _nodes(outline["nodes"], project, reader)
+    return Graph(project=project, nodes=nodes, tests=tuple(_tests(outline["tests"], nodes, project, reader)))
+
+
+class _Reader:
+    """Files of models -> models, one by one."""
+
+    templates: Templates
+
+    def __init__(self, opened: Opened, files: Sequence[Found], rows: Iterable[Sequence[Any]]) -> None:
+        self._opened = opened
+        self.rows = {row[2]: row for row in rows}
+        self.files = {f.path: self._unread(f) for f in files}
+        self._described: dict[str, Described] = {}
+        self._changed: dict[str, ParsedModel] = {}
+
+    def differs(self, row: Sequence[Any]) -> bool:
+        """Whether the graph has to be built anew for a changed model. Raises ProjectError where something is wrong with it."""
+        model = parse_model(self.files[row[2]], self.templates)
+        # What is inlined, or translated for other engines, is judged with all that reads it.
+        if model is None or model.config.materialized == "ephemeral" or model.config.dialects or _face(model) != row[6]:
+            return True
+        self._changed[row[2]] = model
+        return False
+
+    def model(self, path: str) -> ParsedModel:
+        known = self._changed.get(path)
+        if known is not None:
+            return known
+        file = self.files[path]
+        return LazyModel.of(partial(self._model, file), {"name": file.name, "folders": file.folders, "file": file.file, "problems": ()})
+
+    def _model(self, file: ModelFile, field: str) -> Mapping[str, Any]:
+        if field == "properties":
+            return {field: file.properties}
+        model = parse_model(file, self.templates)
+        assert model is not None, file.name
+        return {"config": model.config, "query": model.query}
+
+    def _unread(self, found: Found) -> LazyModelFile:
+        file = LazySourceFile.of(lambda _: {"text": self._opened.contents.text(found.path).text}, {"path": found.path})
+        return LazyModelFile.of(partial(self._entry, found), {"name": found.stem, "folders": found.folders, "file": file})
+
+    def _entry(self, found: Found, _: str) -> Mapping[str, Any]:
+        row = self.rows.get(found.path)
+        described = self._document(self._opened.documents[row[5]]) if row and row[5] is not None else None
+        entry = described.models.get(found.stem.lower()) if described else None
+        whole = model_file(self._opened, found, self.files[found.path].file, entry)
+        return {"layers": whole.layers, "properties": whole.properties}
+
+    def _document(self, path: str) -> Described:
+        if path not in self._described:
+            self._described[path] = describe(self._opened, (path,), Workers(1))
+        return self._described[path]
+
+
+def _nodes(rows: Iterable[Sequence[Any]], project: LoadedProject, reader: _Reader) -> dict[NodeId, Node]:
+    outside = Outside.of(project)
+    seeds = {seed.name: seed for seed in project.seeds}
+    sources = {(source.source, source.name): source for source in project.sources}
+    ids: list[NodeId] = []
+    nodes: dict[NodeId, Node] = {}
+    for kind, name, *rest in rows:
+        identifier = _identifier(name)
+        node: Node
+        if kind == "m":
+            path, storage, reads, _, _ = rest
+            model = reader.model(path)
+            id_ = f"model.{project.name}.{model.name}"
+            stored = _identifier(storage) if storage else None
+            node = ModelNode(id=id_, identifier=identifier, storage=stored, model=model, reads=tuple([ids[n] for n in reads]))
+        elif kind == "s":
+            node = SeedNode(id=f"seed.{project.name}.{rest[0]}", identifier=identifier, seed=seeds[rest[0]])
+        elif rest[0]:
+            source = sources[tuple(rest[0])]
+            id_ = f"source.{project.name}.{source.source}.{source.name}"
+            node = TableNode(id=id_, identifier=identifier, source=source, outside=outside.location(source))
+        else:
+            node = TableNode(id=f"table.{identifier}", identifier=identifier)
+        nodes[node.id] = node
+        ids.append(node.id)
+    return nodes
+
+
+def _identifier(plain: Sequence[Any]) -> TableIdentifier:
+    return TableIdentifier(plain[0], tuple(plain[1]), plain[2])
+
+
+def _tests(rows: Iterable[Sequence[Any]], nodes: Mapping[NodeId, Node], project: LoadedProject, reader: _Reader) -> Iterable[TestNode]:
+    ids = list(nodes)
+    files = {file.path: file for file in project.tests}
+
+    def read(place: int | str, tested: NodeId, field: str) -> Mapping[str, Any]:
+        if isinstance(place, int):
+            return {field: tests_of(nodes[tested])[place]}
+        return {field: parse_test(files[place], reader.templates)}
+
+    for id_, name, place, reads, gates in rows:
+        read_ids = tuple([ids[n] for n in reads])
+        known = {"id": id_, "name": name, "reads": read_ids, "gates": tuple([ids[n] for n in gates])}
+        yield LazyTest.of(partial(read, place, read_ids[0] if read_ids else ""), known)

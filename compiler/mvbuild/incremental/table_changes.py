@@ -1,0 +1,103 @@
+"""Catalog -> the change of a table between two snapshots, read once however many MVs ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+from mvbuild.formats.record import NO_SNAPSHOT
+from mvbuild.freshness.pins import known_as
+from mvbuild.incremental.inputs import Inputs
+from mvbuild.incremental.literals import predicate_text
+from mvbuild.incremental.scan_conditions import relevant
+from mvbuild.incremental.shape import Shape
+from mvbuild.parse.determinism import variables
+from mvbuild.ports.catalog import Catalog, ChangeRefused
+from mvbuild.ports.changes import Comparison, Predicate, Side, TableChange, ValueRange
+from mvbuild.ports.states import TableState
+
+MAX_FILES = 2000
+"""Whose bounds are read to tell how much of a table a refresh reads: no more than the reading itself takes."""
+_Key = tuple[str, str, int, int, int]
+
+
+@dataclass
+class Changes:
+    """Shared by the threads of a run."""
+
+    catalog: Catalog
+    _known: dict[_Key, TableChange | ChangeRefused] = field(default_factory=dict)
+    _ranges: dict[tuple[Any, ...], ValueRange | None] = field(default_factory=dict)
+    _shares: dict[tuple[Any, ...], float] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def __call__(self, table: TableState, old: int, new: int, /) -> TableChange:
+        """ChangeRefused where it cannot be told."""
+        key = (*_under(table), old, new)
+        with self._lock:
+            if key not in self._known:
+                try:
+                    self._known[key] = self.catalog.change(table, old, new)
+                except ChangeRefused as exc:
+                    self._known[key] = exc
+            found = self._known[key]
+        if isinstance(found, ChangeRefused):
+            raise found
+        return found
+
+    def share(self, table: TableState, snapshot_id: int, column: str, wanted: ValueRange) -> float:
+        """Of a table's rows, those in files that may have values in the range; 1 where that is not told, or not told cheaply."""
+        snapshot = table.snapshots.get(snapshot_id)
+        if wanted.low is None or snapshot is None or not 0 < int(snapshot.summary.get("total-data-files", "0")) <= MAX_FILES:
+            return 1.0
+        # A column's name means another one under another schema, and tables that are copies of one another have one UUID.
+        key = (*_under(table), snapshot_id, column, wanted.low, wanted.high)
+        if key not in self._shares:
+            self._shares[key] = self._share(table, snapshot_id, column, wanted)
+        return self._shares[key]
+
+    def _share(self, table: TableState, snapshot_id: int, column: str, wanted: ValueRange) -> float:
+        predicates = (Comparison(column, ">=", wanted.low), Comparison(column, "<=", wanted.high))
+        try:
+            held = self(table, NO_SNAPSHOT, snapshot_id)
+        except ChangeRefused:
+            return 1.0
+        return self.catalog.matching(held, predicates).rows / max(1, held.added.rows)
+
+    def range(self, change: TableChange, side: Side, column: str) -> ValueRange | None:
+        key = (*_under(change.table), change.old, change.new, side, column)
+        if key not in self._ranges:
+            self._ranges[key] = self.catalog.value_ranges(change, side, (column,)).get(column)
+        return self._ranges[key]
+
+    def compares(self, change: TableChange, columns: Sequence[str]) -> bool:
+        return self.catalog.compares(change, columns)
+
+    def irrelevant(self, shape: Shape, given: Inputs, changes: Mapping[int, TableChange]) -> Mapping[int, str]:
+        """The leaves none of whose changed rows can matter to the query, each with why."""
+        scans = conditions_of(shape, given)
+        found = {}
+        for leaf, change in changes.items():
+            conjunctions = scans.get(leaf, ())
+            if conjunctions and all(conjunctions) and not self.catalog.may_match(change, conjunctions):
+                what = " or ".join(dict.fromkeys(predicate_text(predicates) for predicates in conjunctions))
+                found[leaf] = f"no row that changed in {known_as(change.table)} has {what}"
+        return found
+
+
+def _under(table: TableState) -> tuple[str, str, int]:
+    """A table and the schema under which it is read."""
+    return table.uuid, str(table.identifier), table.current_schema_id
+
+
+def conditions_of(shape: Shape, given: Inputs) -> dict[int, tuple[tuple[Predicate, ...], ...]]:
+    """Leaf -> for each time that it is read, what a row must fulfil to matter. Nothing where Spark puts other text into the query before it
+    reads it: no literal is a constant then."""
+    if any(variables(given.text.text)):
+        return {}
+    # What a version that the query names is read with is not the schema of today, by which a change is told.
+    types = [{f["name"]: f["type"] for f in one.schema["fields"]} if one.leaf.travel is None else {} for one in given.inputs]
+    # What an escape in a string means depends on Spark's configuration.
+    return relevant(shape.root, types, strings="\\" not in given.text.text)

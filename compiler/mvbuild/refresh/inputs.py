@@ -1,0 +1,315 @@
+"""StrategyChoice + StagingArea -> SQL for what a refresh reads: pinned tables, and their changes through scratch tables that list files.
+
+What is read more than once is computed once, and large tables are read within the bounds of what they are joined with. Nothing depends on
+the session's configuration, which other threads share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+from sqlglot import exp
+
+from mvbuild.freshness.observed import Pin
+from mvbuild.incremental.algebra import Filter, Ref, Relation, Scan, walk
+from mvbuild.incremental.bounds import (
+    MAX_VALUES,
+    Bounds,
+    bounded,
+    bounds_from,
+    bounds_of,
+    bounds_of_range,
+    bounds_sql,
+    equal_names,
+    scan_name,
+    values_sql,
+)
+from mvbuild.incremental.change_filters import change_filters
+from mvbuild.incremental.choose import StrategyChoice
+from mvbuild.incremental.column_pruning import pruned
+from mvbuild.incremental.delta import KEYS, Cte
+from mvbuild.incremental.emit import sql_of
+from mvbuild.incremental.inputs import columns_read, total
+from mvbuild.incremental.rewrite import Upsert
+from mvbuild.incremental.sizes import LITTLE
+from mvbuild.incremental.statements import STORAGE, Difference
+from mvbuild.names import TableIdentifier, quote
+from mvbuild.ports.changes import NetRows, ReadRows, TableChange, ValueRange
+from mvbuild.refresh.change_sql import change_sql
+from mvbuild.refresh.net_change import is_comparable, net_side, net_sql
+from mvbuild.refresh.session import RunSession
+from mvbuild.refresh.sql import pinned_table
+from mvbuild.refresh.staging_area import StagingArea
+
+NET_ROWS = 1_000_000
+"""Rows of a change that are compared with each other though no file was written again: an update may set what was there."""
+
+
+@dataclass
+class RefreshInputs:
+    """Of one refresh. Errors are the engine's and the catalog's."""
+
+    session: RunSession
+    node: str
+    """The id of the MV."""
+    choice: StrategyChoice
+    place: StagingArea
+    known: dict[tuple[str, str], Bounds] = field(default_factory=dict)
+    relations: dict[str, str] = field(default_factory=dict)
+    """Scan or let -> what stands for it in the statements after: the name of what was kept, or a query."""
+    made: list[str] = field(default_factory=list)
+    """The names of what was kept, each after those that it is made of."""
+    read: dict[str, ReadRows] = field(default_factory=dict)
+    """Scan -> the rows of a change that were read here."""
+    statements: list[str] = field(default_factory=list)
+
+    @property
+    def difference(self) -> Difference:
+        assert self.choice.difference is not None
+        return self.choice.difference
+
+    @cached_property
+    def wanted(self) -> dict[int, exp.Expr]:
+        """Leaf -> what the rows of its change fulfil that are read."""
+        return change_filters(self.difference.relations)
+
+    @property
+    def target(self) -> str:
+        """The branch of the storage that is written."""
+        place = self.place
+        return place.table.sql if place.branch is None else f"{place.table.sql}.{quote(f'branch_{place.branch}')}"
+
+    @contextmanager
+    def names(self) -> Iterator[None]:
+        """Temporary names and scratch tables go at the end, whatever happens."""
+        scratch: list[TableIdentifier] = []
+        try:
+            for leaf, change in self.choice.changes.items():
+                columns = sorted(self._used(leaf))
+                net = self._net_rows(change, columns)
+                if net is not None:
+                    self._supply(leaf, net)
+                    continue
+                staged = self.session.catalog.stage_change(change, self.session.new_scratch)
+                scratch.extend(staged.tables)
+                self._define_change(leaf, change, change_sql(staged, columns))
+            yield
+        finally:
+            for name in reversed(self.made):  # what is made of others first: Spark resolves a view by its text
+                self.session.engine.forget(name)
+            for table in scratch:
+                self.session.catalog.drop_scratch(table)
+
+    def source(self, read: Scan | Ref) -> str:
+        if isinstance(read, Ref):
+            return self.relations[read.name]
+        if read.leaf == STORAGE:
+            return self._stored()
+        assert self.choice.inputs is not None
+        one = self.choice.inputs.inputs[read.leaf]
+        if read.version in ("plus", "minus"):
+            name = self.relations.get(scan_name(read))
+            if name is not None:
+                return name
+            columns = ", ".join(map(quote, sorted(self._used(read.leaf))))
+            return f"(SELECT {columns} FROM {self._at(one.pin)} WHERE false)"
+        return self._at(replace(one.pin, snapshot_id=one.old) if read.version == "old" else one.pin, own=one.leaf.travel is not None)
+
+    def _at(self, pin: Pin, *, own: bool = False) -> str:
+        return pinned_table(pin, self.session.schema_pin, own_version=own)
+
+    def _stored(self) -> str:
+        """The storage before the refresh: Spark computes what was kept again once the table that it was made of is written to."""
+        before = self.place.before
+        if before.current_snapshot_id is None:
+            return self.target
+        return self._at(Pin(table=before, snapshot_id=before.current_snapshot_id, ref=None, moves=True))
+
+    def sql(self, relation: Relation, columns: Sequence[str] = ()) -> str:
+        """`columns`: the names that its columns get."""
+        names = list(zip(relation.columns, columns or relation.columns, strict=True))
+        return sql_of(bounded(pruned(relation), self.known), self.source, outputs=names)
+
+    def keep(self, cte: Cte, *, at_once: bool = True) -> None:
+        """Computed once; with its bounds where that narrows down what comes after."""
+        columns = self._bounded_columns(cte) if self.narrows(cte) else ()
+        told = {column: found for column in columns if (found := bounds_of(cte.relation, column, self.known))}
+        cached = self.relations[cte.name] = self._cache(cte.name, self.sql(cte.relation), at_once=at_once and not columns)
+        if len(told) < len(columns):
+            ((_, told),) = self._bounds([(cached, columns)])
+        self.known.update({(cte.name, column): found for column, found in told.items()})
+
+    def inline(self, cte: Cte) -> None:
+        """For what is read once, or made of what is kept."""
+        self.relations[cte.name] = f"({self.sql(cte.relation)})"
+
+    def _cache(self, what: str, sql: str, *, at_once: bool = True) -> str:
+        """The name by which others read it. If not at once: the next statement computes it, and reads nothing else."""
+        name = self._name(what)
+        self.statements.append(f"CACHE TABLE {quote(name)} AS {sql}")
+        self.session.engine.keep(name, sql, at_once=at_once)
+        return quote(name)
+
+    def _name(self, what: str) -> str:
+        """A new temporary name, unlike those of other refreshes of this session."""
+        own = sha256(self.node.encode()).hexdigest()[:8]
+        self.made.append(f"{self.session.run.branch}_{own}_{what}")
+        return self.made[-1]
+
+    def cached(self, what: str, relation: Relation | None) -> str | None:
+        """The name of a relation that is read more than once."""
+        if relation is None:
+            return None
+        if isinstance(relation, Ref):
+            return self.relations[relation.name]
+        if any(isinstance(node, Scan) for node in walk(relation)):
+            self.keep(Cte(what, relation))
+        else:
+            self.inline(Cte(what, relation))
+        return self.relations[what]
+
+    def _net_rows(self, change: TableChange, columns: Sequence[str]) -> NetRows | None:
+        catalog = self.session.catalog
+        if not catalog.compares(change, columns):
+            return None
+        with self.session.comparing:
+            return catalog.net_rows(change, columns)
+
+    def _supply(self, leaf: int, net: NetRows) -> None:
+        for version, rows in (("plus", net.plus), ("minus", net.minus)):
+            key = f"{leaf} {version}"
+            self.read[key] = rows
+            if rows.count:
+                name = self._name(key.replace(" ", "_"))
+                self.statements.append(f"-- {quote(name)}: {rows.count:,} rows, found by comparing rewritten files")
+                self.session.engine.supply(name, rows.data)
+                self.relations[key] = quote(name)
+
+    def _define_change(self, leaf: int, change: TableChange, sides: tuple[str | None, str | None]) -> None:
+        plus, minus = sides
+        is_small = bool(change.removed.files) or change.rows <= NET_ROWS
+        if plus and minus and is_small and self._is_comparable(leaf):
+            plus, minus = self._net(leaf, plus, minus)
+        for version, sql in (("plus", plus), ("minus", minus)):
+            if sql is not None:
+                self.relations[f"{leaf} {version}"] = f"({sql})"
+
+    def _net(self, leaf: int, plus: str, minus: str) -> tuple[str, str]:
+        """Rows that did not change are on both sides where files were written again, or a row was set to what it was: they cancel out."""
+        types, condition = self._types(leaf), self.wanted.get(leaf)
+        if condition is not None:
+            names, where = ", ".join(map(quote, types)), condition.sql("spark", comments=False)
+            plus, minus = (f"SELECT {names} FROM ({side}) WHERE {where}" for side in (plus, minus))
+        net = self._cache(f"net_{leaf}", net_sql(plus, minus, types))
+        return net_side(net, "plus", types), net_side(net, "minus", types)
+
+    def _is_comparable(self, leaf: int) -> bool:
+        return all(map(is_comparable, self._types(leaf).values()))
+
+    def _types(self, leaf: int) -> dict[str, Any]:
+        """The Iceberg types of the columns that are read, by name."""
+        assert self.choice.inputs is not None
+        types = {field["name"]: field["type"] for field in self.choice.inputs.inputs[leaf].schema["fields"]}
+        return {name: types[name] for name in sorted(self._used(leaf))}
+
+    def _used(self, leaf: int) -> frozenset[str]:
+        shape = self.choice.shape
+        assert shape is not None
+        return columns_read(shape.root).get(leaf, frozenset())
+
+    def bound_changes(self) -> bool:
+        """What changed is kept where it is read more than once, or can narrow down what it is joined with. Whether anything did change: the
+        columns that the query reads may have the same rows as before."""
+        # Asked of every table: a strategy need not read what changed, so what it reads may tell nothing.
+        sides = [self.read.get(f"{leaf} {version}") for leaf in self.choice.changes for version in ("plus", "minus")]
+        if sides and all(rows is not None and not rows.count for rows in sides):
+            return False
+        relations = self.difference.relations
+        compared = frozenset().union(*(equal_names(relation) for relation in relations)) if relations else frozenset()
+        reads: dict[str, list[Scan]] = {}
+        for relation in relations:
+            for node in walk(relation):
+                if isinstance(node, Scan) and scan_name(node) in self.relations:
+                    reads.setdefault(scan_name(node), []).append(node)
+        large = self._read_bytes() >= LITTLE
+        counted: list[int | None] = []
+        asked: list[tuple[str, str, Sequence[str]]] = []
+        for key, scans in reads.items():
+            columns = sorted({source for scan in scans for name, source in scan.sources if name in compared}) if large else []
+            if key in self.read:
+                self._know(key, {name: found for name, found in self.read[key].ranges.items() if name in columns})
+                counted.append(self.read[key].count)
+                continue
+            if (len(scans) < 2 and not columns) or self._is_known_from_files(scans[0], columns):
+                counted.append(None)
+                continue
+            sql = f"SELECT * FROM {self.relations[key]}"
+            cached = self.relations[key] = self._cache(key.replace(" ", "_"), sql, at_once=not columns)
+            if columns:
+                asked.append((key, cached, columns))
+            else:
+                counted.append(None)
+        for (key, *_), (rows, bounds) in zip(asked, self._bounds([(cached, columns) for _, cached, columns in asked]), strict=True):
+            counted.append(rows)
+            self.known.update({(key, column): found for column, found in bounds.items()})
+        return not counted or any(rows != 0 for rows in counted)
+
+    def _is_known_from_files(self, scan: Scan, columns: Sequence[str]) -> bool:
+        """Whether the metadata of a few files that were added has its bounds: reading them twice costs less than a statement."""
+        change = self.choice.changes[scan.leaf]
+        if scan.version != "plus" or not change.is_insert_only or change.bytes >= LITTLE or change.rows <= MAX_VALUES:
+            return False
+        ranges = self.session.catalog.value_ranges(change, "plus", columns)
+        self._know(scan_name(scan), ranges)
+        return True
+
+    def _know(self, name: str, ranges: Mapping[str, ValueRange]) -> None:
+        self.known.update({(name, column): bounds for column, found in ranges.items() if (bounds := bounds_of_range(found))})
+
+    def _bounds(self, tables: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[int, dict[str, Bounds]]]:
+        """The number of rows, and the bounds of some columns, of each."""
+        if not tables:
+            return []
+        engine, found = self.session.engine, []
+        for place, rows, bounds in sorted(engine.rows(bounds_sql(tables), len(tables)).rows):
+            table, columns = tables[place]
+            values = engine.rows(values_sql(table, columns), MAX_VALUES).rows if 0 < rows <= MAX_VALUES else ()
+            found.append((rows, bounds_from(rows, bounds, columns, values)))
+        return found
+
+    def narrows(self, cte: Cte) -> bool:
+        """Whether knowing its keys first leaves out enough of what is read afterwards to be worth a statement of its own."""
+        if not self._bounded_columns(cte):
+            return False
+        if cte.name.startswith(KEYS):
+            return self._read_bytes() >= LITTLE
+        before = self.place.before
+        return total(before, before.current_snapshot_id, "total-files-size") >= LITTLE
+
+    def _read_bytes(self) -> int:
+        """Of the tables that are read whole, but for what is known of their keys."""
+        assert self.choice.inputs is not None
+        pending, found = self.difference.relations, 0
+        while pending:
+            node = pending.pop()
+            if isinstance(node, Scan) and node.version in ("old", "new") and node.leaf != STORAGE:
+                found += self.choice.inputs.inputs[node.leaf].bytes
+            if not (isinstance(node, Filter) and node.predicate == exp.false()):
+                pending.extend(node.children)
+        return found
+
+    def _bounded_columns(self, cte: Cte) -> Sequence[str]:
+        """Those by which later statements look up rows in large tables."""
+        write = self.choice.rewrite.write if self.choice.rewrite else None
+        if cte.name.startswith(KEYS):
+            return cte.relation.columns
+        if cte.name == "delta" and isinstance(write, Upsert):
+            return [column for _, column in write.keys]
+        if cte.name in ("minus", "net_minus"):
+            return cte.relation.columns
+        return ()

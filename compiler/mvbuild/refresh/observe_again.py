@@ -1,0 +1,22 @@
+"""MV + RunSession -> World: what the MV depends on as it is now, after another process has changed something of it."""
+
+from __future__ import annotations
+
+from mvbuild.freshness.embedded import with_embedded
+from mvbuild.freshness.leaves import node_inputs
+from mvbuild.freshness.observed import World
+from mvbuild.freshness.pins import leaf_table
+from mvbuild.graph.model import ModelNode
+from mvbuild.refresh.session import RunSession
+
+
+def observe_again(session: RunSession, node: ModelNode) -> World:
+    """Everything that the MV depends on as it is now. The run itself takes over only the MV's own new state: its pins stay."""
+    graph = session.world.graph
+    below = node_inputs(graph, node)
+    own = [i for i in (node.identifier, node.storage) if i]
+    # The storage of an MV may be embedded in its view.
+    others = [i for leaf in below.leaves for i in (graph.nodes[leaf.node].identifier, leaf_table(graph, leaf))]
+    states = session.load(dict.fromkeys([*own, *others, *(graph.nodes[v].identifier for v in below.views)]))
+    session.observe({i: states[i] for i in own if i in states})
+    return World(graph=graph, observed=session.world.observed.updated(with_embedded(graph, states)))

@@ -1,0 +1,85 @@
+"""canonical trees of two versions of a query -> what became of each column of its result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlglot import exp
+
+from mvbuild.review.resolve import output_names
+from mvbuild.review.tidy import shown
+
+What = Literal["added", "removed", "renamed", "respelled", "retyped", "changed", "moved"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnChange:
+    """One column. `new` is its name or its type now, `old` its type before."""
+
+    what: What
+    name: str
+    new: str = ""
+    old: str = ""
+    is_last: bool = False
+    """Of an added one: only others that were added stand behind it."""
+
+
+def column_changes(old: exp.Expr, new: exp.Expr) -> tuple[ColumnChange, ...]:
+    """Nothing where the columns of either are not known."""
+    before, after = _columns(old), _columns(new)
+    if before is None or after is None:
+        return ()
+    known, now = {name.lower(): name for name in before}, {name.lower(): name for name in after}
+    gone = [name for name in before if name.lower() not in now]
+    added = [name for name in after if name.lower() not in known]
+    found: list[ColumnChange] = []
+    for name in gone:
+        successor = _successor(name, before, after, gone, added)
+        if successor is not None:
+            added.remove(successor)
+            found.append(ColumnChange(what="renamed", name=name, new=successor))
+        else:
+            found.append(ColumnChange(what="removed", name=name))
+    kept = [name for name in before if name.lower() in now]
+    for name in kept:
+        found += _changes_of_same(name, now[name.lower()], before[name], after[now[name.lower()]])
+    behind = [name.lower() for name in after][len(after) - len(added) :]
+    found += [ColumnChange(what="added", name=name, is_last=name.lower() in behind) for name in added]
+    if [name.lower() for name in kept] != [name.lower() for name in after if name.lower() in known]:
+        found.append(ColumnChange(what="moved", name=""))
+    return tuple(found)
+
+
+def _columns(tree: exp.Expr) -> dict[str, exp.Expr] | None:
+    """Name -> expression."""
+    names = output_names(tree)
+    while isinstance(tree, (exp.SetOperation, exp.Subquery)):
+        tree = tree.this
+    return {p.alias_or_name: p.unalias() for p in tree.expressions} if names is not None else None
+
+
+def _successor(name: str, before: dict[str, exp.Expr], after: dict[str, exp.Expr], gone: list[str], added: list[str]) -> str | None:
+    """The one new column that is what an old one was, if no other was the same."""
+    value = shown(before[name])
+    same = [one for one in added if shown(after[one]) == value]
+    alike = [one for one in gone if shown(before[one]) == value]
+    return same[0] if len(same) == 1 and len(alike) == 1 else None
+
+
+def _changes_of_same(name: str, new_name: str, before: exp.Expr, after: exp.Expr) -> list[ColumnChange]:
+    found = [ColumnChange(what="respelled", name=name, new=new_name)] if name != new_name else []
+    if shown(before) != shown(after):
+        types = _types(before, after)
+        if types is not None:
+            return [*found, ColumnChange(what="retyped", name=name, old=types[0], new=types[1])]
+        found.append(ColumnChange(what="changed", name=name))
+    return found
+
+
+def _types(before: exp.Expr, after: exp.Expr) -> tuple[str, str] | None:
+    """Of a cast that stands around both: the same value in another type."""
+    if not isinstance(before, exp.Cast) or not isinstance(after, exp.Cast):
+        return None
+    old, new = (node.to.sql(dialect="spark").lower() for node in (before, after))
+    return (old, new) if old != new else None

@@ -1,0 +1,135 @@
+"""Graph + the text of --select and --exclude -> the ids of the nodes that are meant.
+
+The grammar is dbt's: spaces make a union, commas an intersection; `+x`, `x+`, `2+x` and `@x` reach along the graph. As in dbt a test is
+selected with any node that it reads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error, warning
+from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode, TableNode
+from mvbuild.selection.grammar import Criterion, Difference, Expression, Intersection, Union, union_of
+from mvbuild.selection.known import Judge, Known
+from mvbuild.selection.methods import find, items, name_of
+from mvbuild.selection.selectors_file import Selector, read_selectors
+
+Selected = tuple[frozenset[NodeId], tuple[Diagnostic, ...]]
+
+
+def select(graph: Graph, include: Iterable[str], exclude: Iterable[str], judge: Judge | None = None) -> Selected:
+    """Node ids of models and seeds, and warnings for terms that match nothing. No `include` means everything, or the default selector.
+
+    `judge` tells the freshness of MVs, where the catalog was read.
+    """
+    chosen, warnings = select_all(graph, include, exclude, judge)
+    return frozenset(id for id in chosen if isinstance(graph.nodes.get(id), ModelNode | SeedNode)), warnings
+
+
+def select_all(graph: Graph, include: Iterable[str], exclude: Iterable[str], judge: Judge | None = None) -> Selected:
+    """Like `select`, with sources and data tests."""
+    words, without = union_of(include), union_of(exclude)
+    selection = _Selection(graph=graph, known=Known(judge))
+    default = None if words.parts or without.parts else next((s for s in selection.selectors.values() if s.default), None)
+    everything = not words.parts and default is None
+    chosen = {i.id for i in items(graph)} if everything else selection.of(default.definition if default else words)
+    if without.parts:
+        chosen -= selection.of(without)
+    return frozenset(chosen), tuple(selection.warnings)
+
+
+@dataclass(kw_only=True)
+class _Selection:
+    """Evaluates expressions over one graph."""
+
+    graph: Graph
+    known: Known
+    warnings: list[Diagnostic] = field(default_factory=list)
+    _selectors: Mapping[str, Selector] | None = None
+    _open: list[str] = field(default_factory=list)
+    """The selectors whose definitions are being followed."""
+
+    @property
+    def selectors(self) -> Mapping[str, Selector]:
+        if self._selectors is None:
+            self._selectors = read_selectors(self.graph)
+        return self._selectors
+
+    def of(self, expression: Expression) -> set[NodeId]:
+        if isinstance(expression, Union):
+            return set().union(*map(self.of, expression.parts))
+        if isinstance(expression, Difference):
+            return self.of(expression.left) - self.of(expression.right)
+        if isinstance(expression, Intersection):
+            parts = [self._criterion(p) if isinstance(p, Criterion) else self.of(p) for p in expression.parts]
+            found = set.intersection(*parts) if parts else set()
+            return self._warn_if_empty(found, expression.raw) if expression.raw else found
+        return self._warn_if_empty(self._criterion(expression), expression.raw)
+
+    def _criterion(self, criterion: Criterion) -> set[NodeId]:
+        found = self._named(criterion) if criterion.method == "selector" else find(self.graph, self.known, criterion)
+        reached = set(found)
+        tests = {test.id: test.reads for test in self.graph.tests if test.id in found}
+        # A test has no children; its parents are one step away.
+        nodes = {id for id in found if id in self.graph.nodes}
+        if criterion.parents:
+            depth = criterion.parents_depth
+            if tests and depth != 0:
+                read = {id for reads in tests.values() for id in reads}
+                reached |= read | self.graph.ancestors(read, None if depth is None else depth - 1)
+            reached |= self.graph.ancestors(nodes, depth)
+        if criterion.children:
+            reached |= self.graph.descendants(nodes, criterion.children_depth)
+        if criterion.childrens_parents:
+            reached |= self.graph.descendants(nodes)
+            reached |= self.graph.ancestors(reached & self.graph.nodes.keys())
+        return self._with_tests(reached)
+
+    def _with_tests(self, chosen: set[NodeId]) -> set[NodeId]:
+        return chosen | {test.id for test in self.graph.tests if not chosen.isdisjoint(test.reads)}
+
+    def _named(self, criterion: Criterion) -> set[NodeId]:
+        """What a selector of selectors.yml selects."""
+        selector = self.selectors.get(criterion.value)
+        if selector is None:
+            message = f"Unknown selector '{criterion.value}'"
+            help = did_you_mean(criterion.value, self.selectors) or "Selectors are defined in selectors.yml beside mvbuild.yml."
+            raise ProjectError([error("unknown-selector", message, criterion.span, help=help)])
+        if selector.name in self._open:
+            circle = " -> ".join([*self._open[self._open.index(selector.name) :], selector.name])
+            raise ProjectError([error("bad-selectors", f"Selectors form a cycle: {circle}", criterion.span or selector.span)])
+        self._open.append(selector.name)
+        found = self.of(selector.definition)
+        self._open.pop()
+        return found
+
+    def _warn_if_empty(self, found: set[NodeId], raw: str) -> set[NodeId]:
+        if not found and not self._is_question(raw):
+            near = did_you_mean(_bare(raw), _selectable(self.graph))
+            self.warnings.append(warning("unknown-selector", f"'{raw}' selects nothing", help=near if near.startswith("Did") else ""))
+        return found
+
+    def _is_question(self, raw: str) -> bool:
+        """Nothing stale, nothing modified: that is an answer, and no mistake."""
+        methods = [term.lstrip("+@0123456789").partition(":")[0] for term in raw.split(",")]
+        return any(method in ("state", "result", "fresh", "stale", "git") for method in methods)
+
+
+def _bare(raw: str) -> str:
+    """`2+daily+1` -> `daily`, `@daily` -> `daily`."""
+    return re.sub(r"\+\d*$", "", re.sub(r"^(?:@|\d*\+)", "", raw))
+
+
+def _selectable(graph: Graph) -> Iterator[str]:
+    """What a word may have been meant to be: names, names in the catalog, sources and tags."""
+    for item in items(graph):
+        yield name_of(item)
+        if isinstance(item, TableNode) and item.source is not None:
+            yield f"source:{item.source.source}.{item.source.name}"
+        if isinstance(item, ModelNode | SeedNode):
+            yield item.identifier.dotted
+            config = item.model.config if isinstance(item, ModelNode) else item.seed.config
+            yield from (f"tag:{tag}" for tag in config.tags)

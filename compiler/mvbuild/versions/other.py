@@ -1,0 +1,192 @@
+"""Graph + a directory, a manifest or a git ref -> the Version of the project that it holds, and what differs from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from mvbuild.diagnostics import Note, ProjectError, error
+from mvbuild.git import Commit, checked_out, commit_of
+from mvbuild.graph.definition import replace_reads
+from mvbuild.graph.model import Graph, NodeId
+from mvbuild.graph.resolve import build
+from mvbuild.names import quote
+from mvbuild.parse.fingerprint import fingerprint
+from mvbuild.parse.model import Read
+from mvbuild.parse.project import parse_project, parse_text
+from mvbuild.project.load import load, open_project
+from mvbuild.source import MappedText
+from mvbuild.versions.manifest import read_manifest
+from mvbuild.versions.model import NodeVersion, Version, version_of
+from mvbuild.workers import Workers
+
+MANIFEST = "manifest.json"
+Kind = Literal["body", "configs", "relation", "persisted_descriptions", "macros", "contract"]
+KINDS: tuple[Kind, ...] = ("body", "configs", "relation", "persisted_descriptions", "macros", "contract")
+
+
+def other_version(graph: Graph, text: str) -> Version:
+    """What `text` names: a directory with a manifest.json, such a file, or a git ref. ProjectError says why it cannot be read."""
+    with opened(graph, text) as (version, _):
+        return version
+
+
+@contextmanager
+def opened(graph: Graph, text: str) -> Iterator[tuple[Version, Graph | None]]:
+    """The same, with its graph where it has been compiled; the files of that are gone afterwards."""
+    path = manifest_path(graph.project.root, text)
+    if path is not None:
+        yield read_manifest(path, text), None
+        return
+    with _at_commit(graph, _commit(graph, text)) as found:
+        yield found
+
+
+def _commit(graph: Graph, text: str) -> Commit:
+    if text.endswith(".json"):
+        raise ProjectError([error("bad-state", f"The file {text} does not exist")])
+    try:
+        return commit_of(graph.project.root, text)
+    except ProjectError as exc:
+        if any(one.is_dir() for one in places_of(graph.project.root, text)):
+            message = f"'{text}' is a directory without a {MANIFEST}, and not a git ref"
+            raise ProjectError([error("bad-state", message)]) from exc
+        raise
+
+
+def manifest_path(root: Path, text: str) -> Path | None:
+    """The manifest that a path names; paths are looked for from here, then from the project."""
+    for place in places_of(root, text):
+        for path in (place / MANIFEST, place):
+            if path.is_file():
+                return path
+    return None
+
+
+def places_of(root: Path, text: str) -> tuple[Path, ...]:
+    """Where a path of the command line may lie."""
+    return (Path(text), root / text)
+
+
+@contextmanager
+def _at_commit(graph: Graph, commit: Commit) -> Iterator[tuple[Version, Graph | None]]:
+    """The project compiled as it was in a commit, for the same target, vars and environment. Empty if it was not there."""
+    reading = graph.reading
+    with checked_out(commit) as root:
+        if root is None or not _is_project(root):
+            yield Version(name=commit.ref, nodes={}, macros={}, vars={}, is_missing=True), None
+            return
+        try:
+            there = open_project(root, target=reading.target, vars=reading.vars, env=reading.env)
+            with Workers() as workers:
+                # Most of its files are those of today.
+                project = load(replace(there, cache=graph.project.cache), workers)
+                parsed = parse_project(project, env=reading.env, workers=workers)
+            former = replace(build(project, parsed), reading=reading)
+            if former.problems:
+                raise ProjectError(former.problems)
+            version = version_of(former, commit.ref)
+        except ProjectError as exc:
+            first, *others = exc.diagnostics
+            more = f", and {len(others)} more error{'s' * (len(others) > 1)}" if others else ""
+            message = f"The project at '{commit.ref}' does not compile: {first.message}{more}"
+            notes = [Note(message=f"{d.code}: {d.message}", span=d.span) for d in exc.diagnostics[:5]]
+            raise ProjectError([error("bad-state", message, notes=notes, help="Choose a ref that compiles.")]) from exc
+        yield version, former
+
+
+def _is_project(root: Path) -> bool:
+    return any((root / name).is_file() for name in ("mvbuild.yml", "mvbuild.yaml", "dbt_project.yml"))
+
+
+# --- differences -------------------------------------------------------------------------------------------------------------------
+
+
+def modifications(old: Version, new: Version, id_: NodeId) -> frozenset[Kind]:
+    """The ways in which a node that both versions have differs. What only its text says otherwise is no way."""
+    before, after = old.nodes[id_], new.nodes[id_]
+    found: set[Kind] = set()
+    if not same_body(old, new, id_):
+        found.add("body")
+        if changed_macros(old, new, id_):
+            found.add("macros")
+    if before.settings != after.settings:
+        found.add("configs")
+    if before.relation != after.relation:
+        found.add("relation")
+    if before.described != after.described:
+        found.add("persisted_descriptions")
+    if before.columns != after.columns and any("contract" in node.settings for node in (before, after)):
+        found.add("contract")
+    return frozenset(found)
+
+
+def changed_macros(old: Version, new: Version, id_: NodeId) -> tuple[str, ...]:
+    """The macros that a node calls, directly or not, whose text differs between the versions."""
+    called = {m for one in old.nodes[id_].macros for m in old.called.get(one, ())}
+    called |= {m for one in new.nodes[id_].macros for m in new.called.get(one, ())}
+    return tuple(sorted(m for m in called if old.macros.get(m) != new.macros.get(m)))
+
+
+def same_body(old: Version, new: Version, id_: NodeId) -> bool:
+    """Whether a node means the same, wherever what it reads stands in the catalog."""
+    before, after = old.nodes[id_], new.nodes[id_]
+    if before.body == after.body:
+        return True
+    if not before.sql or not after.sql or _names(old, before) == _names(new, after):
+        return False
+    # The same project for another target: what it reads has other names.
+    return _with_ids(old, before) == _with_ids(new, after) or fingerprint(neutral_sql(old, id_)) == fingerprint(neutral_sql(new, id_))
+
+
+def _names(version: Version, node: NodeVersion) -> Mapping[str, NodeId]:
+    return version.relations(below(version, node.id))
+
+
+def below(version: Version, id_: NodeId) -> Iterable[NodeId]:
+    """What a node reads, itself or through ephemeral models."""
+    seen: dict[NodeId, None] = {}
+    waiting = list(version.nodes[id_].reads)
+    while waiting:
+        one = waiting.pop()
+        if one not in seen:
+            seen[one] = None
+            node = version.nodes.get(one)
+            waiting += node.reads if node and node.settings.get("materialized") == "ephemeral" else ()
+    return seen
+
+
+def _with_ids(version: Version, node: NodeVersion) -> str:
+    """Quick and by text: where names are the only difference, nothing has to be parsed."""
+    names = _names(version, node)
+    if not names:
+        return node.sql
+    pattern = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+    return re.sub(rf"(?<![\w.`])(?:{pattern})(?![\w`])", lambda match: quote(names[match[0]]), node.sql)
+
+
+def _parsed_with_ids(sql: str, names: Mapping[str, NodeId]) -> str:
+    known = {name.lower(): id_ for name, id_ in names.items()}
+    query = parse_text("definition", sql)
+
+    def relation(id_: NodeId, read: Read) -> str | MappedText:
+        written = query.sql.text[read.start : read.end]
+        travel = f" {query.sql.text[read.travel.start : read.travel.end]}" if read.travel else ""
+        return (quote(id_) if id_ else written) + travel
+
+    ids = tuple(known.get(".".join(map(quote, read.parts)).lower(), "") for read in query.reads)
+    return replace_reads(query, ids, relation).text
+
+
+def neutral_sql(version: Version, id_: NodeId, renamed: Mapping[NodeId, NodeId] | None = None) -> str:
+    """The definition with ids in the place of the tables that it reads, each under an alias. `renamed`: id -> the one to show for it."""
+    node = version.nodes[id_]
+    names = {name: (renamed or {}).get(one, one) for name, one in _names(version, node).items()}
+    try:
+        return _parsed_with_ids(node.sql, names)
+    except ProjectError:
+        return node.sql

@@ -1,15 +1,14 @@
-"""catalog settings -> Catalog: the world behind the ports. Each loader imports its adapter only when it is called.
+"""catalog settings -> Catalog: the implementations of the ports. Each loader imports its adapter only when it is called.
 
 In: the settings of a target. Out: a `Catalog`, `Sources` or `Engine` of `ports`. Nothing else imports PyIceberg, PySpark, PyArrow or
 deltalake.
 
-Read first: `iceberg/catalog.py` (catalogs that are metadata files and pointers to them: SQL, files, Hive, Glue), `iceberg/remote.py`
-(REST, which has a protocol of its own), `spark/engine.py`. `memory.py` is the catalog of fast tests; `sources` reads base tables
-elsewhere.
+Read first: `iceberg/catalog.py` (catalogs that are metadata files and pointers to them: SQL, files, Hive, Glue), `iceberg/remote.py` (REST,
+which has a protocol of its own), `spark/engine.py`. `memory.py` is the catalog of fast tests; `sources` reads base tables elsewhere.
 
-`iceberg/entries.py` makes the states of the port from pointers and files. It also splits an MV in the metadata-file format into a view
-and a `TableState` with `of_view` set. `iceberg/packed.py` keeps histories and schemas as bytes, because most runs do not need them; so
-ten thousand tables fit into memory (docs/proofs/fresh-run.md). `iceberg/branches.py` shows metadata as an Iceberg branch sees it.
+`iceberg/entries.py` makes the states of the port from pointers and files. It also splits an MV in the metadata-file format into a view and
+a `TableState` with `of_view` set. `iceberg/packed.py` keeps histories and schemas as bytes, because most runs do not need them; so ten
+thousand tables fit into memory (docs/proofs/fresh-run.md). `iceberg/branches.py` shows metadata as an Iceberg branch sees it.
 `iceberg/net_rows.py` compares rewritten files in this process (docs/decisions/013).
 """
 
@@ -28,14 +27,14 @@ if TYPE_CHECKING:
 
 
 def open_catalog(name: str, properties: Mapping[str, str], *, embedded: bool) -> Catalog:
-    """The catalog that PyIceberg knows by these properties. An embedded one belongs to the project and is created on first use."""
+    """Open the catalog with these PyIceberg properties. An embedded catalog belongs to the project and is created on first use."""
     from mvbuild.adapters.iceberg import open_catalog as open_iceberg
 
     return open_iceberg(name, properties, create=embedded)
 
 
 def open_sources(target: Target) -> Sources:
-    """The base tables outside of the target's catalog. Nothing is imported or connected before one is read."""
+    """Open the base tables outside the target's catalog. Nothing is imported or connected until one is read."""
     from mvbuild.adapters.sources import OpenedSources
 
     return OpenedSources(target.catalog)
@@ -50,7 +49,8 @@ def start_engine(
     progress: Callable[[str], None] | None = None,
     sources: Collection[SourceLocation] = (),
 ) -> Engine:
-    """Spark: of its own for this run, or the session `spark` that the caller has and keeps. It can read `sources` besides the catalog."""
+    """Start a Spark session for this run, or use the caller's session `spark`, which is not stopped. It can read `sources` besides the
+    catalog."""
     from mvbuild.adapters.iceberg import prepare
     from mvbuild.adapters.spark import start_engine as start_spark
 
@@ -66,14 +66,14 @@ def session_catalogs(spark: Any) -> dict[str, dict[str, str]]:
 
 
 def current_place(spark: Any) -> tuple[str, tuple[str, ...]]:
-    """The catalog and the namespace that complete names in a session."""
+    """The current catalog and namespace of a session, which complete names."""
     from mvbuild.adapters.spark.session_catalogs import current_place as found
 
     return found(spark)
 
 
 def session_settings(spark: Any) -> Mapping[str, str] | None:
-    """Of a session that the caller has, what `Engine.settings` tells. None where it does not answer: whoever needs it then hears why."""
+    """`Engine.settings` for a session of the caller. None if the session does not answer; code that needs it then fails with the reason."""
     from mvbuild.adapters.spark.engine import settings_of
 
     try:

@@ -1,4 +1,4 @@
-"""nothing -> Catalog: a catalog in memory with the behaviour of the SQL catalogs, for fast tests; safe for threads."""
+"""nothing -> Catalog: a catalog in memory that behaves like the SQL catalogs, for fast tests; thread-safe."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class MemoryCatalog(MetadataCatalog):
-    """Two `MemoryCatalog`s share nothing. `append_snapshot` plays the writer that mvbuild does not know."""
+    """Two `MemoryCatalog`s share nothing. `append_snapshot` acts as a writer other than mvbuild."""
 
     def __init__(self, name: str = "memory") -> None:
         self._held = _Held()
@@ -44,7 +44,7 @@ class MemoryCatalog(MetadataCatalog):
         operation: str = "append",
         summary: Mapping[str, str] | None = None,
     ) -> TableState:
-        """A new snapshot on a branch, as a foreign engine would commit it. `columns` are its whole content; None keeps what was there."""
+        """Add a snapshot to a branch, as another engine would. `columns` are its whole content; None keeps the content."""
 
         def make(current: Entry | None) -> Raw:
             if current is None or current.kind != "TABLE":
@@ -124,7 +124,7 @@ class _MemoryPointers:
 
 
 class _MemoryFiles:
-    """Contents are bytes, so that no caller can change what another one reads."""
+    """Contents are bytes, so that callers cannot change each other's data."""
 
     def __init__(self) -> None:
         self._contents: dict[str, tuple[bytes, int]] = {}
@@ -287,5 +287,5 @@ _MEETS: Mapping[Operator, Callable[[Any, Any], bool]] = {
 
 
 def _group(rows: Sequence[object]) -> FileGroup:
-    """As if all rows were in one file, of a byte each."""
+    """As if all rows were in one file, of one byte each."""
     return FileGroup(files=min(1, len(rows)), rows=len(rows), bytes=len(rows))

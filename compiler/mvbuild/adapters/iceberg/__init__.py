@@ -1,6 +1,6 @@
-"""catalog name and properties -> Catalog: REST catalogs by their server, all others by their metadata files.
+"""catalog name and properties -> Catalog: REST catalogs through their server, most others through their metadata files.
 
-SQL catalogs, file-system warehouses, Hive metastores and Glue differ only in where the pointers stand. What is none of them goes through
+SQL catalogs, file-system warehouses, Hive metastores and Glue differ only in where the pointers are. All other catalogs go through
 PyIceberg.
 """
 
@@ -20,7 +20,7 @@ _SQL_SCHEMES = ("sqlite", "postgresql", "mysql", "mariadb")
 
 
 def open_catalog(name: str, properties: Mapping[str, str], *, create: bool) -> Catalog:
-    """Nothing is connected yet. `create`: a SQLite file and its directories are made on first use."""
+    """Open a catalog without connecting to it. `create`: a SQLite file and its directories are created on first use."""
     settings = dict(properties)
     if not settings.keys() & {"type", "uri", "py-catalog-impl"}:
         settings = _from_configuration(name) | settings
@@ -39,7 +39,7 @@ def open_catalog(name: str, properties: Mapping[str, str], *, create: bool) -> C
 
 
 def prepare(properties: Mapping[str, str], *, create: bool) -> None:
-    """For Spark, which opens the file of a SQLite catalog and makes no directory for it. All other catalogs are there already."""
+    """Create the directory of a SQLite catalog: Spark opens its file, but creates no directory. All other catalogs exist already."""
     if not properties.get("uri", "").startswith("sqlite"):
         return
     from mvbuild.adapters.iceberg.sql import open_database
@@ -130,7 +130,7 @@ def _open_metastore(name: str, properties: Mapping[str, str], pointers: Metastor
 
 
 def _from_configuration(name: str) -> dict[str, str]:
-    """What PyIceberg's own configuration file and environment say of a catalog that the project only names."""
+    """The properties in PyIceberg's own configuration file and environment, for a catalog that the project only names."""
     from pyiceberg.utils.config import Config
 
     found = Config().get_catalog_config(name) or {}

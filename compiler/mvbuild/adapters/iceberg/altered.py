@@ -1,4 +1,4 @@
-"""deletes that differ + data files -> the data files that they are about."""
+"""deletes that differ + data files -> the data files that they apply to."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from mvbuild.adapters.iceberg.manifests import FileEntry
 
 _FILE_PATH = 2147483546
-"""Field id of a position delete's `file_path`."""
+"""The field id of `file_path` in a position delete file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deletes:
-    """Delete files of two snapshots, as far as their manifests differ."""
+    """The delete files of two snapshots whose manifests differ."""
 
     gone: tuple[FileEntry, ...]
     fresh: tuple[FileEntry, ...]
     kept: tuple[FileEntry, ...]
     shared: tuple[ManifestFile, ...]
-    """Manifests that both snapshots have."""
+    """Manifests that are in both snapshots."""
 
     def only_more(self, altered: Sequence[FileEntry], *, had: bool, io: FileIO) -> bool:
-        """Whether every row that was deleted in altered files still is."""
+        """Whether every row that was deleted in the altered files is still deleted."""
         index = _Index(altered)
         lost = [delete for delete in self.gone if index.matches(delete)]
         if had and any(delete.vector for delete in self.fresh):
-            # A deletion vector takes the place of all position deletes of its file.
+            # A deletion vector replaces all position deletes of its file.
             if matching_deletes(self.shared, altered):
                 return False
             lost += [delete for delete in self.kept if index.matches(delete)]
@@ -45,7 +45,7 @@ class Deletes:
         return not lost or delete_all_of(io, fresh, lost, {entry.path for entry in altered})
 
     def added_rows(self, altered: Sequence[FileEntry]) -> int:
-        # Writers put the deletes that a file had and the new ones into one: what was gone counts against what is fresh.
+        # Writers merge the old and the new deletes of a file into one: removed delete records are set off against added ones.
         index, net = _Index(altered), Counter[object]()
         for sign, deletes in ((1, self.fresh), (-1, self.gone)):
             for delete in deletes:
@@ -55,7 +55,7 @@ class Deletes:
 
 
 class _Index:
-    """Data files by what deletes name them by."""
+    """Data files by the keys that deletes use for them."""
 
     def __init__(self, data: Iterable[FileEntry]) -> None:
         self._paths: dict[str, list[FileEntry]] = {}
@@ -74,9 +74,9 @@ class _Index:
 def altered_files(
     reader: ManifestReader, deletes: Deletes, kept: Sequence[FileEntry], elsewhere: Collection[str], shared: Sequence[ManifestFile]
 ) -> list[FileEntry]:
-    """Data files of both snapshots that a delete of only one of them is about; `kept` are those that are known already.
+    """Data files of both snapshots to which a delete of only one of them applies; `kept` are those that are already known.
 
-    Whoever is among `elsewhere`, the files of one snapshot alone, need not be looked for.
+    Files in `elsewhere`, which only one snapshot has, are not searched for.
     """
     differing = [*deletes.gone, *deletes.fresh]
     found = _hit(differing, kept)
@@ -92,12 +92,12 @@ def altered_files(
 
 
 def had_deletes(deletes: Deletes, altered: Sequence[FileEntry]) -> bool:
-    """Whether an altered file may have had deletes before. Shared manifests are not read for it: they may have them."""
+    """Whether an altered file may have had deletes before. Shared manifests may contain such deletes; they are not read for this."""
     return _hits((*deletes.gone, *deletes.kept), altered) or bool(matching_deletes(deletes.shared, altered))
 
 
 def target(delete: FileEntry) -> str | None:
-    """The data file that a delete file is about; None if there may be several."""
+    """The data file that a delete file applies to; None if there may be several."""
     if delete.referenced is not None:
         return delete.referenced
     lower, upper = ((bounds or {}).get(_FILE_PATH) for bounds in (delete.file.lower_bounds, delete.file.upper_bounds))

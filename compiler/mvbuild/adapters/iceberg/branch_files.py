@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from mvbuild.names import TableIdentifier
 
 NAMESPACE = "mvbuild_branches"
-"""Of views that only a branch has: no version of theirs may be current under their own name."""
+"""For views that only a branch has: none of their versions may be current under the view's own name."""
 _METADATA = (".metadata.json", ".metadata.json.gz")
 
 
 class BranchFiles:
-    """`Files` of one branch. Metadata files are translated, all others are as they are."""
+    """The `Files` of one branch. Metadata files are translated; all others are unchanged."""
 
     def __init__(self, files: Files, branch: str) -> None:
         self._files = files
@@ -52,14 +52,14 @@ class BranchFiles:
     def _seen(self, location: str, content: bytes) -> bytes:
         if not location.endswith(_METADATA) or location.endswith(MV_FILE):
             return content
-        # Who reads it next says what is wrong with it.
+        # The next reader reports what is wrong with the file.
         with suppress(ValueError, LookupError, TypeError, AttributeError, OSError):
             return serialize(seen(parse(content, location), self._branch), location)
         return content
 
 
 class BranchPointers:
-    """`Pointers` of one branch: a new view gets a name that nobody reads."""
+    """The `Pointers` of one branch: a new view gets an internal name."""
 
     def __init__(self, pointers: Pointers, branch: str) -> None:
         self._pointers = pointers
@@ -97,7 +97,7 @@ class BranchPointers:
 
 
 def own_key(key: Key, branch: str) -> Key:
-    """Of a view that only the branch has. Hive takes letters, digits and underscores."""
+    """The internal name of a view that only the branch has. Hive accepts letters, digits and underscores."""
     return NAMESPACE, f"{prefix(branch)}{_hash('.'.join(key))}"
 
 

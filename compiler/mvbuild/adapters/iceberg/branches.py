@@ -1,11 +1,11 @@
-"""metadata JSON -> the same as it is on an Iceberg branch, where all that is current is the branch's; and back, with `main` as it was.
+"""metadata JSON -> the same as an Iceberg branch sees it, with everything current being the branch's; and back, with `main` unchanged.
 
-A table's branch is a reference of the table. What Iceberg keeps once for all branches (current schema, partition spec, sort order,
-properties) stands for mvbuild's branches in one property; so do versions of views, which have no references at all. Nobody who reads `main`
-sees any of it.
+The branch of a table is a reference of the table. Iceberg keeps current schema, partition spec, sort order and properties once for all
+branches; for mvbuild's branches, one property stores them. The same applies to versions of views, which have no references at all. Readers
+of `main` see none of it.
 
-The property also tells on what `main` the branch was built. If `main` moved on since, the branch is outdated: it is seen as if it were not
-there.
+The property also records the state of `main` on which the branch was built. If `main` has changed since, the branch is outdated, and is
+treated as if it did not exist.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from mvbuild.names import TableIdentifier
 
 _MIRRORED = ("schema", "partition-spec")
-"""What format 1 says a second time."""
+"""Fields that format 1 stores a second time."""
 _KEPT = ("current-snapshot-id", "snapshot-log", "version-log", "properties")
 _RECORD = ("iceberg.", "mvbuild.")
-"""Beginnings of properties that tell of rows or of a version. The record of a branch is its own as a whole: that of `main` may move on
-while the rows of both stay, and what it then says is not true of the branch's."""
+"""Prefixes of properties that describe rows or a version. A branch has its own complete record. The record of `main` may move on while the
+rows of both stay the same, and it would then be wrong for the branch."""
 
 
 def seen(raw: Raw, branch: str) -> Raw:
-    """As the branch sees it. Scratch tables have no branches."""
+    """Metadata as the branch sees it. Scratch tables have no branches."""
     if is_scratch(raw):
         return raw
     is_view = "view-uuid" in raw
@@ -58,7 +58,8 @@ def seen(raw: Raw, branch: str) -> Raw:
 
 
 def put_back(raw: Raw, branch: str) -> Raw:
-    """What is written for metadata that was changed as the branch sees it. CatalogError if the branch's name is a tag's."""
+    """Translate metadata that was changed as the branch sees it back to what is written. Raises CatalogError if a tag has the branch's
+    name."""
     found = {key: value for key, value in raw.items() if key != MAIN}
     if MAIN not in raw or is_scratch(raw):
         return found
@@ -86,7 +87,7 @@ def put_back(raw: Raw, branch: str) -> Raw:
 
 
 def published(raw: Raw, branch: str, identifier: TableIdentifier) -> Raw:
-    """With what the branch has as what is current, and without the branch. CommitConflict if it is outdated."""
+    """Make what the branch has current, and remove the branch. Raises CommitConflict if it is outdated."""
     noted = _branch_state(raw, branch)
     if _is_outdated(raw, noted, branch):
         raise CommitConflict(f"{identifier} was changed since branch '{branch}' was built: run with --branch {branch} again, then publish.")
@@ -105,7 +106,7 @@ def published(raw: Raw, branch: str, identifier: TableIdentifier) -> Raw:
 
 
 def dropped(raw: Raw, branch: str) -> Raw:
-    """Without the branch. Its snapshots go when they expire."""
+    """Remove the branch. Its snapshots are removed when they expire."""
     noted = _branch_state(raw, branch)
     found = {**raw, "properties": _shared(raw, branch)}
     if "view-uuid" not in raw:
@@ -116,7 +117,7 @@ def dropped(raw: Raw, branch: str) -> Raw:
 
 
 def _current(raw: Raw) -> tuple[str, ...]:
-    """What says which of several is the current one, apart from snapshots."""
+    """The fields that say what is current, except for snapshots."""
     return ("current-version-id",) if "view-uuid" in raw else (*CURRENT_LAYOUT, *_MIRRORED)
 
 
@@ -177,7 +178,7 @@ def _branch_state(raw: Raw, branch: str) -> dict[str, Any]:
 
 
 def _is_outdated(raw: Raw, noted: dict[str, Any], branch: str) -> bool:
-    """Also where somebody removed the reference."""
+    """Whether `main` has changed since the branch was built, or the reference was removed."""
     if not noted:
         return False
     return noted["base"] != _head(raw, is_view="view-uuid" in raw) or (noted["head"] is not None and _ref(raw, branch) is None)

@@ -1,7 +1,7 @@
 """two bags of rows -> both without the rows that they share, as Arrow tables.
 
-Hashes only tell which rows may be the same: a pair is cancelled where every value of it is, bit by bit. What is not found to be the same
-stays on both sides, which is as right and only more to do.
+Hashes only find candidates: a pair is cancelled if all its values are equal, bit by bit. A pair that is not found remains on both sides,
+which is also right, only more work.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
     _Cell = tuple[np.ndarray, np.ndarray]
-    """A part of all values of a column, on the left and on the right side."""
+    """A part of all values of a column, on the left and the right side."""
 
 _ODD = 0x9E3779B97F4A7C15
 _SHIFT = 32
 _WORD = 8
-"""Bytes of the widest numbers that are compared at once."""
+"""The width in bytes of the largest numbers that are compared at once."""
 
 
 def cancelled(plus: pa.Table, minus: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Both have the same columns, of numbers, moments, texts or bytes: nothing nested."""
+    """Both tables without the shared rows. They must have the same columns, of numbers, times, text or bytes, without nesting."""
     import pyarrow as pa
 
     if not plus.num_rows or not minus.num_rows:
@@ -54,7 +54,7 @@ def _without(rows: pa.Table, places: np.ndarray) -> pa.Table:
 
 
 def _alike(cells: Sequence[_Cell]) -> int:
-    """How many rows at the beginning are the same: what writes a file again mostly leaves out rows, and keeps the order."""
+    """How many rows at the beginning are equal: writers that rewrite a file usually omit rows and keep the order."""
     import numpy as np
 
     rows = min(map(len, cells[0]))
@@ -66,7 +66,7 @@ def _alike(cells: Sequence[_Cell]) -> int:
 
 
 def _pairs(cells: Sequence[_Cell]) -> tuple[np.ndarray, np.ndarray]:
-    """Places of rows that are the same."""
+    """The positions of rows that are equal."""
     left, right = _of_one_hash(*map(_hashes, zip(*cells, strict=True)))
     for one, other in cells:
         same = one[left] == other[right]
@@ -87,7 +87,7 @@ def _hashes(cells: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _of_one_hash(lefts: np.ndarray, rights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Places with the same hash: the first that has it with the first, the second with the second."""
+    """Pairs of positions with the same hash: the first with the first, the second with the second."""
     import numpy as np
 
     left, right = np.argsort(lefts), np.argsort(rights)
@@ -101,7 +101,7 @@ def _of_one_hash(lefts: np.ndarray, rights: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def _cells(column: pa.ChunkedArray) -> Iterator[np.ndarray]:
-    """Whole numbers that are equal in two rows if, and only if, the value is the same."""
+    """Integers that are equal in two rows if and only if the values are."""
     import numpy as np
     import pyarrow as pa
 
@@ -116,7 +116,7 @@ def _cells(column: pa.ChunkedArray) -> Iterator[np.ndarray]:
     valid = array.is_valid().to_numpy(zero_copy_only=False)
     yield valid.astype(np.int8)
     for word in _words(array):
-        yield np.where(valid, word, 0)  # under a NULL lies anything
+        yield np.where(valid, word, 0)  # the data under a NULL is undefined
 
 
 def _words(array: pa.Array) -> Iterator[np.ndarray]:

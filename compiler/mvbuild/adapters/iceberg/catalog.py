@@ -39,43 +39,43 @@ _DELETE_TRIES = 12
 
 
 class Data(Protocol):
-    """Content of tables, as opposed to their metadata."""
+    """The content of tables, as opposed to their metadata."""
 
     def empty_manifest_list(self, location: str, raw: Raw, snapshot_id: int) -> None:
-        """The manifest list of a snapshot without files, written to `location`."""
+        """Write the manifest list of a snapshot without files to `location`."""
 
     def repeated_manifest_list(self, location: str, raw: Raw, snapshot_id: int) -> str | None:
-        """The files of the current snapshot once more, in a manifest list of their own; None for a snapshot of format 1 without one."""
+        """Write another manifest list with the files of the current snapshot; None for a snapshot of format 1 without a manifest list."""
 
     def overwrite(self, raw: Raw, columns: Mapping[str, Sequence[Any]]) -> Raw:
-        """The JSON of a snapshot whose whole content is `columns`, on top of the current one; its files are written."""
+        """Write the files of a snapshot whose content is `columns`, on top of the current one; returns its JSON."""
 
     def rows(self, raw: Raw, location: str, limit: int, snapshot_id: int | None) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
         """Column names and rows of the current snapshot, or of another under its own schema."""
 
     def change(self, raw: Raw, table: TableState, old: int, new: int) -> TableChange:
-        """What differs between two snapshots."""
+        """The difference between two snapshots."""
 
     def may_match(self, change: TableChange, conjunctions: Sequence[tuple[Predicate, ...]]) -> bool:
-        """Whether a row of the change can meet one of them."""
+        """Whether a row of the change can satisfy one of the conjunctions."""
 
     def matching(self, change: TableChange, predicates: Sequence[Predicate]) -> FileGroup:
-        """The files that were added in which a row can meet all of them."""
+        """The added files in which a row can satisfy all predicates."""
 
     def value_ranges(self, change: TableChange, side: Side, columns: Iterable[str]) -> Mapping[str, ValueRange]:
-        """The ranges of columns in the rows that came or went."""
+        """The ranges of columns in the rows that were added or removed."""
 
     def compares(self, change: TableChange, columns: Sequence[str]) -> bool:
         """Whether the columns of both sides of a change can be read and compared here."""
 
     def net_rows(self, raw: Raw, change: TableChange, columns: Sequence[str]) -> NetRows | None:
-        """The rows of a change that are not on both sides of it."""
+        """The rows of a change that are not on both sides."""
 
     def with_subset(self, pinned: Raw, subset: Subset) -> Raw:
-        """A scratch table's metadata over some files of its snapshot; manifests of its own are written."""
+        """The metadata of a scratch table that has only some files of its snapshot; writes new manifests."""
 
     def reached(self, raw: Raw) -> set[str]:
-        """Manifest lists, manifests, data and delete files of all snapshots; statistics."""
+        """Manifest lists, manifests, data and delete files of all snapshots, and statistics."""
 
 
 class MetadataCatalog:
@@ -105,7 +105,7 @@ class MetadataCatalog:
 
     @property
     def has_branches(self) -> bool:
-        # Without views every MV is in one file, which holds one state of it.
+        # Without views, every MV is one file with one state.
         return self.has_views
 
     def on_branch(self, branch: str) -> MetadataCatalog:
@@ -168,7 +168,7 @@ class MetadataCatalog:
     def stage(self, table: TableState, layout: TableLayout, scratch: TableIdentifier) -> TableState:
         with self._guard():
             raw = storage_metadata(self._files, table)
-            # Spark takes a table of a file-system warehouse only at the place that its name says.
+            # In a file-system warehouse, Spark finds a table only at the path of its name.
             location = None if self.has_views else self._location(scratch)
             self._pointers.note_base(key(scratch), table.location)
             return self._create_scratch(scratch, scratches.staged(raw, table, layout, location))
@@ -225,7 +225,7 @@ class MetadataCatalog:
                 if not scratches.is_scratch(raw):
                     raise CatalogError(f"{identifier} is not a scratch table of mvbuild.")
                 if self._pointers.delete(key(identifier), found[0]):
-                    # With the directories that become empty: the scratch table may have had one of its own.
+                    # Including empty directories: the scratch table may have had one of its own.
                     self._files.delete_all(list(scratches.own_files(raw, found[0])))
                     return
             raise CommitConflict(f"Scratch table {identifier} keeps changing.")
@@ -275,7 +275,7 @@ class MetadataCatalog:
         with self._guard():
             raw = storage_metadata(self._files, table)
             found = self._data.reached(raw) | self._metadata_files(table, raw)
-            # Nothing of other entries, even where they lie in the same directory: who drops the table deletes all that is named here.
+            # Only files of this entry, even if others are in the same directory, because dropping the table deletes everything listed here.
             return frozenset(map(self._files.spelled, filter(None, found)))
 
     def spelled(self, location: str) -> str:
@@ -291,7 +291,7 @@ class MetadataCatalog:
             return self._files.delete_all(list(files))
 
     def close(self) -> None:
-        """Give database connections back; the catalog can still be used and takes new ones."""
+        """Close database connections. The catalog can still be used, and opens new ones."""
         close = getattr(self._pointers, "close", None)
         if close:
             close()
@@ -301,7 +301,7 @@ class MetadataCatalog:
         if table.of_view is None or table.mv is None:
             return found | {entry["metadata-file"] for entry in raw.get("metadata-log") or ()}
         log = {entry["metadata-file"] for entry in table.mv.raw.get("metadata-log") or ()}
-        # The file that embeds the table is the current one, or in the log of that.
+        # The file that embeds the table is the current one, or it is in the log of the current one.
         pointer = self._pointers.find([key(table.of_view)]).get(key(table.of_view))
         for now in read_entries(self._files, [(table.of_view, *pointer)] if pointer else []):
             if isinstance(now, CatalogError):
@@ -317,7 +317,7 @@ class MetadataCatalog:
         if found is None:
             self.ensure_namespace(identifier.namespace)
             try:
-                # Without `properties`: they say what the rows are, and the rows are not there yet.
+                # Not `properties`: they describe the rows, which do not exist yet.
                 kept = {name: value for name, value in properties.items() if name == "format-version"}
                 return self._create(identifier, tables.new_table(self._location(identifier), layout, kept)).metadata_location
             except AlreadyExists:
@@ -364,12 +364,12 @@ class MetadataCatalog:
         return self._warehouse
 
     def _scratch_location(self, scratch: TableIdentifier) -> str:
-        """Of a scratch table that is only read."""
+        """The location of a scratch table that is only read."""
         return f"{self._root()}/{scratches.FOLDER}/{self._folder(scratch.name)}" if self.has_views else self._location(scratch)
 
     def _location(self, identifier: TableIdentifier) -> str:
         location = "/".join((self._root(), *map(self._folder, identifier.namespace), self._folder(identifier.name)))
-        # Who shares a directory cannot tell which files are left over.
+        # If two tables shared a directory, orphan files could not be recognized.
         return f"{location}-{uuid.uuid4().hex[:8]}" if self._pointers.in_use(location) else location
 
 

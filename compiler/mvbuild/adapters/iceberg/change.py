@@ -1,7 +1,6 @@
-"""table metadata + two snapshots -> TableChange: the files that differ, and those whose deletes do. Reads manifests, never a data file.
+"""table metadata + two snapshots -> TableChange: the files that differ, and those whose deletes differ. Reads only manifests.
 
-Manifests that both snapshots have are the same on both sides. Only where deletes differ is the data file that they are about looked for in
-such manifests.
+Manifests of both snapshots are the same on both sides. They are searched only for data files whose deletes differ.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def table_change(raw: Raw, table: TableState, old: int, new: int, io: FileIO) -> TableChange:
-    """End to end, or step by step around compactions: whichever has fewer bytes."""
+    """The change between the two snapshots directly, or in steps around compactions: whichever has fewer bytes."""
     reader = ManifestReader(io, raw, table.identifier)
     whole = change_part(reader, old, new)
     parts = [whole]
@@ -64,7 +63,7 @@ def _stepwise(reader: ManifestReader, table: TableState, whole: ChangePart) -> l
 
 
 def change_part(reader: ManifestReader, old: int, new: int) -> ChangePart:
-    """The difference of the files of two snapshots."""
+    """The difference between the files of two snapshots."""
     before, after = reader.manifests(old), reader.manifests(new)
     common = {m.manifest_path for m in before.data} & {m.manifest_path for m in after.data}
     shared = [m for m in before.data if m.manifest_path in common]
@@ -104,7 +103,7 @@ def _deletes(reader: ManifestReader, before: Sequence[ManifestFile], after: Sequ
 
 
 def compared(before: Sequence[FileEntry], after: Sequence[FileEntry]) -> tuple[list[FileEntry], list[FileEntry], list[FileEntry]]:
-    """Only before, in both, only after. As bags: a table may list a file twice."""
+    """Files only in the first, in both, only in the second. As bags, because a table may list a file twice."""
     left = Counter(entry.key for entry in before)
     both: Counter[object] = Counter()
     kept, added = [], []
@@ -124,6 +123,6 @@ def compared(before: Sequence[FileEntry], after: Sequence[FileEntry]) -> tuple[l
 
 
 def _split(altered: Sequence[FileEntry]) -> tuple[list[FileEntry], list[FileEntry]]:
-    """Files that are listed once, and those that are not: the position in a file does not tell their rows apart."""
+    """Files that are listed once, and files that are listed several times, whose rows cannot be distinguished by their position."""
     times = Counter(entry.path for entry in altered)
     return [e for e in altered if times[e.path] == 1], [e for e in altered if times[e.path] > 1]

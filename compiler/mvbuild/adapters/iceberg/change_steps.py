@@ -1,4 +1,4 @@
-"""table + two snapshots -> the stretches between compactions, whose changes add up to the change between the two."""
+"""table + two snapshots -> the intervals between compactions, whose changes add up to the change between the two."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from mvbuild.ports.states import Snapshot, TableState
 
 
 def stretches(table: TableState, old: int, new: int) -> tuple[tuple[int, int], ...] | None:
-    """(from, to) of each, oldest first. None if no `replace` lies between, or `old` is no known ancestor of `new`."""
+    """(from, to) of each interval, oldest first. None if there is no `replace` in between, or `old` is not a known ancestor of `new`."""
     path = _path(table, old, new)
     if path is None or not any(_same_rows(table, snapshot) for snapshot in path):
         return None
@@ -23,7 +23,7 @@ def stretches(table: TableState, old: int, new: int) -> tuple[tuple[int, int], .
 
 
 def _path(table: TableState, old: int, new: int) -> list[Snapshot] | None:
-    """The snapshots after `old` up to `new`."""
+    """The snapshots after `old`, up to `new`."""
     found: list[Snapshot] = []
     at = table.snapshots.get(new)
     while at is not None and at.snapshot_id != old:

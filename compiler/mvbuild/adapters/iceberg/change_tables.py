@@ -1,4 +1,4 @@
-"""TableChange -> scratch tables that list just its files: the metadata of a pinned snapshot over manifests of their own."""
+"""TableChange -> scratch tables that list only its files: the metadata of a pinned snapshot over new manifests."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _ICEBERG = ("iceberg-metastore", "iceberg-filesystem")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartFiles:
-    """The files of a part. What a file is, the data adapter says."""
+    """The files of a part. Their type is that of the data adapter."""
 
     added: tuple[Any, ...] = ()
     removed: tuple[Any, ...] = ()
     altered: tuple[Any, ...] = ()
     old_deletes: tuple[Any, ...] = ()
-    """Delete manifests of `old` that may be about these files."""
+    """Delete manifests of `old` that may apply to these files."""
     new_deletes: tuple[Any, ...] = ()
 
 
@@ -45,7 +45,7 @@ def group(entries: Iterable[Any]) -> FileGroup:
 
 
 def require_change(table: TableState, old: int, new: int) -> None:
-    """ChangeRefused for what can be told from the state of the table alone."""
+    """Raise ChangeRefused for reasons that the state of the table shows."""
     if table.type not in _ICEBERG:
         raise ChangeRefused("non-iceberg-source", f"{table.identifier} is not an Iceberg table: its changes cannot be read.")
     for snapshot_id in (old, new):
@@ -54,7 +54,7 @@ def require_change(table: TableState, old: int, new: int) -> None:
 
 
 class Register(Protocol):
-    """Makes one scratch table."""
+    """Creates one scratch table."""
 
     def __call__(self, change: TableChange, subset: Subset, scratch: TableIdentifier, /) -> object: ...
 
@@ -62,7 +62,7 @@ class Register(Protocol):
 def stage(
     change: TableChange, new_scratch: Callable[[], TableIdentifier], register: Register, drop: Callable[[TableIdentifier], None]
 ) -> StagedChange:
-    """All scratch tables of a change, or none of them."""
+    """Create all scratch tables of a change, or none of them."""
     made: list[TableIdentifier] = []
 
     def table(subset: Subset) -> TableIdentifier | None:

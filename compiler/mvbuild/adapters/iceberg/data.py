@@ -1,4 +1,4 @@
-"""column values -> data files and a snapshot; table metadata -> rows. By PyIceberg and PyArrow, which are imported on first use."""
+"""column values -> data files and a snapshot; table metadata -> rows. With PyIceberg and PyArrow, which are imported on first use."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class IcebergData:
-    """Files of tables, wherever the catalog's properties lead to."""
+    """Files of tables, wherever the properties of the catalog lead."""
 
     def __init__(self, io: Callable[[str], FileIO]) -> None:
         self._io = io
@@ -34,15 +34,16 @@ class IcebergData:
     def empty_manifest_list(self, location: str, raw: Raw, snapshot_id: int) -> None:
         from pyiceberg.manifest import write_manifest_list
 
-        # Every reader of format 3 reads a list of format 2, and PyIceberg writes no newer one; an empty list has no row ids to lose.
+        # Every reader of format 3 reads a manifest list of format 2, and PyIceberg writes no newer one. An empty list has no row ids to
+        # lose.
         version: Literal[1, 2] = 1 if raw["format-version"] == 1 else 2
         number = raw.get("last-sequence-number", 0) + 1
         with write_manifest_list(version, self._io(location).new_output(location), snapshot_id, None, number, "deflate"):
             pass
 
     def repeated_manifest_list(self, location: str, raw: Raw, snapshot_id: int) -> str | None:  # noqa: ARG002
-        # Byte for byte: its entries name manifests and not the snapshot, and PyIceberg would lose what format 3 keeps in them. Not the
-        # same file: what expires a snapshot deletes its manifest list.
+        # A byte-for-byte copy: its entries name manifests and not the snapshot, and PyIceberg would lose fields of format 3. Not the same
+        # file, because expiring a snapshot deletes its manifest list.
         old = (current(raw) or {}).get("manifest-list")
         if old is None:
             return None
@@ -98,7 +99,7 @@ class IcebergData:
         table = self._table(raw, "")
         rows = arrow_table(table.schema(), columns)
         transaction = Transaction(table, autocommit=False)
-        # Not Transaction.overwrite: that makes two snapshots, a delete and an append, and between them the table would be empty.
+        # Not Transaction.overwrite, which makes two snapshots, a delete and an append: the table would be empty in between.
         with transaction.update_snapshot().overwrite() as update:
             update.delete_by_predicate(AlwaysTrue())
             for task in table.scan().plan_files():
@@ -128,7 +129,7 @@ class IcebergData:
 
 
 def arrow_table(schema: Schema, columns: Mapping[str, Sequence[Any]]) -> pa.Table:
-    """The columns with exactly the types of the schema; one that is not given is null."""
+    """The columns with exactly the types of the schema; missing columns are null."""
     import pyarrow as pa
     from pyiceberg.io.pyarrow import schema_to_pyarrow
 
@@ -151,7 +152,7 @@ def _array(values: Sequence[Any], field: pa.Field) -> pa.Array:
 
 
 def column_names(raw: Raw, snapshot_id: int | None) -> tuple[str, ...]:
-    """Of the schema that a snapshot is read with: its own, and the current one for the current snapshot."""
+    """The column names of the schema that a snapshot is read with: its own, or the current one for the current snapshot."""
     schema = current_schema(raw)
     if snapshot_id is not None:
         own = next((s.get("schema-id") for s in raw.get("snapshots") or () if s["snapshot-id"] == snapshot_id), None)

@@ -1,4 +1,4 @@
-"""delete files -> whether some of them delete all that others did: read where they are few and small, for metadata does not tell."""
+"""delete files -> whether some of them delete all rows that others did; metadata does not show it, so few, small files are read."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from mvbuild.adapters.iceberg.manifests import FileEntry
 
 MAX_FILES = 32
-"""What is read before Spark starts must not take longer than the statement that it saves."""
+"""Reading before Spark starts must not take longer than the statement that it saves."""
 MAX_ROWS = 500_000
 MAX_BYTES = 8_000_000
 
 Positions = dict[str, list[Any]]
-"""Path of a data file -> arrays of the positions that are deleted in it."""
+"""Path of a data file -> arrays of the positions deleted in it."""
 
 
 def delete_all_of(io: FileIO, fresh: Sequence[FileEntry], gone: Sequence[FileEntry], data: Collection[str]) -> bool:
-    """Whether `fresh` deletes each row that `gone` deletes in some data files. False also where that cannot be read, or is too much."""
+    """Whether `fresh` deletes every row that `gone` deletes in some data files. False also if they cannot be read or are too large."""
     both = {id(delete): delete for delete in (*gone, *fresh)}.values()
     if len(both) > MAX_FILES or sum(d.file.record_count for d in both) > MAX_ROWS:
         return False
@@ -38,7 +38,7 @@ def _positions(io: FileIO, deletes: Sequence[FileEntry]) -> Positions:
     from pyiceberg.io.pyarrow import _read_deletes
 
     found: Positions = {}
-    # A file may hold the vectors of many data files; an entry is about one of them.
+    # A file may contain the vectors of many data files; an entry refers to one of them.
     wanted: dict[str, set[str | None]] = {}
     for delete in deletes:
         wanted.setdefault(delete.path, set()).add(delete.referenced)

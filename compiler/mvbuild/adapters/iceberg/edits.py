@@ -1,4 +1,4 @@
-"""changes of the catalog port -> Edits: which names each reads, and what it makes of them."""
+"""changes of the catalog port -> Edits: which names each one reads, and how it changes them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Editor:
-    """Of one catalog."""
+    """Makes the edits of one catalog."""
 
     def __init__(
         self, pointers: Pointers, files: Files, *, restate: Restate, location: Callable[[TableIdentifier], str], catalog: str
@@ -38,7 +38,7 @@ class Editor:
         self._catalog = catalog
 
     def edits(self, changes: Sequence[Change]) -> list[Edit]:
-        """One per table, view or MV: the storage that an MV embeds and its view are one."""
+        """One edit per table, view or MV: a view and the storage that it embeds are one."""
         storages = {c.identifier: c for c in changes if isinstance(c, TableCommit) and c.of_view is not None}
         for storage in storages.values():
             if storage.identifier != storage.of_view:
@@ -171,7 +171,7 @@ def table_of(identifier: TableIdentifier, entry: Entry | None) -> Raw:
 
 
 def _drop(change: DropCommit) -> Edit:
-    # Nothing is read: what cannot be read can still be dropped.
+    # Nothing is read, because an entry that cannot be read can still be dropped.
     gone = Gone(identifier=change.identifier, location=change.expect_metadata_location)
     return Edit(reads=(), make=lambda found: [gone])  # noqa: ARG005
 

@@ -1,4 +1,4 @@
-"""pointers and files -> Entry: what a name stands for, read and checked; Entry -> the states of the catalog port."""
+"""pointers and files -> Entry: what a name refers to, read and checked; Entry -> the states of the catalog port."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     from mvbuild.names import TableIdentifier
 
 METADATA_UUID = "materialized-view.uuid"
-"""Property of the catalog's view: the uuid that the MV metadata file must have."""
+"""Property of the catalog's view: the UUID that the MV metadata file must have."""
 POINTER_PROPERTIES = (METADATA_LOCATION, METADATA_UUID)
 
 _TOGETHER = 256
-"""Files whose content is in memory at a time."""
+"""How many files are in memory at a time."""
 _NOUNS = {"TABLE": "table", "VIEW": "view", "MV": "materialized view"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What a name stands for now."""
+    """What a name refers to now."""
 
     identifier: TableIdentifier
     kind: Kind
     location: str
-    """Where the pointer leads."""
+    """The target of the pointer."""
     raw: Raw
-    """The table or view; where a catalog has no views, the view that the MV's metadata file holds."""
+    """The table or view; in a catalog without views, the view in the MV's metadata file."""
     mv: MvMetadata | None = None
     mv_location: str = ""
 
@@ -49,7 +49,7 @@ def key(identifier: TableIdentifier) -> Key:
 
 
 def read_entries(files: Files, found: Sequence[tuple[TableIdentifier, str, Kind]]) -> list[Entry | CatalogError]:
-    """In two rounds: MVs are told by their views, and their metadata files are read together."""
+    """Read in two rounds: views show which entries are MVs, and then the metadata files of the MVs are read together."""
     contents = files.read_all([location for _, location, _ in found])
     entries = [_entry(*one, content) for one, content in zip(found, contents, strict=True)]
     pointing = [at for at, entry in enumerate(entries) if isinstance(entry, Entry) and entry.kind == "VIEW" and _pointer(entry)]
@@ -64,7 +64,7 @@ def read_entries(files: Files, found: Sequence[tuple[TableIdentifier, str, Kind]
 def read_states(
     files: Files, found: Sequence[tuple[TableIdentifier, str, Kind]]
 ) -> Iterator[tuple[TableIdentifier, TableState | ViewState | Unreadable]]:
-    """A few at a time: what a state does not need of its file is forgotten before the next ones are read."""
+    """Read a few at a time: the parts of a file that its state does not need are released before the next files are read."""
     for at in range(0, len(found), _TOGETHER):
         some = found[at : at + _TOGETHER]
         for (identifier, location, _), entry in zip(some, read_entries(files, some), strict=True):
@@ -72,7 +72,7 @@ def read_states(
 
 
 def read_table(files: Files, identifier: TableIdentifier, location: str) -> Raw:
-    """CatalogError, naming table and file, if it cannot be read."""
+    """Read a table. CatalogError, with table and file, if it cannot be read."""
     return _decoded(identifier, location, "TABLE", files.read_all([location])[0])
 
 

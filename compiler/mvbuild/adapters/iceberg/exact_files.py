@@ -1,8 +1,8 @@
-"""Parquet files + columns -> whether PyArrow reads in them what Spark does: by the types of their footers.
+"""Parquet files + columns -> whether PyArrow reads the same values as Spark, judged by the types in their footers.
 
-An allow-list: what Iceberg's own writers make of a type, and what they made of a narrower one before a column was widened. Everything else
-Spark reads alone. Files of other writers that `add_files` took in hold timestamps as INT96, which overflow in nanoseconds, numbers without
-a sign, or columns without field ids, which one reader finds by their name and another by their place.
+This is an allow-list: what Iceberg's own writers write for a type, and for a narrower type before a column was widened. Only Spark reads
+all other files. Files of other writers, added with `add_files`, can contain timestamps as INT96, which overflow in nanoseconds, unsigned
+numbers, or columns without field ids, which one reader finds by name and another by position.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _ENCODINGS: Mapping[str, set[tuple[str, str]]] = {
     "string": {("BYTE_ARRAY", "string")},
     "binary": {("BYTE_ARRAY", "")},
 }
-"""Iceberg's type -> the physical and the logical types that hold it."""
+"""Iceberg's type -> the physical and logical types that store it."""
 _DECIMALS = ("INT32", "INT64", "FIXED_LEN_BYTE_ARRAY")
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 
 
 def are_exact(table: Table, files: Sequence[DataFile], columns: Sequence[str]) -> bool:
-    """Whether all of the files are of that kind. Reads their footers."""
+    """Whether all of the files can be read. Reads their footers."""
     from pyiceberg.utils.concurrent import ExecutorFactory
 
     schema = table.schema()
@@ -57,7 +57,8 @@ def are_exact(table: Table, files: Sequence[DataFile], columns: Sequence[str]) -
 
 
 def is_exact(file: ParquetFile, wanted: Mapping[int, str], constants: set[int]) -> bool:
-    """Of one file. `wanted`: field id -> type. `constants`: columns by whose values it is partitioned; one that it lacks is not NULL."""
+    """Whether one file can be read. `wanted`: field id -> type. `constants`: columns by whose values it is partitioned; if the file lacks
+    one, its value is not NULL."""
     columns: dict[int, ColumnSchema] = {}
     for field, column in _columns(file):
         id_ = (field.metadata or {}).get(_FIELD_ID)
@@ -68,7 +69,7 @@ def is_exact(file: ParquetFile, wanted: Mapping[int, str], constants: set[int]) 
 
 
 def _columns(file: ParquetFile) -> Iterator[tuple[pa.Field, ColumnSchema]]:
-    """The columns of the file, each with the first of its leaves."""
+    """The columns of the file, each with its first leaf."""
     at = 0
     for field in file.schema_arrow:
         yield field, file.schema.column(at)
@@ -80,7 +81,7 @@ def _leaves(type_: pa.DataType) -> int:
 
 
 def _holds(column: ColumnSchema, type_: str) -> bool:
-    """Whether a column of a file holds exactly the values of Iceberg's type. A leaf of what is nested never does."""
+    """Whether a column of a file contains exactly the values of Iceberg's type. The leaf of a nested column never does."""
     if column.path.count(".") or column.max_repetition_level:
         return False
     logical = json.loads(column.logical_type.to_json())
@@ -92,7 +93,7 @@ def _holds(column: ColumnSchema, type_: str) -> bool:
 
 
 def _name(logical: Mapping[str, Any]) -> str:
-    """Of a logical type; empty where there is none. What no Iceberg writer makes has a name that nothing knows."""
+    """The name of a logical type; empty if there is none. Types that no Iceberg writer uses get a name that matches nothing."""
     match logical:
         case {"Type": "None"}:
             return ""

@@ -1,4 +1,4 @@
-"""foreign exception -> CatalogError without credentials, telling a lost connection from a refusal."""
+"""foreign exception -> CatalogError without credentials, which distinguishes a lost connection from a refusal."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _ASSIGNMENT = re.compile(r"(?i)\b([\w.-]*(?:password|passwd|pwd|secret|token|cre
 _MASK = "***"
 _LONG = 8
 _REFUSED = re.compile(r"host='([^']+)', port=(\d+)\).*?\[Errno -?\d+\] ([^\")]+)")
-"""How urllib3 tells where a connection failed, in the middle of four lines of class names."""
+"""How urllib3 reports where a connection failed, in the middle of four lines of class names."""
 
-# By name along the class hierarchy, so that nobody imports requests, botocore or thrift to compare classes.
+# By name along the class hierarchy, so that comparing classes does not import requests, botocore or thrift.
 _UNREACHABLE = frozenset(
     (
         *("OperationalError", "InterfaceError"),  # SQLAlchemy and its drivers, sqlite3
@@ -36,11 +36,11 @@ _OWN_BUGS = (AssertionError, NameError)
 
 
 class Translator:
-    """Knows the secrets of one catalog's properties, and turns what libraries raise into CatalogError."""
+    """Knows the secrets in one catalog's properties, and turns exceptions of libraries into CatalogError."""
 
     def __init__(self, catalog: str, properties: Mapping[str, str]) -> None:
         self._catalog = catalog
-        # Longest first: one secret may be part of another.
+        # Longest first, because one secret may be part of another.
         self._secrets = sorted(_secrets(properties), key=len, reverse=True)
 
     def masked(self, text: str) -> str:
@@ -50,14 +50,14 @@ class Translator:
         return _ASSIGNMENT.sub(rf"\1{_MASK}", text)
 
     def masked_in_sql(self, text: str) -> str:
-        """Of a text about a query, where columns may be called like settings, and the words of which are short."""
+        """Mask secrets in a text about a query. Its words are short, and columns may have the names of settings."""
         for secret in self._secrets:
             text = text.replace(secret, _MASK) if len(secret) >= _LONG else text
         return _USERINFO.sub(f"{_MASK}@", text)
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """No exception of a library leaves this block, nor one that shows a secret."""
+        """No exception of a library leaves this block, and none that shows a secret."""
         try:
             yield
         except CatalogError as error:
@@ -98,7 +98,7 @@ def _secrets(properties: Mapping[str, str]) -> set[str]:
     for value in properties.values():
         if "://" in value and "@" in value:
             found |= _userinfo_secrets(value)
-    # A credential property of OAuth is "id:secret", a header "Bearer <token>"; either half may turn up alone in a message.
+    # A credential property of OAuth is "id:secret", a header "Bearer <token>"; a message may contain either half alone.
     found |= {part for value in tuple(found) for part in re.split(r"[:\s;]", value)}
     return {secret for secret in found if len(secret) > 3}
 

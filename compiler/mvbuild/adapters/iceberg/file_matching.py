@@ -1,6 +1,7 @@
-"""TableChange + predicates -> whether a row of it can meet them: by partition values, column bounds and null counts of its files.
+"""TableChange + predicates -> whether one of its rows can satisfy them: by partition values, column bounds and null counts of its files.
 
-What is missing or cannot be understood may match. Columns go by field id, so that the names of today reach files of before a rename.
+Anything missing or unknown may match. Columns are matched by field id, so that current names find the columns of files from before a
+rename.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _UNREADABLE = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, NotImplementedError, StructError)
 _EPOCH = date(1970, 1, 2)
 _LIMITS = {"int": 2**30, "long": 2**62}
-"""Truncated values beyond may have left the type at its lower end: writers wrap around, PyIceberg does not."""
+"""Truncated values beyond this limit may have overflowed the type at its lower end: writers wrap around, PyIceberg does not."""
 _CLASSES = {
     "=": "EqualTo",
     "<": "LessThan",
@@ -35,7 +36,7 @@ _CLASSES = {
     "starts with": "StartsWith",
 }
 _EXACT_DIGITS = 28
-"""PyIceberg computes with decimals of more digits by rounding."""
+"""PyIceberg rounds when it computes with decimals of more digits."""
 
 
 def may_match(change: TableChange, conjunctions: Sequence[tuple[Predicate, ...]]) -> bool:
@@ -44,7 +45,7 @@ def may_match(change: TableChange, conjunctions: Sequence[tuple[Predicate, ...]]
 
 
 def matching(change: TableChange, predicates: Sequence[Predicate]) -> FileGroup:
-    """Of the files that were added."""
+    """The matching files among those that were added."""
     files = [entry for part in change.parts for entry in part.files.added]
     try:
         test = _Test(_fields(change, predicates), predicates)
@@ -64,7 +65,7 @@ def _may_match(change: TableChange, files: Sequence[FileEntry], predicates: Sequ
 
 
 def _fields(change: TableChange, predicates: Sequence[Predicate]) -> dict[str, dict[str, Any]]:
-    """Column -> its field, optional whatever the schema says: files may be older than that."""
+    """Column -> its field, as optional even if the schema says otherwise: files may be older than that."""
     by_name = {f["name"]: f for f in change.table.schema["fields"]}
     return {name: {"id": by_name[name]["id"], "type": by_name[name]["type"]} for name in dict.fromkeys(_columns(predicates))}
 
@@ -80,20 +81,20 @@ def _columns(predicates: Sequence[Predicate]) -> Iterator[str]:
 
 @dataclass
 class _Test:
-    """One conjunction, made ready once for all files."""
+    """One conjunction, prepared once for all files."""
 
     fields: dict[str, dict[str, Any]]
     predicates: Sequence[Predicate]
     _schema: Schema = field(init=False)
     _by_bounds: Callable[[DataFile], bool] = field(init=False)
     _by_partition: dict[str, Callable[[DataFile], bool]] = field(init=False, default_factory=dict)
-    """Spec as the manifest has it -> its test."""
+    """Spec of the manifest -> its test."""
 
     def __post_init__(self) -> None:
         from pyiceberg.expressions.visitors import _InclusiveMetricsEvaluator
         from pyiceberg.schema import Schema
 
-        # Names of our own: those of the table may have dots.
+        # Internal names, because names of the table may contain dots.
         fields = [{**f, "name": f"c{f['id']}", "required": False} for f in self.fields.values()]
         self._schema = Schema.model_validate({"type": "struct", "schema-id": 0, "fields": fields})
         self._by_bounds = _InclusiveMetricsEvaluator(self._schema, self._expression(self.predicates)).eval
@@ -111,7 +112,7 @@ class _Test:
         return self._by_partition[spec]
 
     def _made(self, spec: list[dict[str, Any]]) -> Callable[[DataFile], bool]:
-        """The fields of a spec that are about our columns, as a spec of their own."""
+        """The fields of a spec that use our columns, as a spec."""
         from pyiceberg.expressions.visitors import expression_evaluator, inclusive_projection
         from pyiceberg.partitioning import PartitionField, PartitionSpec
         from pyiceberg.schema import Schema
@@ -140,7 +141,7 @@ class _Test:
         return test
 
     def _is_projected(self, predicate: Predicate) -> bool:
-        """Partition values that old releases of Iceberg computed of times before 1970 are one too high."""
+        """Partition values that old releases of Iceberg computed for times before 1970 are too high by one."""
         if isinstance(predicate, AnyOf):
             return all(self._is_projected(one) for branch in predicate.branches for one in branch)
         values = predicate.value if isinstance(predicate.value, tuple) else (predicate.value,)
@@ -160,7 +161,7 @@ class _Test:
     def _one(self, predicate: Predicate) -> BooleanExpression:
         import pyiceberg.expressions
 
-        # Its classes take names and values, which its types do not say.
+        # Its classes accept names and values, but their type annotations do not say so.
         to: Any = pyiceberg.expressions
         found: BooleanExpression
         if isinstance(predicate, AnyOf):

@@ -1,4 +1,4 @@
-"""location -> bytes and back: metadata files on the local disk directly, elsewhere through PyIceberg's FileIO."""
+"""location -> bytes and back: metadata files on the local disk directly, others through PyIceberg's FileIO."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ if TYPE_CHECKING:
 
 _OF_STORES = ("s3.", "gcs.", "adls.")
 _READERS = 8
-"""Object stores answer in tens of milliseconds: the metadata of a whole project is read side by side."""
+"""Object stores answer in tens of milliseconds, so the metadata of a whole project is read in parallel."""
 
 
 class Files(Protocol):
-    """Where metadata files are kept."""
+    """Where metadata files are stored."""
 
     def read(self, location: str) -> bytes:
-        """OSError if there is none."""
+        """Raises OSError if the file does not exist."""
 
     def read_all(self, locations: list[str]) -> list[bytes | Exception]:
-        """Each one's content, or why it could not be read."""
+        """The content of each file, or the error of reading it."""
 
     def write(self, location: str, content: bytes) -> None:
-        """A new file; never over an old one."""
+        """Write a new file; an existing file is never overwritten."""
 
     def delete(self, location: str) -> None:
-        """Nothing happens if there is none."""
+        """Delete a file. Does nothing if it does not exist."""
 
     def delete_all(self, locations: list[str]) -> int:
-        """How many there were. Local directories that become empty go too."""
+        """Delete files, and local directories that become empty. Returns how many files there were."""
 
     def below(self, location: str) -> list[tuple[str, int]]:
-        """Every file below, as `spelled` spells it, with the time of its last change in ms since the epoch."""
+        """Every file below a location, spelled by `spelled`, with its modification time in ms since the epoch."""
 
     def spelled(self, location: str) -> str:
-        """One spelling for all that lead to the same file."""
+        """One spelling for all locations of the same file."""
 
 
 def spelled(location: str) -> str:
-    """Engines differ in file:/x, file:///x and /x, and Hadoop's s3a and s3n are S3."""
+    """Engines write file:/x, file:///x and /x; Hadoop's s3a and s3n are S3."""
     path = local_path(location)
     if path is not None:
         return f"file://{path.absolute()}"
@@ -68,10 +68,10 @@ def _local(location: str) -> str | None:
 
 
 class FileStore:
-    """Files by location, with the properties of the catalog for those that are not local."""
+    """Files by location; files that are not local are read with the properties of the catalog."""
 
     def __init__(self, properties: Mapping[str, str], known: Mapping[str, FileIO] | None = None) -> None:
-        """`known`: directory -> what reads and writes there, with credentials that the catalog has handed out for it."""
+        """`known`: directory -> what reads and writes there, with credentials that the catalog issued for it."""
         self._properties = {**_region(properties), **properties}
         self._known = known or {}
         self._opened: dict[str, FileIO] = {}
@@ -82,14 +82,15 @@ class FileStore:
         handed_out = self._handed_out(location)
         if handed_out is not None:
             return handed_out
-        # One for all files of a kind: it keeps its connections, and where the buckets are.
+        # One FileIO for all files of a kind: it keeps its connections and the regions of buckets.
         scheme = location.partition("://")[0] if "://" in location else ""
         if scheme not in self._opened:
             self._opened[scheme] = load_file_io(self._properties, location)
         return self._opened[scheme]
 
     def _handed_out(self, location: str) -> FileIO | None:
-        """What the catalog gave for the nearest directory of the same store, where it gave more than everybody has: a view gets nothing."""
+        """The properties that the catalog issued for the nearest directory of the same store, if they contain more than the default ones;
+        for a view, a catalog issues none."""
         store = "/".join(location.split("/", 3)[:3]) + "/"
         near = [(len(commonpath([folder, location])), folder) for folder in tuple(self._known) if folder.startswith(store)]
         io = self._known[max(near)[1]] if near else None
@@ -160,7 +161,7 @@ class FileStore:
 
 
 def _region(properties: Mapping[str, str]) -> dict[str, str]:
-    """PyIceberg asks Amazon where a bucket is, unless it is told; a server with an endpoint of its own is not known there."""
+    """PyIceberg asks Amazon for the region of a bucket unless it is configured. Amazon does not know a server with its own endpoint."""
     if "s3.endpoint" not in properties or properties.keys() & {"s3.region", "client.region"}:
         return {}
     return {"s3.region": os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"}

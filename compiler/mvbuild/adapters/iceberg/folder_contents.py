@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _OF_A_TABLE = ("data", "metadata")
 NOTE = "mvbuild-base.text"
-"""What mvbuild itself leaves in a directory, and is nothing without the other files there."""
+"""Files that mvbuild leaves in a directory, which are useless without the other files there."""
 
 
 def list_local(root: Path) -> list[tuple[str, int]]:
@@ -29,7 +29,7 @@ def list_local(root: Path) -> list[tuple[str, int]]:
             try:
                 found.append((f"file://{path}", path.stat().st_mtime_ns // 1_000_000))
             except FileNotFoundError:
-                continue  # another process was faster to delete it
+                continue  # another process deleted it first
     return found
 
 
@@ -43,7 +43,7 @@ def delete_local(path: Path) -> bool:
 
 
 def unlink(path: Path) -> None:
-    """Together with the checksum that Hadoop's local file system wrote: it would make Spark refuse the next file of that name."""
+    """Delete a file and the checksum that Hadoop's local file system wrote: Spark would refuse the next file of that name because of it."""
     forget_checksum(path)
     path.unlink()
 
@@ -61,13 +61,13 @@ def _is_checksum(name: str) -> bool:
 
 
 def prune(folder: Path) -> None:
-    """Empty directories, up to that of the table: the one above is a namespace, which may be empty."""
+    """Remove empty directories up to that of the table. The directory above is a namespace, which may be empty."""
     inner = ""
     while True:
         try:
             names = [path.name for path in folder.iterdir()]
             if all(name == NOTE or _is_checksum(name) for name in names):
-                # Checksums of files that somebody deleted who did not know of them.
+                # Checksums of files that were deleted by a writer that does not know about checksums.
                 for name in names:
                     (folder / name).unlink(missing_ok=True)
             folder.rmdir()
@@ -79,7 +79,7 @@ def prune(folder: Path) -> None:
 
 
 def list_remote(io: FileIO, location: str) -> Iterator[tuple[str, int]]:
-    """(location, time of the last change in ms)."""
+    """(location, modification time in ms) of each file."""
     made: Any = io
     parts = urlsplit(location)
     if hasattr(made, "fs_by_scheme"):

@@ -1,9 +1,11 @@
 """names <-> metadata locations: the tables of an AWS Glue data catalog, which Spark, PyIceberg, Athena, Trino and others share.
 
-A pointer moves as Iceberg's own GlueCatalog moves it: Glue takes the new entry only over the version that was read. Glue can neither rename
-nor delete in that manner: to go, an entry first stops being Iceberg's, over the version that was read, and is then deleted.
+A pointer is moved as Iceberg's own GlueCatalog does it: Glue accepts the new entry only if the version is the one that was read. Glue can
+neither rename nor delete in that way. To remove an entry, mvbuild first turns it into one that is not an Iceberg table, over the version
+that was read, and then deletes it.
 
-Iceberg's GlueCatalog has no views. Those that mvbuild keeps here lead to the same metadata files as everywhere; Spark does not see them.
+Iceberg's GlueCatalog has no views. The views that mvbuild stores here point to the same metadata files as everywhere; Spark does not see
+them.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
 
 _REQUESTS = 8
 _ONE_BY_ONE = 50
-"""So many tables of a database are asked for side by side; for more, the whole database is listed, a hundred at a time."""
+"""Up to this many tables of a database are requested individually, in parallel; for more, the whole database is listed, a hundred at a
+time."""
 
 
 class GluePointers(FreelyPlaced):
@@ -72,7 +75,7 @@ class GluePointers(FreelyPlaced):
         return [key for found in self._each(self._listed, databases) for key, (_, kind) in found.items() if kind == "VIEW"]
 
     def in_use(self, location: str) -> bool:  # noqa: ARG002
-        """Nobody can tell without reading every table of the account: each new one gets a directory that no other had."""
+        """This is unknown without reading every table of the account, so each new table gets a new directory."""
         return True
 
     def swap(self, swaps: Sequence[Swap]) -> bool:
@@ -102,7 +105,7 @@ class GluePointers(FreelyPlaced):
                 self._glue.create_database(DatabaseInput={"Name": namespace})
 
     def base(self, namespace: str) -> str:
-        """Where new tables of a namespace go."""
+        """The location for new tables of a namespace."""
         found = (self._database(namespace) or {}).get("LocationUri")
         if found:
             return str(found).rstrip("/")
@@ -113,7 +116,7 @@ class GluePointers(FreelyPlaced):
         if swap.new is None:
             return UndoableStep(order=2, do=lambda: self._removed(namespace, table))
         if swap.old is None:
-            # Under its new name an entry keeps what others wrote into it.
+            # A renamed entry keeps what other writers added to it.
             base = renamed if (pointer(renamed) or ("", ""))[1] == swap.kind else {}
             made = changed(base, swap)
             return UndoableStep(order=0, do=lambda: self._created(namespace, made), undo=lambda: self._deleted(namespace, name))
@@ -141,7 +144,7 @@ class GluePointers(FreelyPlaced):
         return True
 
     def _is_there(self, namespace: str, table: Mapping[str, Any]) -> bool:
-        """Whether we lost to ourselves: boto asks again where an answer does not come, and the first request was heard all the same."""
+        """Whether this process lost the race to itself: boto repeats a request without an answer, although the first one was executed."""
         wanted = pointer(table)
         return wanted is not None and pointer(self._table((namespace, table["Name"]))) == wanted
 
@@ -184,7 +187,7 @@ class GluePointers(FreelyPlaced):
 
     @staticmethod
     def _each(ask: Any, wanted: Sequence[Any]) -> list[Any]:
-        """Glue answers in tens of milliseconds: many questions are asked side by side."""
+        """Glue answers in tens of milliseconds, so many requests are sent in parallel."""
         if len(wanted) < 2:
             return [ask(one) for one in wanted]
         with ThreadPoolExecutor(_REQUESTS) as pool:
@@ -192,12 +195,12 @@ class GluePointers(FreelyPlaced):
 
     @cached_property
     def _glue(self) -> Any:
-        """Of boto3, with PyIceberg's settings. Threads may share it."""
+        """A boto3 client with PyIceberg's settings. Threads may share it."""
         try:
             from pyiceberg.catalog.glue import GlueCatalog
         except ModuleNotFoundError as error:
             raise CatalogError(f"Glue needs the Python package '{error.name}': pip install 'mvbuild[glue]'.") from None
         retries = self._properties.get("glue.max-retries", "")
-        # PyIceberg hands the text on, and boto wants a number.
+        # PyIceberg passes the text on, and boto needs a number.
         numbers = {"glue.max-retries": int(retries)} if retries.isdecimal() else {}
         return GlueCatalog(self._name, **{**self._properties, **numbers}).glue

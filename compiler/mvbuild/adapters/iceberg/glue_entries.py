@@ -1,4 +1,4 @@
-"""Swap -> the TableInput of Glue that shows it, as Iceberg's GlueCatalog writes tables, and views in the same manner."""
+"""Swap -> the TableInput of Glue that shows it, as Iceberg's GlueCatalog writes tables; views are written in the same way."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _TYPES: dict[str, Kind] = {"iceberg": "TABLE", "iceberg-view": "VIEW"}
 _KEPT = ("Owner", "Retention", "PartitionKeys", "ViewOriginalText", "ViewExpandedText", "TableType", "Parameters", "StorageDescriptor")
 _PLACES = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 _DESCRIPTION, _COMMENT, _VIEW_TEXT = 2048, 255, 409_600
-"""The longest values that Glue takes."""
+"""The longest values that Glue accepts."""
 
 
 def pointer(table: Mapping[str, Any] | None) -> tuple[str, Kind] | None:
-    """Metadata location and kind; None for what is not Iceberg's."""
+    """Metadata location and kind; None for entries that are not Iceberg's."""
     parameters = (table or {}).get("Parameters") or {}
     kind = _TYPES.get(parameters.get(TYPE, "").lower())
     location = parameters.get(LOCATION)
@@ -31,19 +31,19 @@ def pointer(table: Mapping[str, Any] | None) -> tuple[str, Kind] | None:
 
 
 def same(table: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """What an entry says already, as it is to be given back."""
+    """The current content of an entry, in the form in which it is sent back."""
     kept = {key: table[key] for key in (*_KEPT, "Description") if table.get(key) is not None}
     return {**kept, "Name": name}
 
 
 def retired(table: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry that leads nowhere: for everybody it is no table of Iceberg's any more."""
+    """An entry without a pointer, which no engine recognizes as an Iceberg table any more."""
     found = same(table, table["Name"])
     return {**found, "Parameters": {k: v for k, v in (found.get("Parameters") or {}).items() if k not in (TYPE, LOCATION)}}
 
 
 def changed(table: Mapping[str, Any], swap: Swap) -> dict[str, Any]:
-    """`table` is what the entry says now, empty for a new one; what others keep there stays."""
+    """The new entry. `table` is the current entry, empty for a new one; what other writers store there remains."""
     assert swap.raw is not None
     assert swap.new is not None
     raw, is_view = swap.raw, swap.kind == "VIEW"
@@ -76,7 +76,7 @@ def _storage(raw: Raw, *, is_view: bool, comments: Mapping[str, str]) -> dict[st
 
 
 def _columns(raw: Raw, current_id: int, comments: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Those of the current schema, then those that older ones had besides."""
+    """The columns of the current schema, then further ones of older schemas."""
     names: set[str] = set()
     for schema in sorted(schemas(raw), key=lambda schema: schema["schema-id"] != current_id):
         for field in schema["fields"]:

@@ -2,8 +2,8 @@
 
 A table is `<warehouse>/<namespace>/<name>/metadata/v<N>.metadata.json`, with `version-hint.text`; Spark reads and writes it too. An MV is
 `v<N>.mv.metadata.json` there, with `mv-version-hint.text`; Spark sees no table in it. The highest number is current. The next file is
-written in full under another name and then linked to its number: a link is made or fails in one step, so one of two writers wins, and no
-reader sees half a file. Hints are only where to begin to look: they may lag.
+written completely under another name and then linked to its number. Creating a link succeeds or fails in one step, so only one of two
+writers wins, and readers never see half a file. Hints only say where to start looking: they may be behind.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class FilePointers:
         return [key for key in self._walk(()) if (found := self._current(key)) and found[1] == "MV"]
 
     def in_use(self, location: str) -> bool:  # noqa: ARG002
-        return False  # nothing is renamed here: a name is a directory
+        return False  # nothing can be renamed here: a name is a directory
 
     def borrowed(self, location: str) -> list[str]:
-        """What Spark wrote for a table into the directories of scratch tables, which a note in each tells."""
+        """The files of a table that Spark wrote into the directories of scratch tables, found by a note in each."""
         wanted = local_path(location)
         found = []
         for note in self._root.glob(f"{SCRATCH}/*/{NOTE}"):
@@ -102,7 +102,7 @@ class FilePointers:
         return True
 
     def delete(self, key: Key, location: str) -> bool:
-        """The numbered files go, the newest last: until then readers see the entry as it was."""
+        """The numbered files are deleted, the newest last: until then readers see the unchanged entry."""
         found = self._current(key)
         if found is None or found[0] != location:
             return False
@@ -122,7 +122,7 @@ class FilePointers:
             return False
         aside.unlink()
         if key[0] == SCRATCH:
-            # Unless manifests are left, which may be the base table's by now.
+            # Unless manifests remain, which may belong to the base table by now.
             prune(folder)
         return True
 
@@ -133,7 +133,7 @@ class FilePointers:
         self._folder(namespace).mkdir(parents=True, exist_ok=True)
 
     def note_base(self, key: Key, location: str) -> None:
-        """Of a scratch table: what is written for it may become part of the table there."""
+        """Note the base of a scratch table, because files written for it may become part of the base table."""
         folder = self._folder(key[0]) / key[1]
         folder.mkdir(parents=True, exist_ok=True)
         (folder / NOTE).write_text(location)
@@ -181,7 +181,7 @@ class FilePointers:
         match = _FILE.fullmatch(new.name)
         assert match
         kind: Kind = "MV" if match[2] in _SUFFIXES["MV"] else "TABLE"
-        # The commit stands; readers find it without the hint, too.
+        # The commit is valid; readers find it without the hint too.
         with suppress(OSError):
             draft = new.parent / f".{uuid.uuid4()}.hint.tmp"
             draft.write_text(match[1])
@@ -190,7 +190,7 @@ class FilePointers:
 
 
 def _claim(draft: Path, new: Path) -> bool:
-    """`draft` under the name `new`, unless that exists."""
+    """Link `draft` to the name `new`, unless that exists."""
     other = [new.parent / f"v{_number(new.name)}{suffix}" for suffix in _SUFFIXES["TABLE"]] if ".mv." not in new.name else []
     if any(path.exists() for path in other):
         return False
@@ -209,7 +209,7 @@ def _claim(draft: Path, new: Path) -> bool:
 
 
 def _copied(draft: Path, new: Path) -> bool:
-    """For file systems without links: the name is still taken exclusively, but a reader may meet the file before its last byte."""
+    """For file systems without links: the name is still taken exclusively, but a reader may see the file before it is complete."""
     try:
         with new.open("xb") as target:
             target.write(draft.read_bytes())
@@ -221,7 +221,7 @@ def _copied(draft: Path, new: Path) -> bool:
 
 
 def _newest(folder: Path, kind: Kind) -> int:
-    """0 if there is none."""
+    """The highest number; 0 if there is none."""
 
     def exists(number: int) -> bool:
         return any((folder / f"v{number}{suffix}").exists() for suffix in _SUFFIXES[kind])
@@ -231,7 +231,7 @@ def _newest(folder: Path, kind: Kind) -> int:
     except (OSError, ValueError):
         number = 0
     if not number or not exists(number):
-        # No hint, or one that lags so much that its file is gone.
+        # There is no hint, or it is so far behind that its file is gone.
         number = max((int(match[1]) for match in _matches(folder, kind)), default=0)
     while number and exists(number + 1):
         number += 1

@@ -1,7 +1,7 @@
 """names <-> metadata locations: the tables of a Hive metastore, which Spark, PyIceberg, Trino and others share.
 
-A pointer moves as Iceberg's own HiveCatalog moves it: under the metastore's lock of that name the location is compared, then the table is
-altered. Where the table property `engine.hive.lock-enabled` is false there is no lock, and the metastore itself compares.
+A pointer is moved as Iceberg's own HiveCatalog does it: under the metastore's lock for that name, the location is compared, then the table
+is altered. If the table property `engine.hive.lock-enabled` is false, there is no lock, and the metastore itself compares.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 _CHUNK = 300
 _WHOLE = "mvbuild_namespace"
-"""The name under which a namespace is locked, in the place of a table's."""
+"""The table name under which a namespace is locked."""
 _AS_IT_IS = {"DO_NOT_UPDATE_STATS": "true"}
 _PASSED = "The parameter value for key 'metadata_location' is"
-"""How a metastore says that it compared, and that the location was another."""
+"""The message of a metastore that compared the location and found a different one."""
 _OTHER_COLUMNS = "types incompatible with the existing columns"
 
 
@@ -76,7 +76,7 @@ class HivePointers(FreelyPlaced):
             return [key for key, (_, kind) in self._entries(client, keys) if kind == "VIEW"]
 
     def in_use(self, location: str) -> bool:  # noqa: ARG002
-        """Nobody can tell without reading every table of the metastore: each new one gets a directory that no other had."""
+        """This is unknown without reading every table of the metastore, so each new table gets a new directory."""
         return True
 
     def swap(self, swaps: Sequence[Swap]) -> bool:
@@ -114,7 +114,8 @@ class HivePointers(FreelyPlaced):
         if self.has_namespace(namespace):
             return
         location = f"{self._warehouse}/{namespace}.db" if self._warehouse else None
-        # One at a time: who comes second has the metastore delete its directory, together with what the first has put there.
+        # One at a time: if two processes create a namespace, the metastore deletes the directory for the second one, with what the first
+        # one wrote there.
         keys = [(namespace, _WHOLE)] if self._locks else []
         with self._making, self._connections.open() as client, Locks(client, keys, another=self._connections.open):
             if not self.has_namespace(namespace):
@@ -122,7 +123,7 @@ class HivePointers(FreelyPlaced):
                     client.create_database(Database(name=namespace, locationUri=location, parameters={}))
 
     def base(self, namespace: str) -> str:
-        """Where new tables of a namespace go."""
+        """The location for new tables of a namespace."""
         from hive_metastore.ttypes import NoSuchObjectException
 
         with self._connections.open() as client, suppress(NoSuchObjectException):
@@ -138,7 +139,7 @@ class HivePointers(FreelyPlaced):
         made = next((swap for swap in swaps if swap.old is None), None)
         gone = next((swap for swap in swaps if swap.new is None), None)
         if made and gone and len(swaps) == 2 and made.kind == gone.kind:
-            # One call, which a metastore makes in one transaction.
+            # One call, which a metastore executes in one transaction.
             return [UndoableStep(do=lambda: self._alter(client, gone.key, changed(found[gone.key], made, zoned=self._zoned), ""))]
         return [self._step(client, swap, found[swap.key]) for swap in swaps]
 
@@ -162,14 +163,14 @@ class HivePointers(FreelyPlaced):
         except InvalidOperationException as error:
             if _OTHER_COLUMNS not in str(error.message):
                 raise
-            # Only people look at these columns. A metastore that takes no others in their place takes none, and then others.
+            # These columns are only informative. A metastore that refuses to change them accepts none at first and others afterwards.
             bare = client.get_table(*key)
             bare.sd.cols = []
             _put(client, key, bare, compared)
             _put(client, key, table, compared)
 
     def _is_locked(self, swap: Swap) -> bool:
-        """By the table's own property first, as Iceberg's HiveCatalog has it: all writers of a table must agree."""
+        """The table's own property takes precedence, as in Iceberg's HiveCatalog: all writers of a table must agree."""
         own = ((swap.base or swap.raw or {}).get("properties") or {}).get(LOCK) if swap.kind == "TABLE" else None
         return self._locks if own is None else str(own).lower() == "true"
 
@@ -208,7 +209,8 @@ def _tables(client: Any, namespace: str, names: list[str]) -> list[Any]:
     try:
         return list(client.get_table_objects_by_name(namespace, names))
     except TApplicationException:
-        # The interface of Hive 4, which PyIceberg brings, has no word for what a server of Hive 2 or 3 says of a missing database.
+        # The interface of Hive 4, which PyIceberg contains, does not declare the exception that a server of Hive 2 or 3 raises for a
+        # missing database.
         with suppress(NoSuchObjectException):
             client.get_database(namespace)
             raise

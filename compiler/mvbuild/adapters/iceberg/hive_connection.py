@@ -1,4 +1,4 @@
-"""catalog properties -> connections to the Hive metastore, by PyIceberg's Thrift client and its settings."""
+"""catalog properties -> connections to the Hive metastore, through PyIceberg's Thrift client and its settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _IDLE_SECONDS = 5.0
-"""A metastore needs 20 ms for each new connection, so one is used again; not after so long that it may have been lost."""
+"""A metastore needs 20 ms for a new connection, so connections are reused, but not after so long that they may have been lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class _Connection:
 
 
 class Connections:
-    """Threads cannot share a connection: whoever asks has one alone until the end of a block."""
+    """Threads cannot share a connection: each one has its own until the end of a block."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._properties = properties
@@ -32,7 +32,8 @@ class Connections:
 
     @contextmanager
     def open(self) -> Iterator[Any]:
-        """What the metastore refuses leaves the block as CatalogError: the exceptions of its interface cannot pass one of `contextlib`."""
+        """Errors of the metastore leave the block as CatalogError, because the exceptions of its interface cannot pass through
+        `contextlib`."""
         try:
             from thrift.Thrift import TException
             from thrift.transport.TTransport import TTransportException
@@ -49,7 +50,7 @@ class Connections:
         self._idle.append(_Connection(found.transport, found.client, time.monotonic()))
 
     def close(self) -> None:
-        """Those that are idle."""
+        """Close idle connections."""
         while self._idle:
             _close(self._idle.pop())
 
@@ -63,7 +64,7 @@ class Connections:
         return None
 
     def _made(self) -> _Connection:
-        """To the first metastore that answers: `uri` may name several, with commas."""
+        """Connect to the first metastore that answers: `uri` may list several, separated by commas."""
         from pyiceberg.catalog.hive import HiveCatalog
         from thrift.transport.TTransport import TTransportException
 

@@ -25,7 +25,7 @@ _TYPES: dict[str, Kind] = {"iceberg": "TABLE", "iceberg-view": "VIEW"}
 _OWNER = "hive.metastore.table.owner"
 _RENAMED = {"gc.enabled": "external.table.purge"}
 _LONGEST = 32672
-"""Longer values do not fit into the databases of metastores; nothing reads what stands here but the two pointers."""
+"""Longer values do not fit into the databases of metastores. Only the two pointers are ever read back."""
 _FORMATS = ("org.apache.hadoop.mapred.FileInputFormat", "org.apache.hadoop.mapred.FileOutputFormat")
 _SERDE = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
 _HIVE_FORMATS = ("org.apache.iceberg.mr.hive.HiveIcebergInputFormat", "org.apache.iceberg.mr.hive.HiveIcebergOutputFormat")
@@ -37,7 +37,7 @@ _OF_LAYOUT = ("default-partition-spec", "default-sort-order")
 
 
 def pointer(table: Any) -> tuple[str, Kind] | None:
-    """Metadata location and kind; None for what is not Iceberg's."""
+    """Metadata location and kind; None for entries that are not Iceberg's."""
     parameters = table.parameters or {}
     kind = _TYPES.get(parameters.get(_TYPE, "").lower())
     location = parameters.get(LOCATION)
@@ -64,7 +64,7 @@ def new_table(swap: Swap, *, zoned: str) -> Any:
 
 
 def changed(table: Any, swap: Swap, *, zoned: str) -> Any:
-    """A copy of the metastore's table that leads to what the swap brings; what others keep there stays."""
+    """A copy of the metastore's table that points to the new metadata; what other writers store there remains."""
     assert swap.raw is not None
     assert swap.new is not None
     table, raw = deepcopy(table), swap.raw

@@ -1,4 +1,4 @@
-"""names -> the Hive metastore's exclusive locks of them, held until the end of a block."""
+"""names -> the Hive metastore's exclusive locks on them, held until the end of a block."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ if TYPE_CHECKING:
 
 _PATIENCE = 180.0
 _LONGEST_HOLD = 60.0
-"""A metastore gives a lock to another when its holder was silent for `hive.txn.timeout`, five minutes by default."""
+"""A metastore gives a lock to another process if its holder was silent for `hive.txn.timeout`, five minutes by default."""
 _FIRST_PAUSE, _LAST_PAUSE = 0.01, 1.0
 
 
 class Locks:
-    """All of some names or none; no names need none. (Exceptions of the metastore's interface cannot pass a generator of `contextlib`.)"""
+    """Lock all of some names or none; an empty list needs no locks. (Exceptions of the metastore's interface cannot pass through a
+    generator of `contextlib`.)"""
 
     def __init__(self, client: Any, keys: Sequence[Key], *, another: Callable[[], AbstractContextManager[Any]]) -> None:
-        """`another` opens a second connection, to give the locks back where `client` was lost."""
+        """`another` opens a second connection, to release the locks if `client` was lost."""
         self._client = client
         self._keys = sorted(set(keys))
         self._another = another
@@ -44,7 +45,7 @@ class Locks:
             _given_back(self._client, self._id, self._another)
 
     def require(self) -> None:
-        """CommitConflict if so much time has passed that they may not be ours any more: this process was stopped meanwhile."""
+        """Raise CommitConflict if the locks may have expired, because this process was suspended for too long."""
         if self._id is not None and time.monotonic() - self._since > _LONGEST_HOLD:
             raise CommitConflict("The lock in the Hive metastore was held for too long.")
 
@@ -73,7 +74,7 @@ def _got(client: Any, keys: Sequence[Key]) -> int:
 
 
 def _given_back(client: Any, lock_id: int, another: Callable[[], AbstractContextManager[Any]]) -> None:
-    """The swap is made or not by now: a lock that could not be given back ends by itself."""
+    """At this point the swap is made or not. A lock that could not be released expires."""
     from hive_metastore.ttypes import UnlockRequest
 
     try:

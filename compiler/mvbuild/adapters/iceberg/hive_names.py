@@ -19,16 +19,16 @@ class Names:
     """The rules of one kind of metastore."""
 
     metastore: str
-    """Who has these rules, with an article."""
+    """The name of the metastore with an article, for messages."""
     pattern: re.Pattern[str] | None = None
-    """What a part of a name must look like, where Spark insists on that."""
+    """The pattern for each part of a name, if Spark requires one."""
 
     def can_be(self, key: Key) -> bool:
-        """Whether something of that name may exist. An empty name stands for the namespace alone."""
+        """Whether a table of that name may exist. An empty name means the namespace alone."""
         return not self._refusal(key)
 
     def require(self, key: Key) -> None:
-        """CatalogError, telling what to do, for a name that cannot be."""
+        """Raise CatalogError, which says what to do, for an impossible name."""
         refusal = self._refusal(key)
         if refusal:
             raise CatalogError(refusal)
@@ -57,4 +57,4 @@ class Names:
 HIVE = Names("a Hive metastore")
 GLUE = Names("Glue", _GLUE)
 GLUE_UNCHECKED = Names("Glue")
-"""With `glue.skip-name-validation`, as Spark has it."""
+"""The rules with `glue.skip-name-validation`, as in Spark."""

@@ -1,4 +1,4 @@
-"""type of an Iceberg schema -> what Hive and Glue show for it. Readers of Iceberg tables do not look at it."""
+"""type of an Iceberg schema -> the type that Hive and Glue show. Readers of Iceberg tables ignore it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _NAMES = {
 
 
 def shown(type_: Any, *, zoned: str = "timestamp") -> str:
-    """`zoned` is shown for timestamptz. Types that have no like are strings: a metastore refuses what it does not know."""
+    """The Hive type. `zoned` is the type for timestamptz. Types without an equivalent are strings, because a metastore refuses unknown
+    types."""
     if isinstance(type_, dict):
         return _nested(type_, zoned)
     if type_.startswith("decimal"):

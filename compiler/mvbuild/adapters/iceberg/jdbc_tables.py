@@ -1,4 +1,4 @@
-"""The two tables of a JDBC catalog as SQL, and a Statement that changes a row of them."""
+"""The two tables of a JDBC catalog as SQL, and a Statement that changes one of their rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TABLES = (
 )
 PROBE = "SELECT iceberg_type FROM iceberg_tables WHERE 1 = 0"
 ADD_TYPE = "ALTER TABLE iceberg_tables ADD COLUMN iceberg_type VARCHAR(5)"
-"""Catalogs of the older schema V0 have tables only, and do not say so."""
+"""Catalogs of the older schema V0 have only tables, and no column for the kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,5 +29,5 @@ class Statement:
 
 
 def untyped(sql: str) -> str:
-    """A query for a catalog of the schema V0, which stays as it is until something is written."""
+    """A query for a catalog of the schema V0, which is not upgraded until something is written."""
     return sql.replace("iceberg_type", "'TABLE'")

@@ -1,6 +1,6 @@
-"""table metadata JSON + TableLayout -> table metadata JSON with that schema, partition spec and sort order current.
+"""table metadata JSON + TableLayout -> table metadata JSON with that schema, partition spec and sort order as the current ones.
 
-Column ids are kept where name and type allow it, so that old data files stay readable; all else gets ids that were never used.
+Columns keep their ids where name and type allow it, so that old data files remain readable; all others get new ids.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FIRST_PARTITION_ID = 1000
 
 
 def with_layout(raw: Raw, layout: TableLayout) -> Raw:
-    """CatalogError if the layout names a column that it does not have."""
+    """The metadata with the layout. Raises CatalogError if the layout names a column that it does not have."""
     raw = _with_schema(raw, layout.schema)
     raw = _with_spec(raw, layout.partition_by)
     raw = _with_order(raw, layout.sort_by)
@@ -37,7 +37,7 @@ def with_layout(raw: Raw, layout: TableLayout) -> Raw:
 
 
 def fitted(raw: Raw) -> Raw:
-    """With the newest partition spec and sort order of those that the current schema has the columns for."""
+    """With the newest partition spec and sort order whose columns the current schema has."""
     known = {field_id for field in current_schema(raw)["fields"] for field_id in _field_ids(field)}
 
     def fits(entry: Raw) -> bool:
@@ -123,7 +123,8 @@ def _type(new: Any, old: Any, ids: _Ids, renumbered: dict[int, int]) -> Any:
 
 
 def _may_become(old: Any, new: Any) -> bool:
-    """Iceberg's type promotion. Nested types keep their own id if they stay of one kind; their parts are matched in turn."""
+    """Whether Iceberg's type promotion allows it. Nested types keep their own id if they remain of one kind; their parts are matched in
+    turn."""
     if isinstance(old, dict) or isinstance(new, dict):
         return isinstance(old, dict) and isinstance(new, dict) and old["type"] == new["type"]
     if old == new or (old, new) in {("int", "long"), ("float", "double")}:
@@ -212,7 +213,7 @@ def _with_order(raw: Raw, sorts: tuple[Sort, ...]) -> Raw:
 
 
 def _source(raw: Raw, column: str, transform: str) -> int:
-    """The field id of a column; a dotted path leads into structs."""
+    """The field id of a column; a dotted path refers to a field of a struct."""
     match = _TRANSFORM.fullmatch(transform)
     if not match:
         raise CatalogError(f"'{transform}' is not a partition transform; known: identity, year, month, day, hour, bucket[n], truncate[n].")
@@ -241,6 +242,6 @@ def _find(fields: list[Raw], column: str) -> Raw | None:
 
 
 def _mirrored(raw: Raw) -> Raw:
-    """The first format keeps the current schema and spec a second time, outside the lists."""
+    """Format 1 stores the current schema and spec a second time, outside the lists."""
     spec = next(s for s in raw["partition-specs"] if s["spec-id"] == raw["default-spec-id"])
     return {**raw, "schema": current_schema(raw), "partition-spec": spec["fields"]}

@@ -1,4 +1,4 @@
-"""manifests of a manifest list + files -> those manifests that may be about them, by their partition summaries and sequence numbers."""
+"""manifests of a manifest list + files -> the manifests that may contain or affect them, by partition summaries and sequence numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DATA_FILE = 2
 
 
 def matching_deletes(manifests: Sequence[ManifestFile], data: Iterable[FileEntry]) -> tuple[ManifestFile, ...]:
-    """Those of the delete manifests that may hold a delete which applies to one of the data files."""
+    """The delete manifests that may contain a delete which applies to one of the data files."""
     places: dict[tuple[Any, ...], FileEntry] = {}
     for entry in data:
         known = places.setdefault((entry.spec_id, entry.partition), entry)
@@ -35,13 +35,13 @@ def may_hold_data(manifest: ManifestFile, delete: FileEntry) -> bool:
 def _may_apply(manifest: ManifestFile, data: FileEntry) -> bool:
     if manifest.sequence_number < data.sequence_number:
         return False
-    # Equality deletes of an unpartitioned spec are about all files; so is a spec of nothing but void transforms, which have no value.
+    # Equality deletes of an unpartitioned spec apply to all files. So do those of a spec with only void transforms, which has no values.
     is_global = all(field.lower_bound is None for field in manifest.partitions or ())
     return is_global or (manifest.partition_spec_id == data.spec_id and _covers(manifest, data))
 
 
 def _covers(manifest: ManifestFile, entry: FileEntry) -> bool:
-    """Whether the partition of the entry lies within the manifest's summaries; also where that cannot be told."""
+    """Whether the partition of the entry is within the manifest's summaries, or that is unknown."""
     summaries, values, types = manifest.partitions, entry.partition, _partition_types(entry.header)
     if not summaries or len(summaries) != len(values) or len(types) != len(values):
         return True
@@ -55,7 +55,7 @@ def _within(summary: Any, value: Any, of: Any) -> bool:
         return bool(summary.contains_null)
     if isinstance(value, float) and math.isnan(value):
         return summary.contains_nan is not False
-    # Writers disagree in the order of UUIDs, and of strings beyond ASCII.
+    # Writers disagree on the order of UUIDs, and of strings beyond ASCII.
     if not isinstance(value, int | float | str) or not str(value).isascii():
         return True
     try:

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """Of one snapshot."""
+    """The manifests of one snapshot."""
 
     data: tuple[ManifestFile, ...] = ()
     deletes: tuple[ManifestFile, ...] = ()
 
 
 class ManifestReader:
-    """The manifests of one table. ChangeRefused if they are gone."""
+    """Reads the manifests of one table. Raises ChangeRefused if they are gone."""
 
     def __init__(self, io: FileIO, raw: Raw, table: TableIdentifier) -> None:
         self.io = io
@@ -46,7 +46,7 @@ class ManifestReader:
         return self._lists[snapshot_id]
 
     def entries(self, manifests: Sequence[ManifestFile], without: Collection[str] = ()) -> list[FileEntry]:
-        """The live files of some manifests, those with a path in `without` left out."""
+        """The live files of some manifests, except those whose path is in `without`."""
         return [entry for manifest in manifests if manifest.manifest_path not in without for entry in self._read(manifest)]
 
     def refuse_equality(self, *deletes: FileEntry) -> None:
@@ -56,7 +56,7 @@ class ManifestReader:
             raise ChangeRefused("equality-deletes", f"{self._table} has equality deletes: metadata does not list the rows they remove.")
 
     def refuse_equality_deletes(self, snapshot_id: int, manifests: Sequence[ManifestFile], data: Sequence[FileEntry]) -> None:
-        """Where an equality delete of the snapshot applies to one of the data files."""
+        """Raise ChangeRefused if an equality delete of the snapshot applies to one of the data files."""
         if not manifests or self._has_no_equality_deletes(snapshot_id):
             return
         for delete in self.entries(manifests):
@@ -100,6 +100,6 @@ class ManifestReader:
 def _may_equal(delete: FileEntry, data: FileEntry) -> bool:
     if delete.sequence_number <= data.sequence_number:
         return False
-    # A spec without fields, or with nothing but void transforms, is about all files: that a field has no value may mean that.
+    # A spec without fields, or with only void transforms, covers all files; this may be the case if its fields have no values.
     is_global = all(value is None for value in delete.partition)
     return is_global or (delete.spec_id == data.spec_id and delete.partition == data.partition)

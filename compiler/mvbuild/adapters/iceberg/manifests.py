@@ -1,7 +1,7 @@
-"""manifest lists and manifests -> FileEntry: what lists one file, with its bytes; FileEntries -> a manifest that lists just them.
+"""manifest lists and manifests -> FileEntry: what lists one file, with its bytes; FileEntries -> a manifest that lists only them.
 
-Entries are copied byte for byte. PyIceberg writes no format 3 and no spec whose column was dropped, and would lose what
-it does not know.
+Entries are copied byte for byte. PyIceberg writes neither format 3 nor specs whose column was dropped, and would lose fields that it does
+not know.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from pyiceberg.schema import Schema
 
 NAN = float("nan")
-"""In a partition: equal to itself, since it is one object, as Java has it."""
+"""A NaN in a partition: one object, so that it equals itself, as in Java."""
 _SYNC = 16
 _EXISTING = b"\x00"
 _NULL, _SOME = b"\x00", b"\x02"
 """The branches of Avro's union of null and a value."""
 _STATUS, _SNAPSHOT, _SEQUENCE, _FILE_SEQUENCE = 0, 1, 3, 4
-"""Field ids of a manifest entry that a copy spells out, since it inherits them no more."""
+"""Field ids that a copy of a manifest entry must contain, because it cannot inherit them any more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,9 +42,9 @@ class FileEntry:
     """A live file of a manifest."""
 
     entry: ManifestEntry
-    """With what it inherits from its manifest."""
+    """The entry, including what it inherits from its manifest."""
     content: bytes
-    """The record as the manifest has it."""
+    """The bytes of the record in the manifest."""
     header: Header
 
     @property
@@ -61,23 +61,23 @@ class FileEntry:
 
     @property
     def sequence_number(self) -> int:
-        """Of the data: a delete applies to files of its own number or a lower one."""
+        """The data sequence number: a delete applies to files with its own number or a lower one."""
         return self.entry.sequence_number or 0
 
     @property
     def partition(self) -> tuple[Any, ...]:
-        """To be compared with that of another file."""
+        """The partition, comparable with that of another file."""
         return tuple(NAN if isinstance(value, float) and math.isnan(value) else value for value in self.entry.data_file.partition._data)
 
     @property
     def referenced(self) -> str | None:
-        """The one data file that a delete file is about."""
+        """The one data file that a delete file refers to."""
         found: str | None = self.entry.data_file[17]
         return found
 
     @property
     def vector(self) -> tuple[int, int] | None:
-        """Where a deletion vector lies in its file."""
+        """The location of a deletion vector in its file."""
         offset, size = self.entry.data_file[18], self.entry.data_file[19]
         return None if offset is None else (offset, size)
 
@@ -94,7 +94,7 @@ def read_manifests(io: FileIO, manifest_list: str) -> list[ManifestFile]:
 
 
 def read_entries(io: FileIO, manifest: ManifestFile) -> list[FileEntry]:
-    """The live files."""
+    """Read the live files of a manifest."""
     from pyiceberg.manifest import ManifestEntryStatus, _inherit_from_manifest
 
     with io.new_input(manifest.manifest_path).open() as stream:
@@ -108,14 +108,14 @@ def read_entries(io: FileIO, manifest: ManifestFile) -> list[FileEntry]:
 
 
 def write_entries(io: FileIO, location: str, entries: Sequence[FileEntry], snapshot_id: int, sequence_number: int) -> ManifestFile:
-    """A manifest of data files, all with one `header`."""
+    """Write a manifest of data files, all with one `header`."""
     from pyiceberg.manifest import ManifestContent, ManifestFile
 
     readers = _field_readers(entries[0].header)
     content = _container(entries[0].header, [_spelled_out(entry, readers) for entry in entries])
     with io.new_output(location).create() as stream:
         stream.write(content)
-    # Of an entry without a number, as format 1 writes it, the number is 0 if that of its manifest is.
+    # An entry without a number, as format 1 writes it, has number 0 if its manifest has.
     numbered = any(field.field_id == _SEQUENCE for field in entries[0].header.schema.fields)
     return ManifestFile.from_args(
         manifest_path=location,
@@ -135,7 +135,7 @@ def write_entries(io: FileIO, location: str, entries: Sequence[FileEntry], snaps
 
 
 def by_header(entries: Iterable[FileEntry]) -> list[list[FileEntry]]:
-    """Entries that one manifest can hold together: of one spec, written with one schema."""
+    """Group entries that one manifest can contain: those of one spec, written with one schema."""
     found: dict[tuple[int, str], list[FileEntry]] = {}
     for entry in entries:
         found.setdefault((entry.spec_id, entry.header.meta["avro.schema"]), []).append(entry)
@@ -207,7 +207,7 @@ def _varint(value: int) -> bytes:
 
 
 def _container(header: Header, records: list[bytes]) -> bytes:
-    """An Avro file of one block."""
+    """An Avro file with one block."""
     from pyiceberg.avro.codecs import AVRO_CODEC_KEY
     from pyiceberg.avro.codecs.deflate import DeflateCodec
     from pyiceberg.avro.encoder import BinaryEncoder

@@ -1,6 +1,6 @@
 """bytes of a metadata file -> its JSON object -> TableState | ViewState, without PyIceberg's models.
 
-A run that finds nothing to do reads nothing else, and importing and filling the models costs ten times as much as this.
+A run that finds nothing to do reads nothing else. Importing PyIceberg's models and filling them would cost ten times as much.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from mvbuild.names import TableIdentifier
 
 Raw = dict[str, Any]
-"""The JSON object of a metadata file, under the names of the Iceberg specification."""
+"""The JSON object of a metadata file, with the names of the Iceberg specification."""
 
 
 TABLE_VERSIONS = (1, 2, 3)
 CURRENT_LAYOUT = ("current-schema-id", "default-spec-id", "default-sort-order-id")
 MAIN = "mvbuild.main"
-"""Key of metadata as a branch sees it: what `main` has in its place. Never written to a file."""
+"""Key for metadata as a branch sees it: the corresponding values of `main`. Never written to a file."""
 
 
 class Snapshots(Mapping[int, Snapshot]):
-    """Snapshot id -> Snapshot, built from the JSON only when asked for: histories are long and mostly not looked at."""
+    """Snapshot id -> Snapshot, built from the JSON on demand: histories are long and rarely read."""
 
     __slots__ = ("_raw",)
 
     def __init__(self, raw: list[Raw]) -> None:
         self._raw: Mapping[int, Raw] = PackedMapping({s["snapshot-id"]: s for s in raw})
-        # What is built later must not fail later: by then nobody expects a broken file.
+        # Errors must appear now: later code does not expect a broken file.
         for snapshot in raw:
             if not isinstance(snapshot["timestamp-ms"], int) or not isinstance(snapshot.get("summary") or {}, dict):
                 raise ValueError(f"snapshots: {snapshot['snapshot-id']} is incomplete")
@@ -54,7 +54,7 @@ class Snapshots(Mapping[int, Snapshot]):
 
 
 def parse(content: bytes, location: str) -> Raw:
-    """ValueError or OSError if it is not the JSON object of a metadata file."""
+    """Parse a metadata file. Raises ValueError or OSError if it does not contain the JSON object of one."""
     # Hadoop tables put the codec before ".metadata.json", older Java releases after it.
     if location.endswith((".gz.metadata.json", ".metadata.json.gz")):
         content = gzip.decompress(content)
@@ -70,7 +70,7 @@ def serialize(raw: Raw, location: str) -> bytes:
 
 
 def state(identifier: TableIdentifier, location: str, raw: Raw, *, is_view: bool) -> TableState | ViewState:
-    """CatalogError if the JSON lacks what a table or view must have."""
+    """The state. Raises CatalogError if the JSON lacks something that a table or view must have."""
     try:
         return view_state(identifier, location, raw) if is_view else table_state(identifier, location, raw)
     except (LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
@@ -79,7 +79,7 @@ def state(identifier: TableIdentifier, location: str, raw: Raw, *, is_view: bool
 
 
 def rule_broken(error: Exception) -> str:
-    """Field and rule, as far as what went wrong tells them."""
+    """The field and the rule that an error is about, as far as the error shows them."""
     if type(error) is ValueError:
         return str(error)
     return f"{error.args[0]}: is missing" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
@@ -120,7 +120,7 @@ def table_state(identifier: TableIdentifier, location: str, raw: Raw) -> TableSt
 
 
 def has_other_layout(raw: Raw) -> bool:
-    """Whether metadata as a branch sees it has another current schema, partition spec or sort order than an engine finds in the table."""
+    """Whether metadata as a branch sees it has another current schema, partition spec or sort order than an engine sees in the table."""
     main = raw.get(MAIN)
     return main is not None and any(raw.get(key) != main.get(key) for key in CURRENT_LAYOUT)
 
@@ -144,7 +144,7 @@ def _sorted(raw: Raw, field: Raw) -> str:
 
 
 def _path(raw: Raw, field_id: int) -> str:
-    """The dotted name of a column by its id; empty if it was dropped."""
+    """The dotted name of a column, by its id; empty if it was dropped."""
     return next((path for path, id_ in _paths(current_schema(raw)["fields"], "") if id_ == field_id), "")
 
 
@@ -177,7 +177,7 @@ def view_state(identifier: TableIdentifier, location: str, raw: Raw) -> ViewStat
 
 
 def _properties(raw: Raw) -> dict[str, str]:
-    """The same few names stand in every file."""
+    """Intern the keys: the same few names are in every file."""
     return {intern(name): value for name, value in (raw.get("properties") or {}).items()}
 
 
@@ -201,12 +201,12 @@ def _schema_of(raw: Raw, version: Raw) -> Raw:
 
 def current_snapshot_id(raw: Raw) -> int | None:
     found = raw.get("current-snapshot-id")
-    # Writers of the first format wrote -1 for a table without snapshots; a `main` that only stands in refs is not in the specification.
+    # Writers of format 1 used -1 for a table without snapshots. The specification does not allow a `main` that is only in refs.
     return None if found is None or found == -1 else found
 
 
 def schemas(raw: Raw) -> list[Raw]:
-    """All schemas, each with its id; the first format may have just `schema`."""
+    """All schemas with their ids; format 1 may have only `schema`."""
     listed = raw.get("schemas") or [raw["schema"]]
     return [s if "schema-id" in s else {**s, "schema-id": 0} for s in listed]
 
@@ -221,7 +221,7 @@ def current_schema(raw: Raw) -> Raw:
 
 
 def comparable(value: Any) -> Any:
-    """Equal for JSON that means the same: writers differ in whether they write what is empty, and in the blanks of a type."""
+    """Equal for JSON with the same meaning: writers differ in whether they write empty values, and in the spaces of a type."""
     if isinstance(value, dict):
         return {key: comparable(inner) for key, inner in value.items() if inner is not None and inner != []}
     if isinstance(value, list):

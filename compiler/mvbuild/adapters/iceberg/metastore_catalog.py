@@ -1,4 +1,4 @@
-"""pointers of a metastore + metadata files -> Catalog: the catalog port where databases have locations, and names no case."""
+"""pointers of a metastore + metadata files -> Catalog, for metastores with locations of databases and case-insensitive names."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 class MetastorePointers(Pointers, Protocol):
-    """Those of Hive and Glue."""
+    """The pointers of Hive and Glue."""
 
     names_of: Names
     spark_reads_views: bool
     """Whether Spark finds the views by name."""
 
     def base(self, namespace: str) -> str:
-        """Where new tables of a namespace go; empty if nothing says so."""
+        """The location for new tables of a namespace; empty if there is none."""
 
 
 class MetastoreCatalog(MetadataCatalog):
-    """One level of namespaces, lower case, and locations as Iceberg's HiveCatalog and GlueCatalog choose them."""
+    """One level of namespaces, in lower case, and locations as Iceberg's HiveCatalog and GlueCatalog choose them."""
 
     def __init__(self, *, pointers: MetastorePointers, **others: Any) -> None:
         super().__init__(pointers=pointers, **others)
@@ -35,7 +35,7 @@ class MetastoreCatalog(MetadataCatalog):
         self._metastore = pointers
 
     def list_names(self, namespace: tuple[str, ...]) -> tuple[TableIdentifier, ...]:
-        """As the metastore writes them, whatever case is asked for."""
+        """The names as the metastore spells them, whatever case is asked for."""
         lower = tuple(part.lower() for part in namespace)
         if not self._metastore.names_of.can_be((".".join(lower), "")):
             return ()
@@ -46,7 +46,7 @@ class MetastoreCatalog(MetadataCatalog):
         super().ensure_namespace(namespace)
 
     def _location(self, identifier: TableIdentifier) -> str:
-        # Each new table has a directory of its own for good: one that was dropped or renamed keeps its files.
+        # Each new table has a directory that is never reused: a table that was dropped or renamed keeps its files there.
         return f"{self._base(identifier)}-{uuid.uuid4().hex[:8]}"
 
     def _scratch_location(self, scratch: TableIdentifier) -> str:

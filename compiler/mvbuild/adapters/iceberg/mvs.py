@@ -1,4 +1,4 @@
-"""entry of an MV in the metadata-file format + TableCommit, ViewCommit, ConvertCommit -> Put: what its next files hold."""
+"""entry of an MV in the metadata-file format + TableCommit, ViewCommit, ConvertCommit -> Put: the content of its next files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def put(
     staged: Raw | None,
     restate: Restate,
 ) -> Put:
-    """`base`: the table metadata that `Catalog.new_storage` wrote, for an MV that has none yet."""
+    """Apply the changes. `base`: the table metadata that `Catalog.new_storage` wrote, for an MV that has none yet."""
     storage = _storage(identifier, entry, table, base)
     if table is not None:
         storage = _committed(storage, table, staged, restate)
@@ -54,7 +54,7 @@ def table_of(entry: Entry | None, base: Callable[[], Raw]) -> Raw:
 
 
 def converted(change: ConvertCommit, found: Mapping[TableIdentifier, Entry]) -> Sequence[Put | Gone]:
-    """Both entries of an MV, in the other format."""
+    """Both entries of an MV in the other format."""
     view = found.get(change.view.identifier)
     if view is None or view.location != change.view.metadata_location:
         raise CommitConflict(f"View {change.view.identifier} was changed by another process.")
@@ -149,7 +149,7 @@ def _with_refresh(storage: Storage, refresh: Refresh | None) -> Storage:
 
 
 def _others(storage: Storage, refresh: Refresh) -> Iterator[Mapping[str, Any]]:
-    """Entries for the other refreshes whose snapshot is there."""
+    """Entries for the other refreshes whose snapshot exists."""
     numbers = {snapshot.get("sequence-number", 0) for snapshot in storage.table.get("snapshots") or []} - {0}
     for other in refresh.others:
         if other.sequence_number in numbers:
@@ -158,8 +158,8 @@ def _others(storage: Storage, refresh: Refresh) -> Iterator[Mapping[str, Any]]:
 
 
 def _retained(known: Sequence[Mapping[str, Any]], current: Mapping[str, Any], keep: int | None) -> tuple[Mapping[str, Any], ...]:
-    """The newest refreshes by their ids, and the current one in any case: a rollback makes an older one current again. Of two entries for
-    one refresh the later counts."""
+    """The newest refreshes by their ids, and always the current one, because a rollback makes an older one current. The later of two
+    entries for one refresh counts."""
     by_id = {r["refresh-id"]: r for r in known} | {current["refresh-id"]: current}
     others = sorted(id for id in by_id if id != current["refresh-id"])
     if keep is not None:
@@ -168,7 +168,7 @@ def _retained(known: Sequence[Mapping[str, Any]], current: Mapping[str, Any], ke
 
 
 def _check_retained(before: Raw, change: TableCommit, storage: Storage) -> None:
-    """A refresh that the file lists can be read: its snapshot must not expire."""
+    """A refresh that the file lists must be readable, so its snapshot must not expire."""
     needed = {refresh.get("sequence-number"): refresh["refresh-id"] for refresh in storage.refreshes}
     for snapshot in before.get("snapshots") or []:
         number = snapshot.get("sequence-number", 0)
@@ -187,7 +187,7 @@ def _view(identifier: TableIdentifier, entry: Entry | None, view: ViewCommit | N
 
 
 def view_metadata(entry: Entry | None, change: ViewCommit, location: Callable[[], str]) -> Raw:
-    """The view after a ViewCommit; CommitConflict if it is not the one that the commit was made from."""
+    """The view after a ViewCommit. Raises CommitConflict if it is not the state that the commit is based on."""
     if (entry.location if entry else None) != change.expect_metadata_location:
         how = "dropped" if entry is None else "changed" if change.expect_metadata_location else "created"
         raise CommitConflict(f"View {change.identifier} was {how} by another process.")

@@ -1,7 +1,7 @@
-"""TableChange whose files were written again + columns -> the rows that came and those that went, without those on both sides.
+"""TableChange whose files were rewritten + columns -> the rows that were added and removed, without those on both sides.
 
-A copy-on-write DELETE of a few rows writes millions again. To find the few, an engine moves all of them to where they are compared; here
-both sides are read by PyIceberg, column by column, and compared where they stand (`cancel`).
+A copy-on-write DELETE of a few rows rewrites millions. To find the few, an engine shuffles all of them; here PyIceberg reads both sides
+column by column, and they are compared in memory (`cancel`).
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from mvbuild.ports.changes import TableChange
 
 MAX_VALUES = 32_000_000
-"""Values to read on both sides: about 1 GB of memory, and seconds of one processor. More is work for an engine."""
+"""The limit of values read on both sides: about 1 GB of memory, and seconds of one processor. An engine does larger comparisons."""
 MAX_TEXT = 128 * 1024 * 1024
-"""Bytes of texts in the files, as they are compressed there."""
+"""The limit of bytes of text in the files, as compressed there."""
 MAX_NET_ROWS = 250_000
-"""Rows to hand over to the engine; it reads more of them faster by itself."""
+"""The limit of rows passed to the engine, which reads more rows faster by itself."""
 MAX_NET_BYTES = 32 * 1024 * 1024
-"""And bytes of them: they go in one message over Spark Connect."""
+"""The limit of their bytes: they are sent in one message over Spark Connect."""
 FEW = 200
-"""Rows whose values are told one by one."""
+"""The limit of rows whose values are listed individually."""
 _TEXTS = ("string", "binary")
 _TYPES = ("boolean", "int", "long", "float", "double", "date", "timestamp", "timestamptz", *_TEXTS)
 _ORDERED = ("int", "long", "date", "string")
-"""And decimals: the types whose order and text mean the same to everyone."""
+"""With decimals, the types whose order and text mean the same everywhere."""
 
 
 def compares(change: TableChange, columns: Sequence[str]) -> bool:
@@ -59,7 +59,7 @@ def _files(change: TableChange) -> list[DataFile]:
 
 
 def _is_readable(field: dict[str, Any]) -> bool:
-    """What a file lacks is null, unless the schema has another value for it."""
+    """A column that a file lacks is null, unless the schema has an initial default for it."""
     type_ = field["type"]
     return isinstance(type_, str) and (type_ in _TYPES or type_.startswith("decimal")) and "initial-default" not in field
 
@@ -87,7 +87,7 @@ def _read(table: Table, change: TableChange, columns: Sequence[str], side: str) 
     schema = table.schema().select(*columns)
     tasks = [FileScanTask(entry.file) for part in change.parts for entry in getattr(part.files, side)]
     rows = ArrowScan(table.metadata, table.io, schema, AlwaysTrue()).to_table(tasks)
-    # A column comes as one kind of text where a file has it, and as another where it has not.
+    # A column may arrive as one text type from files that have it, and as another from files that do not.
     return rows.cast(schema_to_pyarrow(schema, include_field_ids=False)).select(list(columns))
 
 
@@ -98,7 +98,7 @@ def _ranges(rows: pa.Table, types: dict[str, Any]) -> dict[str, ValueRange]:
             try:
                 found[name] = _range(rows[name], types[name])
             except (UnicodeDecodeError, OverflowError, ValueError):
-                continue  # bytes that are no text have no place among texts; a date may be of a year that Python does not have
+                continue  # bytes that are not text are not valid in text; a date may be in a year that Python does not have
     return found
 
 

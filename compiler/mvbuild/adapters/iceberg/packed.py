@@ -1,7 +1,7 @@
-"""parts of metadata that most runs never look into -> bytes, unpacked while somebody does.
+"""parts of metadata that most runs never read -> bytes, which are unpacked while they are used.
 
-A run observes every table of a project, and asks a few fields of each. As Python objects the histories and schemas of ten thousand tables
-would fill gigabytes; a part is unpacked in a fraction of the time that it took to read it.
+A run observes every table of a project and reads a few fields of each. As Python objects, the histories and schemas of ten thousand tables
+would fill gigabytes. Unpacking a part takes a fraction of the time that reading it took.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from functools import lru_cache
 from typing import Any, TypeVar, overload
 
 _LONG = 4096
-"""Bytes: compressing less costs more than it saves."""
+"""In bytes: compressing smaller parts costs more than it saves."""
 _IN_USE = 64
-"""How many parts stay unpacked: rules ask several questions of one table, then go on to the next."""
+"""How many parts stay unpacked: rules ask several questions about one table, then continue with the next."""
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -55,7 +55,7 @@ class PackedMapping(Mapping[_K, _V]):
 
 
 class PackedSequence(Sequence[_V]):
-    """A sequence of JSON values, which slices as a tuple does."""
+    """A sequence of JSON values; its slices are tuples."""
 
     __slots__ = ("_packed",)
 

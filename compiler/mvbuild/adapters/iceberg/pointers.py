@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from mvbuild.adapters.iceberg.sql import Database
 
 Kind = Literal["TABLE", "VIEW", "MV"]
-"""An MV is an entry of its own where there are no views; elsewhere the entry of an MV is its view."""
+"""In a catalog without views, an MV is an entry of its own; otherwise the entry of an MV is its view."""
 Key = tuple[str, str]
-"""Namespace with dots between its levels, and name."""
+"""The namespace, with dots between its levels, and the name."""
 
 _CHUNK = 900
-"""Names in one query: older builds of SQLite take 999 parameters."""
+"""How many names are in one query: older builds of SQLite allow 999 parameters."""
 _FIND = (
     "SELECT table_namespace, table_name, metadata_location, iceberg_type FROM iceberg_tables "
     "WHERE catalog_name = :c AND table_namespace = :n AND table_name IN ({names})"
@@ -49,22 +49,22 @@ _ADD_NAMESPACE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swap:
-    """A pointer to be moved, set where there is none (`old` is None), or removed (`new` is None)."""
+    """A pointer to move, to create (`old` is None), or to remove (`new` is None)."""
 
     key: Key
     kind: Kind
     old: str | None
     new: str | None
     written: str | None = None
-    """Where the file for `new` is, see `Pointers.draft`."""
+    """Where the file for `new` was written, see `Pointers.draft`."""
     raw: Raw | None = None
-    """What the file for `new` says: some catalogs show columns and properties beside the pointer."""
+    """The content of the file for `new`: some catalogs show columns and properties beside the pointer."""
     base: Raw | None = None
-    """What the file for `old` says, where the entry goes on as one of the same kind."""
+    """The content of the file for `old`, if the entry continues as one of the same kind."""
 
 
 def numbered(folder: str, old: str | None, first: int, suffix: str) -> str:
-    """A new metadata file, with the number after that of `old`."""
+    """The location of a new metadata file, with the number after that of `old`."""
     return f"{folder}/{next_number(old, first):05d}-{uuid.uuid4()}{suffix}"
 
 
@@ -74,30 +74,30 @@ def next_number(old: str | None, first: int) -> int:
 
 
 class Pointers(Protocol):
-    """What a catalog of metadata files must keep, all else follows from the files."""
+    """What a catalog of metadata files must provide; everything else follows from the files."""
 
     has_views: bool
-    """If not, an MV's pointer leads to its metadata file directly."""
+    """If False, an MV's pointer leads directly to its metadata file."""
     atomic: bool
-    """`swap` moves any number of pointers in one step. If not, it gets those of one edit: one, or the two of a rename or conversion."""
+    """`swap` moves any number of pointers in one step. If False, it gets those of one edit: one, or the two of a rename or conversion."""
 
     def find(self, keys: Iterable[Key]) -> dict[Key, tuple[str, Kind]]:
-        """Metadata location and kind of those that exist."""
+        """Metadata location and kind of the names that exist."""
 
     def foreign(self, keys: Iterable[Key]) -> dict[Key, str]:
-        """Of names that `find` does not know: those of something else than Iceberg's, and what it is."""
+        """Names that `find` does not know and that are not Iceberg's, with what they are."""
 
     def names(self, namespace: str) -> list[str]:
-        """Tables and views of a namespace."""
+        """The tables and views of a namespace."""
 
     def views(self) -> list[Key]:
         """The views (and MVs) of all namespaces."""
 
     def in_use(self, location: str) -> bool:
-        """Whether an entry has its metadata below a location: one that was renamed keeps the directory of its old name."""
+        """Whether an entry has its metadata below a location: a renamed entry keeps the directory of its old name."""
 
     def borrowed(self, location: str) -> list[str]:
-        """Other directories that hold files of the table at a location."""
+        """Other directories with files of the table at a location."""
 
     def note_base(self, key: Key, location: str) -> None:
         """A scratch table at `key` is about to be made from the table at `location`; see `borrowed`."""
@@ -106,26 +106,26 @@ class Pointers(Protocol):
         """Files of an entry that only help to find its metadata file."""
 
     def place(self, key: Key, kind: Kind, folder: str, old: str | None, suffix: str) -> str:
-        """Where the next metadata file of an entry belongs."""
+        """The location for the next metadata file of an entry."""
 
     def draft(self, location: str) -> str:
-        """Where the file for `location` is written before `swap`; most catalogs do not mind files that no pointer leads to."""
+        """Where to write the file for `location` before `swap`. Most catalogs ignore files without a pointer."""
 
     def swap(self, swaps: Sequence[Swap]) -> bool:
-        """False, and nothing changed, if one is not as expected."""
+        """Move pointers. Returns False, and changes nothing, if one is not as expected."""
 
     def delete(self, key: Key, location: str) -> bool:
-        """False if the pointer is elsewhere or gone."""
+        """Delete a pointer. Returns False if it has changed or is gone."""
 
     def has_namespace(self, namespace: str) -> bool:
-        """Also true where only something below it exists."""
+        """Also True if only something below it exists."""
 
     def add_namespace(self, namespace: str) -> None:
-        """Nothing happens if it is there."""
+        """Create a namespace. Does nothing if it exists."""
 
 
 class FreelyPlaced:
-    """What is the same for all catalogs that do not mind where the files lie that their pointers lead to."""
+    """What all catalogs have in common whose pointers can lead to files anywhere."""
 
     def foreign(self, keys: Iterable[Key]) -> dict[Key, str]:  # noqa: ARG002
         return {}
@@ -134,7 +134,7 @@ class FreelyPlaced:
         return []
 
     def note_base(self, key: Key, location: str) -> None:
-        """Scratch tables share the location of their base."""
+        """Nothing to note: scratch tables share the location of their base."""
 
     def hints(self, key: Key) -> list[str]:  # noqa: ARG002
         return []
@@ -147,7 +147,7 @@ class FreelyPlaced:
 
 
 class SqlPointers(FreelyPlaced):
-    """The rows of one catalog in a database that others write as well."""
+    """The rows of one catalog in a database with other writers."""
 
     has_views = True
     atomic = True
@@ -169,7 +169,7 @@ class SqlPointers(FreelyPlaced):
                 for at_namespace, name, location, kind in self._database.query(sql, {"c": self._catalog, "n": namespace, **params}):
                     if location:
                         found[at_namespace, name] = (location, "VIEW" if kind == "VIEW" else "TABLE")
-        # Some databases compare without regard to case; names are exact here.
+        # Some databases compare case-insensitively; names are exact here.
         return {key: found[key] for key in wanted if key in found}
 
     def names(self, namespace: str) -> list[str]:
@@ -179,12 +179,12 @@ class SqlPointers(FreelyPlaced):
         return [(row[0], row[1]) for row in self._database.query(_VIEWS, {"c": self._catalog})]
 
     def in_use(self, location: str) -> bool:
-        # Engines differ in how they begin the location of a local file.
+        # Engines write the beginning of a local location in different ways.
         path = location.removeprefix("file:").lstrip("/")
         return bool(self._database.query(_IN_USE, {"c": self._catalog, "below": f"%/{_escaped(path)}/metadata/%"}))
 
     def swap(self, swaps: Sequence[Swap]) -> bool:
-        # One order for all processes, so that two that want the same rows cannot wait for each other.
+        # One order for all processes, so that two that need the same rows cannot deadlock.
         ordered = sorted(swaps, key=lambda swap: swap.key)
         return self._database.transact([self._statement(swap) for swap in ordered])
 
@@ -215,5 +215,5 @@ class SqlPointers(FreelyPlaced):
 
 
 def _escaped(text: str) -> str:
-    """For LIKE with the escape character `!`."""
+    """Escape for LIKE with the escape character `!`."""
     return text.replace("!", "!!").replace("_", "!_").replace("%", "!%")

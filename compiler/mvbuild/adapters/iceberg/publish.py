@@ -1,4 +1,4 @@
-"""edits of tables, views, MVs -> new metadata files -> one swap of all their pointers: the only place that changes a catalog of files."""
+"""edits of tables, views, MVs -> new metadata files -> one swap of all their pointers: the only module that changes a catalog of files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Storage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Put:
-    """What a name shall stand for. The history of `base` goes on; its name goes if it was another."""
+    """What a name will refer to. The history of `base` continues; if `base` had another name, that name is removed."""
 
     identifier: TableIdentifier
     kind: Kind
@@ -52,7 +52,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gone:
-    """A name that shall stand for nothing any more."""
+    """A name to remove."""
 
     identifier: TableIdentifier
     location: str
@@ -60,9 +60,9 @@ class Gone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """`make` gets what the names stand for (those that stand for nothing are left out), or raises what forbids the edit.
+    """`make` receives what the names refer to (missing names are left out), or raises an error that forbids the edit.
 
-    It is called again from fresh metadata when another process was faster, so it must check all that it relies on.
+    It is called again with fresh metadata if another process was faster, so it must check everything that it relies on.
     """
 
     reads: tuple[TableIdentifier, ...]
@@ -71,7 +71,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Prepared:
-    """`files`: locations and contents to be written before the swap."""
+    """`files`: locations and contents to write before the swap."""
 
     entry: Entry | None
     swaps: tuple[Swap, ...]
@@ -90,7 +90,7 @@ def table_edit(identifier: TableIdentifier, make: Callable[[Entry | None], Raw])
 
 
 def publish(pointers: Pointers, files: Files, edits: Sequence[Edit]) -> tuple[Entry, ...]:
-    """All edits or none. Lost races are run again as long as the edits themselves agree."""
+    """Publish all edits or none. After a lost race it tries again, as long as the edits themselves accept the new state."""
     policy, attempts, tried = Retries(), iter(Retries().attempts()), 0
     names: list[str] = []
     while next(attempts, None) is not None:
@@ -103,7 +103,7 @@ def publish(pointers: Pointers, files: Files, edits: Sequence[Edit]) -> tuple[En
         names = [str(p.entry.identifier) for p in prepared if p.entry]
         if _swap(pointers, files, prepared):
             for location in (d for p in prepared for d in _with_storage_files(files, p.dropped)):
-                # The commit stands: an old file that could not be deleted is only a file too many.
+                # The commit is valid: an old file that could not be deleted only takes space.
                 with suppress(OSError):
                     files.delete(location)
             return tuple(p.entry for p in prepared if p.entry)
@@ -123,7 +123,7 @@ def _prepare(pointers: Pointers, files: Files, edits: Sequence[Edit]) -> tuple[l
     for name, entry in zip(present, read_entries(files, [(name, *found[key(name)]) for name in present]), strict=True):
         if isinstance(entry, CatalogError):
             raise entry
-        state(entry)  # nothing is built on what breaks a rule
+        state(entry)  # a file that breaks a rule is not built upon
         entries[name] = entry
     outcomes = [outcome for edit in edits for outcome in edit.make(entries)]
     _check_gone(pointers, [outcome for outcome in outcomes if isinstance(outcome, Gone)])
@@ -158,7 +158,7 @@ def _prepared(pointers: Pointers, outcome: Put | Gone) -> _Prepared:
 
 
 def _prepared_mv(pointers: Pointers, put: Put, storage: Storage) -> _Prepared:
-    """The table-metadata file, the MV metadata file that names it, and where there are views the view that points at that."""
+    """The table-metadata file, the MV metadata file that names it and, in a catalog with views, the view that points to it."""
     base = put.base
     log: list[Raw] = []
     before = 0
@@ -227,7 +227,8 @@ def _swap(pointers: Pointers, files: Files, prepared: Sequence[_Prepared]) -> bo
         arrived = _arrived(pointers, files, swaps)
         if all(arrived):
             return True
-        # What may still arrive, or has arrived in part, needs its files; who cannot find out has not come so far.
+        # If the swap may still happen, or has happened in part, its files are needed; if that cannot be checked, the request was never
+        # sent.
         if not any(arrived) and not is_unreachable(error):
             _discard(files, written)
         raise
@@ -237,7 +238,7 @@ def _swap(pointers: Pointers, files: Files, prepared: Sequence[_Prepared]) -> bo
 
 
 def _arrived(pointers: Pointers, files: Files, swaps: Sequence[Swap]) -> list[bool]:
-    """Which swaps of a commit whose answer was lost were made."""
+    """Which swaps of a commit without an answer were made."""
     found = pointers.find(swap.key for swap in swaps)
     return [_is_made(swap, found.get(swap.key, (None, swap.kind))[0], files) for swap in swaps]
 
@@ -245,7 +246,7 @@ def _arrived(pointers: Pointers, files: Files, swaps: Sequence[Swap]) -> list[bo
 def _is_made(swap: Swap, location: str | None, files: Files) -> bool:
     if location == swap.new or location is None or swap.kind != "TABLE":
         return location == swap.new
-    # Another process may have gone on from there already.
+    # Another process may have continued from there already.
     with suppress(OSError, ValueError):
         return any(entry["metadata-file"] == swap.new for entry in parse(files.read(location), location).get("metadata-log") or ())
     return False
@@ -258,10 +259,10 @@ def _discard(files: Files, written: Sequence[tuple[str, bytes]]) -> None:
 
 
 def _with_storage_files(files: Files, dropped: Sequence[str]) -> Iterator[str]:
-    """Old files; an MV's metadata file takes the table-metadata file that it names with it."""
+    """The old files. With an MV's metadata file, its table-metadata file is deleted too."""
     for location in dropped:
         if location.endswith(MV_FILE):
-            # Also where another writer left broken JSON there: the commit stands.
+            # Also if another writer left broken JSON there: the commit is valid.
             with suppress(OSError, ValueError, LookupError, TypeError):
                 yield json.loads(files.read(location))["properties"][metadata_file.STORAGE_LOCATION]
         yield location

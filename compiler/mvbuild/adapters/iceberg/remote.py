@@ -1,7 +1,7 @@
-"""PyIceberg catalog -> Catalog: the catalog port for REST, and any catalog that has no adapter of its own.
+"""PyIceberg catalog -> Catalog: the catalog port for REST, and for any catalog without an adapter of its own.
 
-The same edits of metadata JSON as for SQL catalogs; what they changed is sent as table updates: of a REST catalog with transactions in one
-request, of others one table after the other.
+It makes the same edits of metadata JSON as for SQL catalogs, and sends the differences as table updates: to a REST catalog with
+transactions in one request, to others one table after the other.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class RemoteCatalog(RemoteTables):
-    """A catalog that keeps its own pointers. It is connected on first use."""
+    """A catalog that stores its own pointers. It is connected on first use."""
 
     @property
     def atomic(self) -> bool:
@@ -252,7 +252,7 @@ class RemoteCatalog(RemoteTables):
             return self._files().delete_all(list(files))
 
     def _check(self, views: Sequence[ViewCommit], changes: Sequence[TableCommit]) -> None:
-        """What makes a later step fail is to show before a view is changed: views and tables are not one commit here."""
+        """Later steps must fail before a view is changed, because views and tables are not one commit here."""
         for view in views:
             self._views().check(view)
         if views:

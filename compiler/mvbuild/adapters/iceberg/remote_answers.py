@@ -1,4 +1,4 @@
-"""a request that changes something + a look at what is there -> its outcome, also where the answer was lost."""
+"""a request that changes something + a look at the current state -> its outcome, even if the answer was lost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mvbuild.adapters.iceberg.retries import Retries
 from mvbuild.ports.catalog import AlreadyExists, CatalogError, CommitConflict
 
 _TRIES = Retries(min_wait_ms=50, max_wait_ms=1000)
-"""A server may be restarting, or busy with others that commit to the same table."""
+"""A server may be restarting, or busy with other commits to the same table."""
 
 # By name along the class hierarchy, as in `failures`.
 _LOST = frozenset(
@@ -22,11 +22,11 @@ _Answer = TypeVar("_Answer")
 
 
 class Outdated(Exception):
-    """Refused, because something moved after it was read. Nothing was changed."""
+    """The request was refused because something had changed after it was read. Nothing was changed."""
 
 
 class LostAnswer(Exception):
-    """What was asked for may have happened, or may still happen, or not."""
+    """The request may have been executed, may still be executed, or not."""
 
 
 def is_lost(error: BaseException) -> bool:
@@ -34,10 +34,10 @@ def is_lost(error: BaseException) -> bool:
 
 
 def settled(what: str, ask: Callable[[], _Answer], made: Callable[[], _Answer | None]) -> _Answer:
-    """The answer of `ask`, which reads, checks and sends; it is asked again if it came too late, or if `made` finds nothing of it.
+    """The answer of `ask`, which reads, checks and sends. It is called again if it was too late, or if `made` finds no trace of it.
 
-    `made` looks up what a request whose answer was lost has done. It is asked before anything is tried again or told, for the server may
-    still have been at work: then the next request is the one that comes too late.
+    `made` looks up what a request without an answer has done. It is called before the request is repeated or reported, because the server
+    may still have been working on it; in that case the next request is the one that comes too late.
     """
     lost: LostAnswer | None = None
     for _ in _TRIES.attempts():

@@ -1,4 +1,4 @@
-"""table metadata before a commit, as it was sent, and as it is now -> whether the commit was made."""
+"""table metadata before a commit, as sent, and now -> whether the commit was made."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ def moved_main(old: Raw, new: Raw) -> bool:
 
 
 def was_applied(old: Raw, new: Raw, now: Raw) -> bool:
-    """A commit that moved `main` left its mark in the history, whatever came after it. Of another it counts that all it wanted is so."""
+    """A commit that moved `main` is in the history, whatever came after it. Any other commit was made if everything that it wanted is
+    true."""
     if now.get("table-uuid") != old.get("table-uuid"):
         return False
     if moved_main(old, new):
@@ -81,4 +82,4 @@ _CHECKS: dict[str, Callable[[Raw, Raw, Raw], bool]] = {
     "set-default-spec": _has_default("partition-specs", "spec-id", "default-spec-id"),
     "set-default-sort-order": _has_default("sort-orders", "order-id", "default-sort-order-id"),
 }
-"""What is added (a snapshot, a schema) is referred to by another update."""
+"""Additions (a snapshot, a schema) are checked through the update that refers to them."""

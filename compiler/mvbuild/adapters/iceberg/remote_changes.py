@@ -1,4 +1,4 @@
-"""changes of one commit -> what of them a remote catalog takes, and as what it takes them."""
+"""changes of one commit -> the changes that a remote catalog accepts, in the form that it accepts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def require_possible(changes: Sequence[Change], views: ViewStore) -> None:
-    """CatalogError for what would need a view that is swapped like a table."""
+    """Raise CatalogError for a change that needs a view to be swapped like a table."""
     for change in changes:
         if isinstance(change, ConvertCommit):
             raise CatalogError(f"{change.view.identifier} cannot be converted: {views.no_swap}.")
@@ -26,7 +26,7 @@ def require_possible(changes: Sequence[Change], views: ViewStore) -> None:
 
 
 def require_on_branch(changes: Sequence[Change], branch: str) -> None:
-    """CatalogError for what a branch cannot have alone."""
+    """Raise CatalogError for a change that a branch cannot have alone."""
     for change in changes:
         if isinstance(change, DropCommit) or (isinstance(change, TableCommit | ViewCommit) and change.rename_to is not None):
             raise CatalogError(f"{change.identifier} cannot be dropped or renamed on branch '{branch}': it is also on `main`.")
@@ -39,8 +39,8 @@ def no_file_format(view: TableIdentifier, views: ViewStore) -> CatalogError:
 
 
 def with_uuids(change: TableCommit, uuids: Mapping[str, str]) -> TableCommit:
-    """A server chooses the uuids of new views, and the record that names them was made before. The summary of a snapshot that is written
-    keeps what it has."""
+    """A server chooses the UUIDs of new views, but the record that names them was made before. The summary of a written snapshot keeps the
+    old UUID."""
     if not uuids:
         return change
     restate = None if change.restate is None else _replaced(change.restate, uuids)

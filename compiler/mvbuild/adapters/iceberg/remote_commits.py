@@ -1,4 +1,4 @@
-"""edits of tables -> commits: sent, tried again while the edits still fit, looked up where the answer was lost."""
+"""edits of tables -> commits: sent, tried again while the edits still fit, looked up if the answer was lost."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Edit:
 
     identifier: TableIdentifier
     make: Callable[[Raw, Table], Raw]
-    """CommitConflict if what it expects is no longer true."""
+    """Raises CommitConflict if an expectation is no longer true."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditedTable:
-    """An edit of what the table is now."""
+    """An edit, with the current table."""
 
     identifier: TableIdentifier
     table: Table
@@ -45,14 +45,15 @@ class EditedTable:
 
 
 class Sender(Protocol):
-    """How a kind of catalog takes commits of tables."""
+    """How a kind of catalog accepts commits of tables."""
 
     @property
     def together(self) -> bool:
-        """Whether it takes several tables in one commit."""
+        """Whether it accepts several tables in one commit."""
 
     def send(self, steps: Sequence[EditedTable]) -> None:
-        """Outdated if a table moved on, LostAnswer if nobody knows. Without `together` there is one step."""
+        """Send a commit. Raises Outdated if a table has changed, LostAnswer if the outcome is unknown. Without `together` there is one
+        step."""
 
 
 class OneByOne:
@@ -78,7 +79,7 @@ class OneByOne:
 
 
 def commit(edits: Sequence[Edit], load: Callable[[TableIdentifier], Table], sender: Sender) -> None:
-    """All of them or none, as far as the sender goes."""
+    """Commit all of them or none, if the sender supports it."""
     asked: list[list[EditedTable]] = []
 
     def ask() -> bool:
@@ -135,6 +136,6 @@ def _step(edit: Edit, table: Table) -> EditedTable:
 
 def _were_applied(steps: Sequence[EditedTable], now: Sequence[Raw]) -> bool:
     pairs = list(zip(steps, now, strict=True))
-    # One commit made them all: those that moved `main` are the ones that can still tell.
+    # They were one commit, and only those that moved `main` left a trace that can still be found.
     telling: list[Any] = [pair for pair in pairs if moved_main(pair[0].old, pair[0].new)] or pairs
     return all(was_applied(step.old, step.new, raw) for step, raw in telling)

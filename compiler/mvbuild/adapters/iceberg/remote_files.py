@@ -1,4 +1,4 @@
-"""PyIceberg table -> its metadata JSON, its state, and what reads and writes its files."""
+"""PyIceberg table -> its metadata JSON, its state, and the FileIO for its files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def dump(table: Table) -> Raw:
 
 
 def whole(table: Table) -> Raw:
-    """The metadata with the fields that PyIceberg's models do not have; a copy must not lose them."""
+    """The metadata with the fields that PyIceberg's models lack, so that a copy does not lose them."""
     return read_metadata(table.io, table.metadata_location)
 
 
@@ -55,5 +55,5 @@ def restating(table: Table) -> Restate:
 
 
 def data_of(table: Table) -> IcebergData:
-    # The table's own FileIO may carry credentials that the catalog handed out for it.
+    # The table's own FileIO may have credentials that the catalog issued for it.
     return IcebergData(lambda _: table.io)

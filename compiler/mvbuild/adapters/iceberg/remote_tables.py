@@ -1,4 +1,4 @@
-"""PyIceberg catalog -> its tables one by one: found, made, registered, edited. What `remote` makes the catalog port of."""
+"""PyIceberg catalog -> its tables one by one: found, created, registered, edited. `remote` builds the catalog port on it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class RemoteTables:
-    """One catalog, connected on first use."""
+    """The tables of one catalog, connected on first use."""
 
     def __init__(self, name: str, properties: Mapping[str, str]) -> None:
         self.name = name
@@ -42,9 +42,9 @@ class RemoteTables:
         self._guard = self._translator.guard
         self._opened: PyCatalog | None = None
         self._ios: dict[str, FileIO] = {}
-        """Location of a table -> its own FileIO, as it was last loaded: the catalog may have handed out credentials with it."""
+        """Location of a table -> its FileIO as last loaded: the catalog may have issued credentials with it."""
         self._branch: str | None = None
-        """The Iceberg branch whose eyes this catalog has."""
+        """The Iceberg branch that this catalog shows."""
 
     def ensure_namespace(self, namespace: tuple[str, ...]) -> None:
         with self._guard():
@@ -69,7 +69,7 @@ class RemoteTables:
     def _namespaces(self, above: tuple[str, ...]) -> list[tuple[str, ...]]:
         catalog = self._catalog()
         found = Rest(catalog).namespaces(above) if is_rest(catalog) else [tuple(one) for one in catalog.list_namespaces(above)]
-        # Some catalogs give all levels at once, some those above again.
+        # Some catalogs return all levels at once, some include the parent levels.
         below = [one for one in found if len(one) > len(above)]
         return sorted({*below, *(deeper for one in below for deeper in self._namespaces(one))})
 
@@ -94,7 +94,7 @@ class RemoteTables:
         try:
             self._catalog().create_namespace_if_not_exists(namespace)
         except Exception:
-            # Two processes may both have found it missing; who comes second fails in a way of its own in each catalog.
+            # Two processes may both have found it missing; the error of the second one differs in each catalog.
             if not self._catalog().namespace_exists(namespace):
                 raise
 
@@ -160,7 +160,7 @@ class RemoteTables:
         return state_of(identifier, table)
 
     def _readable(self, table: TableState) -> tuple[Raw, FileIO]:
-        """A table's metadata, and what reads its files: the catalog may hand out credentials for a table of its own."""
+        """A table's metadata, and the FileIO for its files: the catalog may issue credentials for its own tables."""
         from pyiceberg.io import load_file_io
 
         if table.identifier.catalog == self.name:
@@ -174,8 +174,8 @@ class RemoteTables:
         root = self._properties.get("warehouse", "").rstrip("/")
         if "/" in root:
             return root
-        # A REST warehouse may be just a name: then the copy goes below the table, whose store is known to be writable. But not below one
-        # that is not of this catalog, where mvbuild writes nothing.
+        # A REST warehouse may be only a name: then the copy goes below the table, whose store is known to be writable. But not below a
+        # table of another catalog, where mvbuild writes nothing.
         if table.identifier.catalog == self.name:
             return table.location.rstrip("/")
         self.ensure_namespace(scratch.namespace)

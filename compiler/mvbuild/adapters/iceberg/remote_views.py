@@ -1,4 +1,4 @@
-"""PyIceberg catalog -> ViewStore: how each kind of catalog keeps views. A new kind is one class and one line in `open_views`."""
+"""PyIceberg catalog -> ViewStore: how each kind of catalog stores views. A new kind is one class and one line in `open_views`."""
 
 from __future__ import annotations
 
@@ -19,32 +19,33 @@ _NOT_OFFERED = "the server of this REST catalog does not announce views (if it h
 
 
 class ViewStore(Protocol):
-    """Views of one catalog."""
+    """The views of one catalog."""
 
     no_swap: str
-    """Why an MV cannot be one metadata file here: that needs a view which is replaced only if it is still the one that was read."""
+    """Why an MV cannot be one metadata file here: that requires replacing a view only if it is still the one that was read."""
 
     def load(self, identifier: TableIdentifier) -> ViewState | None:
-        """None if there is no such view."""
+        """The view; None if there is no such view."""
 
     def names(self, namespace: tuple[str, ...]) -> list[tuple[str, ...]]:
         """Namespace and name of each view."""
 
     def check(self, change: ViewCommit) -> None:
-        """CommitConflict if the expectation does not hold. Nothing is changed."""
+        """Raise CommitConflict if the expectation does not hold. Nothing is changed."""
 
     def put(self, change: ViewCommit) -> ViewState:
-        """CommitConflict if the expectation does not hold."""
+        """Create or replace a view. Raises CommitConflict if the expectation does not hold."""
 
     def move(self, change: BranchCommit) -> ViewState | None:
-        """The new state, None of a view that is gone with its branch. CommitConflict if the branch is outdated."""
+        """Publish or drop what a branch has. Returns the new state, None for a view that was removed with its branch. Raises CommitConflict
+        if the branch is outdated."""
 
     def drop(self, identifier: TableIdentifier) -> None:
-        """Nothing happens if there is none."""
+        """Drop a view. Does nothing if there is none."""
 
 
 class NoViews:
-    """A catalog that cannot hold views, as far as PyIceberg goes."""
+    """A catalog that, through PyIceberg, cannot have views."""
 
     def __init__(self, reason: str) -> None:
         self.no_swap = reason

@@ -1,4 +1,4 @@
-"""edits of tables of a REST catalog -> one request: of one table, or the transaction of several."""
+"""edits of tables of a REST catalog -> one request: for one table, or the transaction of several."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOVED = (404, 409)
 
 
 class RestCommits:
-    """The JSON of metadata goes as it is: PyIceberg's models do not have every field of newer formats."""
+    """The JSON of metadata is sent unchanged, because PyIceberg's models lack some fields of newer formats."""
 
     def __init__(self, catalog: PyCatalog) -> None:
         self._rest = Rest(catalog)
@@ -45,8 +45,8 @@ class RestCommits:
 
 
 def _is_behind(error: Refused) -> bool:
-    """Whether another branch went on meanwhile. A first snapshot has no parent, so a server takes its number for the table's highest and
-    then finds those of the other branch above it; every other snapshot that comes too late is a conflict by itself."""
+    """Whether another branch changed in the meantime. A first snapshot has no parent, so a server uses its number as the table's highest,
+    and then finds higher ones in the other branch. Any other snapshot that comes too late is a conflict by itself."""
     return error.kind == "ValidationException" and "last sequence number" in str(error)
 
 

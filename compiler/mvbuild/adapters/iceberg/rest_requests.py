@@ -1,4 +1,4 @@
-"""requests to the server of a REST catalog -> JSON. Authentication, prefix, headers and names in addresses are PyIceberg's."""
+"""requests to the server of a REST catalog -> JSON. PyIceberg handles authentication, prefix, headers and names in addresses."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from mvbuild.names import TableIdentifier
 
 _SECONDS = (10, 300)
-"""To connect, and to answer: without limits a server that hangs would hang the run."""
+"""To connect, and to answer. Without limits, a server that hangs would hang the run."""
 _TOKEN_EXPIRED = (401, 419)
 _TOLD = (400, 404, 409)
-"""The server understood, and did nothing."""
+"""The server understood the request, and did nothing."""
 _UNKNOWN = (500, 502, 503, 504)
 
 
 class Refused(CatalogError):
-    """What the server will not do."""
+    """The server refused the request."""
 
     def __init__(self, status: int, kind: str, message: str) -> None:
         super().__init__(message)
         self.status = status
         self.kind = kind
-        """The name of the server's exception, as in the REST specification's examples."""
+        """The name of the server's exception, as in the examples of the REST specification."""
 
 
 class Rest:
@@ -40,12 +40,12 @@ class Rest:
         self._catalog: Any = catalog
 
     def offers(self, method: str, endpoint: str) -> bool:
-        """Whether the server tells that it has this endpoint; one that tells of none at all has those that tables need."""
+        """Whether the server announces this endpoint. One that announces none has those that tables need."""
         path = f"/v1/{{prefix}}/{endpoint}"
         return any(one.http_method.value == method and one.path == path for one in self._catalog._supported_endpoints)
 
     def url(self, endpoint: str, identifier: TableIdentifier | None = None) -> str:
-        """`endpoint` with `{namespace}` and `{name}` in it."""
+        """`endpoint` contains `{namespace}` and `{name}`."""
         names: dict[str, str] = {}
         if identifier is not None:
             parts = self._catalog._split_identifier_for_path(full_name(identifier))
@@ -53,7 +53,7 @@ class Rest:
         return str(self._catalog.url(endpoint, **names))
 
     def read(self, url: str) -> Raw | None:
-        """None if there is no such thing."""
+        """The answer; None if there is no such thing."""
         response = self._answer("GET", url, None)
         if response.status_code == 404:
             return None
@@ -63,7 +63,7 @@ class Rest:
         return found
 
     def namespaces(self, above: tuple[str, ...]) -> list[tuple[str, ...]]:
-        """PyIceberg's own list encodes the parent twice, and a server does not find one with other than ASCII letters."""
+        """PyIceberg's own list encodes the parent twice, so a server does not find a parent with letters beyond ASCII."""
         parent = {"parent": self._catalog._namespace_separator.join(above)} if above else {}
         found: list[tuple[str, ...]] = []
         page: str | None = ""
@@ -75,14 +75,14 @@ class Rest:
         return found
 
     def write(self, method: str, url: str, body: Raw | None = None) -> Raw:
-        """Refused, or LostAnswer if it may have happened."""
+        """Send a change. Raises Refused, or LostAnswer if it may have been executed."""
         try:
             response = self._answer(method, url, body)
             if response.ok:
                 found: Raw = response.json() if response.content else {}
                 return found
         except Exception as error:
-            # An answer that breaks off is no JSON.
+            # A truncated answer is not valid JSON.
             if not is_lost(error) and not isinstance(error, ValueError):
                 raise
             raise LostAnswer(f"{type(error).__name__}: {error}") from error
@@ -102,7 +102,7 @@ class Rest:
 
 
 def is_rest(catalog: PyCatalog) -> bool:
-    # By name: the class would bring PyIceberg's HTTP client to every catalog.
+    # By name: importing the class would load PyIceberg's HTTP client for every catalog.
     return any(kind.__name__ == "RestCatalog" for kind in type(catalog).__mro__)
 
 
@@ -128,5 +128,5 @@ def _error_of(response: Any) -> tuple[str, str]:
         error = response.json()["error"]
         return str(error.get("type", "")), f"{error.get('type', 'Refused')}: {error['message']}"
     except (ValueError, LookupError, TypeError, AttributeError):
-        # What is no JSON comes from something on the way, as a page of HTML.
+        # An answer that is not JSON comes from a proxy, for example as a page of HTML.
         return "", f"HTTP {response.status_code} {response.reason}"

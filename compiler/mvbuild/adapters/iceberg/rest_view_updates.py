@@ -17,11 +17,11 @@ _LAST_ADDED = -1
 
 
 def view_updates(old: Raw, new: Raw) -> list[Raw]:
-    """Properties come first: they say what else a server may do."""
+    """Properties come first, because they allow the server some of the other updates."""
     found = property_updates(old, new)
     known_versions = {v["version-id"] for v in old["versions"]}
     made = [v for v in new["versions"] if v["version-id"] not in known_versions]
-    # Not "the last that was added", the protocol's -1: where others were faster that has another number, and theirs is to stay current.
+    # Not "the last one added", the protocol's -1: if others were faster, that has another number, and their version must stay current.
     turned = new["current-version-id"] != old["current-version-id"]
     current = [{"action": "set-current-view-version", "view-version-id": new["current-version-id"]}] if turned else []
     return [*found, *(update for version in made for update in _added(old, new, version)), *current]
@@ -30,20 +30,20 @@ def view_updates(old: Raw, new: Raw) -> list[Raw]:
 def _added(old: Raw, new: Raw, version: Raw) -> list[Raw]:
     schema = next(s for s in new["schemas"] if s["schema-id"] == version["schema-id"])
     known = _known_id(old, schema)
-    # A server does not count a schema that it has as added.
+    # A server does not count a schema that it already has as added.
     added = {**version, "schema-id": _LAST_ADDED if known is None else known}
     schemas = [{"action": "add-schema", "schema": schema}] if known is None else []
     return [*schemas, {"action": "add-view-version", "view-version": added}]
 
 
 def marked(raw: Raw, mark: str) -> Raw:
-    """The newest version with a mark to know it by; a server takes one that is like an older one for that."""
+    """Mark the newest version, so that it can be recognized. A server treats a version that equals an older one as that one."""
     *older, newest = raw["versions"]
     return {**raw, "versions": [*older, {**newest, "summary": {**newest["summary"], _MARK: mark}}]}
 
 
 def marked_version(raw: Raw, sent: Raw, mark: str) -> Raw | None:
-    """The version of that mark; of a server that keeps no such thing, one that is the same."""
+    """The version with that mark; if a server does not keep the mark, an equal version."""
     found = next((v for v in raw["versions"] if v["summary"].get(_MARK) == mark), None)
     return found or next((v for v in raw["versions"] if v["version-id"] == sent["version-id"] and same_text(v, sent)), None)
 
@@ -53,7 +53,7 @@ def same_text(one: Raw, other: Raw) -> bool:
 
 
 def permitting(old: Raw, new: Raw) -> Raw:
-    """With the properties that let a server drop a dialect, where that is what the change does."""
+    """With the properties that allow a server to drop a dialect, if the change does that."""
     if not _texts(current_version(old)).keys() - _texts(current_version(new)).keys():
         return new
     properties = {key: value for key, value in new["properties"].items() if key != _KEEPS}

@@ -1,7 +1,7 @@
-"""ViewCommit -> requests of the REST protocol for views. PyIceberg has it in part: it can neither replace nor rename one.
+"""ViewCommit -> requests of the REST protocol for views. PyIceberg implements a part of it: it can neither replace nor rename a view.
 
-The protocol compares nothing but the uuid before it replaces a view. So the state that a commit was made from is looked at just before, and
-the new version is made current under the number that it must have then: if others came between, theirs stays current.
+The protocol only compares the UUID before it replaces a view. So the state that a commit is based on is checked just before, and the new
+version is made current by the number that it must have: if another writer came between, their version stays current.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ _RENAME = "views/rename"
 
 
 class RestViews:
-    """Views of a REST catalog. A view is passed on as the server gives it: `metadata-location` and `metadata`."""
+    """The views of a REST catalog. A view is passed on as the server returns it: `metadata-location` and `metadata`."""
 
     no_swap = "a REST catalog replaces a view without comparing it with the version that the change is based on"
 
     def __init__(self, catalog: PyCatalog, branch: str | None = None) -> None:
-        """`branch`: as an Iceberg branch sees them, see `branches`."""
+        """`branch`: show views as this Iceberg branch sees them, see `branches`."""
         self._catalog = catalog
         self._rest = Rest(catalog)
         self._branch = branch
 
     @property
     def offered(self) -> bool:
-        """Whether the server keeps views."""
+        """Whether the server supports views."""
         return self._rest.offers("GET", "namespaces/{namespace}/views/{view}")
 
     def load(self, identifier: TableIdentifier) -> ViewState | None:
@@ -62,7 +62,7 @@ class RestViews:
         self._expected(change)
 
     def move(self, change: BranchCommit) -> ViewState | None:
-        """What the branch has of a view becomes current, or is forgotten."""
+        """Publish or drop what the branch has of a view."""
         identifier, own = change.identifier, own_identifier(change.identifier, change.branch)
         base, only_there = self._read(identifier), self._read(own)
         if base is None and only_there is None:
@@ -89,7 +89,7 @@ class RestViews:
 
     def put(self, change: ViewCommit) -> ViewState:
         if self._branch is not None and self._read(change.identifier) is None:
-            # A new view is kept under a name that nobody reads.
+            # A new view gets an internal name until it is published.
             own = own_identifier(change.identifier, self._branch)
             self._catalog.create_namespace_if_not_exists(own.namespace)
             return replace(self._put(replace(change, identifier=own)), identifier=change.identifier)
@@ -116,7 +116,7 @@ class RestViews:
         return self._rest.read(self._rest.url(_VIEW, identifier))
 
     def _expected(self, change: ViewCommit) -> Raw | None:
-        """CommitConflict if the view is not the one that the commit was made from."""
+        """Raise CommitConflict if the view is not the one that the commit is based on."""
         found = self._read(change.identifier)
         if (found["metadata-location"] if found else None) == change.expect_metadata_location:
             return found
@@ -174,7 +174,7 @@ class RestViews:
         return self._set_back(change, answer, property_updates(sent, new))
 
     def _after(self, old: Raw, change: ViewCommit, mark: str) -> Raw:
-        """The metadata that the change makes, with a mark at its version."""
+        """The metadata after the change, with a mark at its version."""
         new = views.changed(self._seen(old), change)
         if change.version_id is not None:
             new = marked(new, mark)
@@ -195,12 +195,12 @@ class RestViews:
         except Refused as error:
             if error.status != 400:
                 raise Outdated(str(error)) from error
-            # What the server does not understand may be due to a change of others.
+            # The server's refusal may be due to a change by another writer.
             self.check(change)
             raise
 
     def _set_back(self, change: ViewCommit, answer: Raw, wanted: list[Raw]) -> Raw:
-        """Without what had to be set for this change alone. Where that fails it stays, and does no harm."""
+        """Remove the properties that were set for this change only. If that fails they remain, which does no harm."""
         if not wanted:
             return answer
         with suppress(LostAnswer, Outdated):

@@ -15,7 +15,7 @@ _PREFIX = "commit.retry."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retries:
-    """Iceberg's four settings. The defaults are for metadata files on a disk, Iceberg's own for object stores."""
+    """Iceberg's four settings. The defaults are for metadata files on a disk; Iceberg's own are for object stores."""
 
     number: int = 11
     min_wait_ms: int = 10
@@ -28,7 +28,7 @@ class Retries:
         for attempt in range(self.number + 1):
             if attempt:
                 wait = min(self.max_wait_ms, self.min_wait_ms * 2 ** min(attempt - 1, 16)) / 1000
-                # Who lost the same race must not meet again in the next one.
+                # Two processes that lost the same race must not meet again in the next one.
                 time.sleep(wait * (0.5 + random.random()))
                 if time.monotonic() > end:
                     return
@@ -36,7 +36,7 @@ class Retries:
 
 
 def retries(properties: Mapping[str, str]) -> Retries:
-    """Of a table or MV; a setting that is no number counts as not set."""
+    """The settings of a table or MV. A setting that is not a number is ignored."""
     default = Retries()
     return Retries(
         number=_whole(properties, "num-retries", default.number),

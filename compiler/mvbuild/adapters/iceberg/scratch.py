@@ -1,7 +1,7 @@
-"""table metadata JSON -> metadata JSON of a scratch table that shares its files but not its future.
+"""table metadata JSON -> metadata JSON of a scratch table, which shares the files but not the future of the table.
 
-A scratch table must never be a reason to delete a file of the table that it was made from: it has its own uuid, an empty metadata log
-and `gc.enabled=false`, which makes Spark refuse to purge it.
+A scratch table must never cause a file of its base table to be deleted: it has its own UUID, an empty metadata log, and `gc.enabled=false`,
+so that Spark refuses to purge it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _FORGOTTEN = ("write.metadata.delete-after-commit.enabled", "write.metadata.prev
 
 
 def staged(raw: Raw, table: TableState, layout: TableLayout, location: str | None = None) -> Raw:
-    """A copy with all snapshots, `main` alone, and `layout` current. At `location` is its metadata, its data at the table's."""
+    """A copy with all snapshots, only the branch `main`, and `layout` as the current one. Its metadata is at `location`, its data at the
+    table's location."""
     check(raw, table.identifier, table.uuid, table.current_snapshot_id)
     copy = _copy(raw)
     copy["refs"] = {name: ref for name, ref in (raw.get("refs") or {}).items() if name == "main"}
@@ -47,7 +48,7 @@ def staged(raw: Raw, table: TableState, layout: TableLayout, location: str | Non
 
 
 def check_base(raw: Raw, scratch: Raw, identifier: TableIdentifier) -> None:
-    """CommitConflict if the table's layout is not the one that `scratch` was staged from."""
+    """Raise CommitConflict if the table's layout is not the one that `scratch` was staged from."""
     if scratch["properties"].get(_BASE) != _base(raw):
         raise CommitConflict(f"The layout of table {identifier} was changed by another process.")
 
@@ -57,7 +58,7 @@ def pinned(raw: Raw, table: TableState, snapshot_id: int, location: str, *, own_
     found = next((s for s in raw.get("snapshots") or [] if s["snapshot-id"] == snapshot_id), None)
     copy = _copy(raw)
     properties = {key: value for key, value in copy["properties"].items() if not key.startswith("write.")}
-    # The paths of data files are absolute; the location only says where the scratch table's own metadata lies.
+    # The paths of data files are absolute; the location only determines where the scratch table's own metadata is.
     copy |= {"location": location, "properties": properties}
     if snapshot_id == NO_SNAPSHOT:
         return {**copy, "snapshots": [], "current-snapshot-id": -1, "snapshot-log": [], "refs": {}}
@@ -77,7 +78,7 @@ def pinned(raw: Raw, table: TableState, snapshot_id: int, location: str, *, own_
 
 
 def with_files(raw: Raw, files: Sequence[str]) -> Raw:
-    """Files that go with the scratch table."""
+    """Record files that are deleted with the scratch table."""
     return {**raw, "properties": {**raw["properties"], _FILES: "\n".join(files)}}
 
 

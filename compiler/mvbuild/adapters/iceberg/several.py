@@ -15,14 +15,14 @@ class UndoableStep:
     """One change of one name."""
 
     do: Callable[[], Any]
-    """False if another process was faster."""
+    """Returns False if another process was faster."""
     undo: Callable[[], Any] = lambda: None
     order: int = 0
-    """What comes is made first and what goes last: whoever looks meanwhile, or after a crash, finds no name missing."""
+    """Names are added first and removed last, so that a reader in the meantime, or after a crash, finds every name."""
 
 
 def in_turn(steps: Sequence[UndoableStep]) -> bool:
-    """False, and nothing changed, if a step was not as expected."""
+    """Make the steps in order. Returns False, and changes nothing, if a step was not as expected."""
     done: list[UndoableStep] = []
     try:
         for step in sorted(steps, key=lambda step: step.order):
@@ -38,6 +38,6 @@ def in_turn(steps: Sequence[UndoableStep]) -> bool:
 
 def _undone(done: Sequence[UndoableStep]) -> None:
     for step in reversed(done):
-        # What failed is told; that what stood before could not be put back as well would only hide it.
+        # The original failure is reported; a failure to undo would only hide it.
         with suppress(Exception):
             step.undo()

@@ -1,6 +1,6 @@
 """SQLAlchemy URL -> Database: SQLite by the standard library (`sqlite`), every other database by SQLAlchemy.
 
-A run with nothing to do makes one query; importing SQLAlchemy for it would take longer than all the rest.
+A run with nothing to do makes one query; importing SQLAlchemy for it would take longer than everything else.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ class Database(Protocol):
     """Safe to use from several threads."""
 
     def query(self, sql: str, params: Mapping[str, str]) -> Sequence[Any]:
-        """The rows; none where the tables of a JDBC catalog are missing. Nothing is written."""
+        """The rows; none if the tables of a JDBC catalog do not exist. Nothing is written."""
 
     def transact(self, statements: Sequence[Statement]) -> bool:
-        """All or nothing: False if one affects no row or hits a key that is there. The tables of a JDBC catalog are made if missing."""
+        """All or nothing: returns False if a statement affects no row or its key already exists. Creates the tables of a JDBC catalog if
+        they are missing."""
 
     def close(self) -> None:
-        """Give connections back."""
+        """Release connections."""
 
 
 def open_database(uri: str, *, create: bool) -> Database:
@@ -57,11 +58,11 @@ class ServerDatabase:
         try:
             return self._query(sql, params)
         except DBAPIError as error:
-            # The server was restarted, or something between closed the connection. Who only reads may ask again.
+            # The server was restarted, or a proxy closed the connection. A read can be repeated.
             if not error.connection_invalidated:
                 if not isinstance(error, (OperationalError, ProgrammingError)):
                     raise
-                # Both tell a missing table, and the first a lost server as well; a look at the tables tells these apart.
+                # Both errors can mean a missing table, and the first one also a lost server; checking for the tables distinguishes these.
                 lacking = self._lacking()
                 if lacking == TABLES:
                     return ()
@@ -83,7 +84,7 @@ class ServerDatabase:
             from sqlalchemy import create_engine
 
             try:
-                # A pooled connection may have been closed by the server while Spark computed for an hour.
+                # The server may have closed a pooled connection while Spark computed for an hour.
                 self._opened = create_engine(self._uri, pool_pre_ping=True)
             except ModuleNotFoundError as error:
                 advice = "'mvbuild[postgres]'" if error.name == "psycopg2" else error.name
@@ -121,27 +122,27 @@ class ServerDatabase:
         try:
             return action()
         except (OperationalError, ProgrammingError) as error:
-            # Both tell a missing table, and the first a lost server as well; making the tables tells these apart. After the second the
-            # tables may be there by now: another process made them meanwhile.
+            # Both errors can mean a missing table, and the first one also a lost server; creating the tables distinguishes these. After the
+            # second error the tables may exist, because another process created them in the meantime.
             if not self._make_tables() and not isinstance(error, ProgrammingError):
                 raise
         return action()
 
     def _make_tables(self) -> bool:
-        """Whether anything was missing."""
+        """Create the missing tables. Returns whether any was missing."""
         from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 
         wanted = self._lacking()
         try:
             self._execute(wanted)
         except (IntegrityError, OperationalError, ProgrammingError):
-            # Also IF NOT EXISTS fails where two processes make the same table at once; then the other one made it.
+            # IF NOT EXISTS fails too if two processes create the same table at once; then the other one created it.
             if self._lacking():
                 raise
         return bool(wanted)
 
     def _lacking(self) -> tuple[str, ...]:
-        """The statements that make what is missing."""
+        """The statements that create the missing tables."""
         from sqlalchemy import inspect
 
         inspector = inspect(self._engine())
@@ -160,6 +161,6 @@ class ServerDatabase:
 
 
 def _is_lost_race(error: DBAPIError) -> bool:
-    """Whether the server undid the transaction for another's sake: a deadlock, or a serialization failure."""
+    """Whether the server rolled the transaction back because of another one: a deadlock, or a serialization failure."""
     state = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
     return state in ("40001", "40P01")

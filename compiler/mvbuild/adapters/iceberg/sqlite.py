@@ -1,4 +1,4 @@
-"""path of a SQLite file -> Database. Reading makes no file, no table and no lock file; writing makes what is missing."""
+"""path of a SQLite file -> Database. Reading creates no file, table or lock file; writing creates what is missing."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 _BUSY_SECONDS = 60
 _TICK_SECONDS = 0.02
-"""More than file systems take to give the next change of a file another time."""
+"""More than the time resolution of file systems, so that the next change of a file has another time."""
 _LOOKS = 100
 
 
 class SqliteDatabase:
-    """A connection per call: opening one takes a tenth of a millisecond, and nothing is left open between threads and processes."""
+    """One connection per call: opening one takes a tenth of a millisecond, and nothing stays open between threads and processes."""
 
     def __init__(self, path: Path, *, create: bool) -> None:
         self._path = path
@@ -55,7 +55,7 @@ class SqliteDatabase:
         return self._transact(statements)
 
     def prepare(self) -> None:
-        """Make the file and its tables, unless they are there."""
+        """Create the file and its tables, unless they exist."""
         try:
             if self._path.exists():
                 self._read(PROBE, {})
@@ -69,8 +69,9 @@ class SqliteDatabase:
         """Nothing is open."""
 
     def _read(self, sql: str, params: Mapping[str, str]) -> Sequence[Any]:
-        """Where nobody writes, the file is read as it is: the locks of a database in WAL mode are files of their own, which who may only
-        read cannot make, and which would stay. A write in between is seen by the file, and followed by another look."""
+        """While there is no writer, the file is read as it is: the locks of a database in WAL mode are separate files, which a reader
+        without write permission cannot create, and which would remain. A write in the meantime is detected by the file, and the read is
+        repeated."""
         for _ in range(_LOOKS):
             before = self._quiet()
             if before is None:
@@ -91,7 +92,7 @@ class SqliteDatabase:
             return db.execute(sql, params).fetchall()
 
     def _quiet(self) -> tuple[int, ...] | None:
-        """What changes with every change of the file; None while a transaction is under way, or was not yet taken into the file."""
+        """A value that changes with every change of the file; None while a transaction is running, or is not yet in the file."""
         if any(self._path.with_name(self._path.name + end).exists() for end in ("-wal", "-journal")):
             return None
         found = self._path.stat()
@@ -103,10 +104,10 @@ class SqliteDatabase:
 
     def _transact(self, statements: Sequence[Statement]) -> bool:
         with closing(self._writing()) as db:
-            # A file that Spark made may not be in WAL mode yet; if others are busy with it, the next writer will switch it.
+            # A file that Spark created may not be in WAL mode yet. If others are using it, the next writer will switch it.
             with suppress(sqlite3.OperationalError):
                 db.execute("PRAGMA journal_mode = WAL")
-            # IMMEDIATE takes the write lock at once, and so waits for it; a lock that is upgraded later would fail instead of waiting.
+            # IMMEDIATE takes the write lock at once, and so waits for it; upgrading a lock later would fail instead of waiting.
             db.execute("BEGIN IMMEDIATE")
             try:
                 done = all(db.execute(s.sql, s.params).rowcount == 1 for s in statements)
@@ -130,12 +131,12 @@ class SqliteDatabase:
 
     def _writing(self) -> sqlite3.Connection:
         if not self._path.exists():
-            # As PyIceberg does, a new file is made where its directory exists; only the embedded catalog makes directories.
+            # As in PyIceberg, a new file is created if its directory exists; only the embedded catalog creates directories.
             if self._create:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
             elif not self._path.parent.is_dir():
                 raise self._no_directory()
-        # isolation_level=None: transactions begin where this module says so, and not by the driver's guess.
+        # isolation_level=None: this module starts transactions, not the driver.
         return sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None)
 
     def _no_directory(self) -> CatalogError:

@@ -1,4 +1,4 @@
-"""metadata of a pinned scratch table + Subset -> the same over manifests, newly written, that list just those files."""
+"""metadata of a pinned scratch table + Subset -> the same over new manifests that list only those files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def with_subset(pinned: Raw, subset: Subset, io: FileIO) -> Raw:
-    """The delete manifests are those of the base table: deletes of other files do no harm."""
+    """The delete manifests are those of the base table: deletes of other files have no effect."""
     from pyiceberg.manifest import write_manifest_list
 
     folder, (snapshot,) = metadata_folder(pinned), pinned["snapshots"]
@@ -27,7 +27,7 @@ def with_subset(pinned: Raw, subset: Subset, io: FileIO) -> Raw:
         for at, entries in enumerate(by_header(subset.files))
     ]
     list_location = f"{folder}/snap-{subset.snapshot_id}-0-{uuid.uuid4()}.avro"
-    # Every reader of format 3 reads a list of format 2; what it lacks are row ids, which nobody asks a scratch table for.
+    # Every reader of format 3 reads a list of format 2. It lacks row ids, which a scratch table does not need.
     version: Literal[1, 2] = 1 if pinned["format-version"] == 1 else 2
     with write_manifest_list(version, io.new_output(list_location), subset.snapshot_id, None, number, "deflate") as writer:
         writer.add_manifests([*manifests, *subset.deletes])
@@ -36,7 +36,7 @@ def with_subset(pinned: Raw, subset: Subset, io: FileIO) -> Raw:
 
 
 def with_snapshot(pinned: Raw, subset: Subset, changes: Raw) -> Raw:
-    """The one snapshot changed, with totals that Spark plans joins by."""
+    """Replace the one snapshot, with the totals that Spark uses to plan joins."""
     (snapshot,) = pinned["snapshots"]
     kept = {key: value for key, value in snapshot.items() if key not in ("manifests", "parent-snapshot-id")}
     of = subset.group

@@ -19,7 +19,7 @@ Restate = Callable[[Raw, Mapping[str, str]], Raw]
 
 
 def committed(raw: Raw, change: TableCommit, staged: Raw | None, restate: Restate) -> Raw:
-    """CommitConflict if an expectation does not hold."""
+    """The metadata after the commit. Raises CommitConflict if an expectation does not hold."""
     identifier = change.identifier
     check(raw, identifier, change.expect_uuid, change.expect_snapshot_id)
     if staged is not None:
@@ -80,6 +80,6 @@ def _expired(raw: Raw, gone: frozenset[int], identifier: TableIdentifier) -> Raw
 
 
 def _log_after(log: list[Raw], gone: frozenset[int]) -> list[Raw]:
-    """What comes after the last entry of a snapshot that is gone: a history with gaps would tell of states that never were."""
+    """The log after the last entry of a removed snapshot: a history with gaps would show states that never existed."""
     last = max((at for at, entry in enumerate(log) if entry["snapshot-id"] in gone), default=-1)
     return log[last + 1 :]

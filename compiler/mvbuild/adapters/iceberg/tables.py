@@ -1,4 +1,4 @@
-"""table metadata JSON -> table metadata JSON with one more thing in it. Works on every format version, since no field is left out."""
+"""table metadata JSON -> table metadata JSON with one addition. Works on every format version, because all fields are preserved."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def with_main(raw: Raw, snapshot_id: int, identifier: TableIdentifier) -> Raw:
 
 
 def with_branch(raw: Raw, branch: str, snapshot: Raw | None) -> Raw:
-    """A branch at `snapshot`, which is new, or else at the current snapshot."""
+    """Add a branch at `snapshot`, which is new, or otherwise at the current snapshot."""
     if snapshot is not None:
         raw = with_snapshots(raw, [snapshot], raw.get("next-row-id"))
     snapshot_id = snapshot["snapshot-id"] if snapshot else current_snapshot_id(raw)
@@ -99,7 +99,7 @@ def with_branch(raw: Raw, branch: str, snapshot: Raw | None) -> Raw:
 
 
 def with_snapshots(raw: Raw, snapshots: list[Raw], next_row_id: int | None) -> Raw:
-    """The snapshots added, no reference moved."""
+    """Add snapshots without moving a reference."""
     raw = {**raw, "snapshots": [*(raw.get("snapshots") or []), *snapshots]}
     if raw["format-version"] > 1:
         numbers = [s.get("sequence-number", 0) for s in snapshots]
@@ -110,7 +110,8 @@ def with_snapshots(raw: Raw, snapshots: list[Raw], next_row_id: int | None) -> R
 
 
 def adopted(raw: Raw, staged: Raw, snapshot_id: int | None, identifier: TableIdentifier) -> Raw:
-    """The layout of a staged copy, and its new snapshots up to `snapshot_id`; CommitConflict if the table's layout moved on meanwhile."""
+    """Take over the layout of a staged copy and its new snapshots up to `snapshot_id`. Raises CommitConflict if the table's layout has
+    changed in the meantime."""
     for key, name in (("schemas", "schema-id"), ("partition-specs", "spec-id"), ("sort-orders", "order-id")):
         copied = {entry[name]: comparable({name: 0, **entry}) for entry in staged[key]}
         if any(copied.get(entry.get(name, 0)) != comparable({name: 0, **entry}) for entry in raw.get(key) or []):
@@ -136,7 +137,8 @@ def _new_snapshots(raw: Raw, staged: Raw, snapshot_id: int | None, identifier: T
 
 
 def renewed(raw: Raw, old: Raw, old_location: str) -> tuple[Raw, tuple[str, ...]]:
-    """The bookkeeping of each new metadata file; and the old files that the log no longer names, if the table wants them deleted."""
+    """Update the fields that change with every metadata file. Returns also the old files that the log no longer names, if the table wants
+    them deleted."""
     entry = {"timestamp-ms": old["last-updated-ms"], "metadata-file": old_location}
     log, dropped = bounded([*(raw.get("metadata-log") or []), entry], raw.get("properties") or {})
     raw = {**raw, "metadata-log": log, "last-updated-ms": max(now_ms(), old["last-updated-ms"])}
@@ -144,9 +146,9 @@ def renewed(raw: Raw, old: Raw, old_location: str) -> tuple[Raw, tuple[str, ...]
 
 
 def bounded(log: list[Raw], properties: Mapping[str, str]) -> tuple[list[Raw], tuple[str, ...]]:
-    """As many entries of a log of metadata files as the properties allow, and the files to delete."""
+    """The entries of a log of metadata files that the properties allow, and the files to delete."""
     limit = properties.get(_LOG_LIMIT, "")
-    # A limit that is no number must not stop the commit that mends it.
+    # A limit that is not a number must not block the commit that corrects it.
     kept = max(1, int(limit)) if limit.isdecimal() else _LOG_DEFAULT
     dropped = log[:-kept] if properties.get(_DELETE_DROPPED, "false").lower() == "true" else []
     return log[-kept:], tuple(entry["metadata-file"] for entry in dropped)
@@ -162,7 +164,7 @@ def manifest_list_location(raw: Raw, snapshot_id: int) -> str:
 
 
 def empty_snapshot(raw: Raw, manifest_list: str, snapshot_id: int) -> Raw:
-    """An append of nothing, without a parent."""
+    """An append without files and without a parent."""
     snapshot: Raw = {
         "snapshot-id": snapshot_id,
         "timestamp-ms": max(now_ms(), raw["last-updated-ms"]),
@@ -178,7 +180,7 @@ def empty_snapshot(raw: Raw, manifest_list: str, snapshot_id: int) -> Raw:
 
 
 def restating_snapshot(raw: Raw, manifest_list: str | None, snapshot_id: int, summary: Mapping[str, str]) -> Raw:
-    """A `replace` of the current snapshot by the same files."""
+    """A `replace` of the current snapshot with the same files."""
     main = current(raw)
     assert main is not None
     before = main.get("summary") or {}

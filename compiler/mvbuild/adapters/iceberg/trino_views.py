@@ -1,8 +1,8 @@
-"""an entry of a Hive metastore or Glue that is a view of Trino -> what it is, in words: Trino keeps views there in a form of its own.
+"""an entry of a Hive metastore or Glue that is a view of Trino -> a description: Trino stores views there in its own format.
 
 Source: trinodb/trino, `io.trino.plugin.hive.ViewReaderUtil` and `io.trino.plugin.iceberg.IcebergMaterializedViewDefinition`: the parameter
 `presto_view`, and as the text of the view a comment with the base64 of a JSON object. The rows of a materialized view are in an Iceberg
-table that has no entry.
+table without an entry.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def _definition(encoded: str) -> Mapping[str, object]:
 
 
 def _tables(sql: str, definition: Mapping[str, object]) -> tuple[str, ...]:
-    """The tables of the query, with the schema in which Trino resolves a bare name. Trino's own name of the view's catalog
-    means nothing here, so it is left out. Empty if the query cannot be parsed."""
+    """The tables of the query, with the schema in which Trino resolves an unqualified name. Trino's own name of the view's catalog has no
+    meaning here, so it is omitted. Empty if the query cannot be parsed."""
     import sqlglot  # only for an entry that blocks a model
     from sqlglot import exp
     from sqlglot.optimizer.scope import traverse_scope

@@ -19,7 +19,7 @@ _LAYOUT = (
 
 
 def requirements(old: Raw, new: Raw) -> list[Raw]:
-    """The table is still this one, and `main`, and each branch that moves, still where the edit found it."""
+    """The table is still the same, and `main` and each branch that moves are still where the edit found them."""
     refs = old.get("refs") or {}
     moved = [update["ref-name"] for update in _refs(old, new) if update["ref-name"] != "main"]
     return [
@@ -30,12 +30,12 @@ def requirements(old: Raw, new: Raw) -> list[Raw]:
 
 
 def updates(old: Raw, new: Raw) -> list[Raw]:
-    """In an order that a catalog can apply: what is referred to comes first."""
+    """In an order that a catalog can apply: an update comes after those that it refers to."""
     return [*_layout(old, new), *_snapshots(old, new), *_refs(old, new), *property_updates(old, new)]
 
 
 def as_models(old: Raw, new: Raw) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Both as PyIceberg's models. It refuses every requirement of a branch on a table without snapshots, so such a table has none."""
+    """Both as PyIceberg's models. PyIceberg refuses every branch requirement on a table without snapshots, so such a table has none."""
     from pydantic import TypeAdapter
     from pyiceberg.table.update import TableRequirement, TableUpdate
 
@@ -54,7 +54,7 @@ def _layout(old: Raw, new: Raw) -> list[Raw]:
         result += [{"action": add, added: entry} for entry in fresh]
         if new[current] == old[current]:
             continue
-        # The catalog may number what is added in its own way.
+        # The catalog may number additions in its own way.
         result.append({"action": make_current, of: _LAST_ADDED if fresh else new[current]})
     return result
 
@@ -75,7 +75,7 @@ def _refs(old: Raw, new: Raw) -> list[Raw]:
 
 
 def property_updates(old: Raw, new: Raw) -> list[Raw]:
-    """Of a table or view."""
+    """The updates of the properties of a table or view."""
     before, after = old.get("properties") or {}, new.get("properties") or {}
     changed = {key: value for key, value in after.items() if before.get(key) != value}
     gone = [key for key in before if key not in after]

@@ -1,4 +1,4 @@
-"""TableChange + columns -> the range of each in the rows that came, or in those that went: by the bounds of the files that have them."""
+"""TableChange + columns -> the range of each one in the rows that were added or removed, by the bounds of their files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _UNREADABLE = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, NotImplementedError, StructError)
 _TYPES = ("int", "long", "date", "string")
-"""Whose bounds mean the same to every writer and reader, decimals besides: floats have values without an order."""
+"""Types whose bounds mean the same to every writer and reader, in addition to decimals. Floats have values without an order."""
 
 
 def value_ranges(change: TableChange, side: Side, columns: Iterable[str]) -> dict[str, ValueRange]:
@@ -30,12 +30,12 @@ def value_ranges(change: TableChange, side: Side, columns: Iterable[str]) -> dic
         try:
             found[name] = _range(files, fields[name]["id"], type_)
         except _UNREADABLE:
-            continue  # a file of a writer that keeps no bounds
+            continue  # a file of a writer that stores no bounds
     return found
 
 
 def _range(files: Sequence[DataFile], field: int, type_: str) -> ValueRange:
-    """LookupError where a file tells too little."""
+    """The range of a column. Raises LookupError if a file has too little information."""
     from pyiceberg.conversions import from_bytes
     from pyiceberg.types import IcebergType
 

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from mvbuild.adapters.iceberg.metadata import Raw
 
 _HISTORY = "version.history.num-entries"
-# What Spark notes of the query that it wrote last; with another query's columns it makes Spark refuse the view.
+# Spark's notes about the query that it wrote last. With the columns of another query, they make Spark refuse the view.
 _STALE = ("spark.query-column-names",)
 
 
 def changed(raw: Raw, change: ViewCommit) -> Raw:
-    """With the properties of the commit, and its version where it has one."""
+    """With the properties of the commit, and its version if it has one."""
     kept = {name: value for name, value in (raw.get("properties") or {}).items() if name not in change.remove_properties}
     raw = {**raw, "properties": {**kept, **change.properties}}
     return raw if change.version_id is None else with_version(raw, change, change.version_id)
@@ -42,7 +42,7 @@ def new_view(change: ViewCommit, location: str) -> Raw:
 
 
 def with_version(raw: Raw, change: ViewCommit, version_id: int) -> Raw:
-    """A new version that is current; older ones fall out of the history when it is full."""
+    """Add a new current version; older ones drop out of a full history."""
     if any(v["version-id"] >= version_id for v in raw["versions"]):
         raise CommitConflict(f"View {change.identifier} already has a version {version_id}.")
     kept_properties = {name: value for name, value in (raw.get("properties") or {}).items() if name not in _STALE}

@@ -20,7 +20,7 @@ _READERS = 8
 
 
 class OpenedSources:
-    """The port. `properties` are those of the target's catalog, for the storage of paths that need no options of their own."""
+    """The port. `properties` are those of the target's catalog, for paths without storage options of their own."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._properties = properties

@@ -1,4 +1,4 @@
-"""path of a Delta table -> TableState: its versions are the snapshots, its log tells what each of them did. Needs `deltalake`."""
+"""path of a Delta table -> TableState: its versions are the snapshots, and its log shows what each of them did. Needs `deltalake`."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 _COMMIT = re.compile(r"(\d{20})\.json\Z")
 _OF_SPARK = ("fs.", "dfs.")
-"""Options that Hadoop's file systems take; the others are those of `deltalake`."""
+"""Options of Hadoop's file systems; all others are those of `deltalake`."""
 _TYPES = {"short": "int", "byte": "int", "integer": "int", "timestamp": "timestamptz", "timestamp_ntz": "timestamp"}
 
 Action = Mapping[str, Any]
 
 
 def load(location: SourceLocation, properties: Mapping[str, str]) -> TableState | None:  # noqa: ARG001
-    """None if there is no table. The catalog's `properties` mean nothing to `deltalake`."""
+    """The state; None if there is no table. The catalog's `properties` have no meaning for `deltalake`."""
     try:
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
@@ -68,14 +68,14 @@ class Log(Protocol):
     """The commit files of a table."""
 
     def commits(self) -> Mapping[int, int]:
-        """Version -> time of the file's last change in milliseconds."""
+        """Version -> modification time of its file in milliseconds."""
 
     def read(self, version: int) -> bytes:
-        """A commit file; OSError if it is gone."""
+        """A commit file; raises OSError if it is gone."""
 
 
 class Versions(Mapping[int, Snapshot]):
-    """Version -> Snapshot, read from the log only when asked for: mostly the current one is all that matters."""
+    """Version -> Snapshot, read from the log on demand: usually only the current one is needed."""
 
     __slots__ = ("_log", "_times")
 
@@ -116,7 +116,7 @@ class Versions(Mapping[int, Snapshot]):
             return []
 
     def _operation(self, version: int, actions: list[Action]) -> str:
-        """Iceberg's word for a commit. What is not seen to keep the rows is an `overwrite`."""
+        """Iceberg's operation for a commit. A commit that does not clearly keep the rows is an `overwrite`."""
         files = [(kind, action[kind]) for action in actions for kind in ("add", "remove") if kind in action]
         changed = [kind for kind, file in files if file.get("dataChange", True)]
         if changed:
@@ -144,7 +144,7 @@ class Versions(Mapping[int, Snapshot]):
 
 
 def iceberg_schema(delta: Mapping[str, Any]) -> Schema:
-    """Delta's schema JSON in the form of Iceberg's. Delta numbers no columns, or as it likes: the ids only tell them apart."""
+    """Delta's schema JSON in Iceberg's form. Delta may not number columns, or number them freely: here the ids only keep them apart."""
     return {**_type(delta, count(1)), "schema-id": 0}
 
 
@@ -168,13 +168,13 @@ def _field(delta: Mapping[str, Any], ids: Iterator[int]) -> dict[str, Any]:
 
 
 def _times(log: Log, current: int) -> dict[int, int]:
-    """When each version came, up to the current one. As Delta has it: a later version is never earlier."""
+    """The time of each version up to the current one. As in Delta, a later version is never earlier."""
     times: dict[int, int] = {}
     last = 0
     for version, at in sorted(log.commits().items()):
         if version <= current:
             last = times[version] = max(at, last + 1)
-    # The log may be cleaned up to a checkpoint of the very version that is current.
+    # The log may be cleaned up to a checkpoint of the current version.
     times.setdefault(current, last + 1)
     return times
 
@@ -197,7 +197,7 @@ class _LocalLog:
 
 
 class _RemoteLog:
-    """Through the store of `deltalake`, which has the options."""
+    """Reads through the store of `deltalake`, which has the options."""
 
     def __init__(self, path: str, options: Mapping[str, str]) -> None:
         from deltalake.fs import DeltaStorageHandler

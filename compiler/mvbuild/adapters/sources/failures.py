@@ -19,8 +19,8 @@ _OWN_BUGS = (AssertionError, NameError)
 
 @contextmanager
 def source_errors(location: SourceLocation) -> Iterator[None]:
-    """No exception of a library leaves this block but as SourceError."""
-    # Storage options are spelled with underscores and in capitals, the secrets of catalogs with hyphens.
+    """Every exception of a library leaves this block as a SourceError."""
+    # Storage options are written with underscores and in upper case, the secrets of catalogs with hyphens.
     secrets = Translator("", {key.replace("_", "-"): value for key, value in location.options.items()})
     try:
         yield

@@ -1,4 +1,4 @@
-"""path of an Iceberg table that no catalog tells of -> TableState, from the newest metadata file below it."""
+"""path of an Iceberg table in no catalog -> TableState, from the newest metadata file below it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _File:
 
 
 def load(location: SourceLocation, properties: Mapping[str, str]) -> TableState | None:
-    """None if there is no table. `properties` of the target's catalog hold where the location has no options of its own."""
+    """The state; None if there is no table. `properties` of the target's catalog apply if the location has no options of its own."""
     settings = {**properties, **location.options}
     files = FileStore(settings)
     folder = f"{location.identifier.name}/metadata"
@@ -47,7 +47,8 @@ def load(location: SourceLocation, properties: Mapping[str, str]) -> TableState 
 
 
 def _newest(folder: str, names: frozenset[str], files: FileStore) -> str | None:
-    """The hint's version, or the highest one above it: writers leave the hint behind when they die. Else the highest number."""
+    """The hint's version or the highest one above it, because a writer that dies does not update the hint. Without a hint, the highest
+    number."""
     found = [
         _File(name=n, number=int(m["version"] or m["number"]), is_hadoop=m["version"] is not None) for n in names if (m := _NAME.match(n))
     ]
@@ -64,7 +65,7 @@ def _newest(folder: str, names: frozenset[str], files: FileStore) -> str | None:
     last = [f for f in found if f.number == max(f.number for f in found)]
     if len(last) < 2:
         return last[0].name if last else None
-    # Of two writers that raced for one number only one has committed; the path does not tell which.
+    # If two writers raced for one number, only one of them has committed; the path does not show which.
     return max(last, key=lambda f: (_updated(f"{folder}/{f.name}", files), f.name)).name
 
 

@@ -1,4 +1,4 @@
-"""tables of another metastore -> TableStates, by the same adapters as the target's catalog."""
+"""tables of another metastore -> TableStates, with the same adapters as the target's catalog."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def opened(name: str, properties: Mapping[str, str]) -> Catalog:
-    """Nothing is connected yet, and nothing is ever made there."""
+    """Open a metastore without connecting to it. Nothing is ever created there."""
     return open_catalog(name, properties, create=False)
 
 
 def load(catalog: Catalog, locations: Iterable[SourceLocation]) -> Mapping[TableIdentifier, TableState]:
-    """Those that exist. A view there is an error: what it reads is not declared."""
+    """The tables that exist. A view there is an error, because what it reads is not declared."""
     states = catalog.load(location.identifier for location in locations)
     tables = {}
     for identifier, state in states.items():

@@ -22,14 +22,14 @@ def start_engine(
     progress: Callable[[str], None] | None = None,
     sources: Collection[SourceLocation] = (),
 ) -> Engine:
-    """An engine with a Spark of its own, or on the session `spark` that the caller has and keeps. It can read `sources` besides."""
+    """An engine with its own Spark, or on the caller's session `spark`, which is not stopped. It can read `sources` besides the catalog."""
     from mvbuild.adapters.iceberg.failures import Translator
     from mvbuild.adapters.spark.engine import SparkEngine
     from mvbuild.adapters.spark.sources import introduce, introduce_catalog
     from mvbuild.ports.engine import EngineError
 
     settings = (target.catalog, target.spark.config, *(source.options for source in sources))
-    # Numbered, because two sources may have a setting of one name; options of storages have underscores.
+    # Numbered, because two sources may have a setting of the same name. Storage options have underscores.
     secrets = {f"{number}.{key.replace('_', '-')}": value for number, of in enumerate(settings) for key, value in of.items()}
     masked = Translator(target.catalog_name, secrets).masked_in_sql
     if spark is not None:

@@ -45,7 +45,7 @@ _PYTHON_ONLY = (
 
 
 def catalog_conf(name: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """Every key that Spark needs for the catalog. EngineError for a type that Spark's side does not know."""
+    """Every key that Spark needs for the catalog. Raises EngineError for a type that mvbuild cannot configure in Spark."""
     settings = resolved(name, properties)
     kind = settings["type"].lower()
     if kind not in _TYPES:
@@ -62,7 +62,7 @@ def catalog_conf(name: str, properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def resolved(name: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """With what PyIceberg's own configuration says of a catalog that is only named, and the type that PyIceberg infers from the uri."""
+    """With PyIceberg's own configuration of a catalog that is only named, and with the type that PyIceberg infers from the uri."""
     settings = dict(properties)
     if not settings.keys() & {"type", "uri"}:
         from pyiceberg.utils.config import Config
@@ -98,10 +98,10 @@ def _files(settings: Mapping[str, str]) -> dict[str, str]:
         return {}
     options = {} if "io-impl" in settings or settings["type"] == "rest" else {"io-impl": _S3_FILE_IO}
     if "s3.endpoint" in settings and "s3.path-style-access" not in settings:
-        # PyIceberg's default where the endpoint is not Amazon's own.
+        # PyIceberg's default if the endpoint is not Amazon's own.
         options["s3.path-style-access"] = str(settings.get("s3.force-virtual-addressing", "false").lower() != "true").lower()
     if "s3.endpoint" in settings and not settings.keys() & {*_REGIONS}:
-        # Amazon's client insists on one, where no server looks at it.
+        # Amazon's client requires a region, even if the server ignores it.
         options["client.region"] = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
     return options
 
@@ -118,7 +118,7 @@ def _sql(name: str, settings: Mapping[str, str]) -> dict[str, str]:
 
 def _sqlite(uri: str) -> dict[str, str]:
     path = uri.partition("://")[2].removeprefix("/").partition("?")[0]
-    # The driver's own patience is 3 seconds, and without WAL a reader blocks the writer.
+    # The driver's default timeout is 3 seconds, and without WAL a reader blocks the writer.
     return {"uri": f"jdbc:sqlite:{Path(path).absolute()}", "jdbc.busy_timeout": _BUSY_MS, "jdbc.journal_mode": "WAL"}
 
 

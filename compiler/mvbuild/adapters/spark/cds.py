@@ -1,7 +1,7 @@
-"""Java + class path -> JVM options that let Spark start in two thirds of the time: an archive of its loaded classes, in the cache.
+"""Java + class path -> JVM options with which Spark starts in two thirds of the time: a cached archive of its loaded classes.
 
-The JVM checks the archive against its own build and the class path, and goes on without it where they do not fit. It is written by the
-JVM of an early run when that ends, which costs this run some seconds: so not in the very first run, which in CI is often also the last.
+The JVM checks the archive against its own build and the class path, and ignores it if they do not fit. The JVM of an early run writes it
+when it ends, which costs that run some seconds. This is not the very first run, which in CI is often also the last.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from mvbuild.adapters.spark.java import Java
 
 _MAGIC = b"\xa8\xab\x0b\xf0"
-"""Of a dynamic archive; the JVM writes the header last."""
+"""The magic number of a dynamic archive; the JVM writes the header last."""
 _QUIET = ("-XX:+IgnoreUnrecognizedVMOptions", "-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
 _ABANDONED_SECONDS = 24 * 3600
 
 
 def options(java: Java, class_path: Sequence[Path], spark_home: Path, cache: Path, *, train: bool) -> tuple[str, ...]:
-    """To use the archive for this class path, or, with `train`, to write it when the JVM ends."""
+    """Options to use the archive for this class path or, with `train`, to write it when the JVM ends."""
     if any(c.isspace() for c in str(cache)):
         return ()
     folder = cache / "cds"
@@ -43,7 +43,7 @@ def _key(java: Java, class_path: Sequence[Path], spark_home: Path) -> str:
 
 
 def _claim(claim: Path) -> bool:
-    """One process writes the archive. If nothing came of it, another may try a day later."""
+    """One process writes the archive. If it failed, another one may try a day later."""
     with suppress(OSError):
         if claim.exists() and time.time() - claim.stat().st_mtime > _ABANDONED_SECONDS:
             claim.unlink()
@@ -54,7 +54,7 @@ def _claim(claim: Path) -> bool:
 
 
 def _adopt(archive: Path) -> bool:
-    """Give an archive that an earlier run wrote its name; one that was not finished has no header and is removed."""
+    """Move an archive that an earlier run wrote to its final name. An unfinished one has no header and is removed."""
     for written in sorted(archive.parent.glob(f"{archive.stem}.*.tmp")):
         with suppress(OSError):
             with written.open("rb") as file:

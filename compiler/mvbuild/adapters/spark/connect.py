@@ -1,4 +1,4 @@
-"""address of a Spark Connect server -> a session of mvbuild's own there, or why there is none."""
+"""address of a Spark Connect server -> a session of mvbuild's own there, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _RETRIES = 3
-"""Until the server has answered once: PySpark alone would ask for ten minutes."""
+"""The timeout until the server has answered once: PySpark alone would try for ten minutes."""
 _FOR_GOOD = ("CANNOT_MODIFY_STATIC_CONFIG", "CANNOT_MODIFY_CONFIG")
 _USER = re.compile(r"(?<=://)[^/\s@]+@")
 
 
 def connect(remote: str, conf: Mapping[str, str], say: Callable[[str], None]) -> SparkSession:
-    """Settings that the server has for good are left as they are. A session that the caller has in this process is not touched."""
+    """Connect. Static settings of the server are left as they are. A session that the caller has in this process is not touched."""
     try:
         from pyspark.sql.connect.client.retries import DefaultPolicy
         from pyspark.sql.connect.session import SparkSession
@@ -32,7 +32,7 @@ def connect(remote: str, conf: Mapping[str, str], say: Callable[[str], None]) ->
         session = SparkSession(remote)
         session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the retries: what came of them is told below
+            warnings.simplefilter("ignore")  # of the retries: their outcome is reported below
             _ = session.version
         session.client.set_retry_policies([DefaultPolicy()])
         _set(session, conf, say)
@@ -57,7 +57,7 @@ def _set(session: Any, conf: Mapping[str, str], say: Callable[[str], None]) -> N
 
 
 def address(remote: str) -> str:
-    """Of a Spark Connect server, without the parameters: one of them may be a token."""
+    """The address of a Spark Connect server without parameters, one of which may be a token."""
     return _USER.sub("", remote.partition(";")[0]).rstrip("/")
 
 
@@ -73,7 +73,7 @@ def not_installed(exc: ImportError) -> EngineError:
 
 
 def reason_of(exc: Exception) -> str:
-    """What gRPC says, which stands in the middle of its text, else the first line."""
+    """The message of gRPC, which is in the middle of its text, otherwise the first line."""
     cause: BaseException | None = exc
     while cause is not None:
         said = said_by_server(str(cause))

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 class SparkEngine:
-    """The engine port. `own`: `close` stops the session; else it belongs to the caller and is left alone. `masked` hides secrets in what
-    Spark says."""
+    """The engine port. `own`: `close` stops the session; otherwise it belongs to the caller and is left running. `masked` hides secrets in
+    Spark's messages."""
 
     def __init__(self, session: SparkSession, *, own: bool, masked: Callable[[str], str] = str) -> None:
         self.session = session
@@ -58,13 +58,13 @@ class SparkEngine:
 
     def explain(self, sql: str) -> str:
         with self._translated(sql):
-            # As SQL, because over Spark Connect a frame prints its plan and does not give it.
+            # As SQL, because over Spark Connect a frame prints its plan and does not return it.
             return str(self.session.sql(f"EXPLAIN EXTENDED {sql}").collect()[0][0])
 
     def frame(self, sql: str) -> DataFrame:
         with self._translated(sql):
             frame = self.session.sql(sql)
-            # A Connect session analyzes on demand only: without this its errors would come when the rows are fetched.
+            # A Connect session only analyzes on demand: without this line its errors would appear when the rows are fetched.
             _ = frame.schema
             return frame
 
@@ -82,7 +82,7 @@ class SparkEngine:
 
         with self._translated(sql):
             frame = self.session.sql(sql).persist(StorageLevel.MEMORY_AND_DISK)
-            # Not by CACHE TABLE, whose view is text: each query that reads the name would analyze it again.
+            # Not CACHE TABLE, whose view is text: each query that reads the name would analyze it again.
             frame.createOrReplaceTempView(name)
             if at_once:
                 frame.count()
@@ -90,32 +90,32 @@ class SparkEngine:
     def supply(self, name: str, data: Any) -> None:
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        # The type of a time stamp without a zone must not depend on what the session takes for the usual one.
+        # The type of a timestamp without a zone must not depend on the session's default type.
         with self._translated(""):
             self.session.createDataFrame(data, from_arrow_schema(data.schema, prefer_timestamp_ntz=True)).createOrReplaceTempView(name)
 
     def forget(self, name: str) -> None:
         with suppress(EngineError, QueryError), self._translated(""):
-            self.session.catalog.dropTempView(name)  # with the rows that were kept of it
+            self.session.catalog.dropTempView(name)  # including its persisted rows
 
     def close(self) -> None:
         if not self._own:
             return
-        # Where the JVM is gone already, the error that told it is the one to show.
+        # If the JVM is gone already, the error that reported it is the one to show.
         with suppress(EngineError), self._translated(""), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.session.stop()
 
 
 def settings_of(session: SparkSession) -> dict[str, str]:
-    """What `Engine.settings` tells of a session."""
+    """`Engine.settings` for a session."""
     conf = session.conf
     found = {key: value for key, value in conf.getAll.items() if key in MEANING or key.startswith(MEANING_OF_ALL)}
     return {**{key: _default(conf, key) for key in MEANING if key not in found}, **found}
 
 
 def _default(conf: RuntimeConfig, key: str) -> str:
-    """Asked for without a default of the caller's, which would hide Spark's. Another Spark may not know the key."""
+    """Requested without a default of the caller, which would hide Spark's. Another Spark version may not know the key."""
     from pyspark.errors import PySparkException
 
     try:
@@ -142,7 +142,7 @@ class SparkQuery:
             self._writer(table, branch, summary).append()
 
     def _functions(self) -> ModuleType:
-        """Of the frame's kind: PySpark's own choice goes by the environment, and one process may have sessions of both kinds."""
+        """The functions for the frame's kind: PySpark chooses by the environment, but one process may have sessions of both kinds."""
         return import_module("pyspark.sql.connect.functions" if is_remote(self._frame) else "pyspark.sql.functions")
 
     def _writer(self, table: TableIdentifier, branch: str | None, summary: Mapping[str, str]) -> DataFrameWriterV2:

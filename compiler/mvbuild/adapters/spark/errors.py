@@ -1,4 +1,4 @@
-"""PySpark exception + the SQL that was given -> QueryError with its place in that SQL, EngineError, or CommitConflict."""
+"""PySpark exception + the given SQL -> QueryError with its place in that SQL, EngineError, or CommitConflict."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _DEPTH = 20
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """One throwable of the chain of causes."""
+    """One throwable in the chain of causes."""
 
     kind: str
     message: str
@@ -49,7 +49,7 @@ class _Failure:
 
 @contextmanager
 def translated(sql: str, masked: Callable[[str], str] = str) -> Iterator[None]:
-    """No exception of PySpark or Py4J leaves this block, nor a message with what `masked` hides."""
+    """No exception of PySpark or Py4J leaves this block, and no message with what `masked` hides."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
@@ -62,7 +62,7 @@ def translated(sql: str, masked: Callable[[str], str] = str) -> Iterator[None]:
 
 
 def message_of(text: str) -> str:
-    """What a person wants to read of an error text: its first line without condition, SQLSTATE, plan, query and stack.
+    """The part of an error text for people: its first line, without condition, SQLSTATE, plan, query and stack.
 
     >>> message_of("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012; line 1 pos 7")
     'Division by zero.'
@@ -73,7 +73,7 @@ def message_of(text: str) -> str:
 
 
 def place_of(text: str, sql: str) -> Position | None:
-    """`line 2 pos 1` (the column counts from 0) in an error text -> the token that stands there."""
+    """`line 2 pos 1` (the column counts from 0) in an error text -> the token at that place."""
     match = _PLACE.search(text)
     lines = sql.split("\n")
     if match is None or not 1 <= int(match[1]) <= len(lines):
@@ -102,7 +102,7 @@ def _translate(exc: Exception, sql: str) -> Exception:
 
 
 def _query_error(failures: list[_Failure]) -> QueryError:
-    """From the innermost cause that Spark has a name for, else from the innermost that says anything."""
+    """From the innermost cause that has a Spark error condition, otherwise from the innermost one with a message."""
     named = [f for f in failures if f.condition and not f.condition.startswith(_VAGUE)]
     told = named or [f for f in failures if message_of(f.message)] or failures
     chosen = told[-1]
@@ -120,7 +120,7 @@ def _is_lost(exc: Exception) -> bool:
 
 
 def _classic(exc: Any, sql: str) -> list[_Failure]:
-    """The chain of causes in the JVM, outermost first; empty over Spark Connect, where there is no JVM to ask."""
+    """The chain of causes in the JVM, outermost first; empty over Spark Connect, which has no JVM to ask."""
     throwable = getattr(exc, "java_exception", None) or getattr(exc, "_origin", None)
     failures: list[_Failure] = []
     while throwable is not None and len(failures) < _DEPTH:
@@ -144,7 +144,7 @@ def _failure(throwable: Any, sql: str) -> _Failure:
 
 
 def _portable(exc: Any, sql: str) -> _Failure:
-    """By what PySpark's exceptions offer on their own, as they come over Spark Connect."""
+    """From the attributes of PySpark's exceptions alone, which Spark Connect transmits."""
     text, condition, place = _text(exc), "", None
     if hasattr(exc, "getCondition"):
         condition = exc.getCondition() or ""
@@ -154,7 +154,7 @@ def _portable(exc: Any, sql: str) -> _Failure:
 
 
 def _context_place(context: Any, sql: str) -> Position | None:
-    """Spark counts code points, as Python does. Inside of a view the offsets are those of the view's text, which the user did not give."""
+    """Spark counts code points, as Python does. Inside a view the offsets refer to the view's text, which the user did not write."""
     start, stop = int(context.startIndex()), int(context.stopIndex())
     if context.objectType() or not 0 <= start <= stop < len(sql):
         return None
@@ -167,6 +167,6 @@ def _text(exc: Exception) -> str:
 
 
 def said_by_server(text: str) -> str:
-    """gRPC tells what a Spark Connect server says in the middle of a text about itself."""
+    """The server's message within the text of a gRPC error."""
     found = _OF_GRPC.search(text)
     return found["said"] if found else text

@@ -56,15 +56,15 @@ GCP = Artifact("org.apache.iceberg", "iceberg-gcp-bundle", ICEBERG_VERSION)
 AZURE = Artifact("org.apache.iceberg", "iceberg-azure-bundle", ICEBERG_VERSION)
 SQLITE = Artifact("org.xerial", "sqlite-jdbc", "3.50.3.0")
 POSTGRESQL = Artifact("org.postgresql", "postgresql", "42.7.7")
-# 4.1.0 was tried with Spark 4.1 and Iceberg in one session; 4.3 and later ask for the Unity Catalog client as well.
+# 4.1.0 was tried with Spark 4.1 and Iceberg in one session; 4.3 and later also need the Unity Catalog client.
 DELTA = (Artifact("io.delta", "delta-spark_4.1_2.13", DELTA_VERSION), Artifact("io.delta", "delta-storage", DELTA_VERSION))
 
 _FAMILIES = {RUNTIME: "iceberg-spark-runtime", POSTGRESQL: "postgresql-"}
-"""By what a jar of the user's is known that does the same; else by its name."""
+"""How to recognize a jar of the user that does the same; otherwise by its name."""
 
 
 def cache_dir(env: Mapping[str, str]) -> Path:
-    """MVBUILD_CACHE_DIR, else mvbuild's folder in the user's cache."""
+    """MVBUILD_CACHE_DIR, otherwise mvbuild's folder in the user's cache."""
     if env.get("MVBUILD_CACHE_DIR"):
         return Path(env["MVBUILD_CACHE_DIR"]).expanduser().absolute()
     base = Path(env["XDG_CACHE_HOME"]) if env.get("XDG_CACHE_HOME") else Path.home() / ".cache"
@@ -72,7 +72,7 @@ def cache_dir(env: Mapping[str, str]) -> Path:
 
 
 def needed(catalog: Mapping[str, str], config: Mapping[str, str]) -> tuple[Artifact, ...]:
-    """The artifacts for a catalog (see `catalog_conf.resolved`), less those that the user's spark.jars or spark.jars.packages name."""
+    """The artifacts for a catalog (see `catalog_conf.resolved`), without those in the user's spark.jars or spark.jars.packages."""
     uri, warehouse = catalog.get("uri", ""), catalog.get("warehouse", "")
     wanted = {
         RUNTIME: True,
@@ -86,7 +86,7 @@ def needed(catalog: Mapping[str, str], config: Mapping[str, str]) -> tuple[Artif
 
 
 def needed_for_delta(config: Mapping[str, str]) -> tuple[Artifact, ...]:
-    """The artifacts for Delta tables, unless the user's settings name a delta-spark, which brings its own storage."""
+    """The artifacts for Delta tables, unless the user's settings name a delta-spark, which includes its own storage."""
     return () if "delta-spark" in _given(config) else DELTA
 
 
@@ -103,7 +103,7 @@ def resolve(
     env: Mapping[str, str],
     progress: Callable[[str], None] | None = None,
 ) -> tuple[Path, ...]:
-    """Their paths: from the cache, else by the resolver that `spark.jars.packages` uses. EngineError jars-unavailable."""
+    """Their paths: from the cache, otherwise from the resolver of `spark.jars.packages`. Raises EngineError jars-unavailable."""
     missing = _missing(artifacts, cache)
     if missing and is_offline(env):
         names = ", ".join(artifact.coordinate for artifact in missing)
@@ -121,7 +121,7 @@ def is_offline(env: Mapping[str, str]) -> bool:
 
 
 def explain(output: str, missing: Iterable[Artifact]) -> tuple[str, str]:
-    """The output of a resolution that failed -> what is wrong, what to do."""
+    """The output of a failed resolution -> what is wrong, what to do."""
     names = ", ".join(artifact.coordinate for artifact in missing)
     trap = trapped(output)
     if trap:
@@ -144,7 +144,7 @@ _HELP = "Check the network, set spark.jars.repositories to a mirror, or set jar 
 
 
 def trapped(output: str) -> str:
-    """The folder of ~/.m2 that holds a pom without its jar, if that is why Ivy failed; it never asks Maven Central then."""
+    """The folder of ~/.m2 that contains a pom without its jar, if that made Ivy fail: Ivy then never asks Maven Central."""
     lines = output.splitlines()
     for number, line in enumerate(lines):
         if "local-m2-cache: tried" in line and "NOT FOUND" in "\n".join(lines[max(number - 4, 0) : number]):
@@ -171,11 +171,11 @@ def _is_there(path: Path) -> bool:
 def _fill(missing: Sequence[Artifact], cache: Path, java: Path, config: Mapping[str, str], env: Mapping[str, str]) -> None:
     try:
         (cache / "jars").mkdir(parents=True, exist_ok=True)
-        # A folder of its own: Ivy's cache is not made for several processes at once.
+        # A separate folder, because Ivy's cache does not support several processes at once.
         with tempfile.TemporaryDirectory(dir=cache, prefix="ivy-") as folder:
             output = _run(missing, Path(folder) / "ivy", java, config, env, [])
             if not _keep(missing, Path(folder) / "ivy", cache) and trapped(output):
-                # Once more as somebody without a ~/.m2.
+                # Try again as a user without a ~/.m2.
                 output = _run(missing, Path(folder) / "again", java, config, env, [f"-Duser.home={folder}"]) + output
                 _keep(missing, Path(folder) / "again", cache)
     except OSError as exc:
@@ -190,7 +190,7 @@ _CACHE_HELP = "Set MVBUILD_CACHE_DIR to a writable directory."
 
 
 def _keep(missing: Sequence[Artifact], ivy: Path, cache: Path) -> bool:
-    """Take what was resolved into the cache; another process that does the same at the same time writes the same."""
+    """Move the resolved files into the cache. Another process that does so at the same time writes the same files."""
     for artifact in missing:
         resolved = ivy / "jars" / f"{artifact.group}_{artifact.file_name}"
         if _is_there(resolved):
@@ -203,7 +203,7 @@ def _keep(missing: Sequence[Artifact], ivy: Path, cache: Path) -> bool:
 def _run(
     artifacts: Sequence[Artifact], ivy: Path, java: Path, config: Mapping[str, str], env: Mapping[str, str], options: Sequence[str]
 ) -> str:
-    """Resolve by spark-submit of a class that does not exist: it fails after the resolution, which is all that is wanted. Its output."""
+    """Resolve with spark-submit and a class that does not exist: it fails after the resolution, which is enough. Returns its output."""
     packages = ",".join(artifact.coordinate for artifact in artifacts)
     settings = {key: value for key, value in config.items() if key.startswith("spark.jars.") and key not in ("spark.jars.packages",)}
     settings["spark.jars.ivy"] = str(ivy)
@@ -232,7 +232,7 @@ def _run(
 
 
 def spark_home(env: Mapping[str, str]) -> Path:
-    """The Spark that PySpark starts: that of SPARK_HOME, else its own. EngineError if SPARK_HOME is another Spark."""
+    """The Spark that PySpark starts: SPARK_HOME, otherwise its own. Raises EngineError if SPARK_HOME is another version."""
     import pyspark
 
     home = env.get("SPARK_HOME")

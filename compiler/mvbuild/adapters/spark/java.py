@@ -1,4 +1,4 @@
-"""environment -> Java: the Java that Spark will start, checked before anything else is."""
+"""environment -> Java: the Java that Spark will start, checked first."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SECONDS = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """`full_version` tells builds apart; it is empty where only the major version could be read."""
+    """`full_version` distinguishes builds; it is empty if only the major version could be read."""
 
     path: Path
     major: int
@@ -31,7 +31,8 @@ class Java:
 
 
 def find_java(env: Mapping[str, str], run: Callable[[Path], str] | None = None) -> Java:
-    """As Spark looks for it: JAVA_HOME, else PATH. `run` gives the output of `<path> -version`. EngineError no-java or wrong-java."""
+    """Find Java as Spark does: JAVA_HOME, otherwise PATH. `run` returns the output of `<path> -version`. Raises EngineError no-java or
+    wrong-java."""
     home = env.get("JAVA_HOME")
     path = _below(home) if home else _on_path(env)
     java = (_from_release(path) if home else None) or _from_output(path, (run or _version_output)(path))
@@ -55,7 +56,7 @@ def _on_path(env: Mapping[str, str]) -> Path:
 
 
 def _from_release(path: Path) -> Java | None:
-    """From the file that every JDK brings, which saves the 50 ms of asking Java itself."""
+    """From the `release` file of every JDK, which saves the 50 ms of asking Java itself."""
     try:
         text = (path.parent.parent / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:

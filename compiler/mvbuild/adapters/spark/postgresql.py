@@ -1,4 +1,4 @@
-"""SQLAlchemy URL of a PostgreSQL database -> what Spark's JDBC catalog needs to reach the same one."""
+"""SQLAlchemy URL of a PostgreSQL database -> the options with which Spark's JDBC catalog reaches the same database."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from mvbuild.ports.engine import EngineError
 
 _HOST_AND_USER = ("host", "port", "user", "password")
 _RENAMED = {"application_name": "ApplicationName", "connect_timeout": "connectTimeout", "client_encoding": None}
-"""Settings of libpq that have other names in Java, or none; `sslmode`, `sslrootcert`, `options` and others have the same."""
+"""Settings of libpq that have other names in Java, or none; `sslmode`, `sslrootcert`, `options` and others have the same names."""
 _SESSIONS = {"read-write": "primary", "primary": "primary", "standby": "secondary", "prefer-standby": "preferSecondary", "any": "any"}
 
 
 def jdbc_options(uri: str) -> dict[str, str]:
-    """The password is an option of its own, since an address is shown in messages."""
+    """The password is a separate option, because messages show the address."""
     parts = urlsplit(uri)
     given = parse_qsl(parts.query, keep_blank_values=True)
     address = _address(parts, [value for key, value in given if key == "host"], dict(given).get("port", ""))

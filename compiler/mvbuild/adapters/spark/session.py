@@ -1,4 +1,4 @@
-"""Target -> SparkSession: started as fast as it goes, without a word on the user's terminal."""
+"""Target -> SparkSession: started as fast as possible, without output on the user's terminal."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 _LOCAL = re.compile(r"local(?:\[\s*(\d+|\*)\s*(?:,.*)?\])?\Z")
 _PRIVATE = re.compile(r"spark\.(?:sql|hadoop)\.|d?fs\.|.*(?:secret|password|token|credential|access.?key|api.?key)", re.IGNORECASE)
-"""Settings that may hold passwords. What goes to spark-submit stands in its command line, for all users of the machine to see."""
+"""Settings that may contain passwords. The arguments of spark-submit are in its command line, which all users of the machine can see."""
 _REDACTED = "(?i)secret|password|token|credential|authorization|access.?key|account.?key|api.?key|sas|\\.header\\."
-"""Spark's own pattern knows the first three and some keys; it is for what Spark writes of its settings into event logs and plans."""
+"""Spark's own pattern covers the first three and some keys; it applies to the settings in event logs and plans."""
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _LEAD = re.compile(r'(?:Exception in thread "\S+" |Caused by: |Error: )(?:[\w.$]+(?:Exception|Error): )?')
 _DULL = re.compile(
@@ -42,12 +42,12 @@ _DULL = re.compile(
 
 _lock = Lock()
 _on_class_path: set[Path] = set()
-"""The jars that the JVM of this process was started with: there is one JVM in a process, whatever sessions it runs."""
+"""The jars that the JVM of this process was started with: a process has one JVM for all its sessions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Launch:
-    """What a session is started with. `class_path` is empty where executors fetch the jars by themselves."""
+    """How a session is started. `class_path` is empty if executors fetch the jars themselves."""
 
     conf: Mapping[str, str]
     class_path: tuple[Path, ...]
@@ -62,7 +62,7 @@ def start(
     progress: Callable[[str], None] | None = None,
     sources: Collection[SourceLocation] = (),
 ) -> SparkSession:
-    """A session of mvbuild's own. EngineError if there is no Java or no jars, or Spark does not start."""
+    """Start a session of mvbuild's own. Raises EngineError if there is no Java, no jars, or Spark does not start."""
     say = progress or (lambda _: None)
     remote = target.spark.remote
     if remote and not remote.startswith("local"):
@@ -79,7 +79,7 @@ def start(
 
 
 def session_conf(target: Target, sources: Collection[SourceLocation] = ()) -> dict[str, str]:
-    """The whole configuration but for jars. The user's own wins."""
+    """The whole configuration except for jars. The user's settings take precedence."""
     extensions = (EXTENSIONS, *outside.extensions(sources))
     master = target.spark.remote or target.spark.master
     return {
@@ -89,7 +89,7 @@ def session_conf(target: Target, sources: Collection[SourceLocation] = ()) -> di
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.catalogImplementation": "in-memory",
-        # Plans are compared; one of a table with more columns than 25 would be cut short.
+        # Plans are compared; without this, the plan of a table with more than 25 columns would be truncated.
         "spark.sql.debug.maxToStringFields": "10000",
         "spark.redaction.regex": _REDACTED,
         "spark.sql.extensions": ",".join(extensions),
@@ -115,10 +115,10 @@ def _local_conf(master: str) -> dict[str, str]:
     cores = _cores() if match[1] == "*" else int(match[1] or 1)
     return {
         "spark.driver.memory": "2g",
-        # The machine's own name may resolve to an address that is not there: in containers, and with a VPN.
+        # The machine's own name may resolve to an address that does not exist, in containers and with a VPN.
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        # 200 tasks for each shuffle is made for a cluster; adaptive execution splits what is too large.
+        # The default of 200 tasks per shuffle is for clusters; adaptive execution splits partitions that are too large.
         "spark.sql.shuffle.partitions": str(cores * 2),
     }
 
@@ -135,17 +135,17 @@ def _prepare(target: Target, env: Mapping[str, str], say: Callable[[str], None],
     wanted = tuple(dict.fromkeys((*of_target, *outside.needed(sources, config))))
     kept = all((cache / "jars" / artifact.file_name).is_file() for artifact in wanted)
     paths = jars.resolve(wanted, cache=cache, java=java.path, config=config, env=env, progress=say)
-    # A folder that nobody writes to: the session keeps its tables in Iceberg.
+    # A folder that is never written to: the session stores its tables in Iceberg.
     conf.setdefault("spark.sql.warehouse.dir", str(Path(tempfile.gettempdir()) / "mvbuild-spark-warehouse"))
     if _LOCAL.match(conf["spark.master"]) is None or config.keys() & {"spark.jars", "spark.jars.packages"}:
-        # Jars that look each other's classes up must come by the same way.
+        # Jars that load each other's classes must be added in the same way.
         conf["spark.jars"] = ",".join(filter(None, [config.get("spark.jars", ""), *map(str, paths)]))
         return _Launch(conf=conf, class_path=(), java_options=())
     return _Launch(conf=conf, class_path=paths, java_options=cds.options(java, paths, home, cache, train=kept))
 
 
 def _class_path_conf(launch: _Launch) -> dict[str, str]:
-    """In a local session the class path is enough, and saves copying 50 MB for each session."""
+    """In a local session the class path is enough, and saves copying 50 MB per session."""
     conf: dict[str, str] = {}
     if launch.class_path:
         joined = os.pathsep.join(filter(None, [launch.conf.get("spark.driver.extraClassPath", ""), *map(str, launch.class_path)]))
@@ -180,7 +180,7 @@ def _start_classic(launch: _Launch, log_file: Path) -> SparkSession:
 
 
 def _gateway(launch: _Launch, log_file: Path) -> Any:
-    """The JVM. Its output goes to the log for good: it has file descriptors of its own, not those of this process."""
+    """The JVM. Its output always goes to the log, because it has its own file descriptors."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
@@ -197,7 +197,7 @@ def _gateway(launch: _Launch, log_file: Path) -> Any:
 
 
 def _start_local_server(remote: str, conf: Mapping[str, str]) -> SparkSession:
-    """`remote: local[2]`: a Spark Connect server of this process."""
+    """`remote: local[2]`: a Spark Connect server in this process."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.remote(remote)
@@ -213,7 +213,7 @@ def _start_local_server(remote: str, conf: Mapping[str, str]) -> SparkSession:
 
 
 def _silence() -> None:
-    """PySpark prints each error of a query as a JSON document of ten thousand characters; mvbuild tells it in its own way."""
+    """PySpark prints each error of a query as a JSON document of ten thousand characters; mvbuild reports it itself."""
     from pyspark.logger import PySparkLogger
 
     for name in _LOGGERS:
@@ -222,7 +222,7 @@ def _silence() -> None:
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:
-    """Py4J logs the stack of a lost connection to the root logger itself; `errors` tells it in a sentence."""
+    """Py4J logs the stack of a lost connection to the root logger; `errors` reports it in one sentence."""
     return "py4j" not in record.pathname
 
 
@@ -235,7 +235,7 @@ def _not_started(exc: Exception, log_file: Path, begin: int) -> EngineError:
 
 
 def _root_cause(exc: Exception) -> str:
-    """Where the JVM is up and refuses the session."""
+    """The root cause if the JVM runs but refuses the session."""
     throwable: Any = getattr(exc, "java_exception", None) or getattr(exc, "_origin", None)
     said = ""
     while throwable is not None:
@@ -244,7 +244,7 @@ def _root_cause(exc: Exception) -> str:
 
 
 def last_words(lines: Sequence[str]) -> str:
-    """What a JVM's log says of its end: its last cause, else the last line that is no stack and no warning."""
+    """The reason for a JVM's end in its log: the last cause, otherwise the last line that is neither a stack nor a warning."""
     telling = [_LEAD.sub("", line.strip()) for line in lines if not _DULL.match(line)]
     causes = [_LEAD.sub("", line.strip()) for line in lines if _LEAD.match(line) and not _DULL.match(line)]
     return (causes or telling or [""])[-1]

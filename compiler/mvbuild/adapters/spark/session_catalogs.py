@@ -1,6 +1,6 @@
-"""configuration of a running Spark session -> its Iceberg catalogs, with the properties by which PyIceberg reaches the same ones.
+"""configuration of a running Spark session -> its Iceberg catalogs, with the properties with which PyIceberg reaches them.
 
-The way back of `catalog_conf`, for readers that have a session and no project.
+This is the inverse of `catalog_conf`, for readers that have a session and no project.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OF_BOTH = ("sslmode", "sslrootcert", "sslcert", "sslkey", "options")
 
 
 def session_catalogs(session: Any) -> dict[str, dict[str, str]]:
-    """Name -> PyIceberg's properties, of each Iceberg catalog of a kind that can be told. Their own order."""
+    """Name -> PyIceberg's properties, for each Iceberg catalog of a known kind, in the session's order."""
     conf = dict(session.conf.getAll)
     names = [key.removeprefix(_PREFIX) for key, value in conf.items() if key.startswith(_PREFIX) and value in _ICEBERG]
     found = {name: catalog_properties(_options(conf, name), conf) for name in names}
@@ -34,13 +34,13 @@ def session_catalogs(session: Any) -> dict[str, dict[str, str]]:
 
 
 def current_place(session: Any) -> tuple[str, tuple[str, ...]]:
-    """The catalog and the namespace that complete names in the session."""
+    """The current catalog and namespace of the session, which complete names."""
     return str(session.catalog.currentCatalog()), tuple(str(session.catalog.currentDatabase()).split("."))
 
 
 def catalog_properties(options: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str] | None:
-    """PyIceberg's properties for a catalog with these options in Spark; None for a kind that mvbuild does not know, and where Spark hides
-    a secret. `conf`: the session's, where Hive's address may stand."""
+    """PyIceberg's properties for a catalog with these options in Spark. None for a kind that mvbuild does not know, or if Spark hides a
+    secret. `conf`: the session's configuration, which may contain Hive's address."""
     kind = options.get("type") or _IMPLEMENTATIONS.get(options.get("catalog-impl", "").rpartition(".")[2], "")
     if not kind and "catalog-impl" not in options:
         kind = "hive"

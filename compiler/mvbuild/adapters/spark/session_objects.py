@@ -1,4 +1,4 @@
-"""SQL text + its DataFrame -> QueryError where the query uses what exists in this session only: a variable, a temporary function."""
+"""SQL text + its DataFrame -> QueryError if the query uses objects that only this session has: a variable, a temporary function."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 SESSION_OBJECT = "mvbuild.SESSION_OBJECT"
-"""Condition of the QueryError."""
+"""The condition of the QueryError."""
 _VARIABLE = re.compile(r"variablereference\((?:system\.session\.)?(`[^`]*`|\w+)=")
 _USER_CODE = re.compile(r"\b\w*(?:EvalPython|InPandas|PythonUDTF|PythonUDF)\w*")
 """Operators of a plan that run Python."""
@@ -23,7 +23,7 @@ _ALL = 1_000_000
 
 
 def require_shared(session: SparkSession, frame: DataFrame, sql: str) -> None:
-    """An MV or a view is read by sessions that do not have them."""
+    """Raise QueryError for such objects: sessions that read an MV or view do not have them."""
     for name in called_functions(sql):
         if _is_temporary(session, name):
             last = name.rpartition(".")[2].strip("`").lower()
@@ -44,7 +44,7 @@ def _refusal(what: str, start: int, end: int) -> QueryError:
 
 
 def _is_temporary(session: SparkSession, name: str) -> bool:
-    """One that the catalog of Spark keeps has a name with a database in the description."""
+    """Whether a function is temporary. The description of a permanent one in Spark's catalog contains a database."""
     from pyspark.errors import PySparkException
 
     try:
@@ -56,7 +56,7 @@ def _is_temporary(session: SparkSession, name: str) -> bool:
 
 
 def _analyzed(frame: DataFrame) -> tuple[bool, bool, str]:
-    """Whether it reads a variable, whether it runs code of a user, and the plan."""
+    """Whether it reads a variable, whether it runs user code, and the plan."""
     plan = frame._jdf.queryExecution().analyzed()
     patterns = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.trees.TreePattern  # type: ignore[union-attr]
     runs_user_code = any(plan.containsPattern(pattern) for pattern in (patterns.PYTHON_UDF(), patterns.SCALA_UDF()))
@@ -64,7 +64,7 @@ def _analyzed(frame: DataFrame) -> tuple[bool, bool, str]:
 
 
 def _asked(session: SparkSession, sql: str) -> tuple[bool, bool, str]:
-    """The same of a server, which gives no more than text. With every field: a wide plan is cut short unless that is asked for."""
+    """The same from a Connect server, which only returns text. All fields are requested, because a wide plan would be truncated."""
     before = session.conf.get(_FIELDS, None)
     session.conf.set(_FIELDS, str(_ALL))
     try:

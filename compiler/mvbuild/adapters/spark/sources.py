@@ -1,4 +1,4 @@
-"""SourceLocations -> what Spark needs to read them: jars and settings at its start, and catalogs that a running session gets to know."""
+"""SourceLocations -> what Spark needs to read them: jars and settings at its start, and catalogs for a running session."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _OF_HADOOP = ("fs.", "dfs.")
 
 
 def start_conf(sources: Collection[SourceLocation], config: Mapping[str, str]) -> dict[str, str]:
-    """Settings that a session is started with, but for `spark.sql.extensions`, which others share; `config` is the user's.
+    """The settings that a session is started with, except `spark.sql.extensions`, which others share. `config` is the user's.
 
-    What holds secrets is among them, although a running session can be told: Spark's event log masks only what Spark was started with.
+    Settings with secrets are included, although a running session would accept them: Spark's event log only masks what Spark was started
+    with.
     """
     conf = {_SESSION_CATALOG: DELTA_CATALOG} if _delta(sources) else {}
     for name, options in _metastores(sources).items():
@@ -34,12 +35,12 @@ def start_conf(sources: Collection[SourceLocation], config: Mapping[str, str]) -
 
 
 def extensions(sources: Collection[SourceLocation]) -> tuple[str, ...]:
-    # Without them Delta refuses to be read, and the rows that a deletion vector hides would come back if it did not.
+    # Delta requires them; without them, rows that a deletion vector hides would reappear.
     return (DELTA_EXTENSIONS,) if _delta(sources) else ()
 
 
 def needed(sources: Collection[SourceLocation], config: Mapping[str, str]) -> tuple[jars.Artifact, ...]:
-    """The artifacts besides those of the target's catalog."""
+    """The artifacts in addition to those of the target's catalog."""
     found: dict[jars.Artifact, None] = {}
     for name, options in _metastores(sources).items():
         found.update(dict.fromkeys(jars.needed(resolved(name, options), config)))
@@ -49,9 +50,9 @@ def needed(sources: Collection[SourceLocation], config: Mapping[str, str]) -> tu
 
 
 def introduce(session: SparkSession, sources: Collection[SourceLocation]) -> None:
-    """Tell a running session of the other metastores and of the storage of Delta tables. What it knows by itself is left alone.
+    """Configure the other metastores and the storage of Delta tables in a running session. What it already knows is left alone.
 
-    Settings of the session, not of the command line: they hold secrets.
+    These are settings of the session and not of the command line, because they contain secrets.
     """
     for name, options in _metastores(sources).items():
         introduce_catalog(session, name, options)
@@ -69,7 +70,7 @@ def introduce(session: SparkSession, sources: Collection[SourceLocation]) -> Non
 
 
 def introduce_catalog(session: SparkSession, name: str, properties: Mapping[str, str]) -> None:
-    """A session that knows the catalog by its own configuration keeps that."""
+    """Configure a catalog, unless the session's own configuration has it."""
     if session.conf.get(f"spark.sql.catalog.{name}", None) is None:
         for key, value in catalog_conf(name, properties).items():
             session.conf.set(key, value)

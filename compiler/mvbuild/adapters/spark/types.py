@@ -1,4 +1,4 @@
-"""Spark StructType -> Iceberg schema in its JSON form, or a QueryError that names every column that Iceberg cannot hold."""
+"""Spark StructType -> Iceberg schema in its JSON form, or a QueryError with every column that Iceberg cannot store."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PRIMITIVES = {
 
 
 def iceberg_schema(struct: StructType) -> Schema:
-    """Ids as Iceberg assigns fresh ones: the fields of a struct first, then what is nested in each."""
+    """The schema. Ids are assigned as Iceberg does: the fields of a struct first, then what is nested in each of them."""
     problems = [*_duplicates(struct, ""), *_unstorable(struct, "")]
     if problems:
         raise QueryError(" ".join(message for _, message in problems), condition=problems[0][0])
@@ -82,7 +82,7 @@ _CONTAINERS: dict[str, Any] = {"struct": _struct, "array": _list, "map": _map, "
 
 
 def _name(data_type: DataType) -> str:
-    """`varchar(3)` is a varchar; a string with a collation of its own is not a plain string to Iceberg, but holds the same text."""
+    """`varchar(3)` is a varchar. For Iceberg, a string with a collation is not a plain string, but it contains the same text."""
     return data_type.simpleString().split("(")[0].split(" ")[0]
 
 
@@ -120,7 +120,7 @@ def _duplicates_within(data_type: DataType, path: str) -> Iterator[tuple[str, st
 
 
 def _nested(data_type: Any) -> list[tuple[str, DataType]]:
-    """The types inside a type, under the names that Iceberg has for them."""
+    """The types inside a type, under Iceberg's names."""
     kind = data_type.typeName()
     if kind == "struct":
         fields: list[StructField] = data_type.fields

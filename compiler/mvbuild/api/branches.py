@@ -1,4 +1,4 @@
-"""project, branch -> what the branch has, how it differs from main; published or forgotten."""
+"""project, branch -> what the branch has, and how it differs from main; published or dropped."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def branch_contents(project: Project, branch: str) -> tuple[OnBranch, ...]:
-    """What a branch has of the project's tables and views. ProjectError if it has nothing. No Spark."""
+    """What a branch has of the project's tables and views. Raises ProjectError if it has nothing. Does not need Spark."""
     graph = graph_of(project)
     with explained(graph):
         found = on_branch(graph, main_catalog_of(graph), checked_name(branch))
@@ -32,14 +32,14 @@ def branch_contents(project: Project, branch: str) -> tuple[OnBranch, ...]:
 
 
 def branch_names(project: Project = ".") -> tuple[str, ...]:
-    """The branches that have something of the project. No Spark."""
+    """The branches that have something of the project. Does not need Spark."""
     graph = graph_of(project)
     with explained(graph):
         return branches(graph, main_catalog_of(graph))
 
 
 def publish(project: Project, branch: str) -> tuple[OnBranch, ...]:
-    """What a branch has becomes current, in one commit where the catalog can. No Spark."""
+    """Make what a branch has current, in one commit if the catalog can. Does not need Spark."""
     graph = graph_of(project)
     found = branch_contents(graph, branch)
     with explained(graph):
@@ -48,7 +48,7 @@ def publish(project: Project, branch: str) -> tuple[OnBranch, ...]:
 
 
 def drop_branch(project: Project, branch: str) -> tuple[tuple[OnBranch, ...], int]:
-    """Forget a branch; how many files went with tables that only it had. No Spark."""
+    """Drop a branch. Returns how many files were deleted with tables that only it had. Does not need Spark."""
     graph = graph_of(project)
     found = branch_contents(graph, branch)
     with explained(graph):
@@ -66,7 +66,8 @@ def diff(
     spark: Any = None,
     on_event: OnEvent = ignore_event,
 ) -> tuple[Comparison, ...]:
-    """How the rows of a branch differ from those of `main`, for each MV and seed that it has. `key`: instead of what the models tell."""
+    """How the rows of a branch differ from those of `main`, for each MV and seed that it has. `key` replaces the key that the models
+    give."""
     from mvbuild.verify.comparison import compare
 
     graph = graph_of(project)

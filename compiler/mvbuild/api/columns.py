@@ -1,4 +1,4 @@
-"""project -> the columns of its nodes, their lineage, what is wrong with them; schemas.lock."""
+"""project -> the columns of its nodes, their lineage, errors in them; schemas.lock."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from mvbuild.lineage.model import Bound
     from mvbuild.lineage.schemas import TableColumns
 
-# What is asked for less than a run is imported where it is used: see refreshes.py.
+# Imports for questions smaller than a run are where they are used: see refreshes.py.
 
 
 def bound(project: Project = ".") -> Bound:
-    """The columns of every node and their lineage, by schemas.lock and what the project declares. No catalog, no Spark. Nothing is raised
-    for what is wrong in a query: that is in `diagnostics`."""
+    """The columns of every node and their lineage, from schemas.lock and the declarations of the project. Needs no catalog and no Spark.
+    Errors in queries are not raised: they are in `diagnostics`."""
     from mvbuild.lineage.bind import bind
     from mvbuild.lineage.lock import of_lock, read_lock
     from mvbuild.lineage.schemas import NO_SCHEMAS
@@ -31,17 +31,17 @@ def bound(project: Project = ".") -> Bound:
 
 
 def check_columns(project: Project = ".") -> tuple[Diagnostic, ...]:
-    """ProjectError with everything that is certainly wrong with names, types and contracts; the warnings, if nothing is. Queries are looked
-    at only where schemas.lock tells what they read, or where a contract is enforced."""
+    """Raise ProjectError with every definite error in names, types and contracts; without errors, return the warnings. Only queries whose
+    tables are in schemas.lock, or that have an enforced contract, are checked."""
     from mvbuild.lineage import check
 
     return check.check_columns(graph_of(project))
 
 
 def lineage(project: Project = ".", *, of: str | None = None) -> tuple[Bound, tuple[Diagnostic, ...]]:
-    """The columns of every node and their lineage, by schemas.lock, else by the catalog; a warning where neither is there.
+    """The columns of every node and their lineage, from schemas.lock, otherwise from the catalog; a warning if neither is available.
 
-    `of`: a name as the command takes it, to which the answer is narrowed: what it comes from, and what is made of it. Raises ProjectError.
+    `of`: a name as the command accepts it, to which the result is restricted: its inputs, and what is made of it. Raises ProjectError.
     """
     from mvbuild.lineage.bind import bind
     from mvbuild.lineage.lock import of_lock, read_lock
@@ -64,7 +64,7 @@ def lineage(project: Project = ".", *, of: str | None = None) -> tuple[Bound, tu
 
 
 def lock(project: Project = ".", *, write: bool = True) -> Locked:
-    """Compare schemas.lock with the catalog, and write it anew unless `write` is False. One read of the catalog, no Spark."""
+    """Compare schemas.lock with the catalog, and write it unless `write` is False. Reads the catalog once; does not need Spark."""
     from mvbuild.lineage.lock import Locked, differences, lock_path, locked, missing_tables, to_text
     from mvbuild.lineage.schemas import of_states
 
@@ -83,7 +83,7 @@ def lock(project: Project = ".", *, write: bool = True) -> Locked:
 
 
 def _lock_before(graph: Graph, *, needed: bool) -> dict[str, TableColumns] | None:
-    """A lock that cannot be read is as good as none where it is written anew."""
+    """A lock that cannot be read is ignored if it will be rewritten."""
     from mvbuild.lineage.lock import read_lock
 
     try:

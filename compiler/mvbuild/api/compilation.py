@@ -1,4 +1,4 @@
-"""project directory -> Graph, and its files below target/: all that `compile`, `ls` and `lint` need, without what a run needs besides."""
+"""project directory -> Graph, and its files below target/: what `compile`, `ls` and `lint` need, without what only a run needs."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def compile(
     branch: str | None = None,
     state: str | None = None,
 ) -> Graph:
-    """Load, render, parse and resolve a project. No catalog, no Spark. ProjectError with every error of the stage that failed.
+    """Load, render, parse and resolve a project. No catalog, no Spark. Raises ProjectError with every error of the stage that failed.
 
-    `branch`: whatever is done with the graph is done on that Iceberg branch of the project's tables, see docs/branches.md.
-    `state`: what `state:` selectors compare with, a directory with the artifacts of another version, or a git ref.
+    `branch`: everything done with the graph is done on that Iceberg branch of the project's tables, see docs/branches.md. `state`: what
+    `state:` selectors compare with, a directory with the artifacts of another version, or a git ref.
     """
     environment = os.environ if env is None else env
     opened = open_project(Path(project_dir), target=target, vars=vars or {}, env=environment, target_path=target_path, threads=threads)
@@ -58,7 +58,7 @@ def compile(
 
 
 def _graph(opened: Opened, env: Mapping[str, str]) -> Graph:
-    """Of an outline that an earlier run left, or of all files."""
+    """The graph, from the outline of an earlier run or from all files."""
     outlines, frame = Cache(opened.output / OUTLINES), _with_lock(frame_of(opened, env), opened)
     outline = outlines.get(frame) if frame is not None else None
     graph = restored(frame, outline, opened, env) if frame is not None and outline is not None else None
@@ -73,7 +73,7 @@ def _graph(opened: Opened, env: Mapping[str, str]) -> Graph:
 
 
 def _with_lock(frame: str | None, opened: Opened) -> str | None:
-    """A graph is judged by the types in schemas.lock too, where a definition is published for another engine."""
+    """Where a definition is published for another engine, the graph is also checked with the types in schemas.lock."""
     path = opened.root / LOCK
     try:
         return digest(frame, path.read_bytes()) if frame is not None and path.is_file() else frame
@@ -94,7 +94,7 @@ def _built(opened: Opened, env: Mapping[str, str]) -> Graph:
 
 
 def _require_representations(graph: Graph) -> None:
-    """By what schemas.lock tells of the types: without it, what is wrong whatever they are."""
+    """Check with the types in schemas.lock; without a lock, only report what is wrong whatever the types are."""
     if not any(node.model.config.dialects for node in graph.models):
         return
     from mvbuild.dialects.representations import Known, dialect_problems
@@ -103,7 +103,7 @@ def _require_representations(graph: Graph) -> None:
     try:
         lock = read_lock(graph)
     except ProjectError:
-        # Told by those who need it.
+        # Reported by the code that needs it.
         lock = None
     problems = dialect_problems(graph, graph.models, Known(schemas=of_lock(lock, graph), is_all=True) if lock is not None else Known())
     if problems:
@@ -113,8 +113,8 @@ def _require_representations(graph: Graph) -> None:
 def _known(
     graph: Graph, earlier: Earlier | None, compiled: Iterator[tuple[NodeId, Stamp]], stamps: dict[NodeId, Stamp]
 ) -> Callable[[NodeId], str | None]:
-    """What an earlier manifest says of a node. Where there is none, each model is compiled just before its entry is made: other processes
-    work on the next ones meanwhile, and not all definitions have to be in memory."""
+    """What an earlier manifest says about a node. Without one, each model is compiled just before its entry is made: other processes work
+    on the next models in the meantime, and not all definitions have to be in memory."""
     if earlier is not None:
         return earlier.entry
     done: list[NodeId] = []
@@ -134,7 +134,7 @@ def _known(
 
 
 def write_artifacts(graph: Graph, result: RunResult | None = None, *, arguments: Mapping[str, Any] | None = None) -> None:
-    """target/manifest.json and target/compiled; with a result target/run_results.json and target/run as well."""
+    """Write target/manifest.json and target/compiled; with a result, also target/run_results.json and target/run."""
     invocation, now = str(uuid4()), timestamp(time.time_ns() // 1_000_000)
     path = graph.project.target_path
     manifest = path / "manifest.json"

@@ -1,4 +1,4 @@
-"""project, a name or a query -> rows, or a DataFrame: each MV in it resolved by its policy."""
+"""project, a name or a query -> rows, or a DataFrame, with each MV in it read by its policy."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from mvbuild.serve.rows import Shown, choose_rows
 def show(
     project: Project, name: str, *, limit: int = 10, as_of: AsOf | None = None, spark: Any = None, on_event: OnEvent = ignore_event
 ) -> Shown:
-    """Rows of a model, and where they come from: each MV's storage if its policy allows that, else its query on the tables of now.
+    """Rows of a model, and where they come from: each MV's storage if its policy allows it, otherwise its query on the current tables.
 
-    `as_of` gives the rows that an MV had at a time, or after the refresh of that number. No Spark is needed then.
+    `as_of` returns the rows that an MV had at a time, or after the refresh of that number; that does not need Spark.
     """
     graph = with_name(graph_of(project), name)
     catalog = catalog_of(graph)
@@ -38,24 +38,24 @@ def show(
 
 
 def read(spark: Any, name: str, *, project: Project | None = None, catalog: CatalogChoice | None = None, as_of: AsOf | None = None) -> Any:
-    """A DataFrame with all rows of a model, seed or source, or of any view or table of the catalog; each MV in it is resolved by its
-    policy, see `served`.
+    """A DataFrame with all rows of a model, seed or source, or of any view or table of the catalog. Each MV in it is read by its policy,
+    see `served`.
 
-    Without a project the catalog says what the MVs are: `catalog` names it, or has PyIceberg's properties of it and its `name`; else it is
-    one of the session's. `as_of` gives the rows that an MV had at a time, or after the refresh of that number.
+    Without a project, the catalog shows what the MVs are: `catalog` names it, or has PyIceberg's properties of it and its `name`; otherwise
+    it is one of the session's. `as_of` returns the rows that an MV had at a time, or after the refresh of that number.
     """
     graph, ask = frames.named(_graph(spark, project, catalog, (name,)), name, as_of)
     return _framed(graph, spark, ask)
 
 
 def sql(spark: Any, text: str, *, project: Project | None = None, catalog: CatalogChoice | None = None) -> Any:
-    """A DataFrame of a query whose tables are named as in the project or in the catalog; each MV in it is resolved by its policy."""
+    """A DataFrame of a query whose tables are named as in the project or in the catalog. Each MV in it is read by its policy."""
     graph, ask = frames.asked(_graph(spark, project, catalog, frames.names_in(text)), text)
     return _framed(graph, spark, ask)
 
 
 def _graph(spark: Any, project: Project | None, catalog: CatalogChoice | None, names: tuple[str, ...]) -> Graph:
-    """Of the project that is given, of the one that the environment or the current directory has, else of a catalog alone."""
+    """The graph of the given project, otherwise of the one in the environment or the current directory, otherwise of a catalog alone."""
     if project is not None and catalog is not None:
         raise ValueError("Pass a project or a catalog, not both: a project names its own catalog.")
     directory = os.environ.get("MVBUILD_PROJECT_DIR")
@@ -65,7 +65,7 @@ def _graph(spark: Any, project: Project | None, catalog: CatalogChoice | None, n
 
 
 def _framed(graph: Graph, spark: Any, ask: frames.Ask) -> Any:
-    """The DataFrame, on one observation of the catalog. A snapshot that is expired in between is followed by a new look."""
+    """The DataFrame, on one observation of the catalog. If a snapshot expires in the meantime, the catalog is read again."""
     catalog = catalog_of(graph)
     for attempt in range(1, _LOOKS + 1):
         session = new_session(observed(graph, catalog, spark), catalog, spark, ignore_event)
@@ -90,7 +90,8 @@ _SHARED_SCRATCH: dict[str, dict[ScratchKey, TableIdentifier]] = {}
 
 
 def _keep(session: RunSession) -> None:
-    """Spark opens a table when rows are fetched, so what a DataFrame reads must live as long as it may: to the end of the process."""
+    """Spark opens a table when rows are fetched, so what a DataFrame reads must exist as long as the DataFrame may: until the process
+    ends."""
     made = session.hand_over()
     if made:
         atexit.register(_drop, session.catalog, made)

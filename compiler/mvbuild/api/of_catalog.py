@@ -1,4 +1,4 @@
-"""a catalog, or the Spark session that knows it -> a graph without models: all that a reader knows who has no project."""
+"""a catalog, or the Spark session that knows it -> a graph without models: what a reader without a project knows."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from mvbuild.project.loaded import LoadedProject, Properties, SourceTable, Spark
 from mvbuild.source import SourceFile, Span
 
 CatalogChoice = str | Mapping[str, str]
-"""The name of a catalog that the session or PyIceberg's own configuration knows; or PyIceberg's properties, with the `name`."""
+"""The name of a catalog that the session or PyIceberg's configuration knows; or PyIceberg's properties, with the `name`."""
 
 _FILE = SourceFile("catalog", "")
 
 
 def graph_of_catalog(spark: Any, choice: CatalogChoice | None, names: tuple[str, ...]) -> Graph:
-    """`names`: the tables that are asked for, by which one of several catalogs is found. ProjectError where none is."""
+    """The graph. `names`: the requested tables, which choose one of several catalogs. Raises ProjectError if there is none."""
     known = session_catalogs(spark)
     if isinstance(choice, Mapping):
         given = {str(key): str(value) for key, value in choice.items()}
@@ -34,7 +34,7 @@ def graph_of_catalog(spark: Any, choice: CatalogChoice | None, names: tuple[str,
 
 
 def _chosen(spark: Any, known: Mapping[str, Mapping[str, str]], names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """The catalog that a name begins with, else the current one, else the only one."""
+    """The catalog that a name begins with, otherwise the current one, otherwise the only one."""
     current, namespace = current_place(spark)
     begins = {name.replace("`", "").partition(".")[0].lower() for name in names if name.count(".") > 1}
     named = [name for name in known if name.lower() in begins]

@@ -1,4 +1,4 @@
-"""project as a caller gives it -> its graph, and what names and selections mean in it: for the other modules of this package."""
+"""project as a caller passes it -> its graph, and the meaning of names and selections in it: for the other modules of this package."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mvbuild.graph.model import Graph, ModelNode, NodeId
 from mvbuild.serve.lookup import find
 
 Project = str | Path | Graph
-"""A project directory; or what `compile` gave, where a target, vars or an environment are to be chosen."""
+"""A project directory; or the result of `compile`, to choose a target, vars or an environment."""
 
 
 def graph_of(project: Project) -> Graph:
@@ -22,12 +22,12 @@ def graph_of(project: Project) -> Graph:
 
 
 def states_of(world: World) -> Callable[[], Mapping[NodeId, str]]:
-    """What `fresh:` and `stale:` select by."""
+    """The states that `fresh:` and `stale:` select by."""
     return lambda: {id: found.state for id, found in judge(world).items()}
 
 
 def states_now(graph: Graph) -> Callable[[], Mapping[NodeId, str]]:
-    """The same for what has not read the catalog yet: it does so when it is asked."""
+    """The same for callers that have not read the catalog yet: it is read when the states are needed."""
     return lambda: states_of(observed(graph, catalog_of(graph)))()
 
 

@@ -41,7 +41,7 @@ from mvbuild.verify.model import Verification
 from mvbuild.verify.verify import Check, doubts
 from mvbuild.verify.verify import verify as verify_all
 
-# What only one command needs is imported where it is used: a run that finds nothing to do is over in the time that the rest takes.
+# Imports that only one command needs are where they are used: a run that finds nothing to do would otherwise take twice as long.
 
 
 def plan(
@@ -54,8 +54,9 @@ def plan(
     catalog: Catalog | None = None,
     spark: Any = None,
 ) -> Plan:
-    """What a run would do and why: one read of the catalog, no Spark. With `removed`, unless nodes are selected, one more of all its views:
-    they tell what is left of models that are gone. `spark`: the session that the run is to use, where that is not mvbuild's own."""
+    """What a run would do and why. Reads the catalog once; does not need Spark. With `removed`, and unless nodes are selected, all views of
+    the catalog are read too: they show what remains of models that were removed. `spark`: the session that the run will use, if it is not
+    mvbuild's own."""
     graph = graph_of(project)
     catalog = catalog or catalog_of(graph)
     world = observed(graph, catalog, spark)
@@ -78,7 +79,7 @@ def plan(
 
 
 def explain(project: Project, name: str) -> Explanation:
-    """How an MV is refreshed: its query as a tree, what changed in each table, and what every strategy says to that. No Spark."""
+    """How an MV is refreshed: its query as a tree, what changed in each table, and the result of every strategy. Does not need Spark."""
     graph = graph_of(project)
     catalog = catalog_of(graph)
     world = observed(graph, catalog)
@@ -111,9 +112,9 @@ def run(
     on_event: OnEvent = ignore_event,
     arguments: Mapping[str, Any] | None = None,
 ) -> RunResult:
-    """Refresh what is stale. With `spark` a session that the caller has is used and left running. With `prune` what is left of models that
-    the project does not have any more is dropped afterwards. With `atomic` all that the run made is published in one commit at its end, or
-    nothing if anything failed; None: as the project says."""
+    """Refresh what is stale. With `spark`, that session is used and left running. With `prune`, what remains of models that the project no
+    longer has is dropped afterwards. With `atomic`, everything is published in one commit at the end of the run, or nothing if anything
+    failed; None: as the project configures it."""
     clock = SystemClock()
     started_ms, began = clock.now_ms(), clock.monotonic()
     select, exclude = tuple(select), tuple(exclude)
@@ -134,21 +135,21 @@ def run(
     with open_session(planned.world, catalog, spark, on_event) as session:
         session.pending = PendingCommits(catalog=catalog, clock=session.clock) if together else None
         if planned.needs_engine:
-            _ = session.engine  # before any step: where Spark cannot start nothing is touched
+            _ = session.engine  # before any step: if Spark cannot start, nothing is touched
         planned = rename(session, planned)
         result = run_plan(planned, session, rows, threads=threads or graph.project.target.threads, fail_fast=fail_fast, on_event=on_event)
     renamed = tuple(pair for r in planned.renames for pair in r.names.items())
     result = replace(result, diagnostics=(*planned.warnings, *result.diagnostics), renamed=renamed)
     if prune and result.ok:
         result = _pruned(graph, catalog, result)
-    # With what came before the first step, the start of Spark above all.
+    # Include the time before the first step, above all the start of Spark.
     result = replace(result, started_ms=started_ms, seconds=clock.monotonic() - began)
     write_artifacts(planned.world.graph, result, arguments={"which": "run", **(arguments or {})})
     return result
 
 
 def _require_contracts(planned: Plan) -> None:
-    """Nothing is touched where a model of the plan does not have the columns of its contract, by what the catalog has now."""
+    """Nothing is touched if a model of the plan does not have the columns of its contract, by the current catalog."""
     graph = planned.world.graph
     enforced = [s.node for s in planned.steps if isinstance(n := graph.nodes[s.node], ModelNode) and n.model.config.contract]
     if enforced:
@@ -162,7 +163,7 @@ def _require_contracts(planned: Plan) -> None:
 
 
 def _pruned(graph: Graph, catalog: Catalog, result: RunResult) -> RunResult:
-    """The run has just changed what is there: the catalog is looked at again."""
+    """The run has just changed the catalog, so it is read again."""
     world = observed(graph, catalog)
     with explained(graph):
         dropped, diagnostics = drop_all(catalog, find_removed(world, catalog))
@@ -201,10 +202,10 @@ def verify(
     spark: Any = None,
     on_event: OnEvent = ignore_event,
 ) -> Verification:
-    """Compute MVs again from the snapshots that their last refresh read, and compare that with their storage. Nothing is written.
+    """Compute MVs again from the snapshots that their last refresh read, and compare the result with their storage. Nothing is written.
 
-    `sample` is a share of the keys, 0.01 for one in a hundred; `seed` chooses which. `float_tolerance` wins over what models say. An MV
-    that cannot be verified is an error if it is among `names`, else a warning.
+    `sample` is a share of the keys, 0.01 for one percent; `seed` chooses which. `float_tolerance` takes precedence over the models. An MV
+    that cannot be verified is an error if it is in `names`, otherwise a warning.
     """
     if not (sample is None or 0 < sample <= 1):
         raise ProjectError([error("command-line", "A sample must be above 0 and at most 1")])

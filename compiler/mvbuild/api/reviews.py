@@ -1,4 +1,4 @@
-"""project, another version of it -> Review: what differs, for whom, and what that refreshes."""
+"""project, another version of it -> Review: what differs, for whom, and what it refreshes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def review(project: Project, against: str, *, select: Iterable[str] = (), exclude: Iterable[str] = ()) -> Review:
-    """What differs from another version of the project, of which kind and for whom, and what that refreshes. `against` is a git ref, which
-    is compiled without a checkout, or a manifest that mvbuild has written. The catalog is read if it can be; no Spark."""
+    """What differs from another version of the project, of which kind and for whom, and what it refreshes. `against` is a git ref, which is
+    compiled without a checkout, or a manifest written by mvbuild. The catalog is read if possible; Spark is not needed."""
     from mvbuild.review.build import build_review
     from mvbuild.review.findings import new_findings
     from mvbuild.review.refreshes import concerned, of_plan, without_plan
@@ -48,7 +48,7 @@ def review(project: Project, against: str, *, select: Iterable[str] = (), exclud
 
 
 def _plan_if_known(graph: Graph) -> tuple[Plan | None, str]:
-    """The plan of everything, or why there is none."""
+    """The plan of everything, or the reason why there is none."""
     target = graph.project.target
     database = Path(target.catalog.get("uri", "").removeprefix("sqlite:///"))
     if target.embedded and not database.exists():

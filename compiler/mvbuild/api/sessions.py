@@ -1,4 +1,4 @@
-"""Graph -> the catalog of its target, what was observed of it, and a RunSession of this process: what every command begins with."""
+"""Graph -> the catalog of its target, the observation of it, and a RunSession of this process: the start of every command."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OnEvent = Callable[[Event], None]
 
 
 def ignore_event(_: Event) -> None:
-    """For callers that want no progress."""
+    """For callers that need no progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class SystemClock:
 
 
 def catalog_of(graph: Graph) -> Catalog:
-    """The catalog of the project's target, as the project's branch sees it; the embedded one is made on first use."""
+    """The catalog of the project's target, as the project's branch sees it; the embedded one is created on first use."""
     catalog, branch = main_catalog_of(graph), graph.project.branch
     if branch is None:
         return catalog
@@ -67,7 +67,7 @@ def main_catalog_of(graph: Graph) -> Catalog:
 
 
 def observed(graph: Graph, catalog: Catalog, spark: Any = None) -> World:
-    """`observe`, with what the catalog fails at told at the place that configures it. `spark`: the caller's session, which will read."""
+    """`observe`, with errors of the catalog reported at the place that configures it. `spark`: the caller's session, which will read."""
     try:
         world = observe(graph, catalog, open_sources(graph.project.target))
     except CatalogError as exc:
@@ -79,7 +79,7 @@ def observed(graph: Graph, catalog: Catalog, spark: Any = None) -> World:
 
 @contextmanager
 def explained(graph: Graph, *, conflicts: bool = True) -> Iterator[None]:
-    """What the catalog fails at, told at the place that configures it. A conflict passes if the caller mends it."""
+    """Report errors of the catalog at the place that configures it. A conflict passes if the caller handles it."""
     try:
         yield
     except CommitConflict as exc:
@@ -128,7 +128,7 @@ def new_session(world: World, catalog: Catalog, spark: Any, on_event: OnEvent) -
 
 
 def _host() -> str:
-    """A name of this machine, or container, since its last start: process ids mean nothing beyond that."""
+    """A name of this machine, or container, since its last start: process ids are only unique within that."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:

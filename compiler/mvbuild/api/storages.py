@@ -1,4 +1,4 @@
-"""project, an MV of it -> its past refreshes; another of them current, its files kept up, another format, or nothing left of it."""
+"""project, one of its MVs -> its past refreshes; another refresh made current, maintenance, another storage format, or the MV dropped."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from mvbuild.selection.select import select as select_nodes
 
 
 def history(project: Project, name: str) -> tuple[ModelNode, tuple[PastRefresh, ...]]:
-    """The refreshes of an MV that can still be read, oldest first. No Spark."""
+    """The refreshes of an MV that can still be read, oldest first. Does not need Spark."""
     graph = graph_of(project)
     world = observed(graph, catalog_of(graph))
     node = mv_of(world.graph, name)
@@ -43,7 +43,7 @@ def history(project: Project, name: str) -> tuple[ModelNode, tuple[PastRefresh, 
 
 
 def rollback(project: Project, name: str, to: int) -> tuple[ModelNode, Outcome, Freshness]:
-    """Data and record of another refresh become current, in one commit; and what that makes of the MV's freshness. No Spark."""
+    """Make data and record of another refresh current, in one commit. Returns also the MV's new freshness. Does not need Spark."""
     graph = graph_of(project)
     catalog = catalog_of(graph)
     world = observed(graph, catalog)
@@ -55,8 +55,8 @@ def rollback(project: Project, name: str, to: int) -> tuple[ModelNode, Outcome, 
 
 
 def drop(project: Project, name: str, *, confirm: Callable[[Removed], bool] = lambda _: True) -> Dropped | None:
-    """Drop an MV or view that mvbuild wrote, with its storage and files. ProjectError (`has-dependents`) if something reads it; None if it
-    was not confirmed. No Spark."""
+    """Drop an MV or view that mvbuild wrote, with its storage and files. Raises ProjectError (`has-dependents`) if something reads it.
+    Returns None if it was not confirmed. Does not need Spark."""
     graph = graph_of(project)
     catalog = catalog_of(graph)
     world = observed(graph, catalog)
@@ -77,7 +77,7 @@ def maintain(
     on_event: OnEvent = ignore_event,
     on_done: Callable[[Maintained], None] = lambda _: None,
 ) -> tuple[Graph, tuple[Maintained, ...], tuple[Diagnostic, ...]]:
-    """Compact, expire and tidy the storages of MVs by their policies. Spark is started only where there is something to compact."""
+    """Compact, expire and clean up the storage of MVs by their policies. Spark is only started if there is something to compact."""
     graph = graph_of(project)
     catalog = catalog_of(graph)
     world = observed(graph, catalog)
@@ -95,7 +95,7 @@ def migrate(
     exclude: Iterable[str] = (),
     on_event: OnEvent = ignore_event,
 ) -> RunResult:
-    """Convert MVs to another storage format without touching a row. No Spark."""
+    """Convert MVs to another storage format without touching a row. Does not need Spark."""
     graph = graph_of(project)
     catalog = catalog_of(graph)
     world = observed(graph, catalog)

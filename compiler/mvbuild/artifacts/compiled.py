@@ -1,4 +1,4 @@
-"""Graph -> the files below target/compiled, and the fingerprint of each model; many are made by several processes."""
+"""Graph -> the files below target/compiled, and the fingerprint of each model; several processes share the work if there are many."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.workers import Workers
 
 FEWEST = 1_000
-"""Models for which another process pays."""
+"""With this many models, another process pays off."""
 _Task = tuple[str, str, bool]
-"""A path below the folder, the definition that belongs there, and whether its fingerprint is wanted too."""
+"""A path below the folder, the definition that belongs there, and whether its fingerprint is needed too."""
 
 
 def write_compiled(graph: Graph, known: Mapping[NodeId, Stamp], workers: Workers) -> Iterator[tuple[NodeId, Stamp]]:
-    """target/compiled/<project>/models/...: each model's definition as it goes into the catalog. Unchanged files are left alone.
+    """Write target/compiled/<project>/models/...: each model's definition as it goes into the catalog. Unchanged files are not written.
 
-    `known`: how files stood when an earlier run had written the same to them. Yields how they stand now, one model after the other. The
-    fingerprint of a model is known from then on.
+    `known`: the stamps of files that an earlier run wrote with the same content. Yields their current stamps, one model after the other.
+    From then on, the fingerprint of the model is known.
     """
     folder = graph.project.target_path / "compiled" / graph.project.name
     new: list[ModelNode] = []
@@ -49,7 +49,7 @@ def write_compiled(graph: Graph, known: Mapping[NodeId, Stamp], workers: Workers
 
 
 class _Tasks(Sequence[_Task]):
-    """Each is made when somebody is to do it."""
+    """The tasks; each one is made when a process is ready for it."""
 
     def __init__(self, graph: Graph, nodes: Sequence[ModelNode]) -> None:
         self._graph, self._nodes = graph, nodes
@@ -64,7 +64,7 @@ class _Tasks(Sequence[_Task]):
 
 
 def write_models(folder: Path, tasks: Sequence[_Task]) -> list[tuple[Stamp, str | None]]:
-    """For another process."""
+    """The function that another process runs."""
     return [(_write(folder / path, text), fingerprint(text) if wanted else None) for path, text, wanted in tasks]
 
 

@@ -1,4 +1,4 @@
-"""Graph + what an earlier run wrote below target/ -> what of it is the same now, and is not made again."""
+"""Graph + what an earlier run wrote below target/ -> the parts that are still the same, and are not made again."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ NAME = "manifest-cache"
 
 @dataclass(frozen=True, kw_only=True)
 class Earlier:
-    """Artifacts that were made of the same files, but for those of some models."""
+    """Artifacts made from the same files, except those of some models."""
 
     stale: frozenset[NodeId]
-    """The models whose entries in the manifest are of another text."""
+    """The models whose entries in the manifest have another text."""
     stamps: Mapping[NodeId, Stamp]
-    """Of the files below target/compiled that hold the SQL of today."""
+    """The stamps of the files below target/compiled that contain the current SQL."""
     lines: Iterator[str] = field(repr=False)
 
     def entry(self, id: NodeId) -> str | None:
-        """To be asked for each node and test, in the order of the graph."""
+        """The entry of a node or test; to be called in the order of the graph."""
         line, name = next(self.lines, ""), f"{json.dumps(id)}: "
         if id in self.stale or not line.startswith(name):
             return None
@@ -35,7 +35,7 @@ class Earlier:
 
 
 class Checksum:
-    """Of a text that is being written: what stands in the file when it is done may be another run's."""
+    """The checksum of a text while it is written: when it is done, the file may already be another run's."""
 
     def __init__(self) -> None:
         self._hash = blake2b(digest_size=16)
@@ -50,7 +50,7 @@ class Checksum:
 
 
 def earlier_artifacts(graph: Graph, manifest: Path) -> Earlier | None:
-    """None where all has to be made: there is no such manifest, or it is not as it was written."""
+    """The artifacts of an earlier run; None if there is no such manifest, or it was changed, so that everything has to be made."""
     text = Cache(manifest.with_name(NAME)).get(graph.outlined.key) if graph.outlined and _is_as_compiled(graph) else None
     if text is None:
         return None
@@ -66,13 +66,13 @@ def earlier_artifacts(graph: Graph, manifest: Path) -> Earlier | None:
 
 
 def forget_artifacts(manifest: Path) -> None:
-    """Before anything is written: a run that is killed half-way leaves nothing that counts."""
+    """Called before anything is written, so that a run that is killed halfway leaves nothing valid."""
     with suppress(FileNotFoundError, NotADirectoryError):
         manifest.with_name(NAME).unlink()
 
 
 def remember_artifacts(graph: Graph, manifest: Path, checksum: Checksum, stamps: Mapping[NodeId, Stamp]) -> None:
-    """After everything was written."""
+    """Called after everything was written."""
     if graph.outlined is None or not _is_as_compiled(graph):
         return
     cache = Cache(manifest.with_name(NAME))
@@ -82,13 +82,13 @@ def remember_artifacts(graph: Graph, manifest: Path, checksum: Checksum, stamps:
 
 
 def _is_as_compiled(graph: Graph) -> bool:
-    """A catalog may have changed nodes: views that were expanded, names in another case."""
+    """Whether the graph is unchanged: a catalog may have changed nodes, by expanding views or by the case of names."""
     compiled = graph.outlined.nodes.values() if graph.outlined else ()
     return len(graph.nodes) == len(compiled) and all(a is b for a, b in zip(graph.nodes.values(), compiled, strict=True))
 
 
 def _lines(manifest: Path, checksum: str) -> Iterator[str] | None:
-    """The entries of the file that has the checksum, even if another run puts its own there meanwhile."""
+    """The entries of the file with that checksum, even if another run replaces the file in the meantime."""
     file = manifest.open(encoding="utf-8", newline="\n")
     found = blake2b(digest_size=16)
     while block := file.buffer.read(1 << 20):
@@ -101,7 +101,7 @@ def _lines(manifest: Path, checksum: str) -> Iterator[str] | None:
 
 
 def _entries(file: Iterable[str]) -> Iterator[str]:
-    """What stands before the entries is the first line."""
+    """Everything before the entries is on the first line."""
     lines = iter(file)
     next(lines, None)
     yield from lines

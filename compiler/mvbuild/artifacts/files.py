@@ -1,4 +1,4 @@
-"""artifacts -> files below target/, each written whole or not at all."""
+"""artifacts -> files below target/, each written completely or not at all."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def write_text(path: Path, pieces: Iterable[str]) -> Stamp:
 
 
 def stamp_of(path: Path) -> Stamp:
-    """Of a file as it stands."""
+    """The stamp of a file as it is now."""
     found = path.stat()
     return found.st_mtime_ns, found.st_size
 

@@ -18,12 +18,12 @@ SCHEMA = "https://schemas.getdbt.com/dbt/manifest/v12.json"
 
 _ENCODER = json.JSONEncoder(default=str)
 
-# Readers pick an adapter by this name and refuse what they do not know; MVs are Spark's.
+# Readers choose an adapter by this name and refuse unknown ones. MVs are Spark's.
 ADAPTER = "spark"
 
 
 def manifest(graph: Graph, *, version: str, generated_at: str, invocation_id: str) -> dict[str, Any]:
-    """The manifest as a JSON object. What dbt has no word for stands under `config.meta.mvbuild`."""
+    """The manifest as a JSON object. Everything without a dbt equivalent is in `config.meta.mvbuild`."""
     found = dict(entries(graph))
     nodes = {id: entry for id, entry in found.items() if entry["resource_type"] != "source"}
     sources = {entry["unique_id"]: entry for entry in found.values() if entry["resource_type"] == "source"}
@@ -33,9 +33,9 @@ def manifest(graph: Graph, *, version: str, generated_at: str, invocation_id: st
 def manifest_text(
     graph: Graph, *, version: str, generated_at: str, invocation_id: str, known: Callable[[NodeId], str | None] = lambda _: None
 ) -> Iterator[str]:
-    """The same as JSON text, piece by piece: all entries of a large project at a time would need a lot of memory.
+    """The manifest as JSON text, in pieces, because all entries of a large project together would need a lot of memory.
 
-    Each entry of `nodes` is a line of its own. `known` is asked for each of them in turn: its text, where an earlier manifest has it.
+    Each entry of `nodes` is a line. `known` is called for each of them in turn, and returns its text if an earlier manifest has it.
     """
     names = published_ids(graph)
     read = {id: _reads(one, names) for id, one in _all(graph) if not isinstance(one, TableNode | ViewNode)}
@@ -63,7 +63,7 @@ def timestamp(ms: int) -> str:
 
 
 def entries(graph: Graph, ids: Container[NodeId] | None = None) -> Iterator[tuple[NodeId, dict[str, Any]]]:
-    """What the manifest says of nodes and tests; of all, or of some."""
+    """The manifest's entries for nodes and tests; all of them, or some."""
     calls, names = MacroCalls(macro_texts(graph)), published_ids(graph)
     for id, one in _all(graph):
         if ids is None or id in ids:
@@ -71,8 +71,8 @@ def entries(graph: Graph, ids: Container[NodeId] | None = None) -> Iterator[tupl
 
 
 def published_ids(graph: Graph) -> Mapping[NodeId, str]:
-    """Node -> its `unique_id` in artifacts. dbt's readers look up what a node depends on, so a table that is read by its plain name is
-    a source there: `source.<project>.<catalog>.<namespace>.<name>`, which no declared source has."""
+    """Node -> its `unique_id` in artifacts. dbt's readers look up what a node depends on, so a table that is read by its plain name is a
+    source there: `source.<project>.<catalog>.<namespace>.<name>`, which no declared source has."""
     names = {id: id for id in graph.nodes}
     for id, node in graph.nodes.items():
         if _is_read_only(node) and node.source is None:
@@ -81,7 +81,7 @@ def published_ids(graph: Graph) -> Mapping[NodeId, str]:
 
 
 def _all(graph: Graph) -> Iterator[tuple[NodeId, Node | TestNode]]:
-    """What has an entry; tests come with the first node that they read."""
+    """Everything that has an entry; tests follow the first node that they read."""
     tests: dict[NodeId, list[TestNode]] = {}
     for test in graph.tests:
         tests.setdefault(test.reads[0] if test.reads else "", []).append(test)
@@ -96,7 +96,7 @@ def _is_read_only(node: Node) -> TypeGuard[TableNode | ViewNode]:
 
 
 def _reads(node: Node | TestNode, names: Mapping[NodeId, str]) -> list[str]:
-    """What a node depends on, once each. Of a `relationships` test dbt's readers take the last for the tested node."""
+    """What a node depends on, without duplicates. dbt's readers take the last one as the tested node of a `relationships` test."""
     reads = [names[id] for id in dict.fromkeys(node.reads)]
     return reads[::-1] if isinstance(node, TestNode) and isinstance(node.test, DataTest) else reads
 
@@ -114,7 +114,7 @@ def _entry(graph: Graph, node: Node | TestNode, calls: MacroCalls, names: Mappin
 def _around(
     graph: Graph, nodes: dict[str, Any], sources: dict[str, Any], *, version: str, generated_at: str, invocation_id: str
 ) -> dict[str, Any]:
-    """All of the manifest; what the nodes say besides their parents is not looked at."""
+    """The manifest except for its nodes, of which only the parents are read."""
     macros = macro_texts(graph)
     calls = MacroCalls(macros)
     parents = {id: list(n["depends_on"].get("nodes", ())) for id, n in nodes.items()} | {id: [] for id in sources}
@@ -128,7 +128,7 @@ def _around(
             "dbt_version": "2.0.0",
             "generated_at": generated_at,
             "invocation_id": invocation_id,
-            # dbt's readers accept no keys of others here, but any in `env`.
+            # dbt's readers accept only their own keys here, but any key in `env`.
             "env": {"mvbuild_version": version, "mvbuild_vars": json.dumps(var_hashes(graph.project.file, graph))},
             "project_name": graph.project.name,
             "project_id": sha256(graph.project.name.encode()).hexdigest()[:32],
@@ -259,14 +259,14 @@ def _seed(graph: Graph, node: SeedNode) -> dict[str, Any]:
 
 
 def _source_name(node: TableNode | ViewNode) -> tuple[str, str]:
-    """The names of a source and of its table; of what is read by its plain name the namespace and the name."""
+    """The names of a source and its table; for a table that is read by its plain name, the namespace and the name."""
     if node.source:
         return node.source.source, node.source.name
     return ".".join(node.identifier.namespace), node.identifier.name
 
 
 def _source(graph: Graph, node: TableNode | ViewNode, id_: str) -> dict[str, Any]:
-    """A declared source, or what is read by its plain name: `node` in its meta says so."""
+    """A declared source, or a table that is read by its plain name; `node` in its meta says which."""
     declared = node.source
     path = declared.span.file.path if declared else graph.project.file.path
     properties = declared.properties if declared else Properties()
@@ -329,7 +329,7 @@ def _test(graph: Graph, test: TestNode, names: Mapping[NodeId, str]) -> dict[str
 
 
 def _generic(test: DataTest, tested: str) -> dict[str, Any]:
-    """What dbt says of generic tests alone: its readers take a test that has `test_metadata`, even null, for one."""
+    """What dbt writes for generic tests only: its readers take every test with `test_metadata`, even null, for a generic one."""
     return {
         "column_name": test.column,
         "attached_node": tested,

@@ -16,7 +16,7 @@ SCHEMA = "https://schemas.getdbt.com/dbt/run-results/v6.json"
 
 
 def run_results(graph: Graph, result: RunResult, *, arguments: Mapping[str, Any], version: str, invocation_id: str) -> dict[str, Any]:
-    """The results as a JSON object; what dbt has no word for stands in `adapter_response`."""
+    """The results as a JSON object. Everything without a dbt equivalent is in `adapter_response`."""
     results = [_node(graph, r) for r in result.results] + [_test(t) for t in result.all_tests]
     return {
         "metadata": {
@@ -33,7 +33,7 @@ def run_results(graph: Graph, result: RunResult, *, arguments: Mapping[str, Any]
 
 
 def reason_object(reason: Reason) -> dict[str, Any]:
-    """A reason as plan, status and run results show it to programs."""
+    """A reason, as plan, status and run results show it to programs."""
     return {
         "code": reason.code,
         "message": reason.message,
@@ -47,7 +47,7 @@ def reason_object(reason: Reason) -> dict[str, Any]:
 
 
 def failed_object(failed: FailedTests | None) -> dict[str, Any] | None:
-    """Of an MV whose newest data failed its tests: which, and when that refresh began (milliseconds)."""
+    """For an MV whose newest data failed its tests: which tests failed, and when that refresh began (milliseconds)."""
     return {"at_ms": failed.at_ms, "tests": list(failed.tests)} if failed else None
 
 
@@ -56,7 +56,7 @@ def _node(graph: Graph, result: NodeResult) -> dict[str, Any]:
     is_model = isinstance(node, ModelNode)
     return {
         "unique_id": result.node,
-        # Readers of run results v6 know no status `reused`: a node that was fresh is a success, and `reused` says that nothing was done.
+        # Readers of run results v6 do not know the status `reused`: a fresh node is a success, and `reused` says that nothing was done.
         "status": "success" if result.status == "reused" else result.status,
         "message": result.message or None,
         "failures": None,

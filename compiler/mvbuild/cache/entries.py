@@ -1,7 +1,7 @@
-"""what was made of a file <-> target/compile-cache: what was read, rendered and parsed once is not done again while all is the same.
+"""results of compiling a file <-> target/compile-cache: reading, rendering and parsing are not repeated while nothing changed.
 
-An entry is found by a hash of all that its value depends on, and holds nothing but JSON, so that reading a file that somebody else wrote
-runs nothing. A file of another version, a broken or half-written one is no cache.
+An entry is found by a hash of everything that its value depends on, and contains only JSON, so that reading a file of another user runs
+nothing. A file of another version, or a broken or half-written one, is ignored.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PARTS = ("project", "parse", "graph", "diagnostics", "formats", "artifacts", "l
 
 
 class Cache:
-    """Key -> JSON text, read when it is asked for. Only what was asked for is written again."""
+    """Key -> JSON text, read on demand. Only entries that were used are written again."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
@@ -42,9 +42,9 @@ class Cache:
         self._forgotten: set[str] = set()
         self._is_new = False
         self._is_saved = False
-        """Whether all that was asked for before stands in the file."""
+        """Whether all entries that were used are in the file."""
         self.is_whole = True
-        """Whether all that counts will have been asked for. A command that looks at a part must not write: it would throw away the rest."""
+        """Whether all relevant entries will have been used. A command that reads a part must not write, because it would lose the rest."""
 
     def get(self, key: str) -> str | None:
         found = self._used.get(key)
@@ -61,13 +61,13 @@ class Cache:
             self._is_new = True
 
     def forget(self, key: str) -> None:
-        """An entry that turned out to be of no use."""
+        """Remove an entry that could not be used."""
         self._used.pop(key, None)
         self._forgotten.add(key)
 
     def save(self) -> None:
-        """Only into a folder that is there: a command that only looks makes none. Nothing is said where it cannot be written: the next run
-        is slower, and that is all."""
+        """Write only into an existing folder; a command that only reads does not create one. A failure to write is ignored: it only makes
+        the next run slower."""
         known = dict(self._known.items()) if self._is_saved and self._is_new and self._known is not None else {}
         is_changed = self._is_new or (not self._is_saved and len(self._used) != len(self._known or ()))
         if self._path is None or not self.is_whole or not is_changed:
@@ -80,7 +80,7 @@ class Cache:
             with suppress(OSError):
                 temporary.unlink()
             return
-        # What stands in the file need not stand in memory: of a large project it is much.
+        # What is in the file need not be in memory: for a large project that is a lot.
         self._used.clear()
         if self._known is not None:
             self._known.close()
@@ -95,13 +95,14 @@ class Cache:
 
 
 def digest(*parts: object) -> str:
-    """A key of everything that a value depends on."""
+    """A key made from everything that a value depends on."""
     return blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 @lru_cache(maxsize=1)
 def code_version() -> str:
-    """Of all that takes part in compiling. An installation that is being worked on has one version for many, hence the files."""
+    """The version of all code that takes part in compiling. An installation under development keeps one version number, so the files count
+    too."""
     package = Path(__file__).parent.parent
     found = (p for part in _PARTS for pattern in ("*.py", "*.json") for p in (package / part).glob(pattern))
     stamps = sorted((str(p.relative_to(package)), (s := p.stat()).st_mtime_ns, s.st_size) for p in (*found, package / "source.py"))
@@ -116,7 +117,7 @@ def _version(library: str) -> str:
 
 
 class Uncacheable(Exception):
-    """A value that a cache does not hold."""
+    """A value that a cache does not store."""
 
 
 class Codec:
@@ -135,7 +136,7 @@ class Codec:
             raise Uncacheable from exc
 
     def loads(self, text: str, file: SourceFile) -> Any:
-        """Raises Uncacheable for what this codec did not write."""
+        """Raises Uncacheable for a text that this codec did not write."""
         try:
             return self._value(json.loads(text), file)
         except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as exc:
@@ -174,7 +175,7 @@ class Codec:
         if kind == 6:
             return MappedText(plain[1], _source_map(plain, file))
         value = self._value
-        # The same few names come again and again.
+        # The same few names occur again and again.
         items = [intern(item) if type(item) is str else item if type(item) is not list else value(item, file) for item in plain]
         if kind == 1:
             return tuple(items[1:])
@@ -189,7 +190,7 @@ class Codec:
 
 
 def _flat(source_map: SourceMap, file: SourceFile) -> list[int | bool]:
-    """Of each segment its offset, the start and end of its origin, and whether it was copied."""
+    """For each segment its offset, the start and end of its origin, and whether it was copied."""
     flat: list[int | bool] = []
     for segment in source_map.segments:
         origin = segment.origin
@@ -205,7 +206,7 @@ def _source_map(plain: list[Any], file: SourceFile) -> SourceMap:
 
 
 def _maker(kind: type[Any]) -> Callable[[list[Any]], Any]:
-    """Fields in their order, behind the number of the class -> an instance."""
+    """Fields in order, after the number of the class -> an instance."""
     names = tuple(f.name for f in fields(kind))
 
     def make(items: list[Any]) -> Any:

@@ -1,8 +1,8 @@
-"""key and text pairs <-> a file with an index: of a large file only those entries are read that somebody asks for.
+"""key and text pairs <-> a file with an index: only those entries of a large file are read that are needed.
 
-head     version, where the index begins, how many entries it has, its checksum; of fixed length
-texts    one behind the other
-index    for each text its key, where it begins, its length and its checksum; of fixed length, in the order of the keys
+head     version, offset of the index, number of entries, checksum of the index; of fixed length
+texts    in sequence
+index    for each text its key, offset, length and checksum; of fixed length, in the order of the keys
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _LINE = KEY + 1 + 12 + 1 + 12 + 1 + _CHECK + 1
 
 
 class CacheFile:
-    """A file as it stood when it was opened."""
+    """A file as it was when it was opened."""
 
     def __init__(self, path: Path, version: str) -> None:
-        """Raises OSError where there is none, ValueError for one of another version or a broken one."""
+        """Raises OSError if there is none, and ValueError for one of another version or a broken one."""
         self._file: BinaryIO = path.open("rb")
         self.close = finalize(self, self._file.close)
         head = self._file.read(_HEAD).decode("ascii")
@@ -45,7 +45,7 @@ class CacheFile:
         return self._count
 
     def get(self, key: str) -> str | None:
-        """None for one that is not there, or not as it was written."""
+        """None for an entry that does not exist, or is damaged."""
         wanted = key.encode()
         at = bisect_left(range(self._count), wanted, key=self._key)
         return self._text(at) if at < self._count and self._key(at) == wanted else None
@@ -70,7 +70,7 @@ class CacheFile:
 
 
 def write_cache_file(path: Path, version: str, entries: Mapping[str, str]) -> None:
-    """Keys and version of KEY characters."""
+    """Keys and version have KEY characters."""
     at, lines = _HEAD, []
     with path.open("wb") as file:
         file.write(b" " * _HEAD)

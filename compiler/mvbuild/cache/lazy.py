@@ -1,4 +1,4 @@
-"""what is known of a value already + how to read the rest -> the value, whose other fields are read when something asks for them."""
+"""what is already known of a value + how to read the rest -> the value, whose other fields are read when they are needed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 Later = Callable[[str], Mapping[str, Any]]
-"""A field that is asked for -> that field, and others that were found with it."""
+"""A requested field -> that field, and others that were found with it."""
 T = TypeVar("T", bound="Lazy")
 
 
 class Lazy:
-    """To be mixed into a dataclass with slots: Python asks `__getattr__` for a slot that is empty, once."""
+    """A mixin for dataclasses with slots: Python calls `__getattr__` for an empty slot once."""
 
     __slots__ = ()
     _later: Later

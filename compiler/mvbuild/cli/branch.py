@@ -50,7 +50,7 @@ def list_branches(options: Options, output: str) -> int:
 @click.argument("name")
 @project_options
 def drop(options: Options, name: str) -> int:
-    """Forget a branch. Main stays as it is."""
+    """Drop a branch. Main does not change."""
     from mvbuild import api
 
     has, files = api.drop_branch(options.graph(), name)
@@ -59,6 +59,6 @@ def drop(options: Options, name: str) -> int:
 
 
 def counted(has: Sequence[OnBranch]) -> str:
-    """How many of what."""
+    """A number and its noun: `1 table`, `2 tables`."""
     numbers = Counter(one.standing for one in has)
     return ", ".join(f"{n} {what}" for what, n in sorted(numbers.items()))

@@ -1,4 +1,4 @@
-"""`mvbuild ci SERVICE`: what a CI service needs to lint a project and to plan it against the branch that a change goes to."""
+"""`mvbuild ci SERVICE`: the configuration with which a CI service lints a project and plans it against the target branch of a change."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from mvbuild.cli.options import Options, project_options
 @click.command("clean")
 @project_options
 def command(options: Options) -> int:
-    """Delete the target directory. The catalog and its warehouse, .mvbuild/ among them, are never touched."""
+    """Delete the target directory. The catalog and its warehouse, including .mvbuild/, are never touched."""
     import os
 
     from mvbuild.cli.output import report, say

@@ -1,4 +1,4 @@
-"""`mvbuild compile`: target/compiled and the manifest; with --select the SQL of models on stdout."""
+"""`mvbuild compile`: target/compiled and the manifest; with --select, the SQL of models on stdout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mvbuild completion SHELL`: the script by which a shell completes commands, options, models, selectors and targets."""
+"""`mvbuild completion SHELL`: the script with which a shell completes commands, options, models, selectors and targets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def command(shell: str) -> int:
     found = get_completion_class(shell)
     assert found is not None, shell
     root = click.get_current_context().find_root().command
-    # Not `source()`: it would run the shell to see how old it is.
+    # Not `source()`, which would run the shell to check its version.
     maker = found(root, {}, "mvbuild", "_MVBUILD_COMPLETE")
     script = maker.source_template % maker.source_vars()
     click.echo((_BREAKS if shell == "bash" else "") + script.strip())

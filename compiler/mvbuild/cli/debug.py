@@ -1,4 +1,4 @@
-"""`mvbuild debug`: what is wrong on this machine and how to mend it."""
+"""`mvbuild debug`: what is wrong on this machine, and how to fix it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mvbuild.cli.options import Options, project_options
 @click.command("debug")
 @project_options
 def command(options: Options) -> int:
-    """Check Java, jars, Spark and the catalog. Exit code 1 if one of them is not usable."""
+    """Check Java, jars, Spark and the catalog. The exit code is 1 if one of them cannot be used."""
     from mvbuild import __version__
     from mvbuild.diagnose import checks
     from mvbuild.project.load import load_project

@@ -1,4 +1,4 @@
-"""`mvbuild diff --branch NAME`: the rows of a branch against those of main."""
+"""`mvbuild diff --branch NAME`: the rows of a branch, compared with those of main."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MARKS = {"added": "+", "removed": "-", "before": "<", "after": ">"}
 def command(
     options: Options, name: str, select: tuple[str, ...], exclude: tuple[str, ...], key: tuple[str, ...], limit: int, output: str
 ) -> int:
-    """Compare each MV and seed of a branch with main: rows added, removed and changed, figures of each column, and samples."""
+    """Compare each MV and seed of a branch with main: rows added, removed and changed, figures for each column, and samples."""
     from mvbuild import api
     from mvbuild.cli.progress import Progress
 
@@ -42,7 +42,7 @@ def command(
 
 
 def comparison_lines(one: Comparison) -> list[str]:
-    """Lines for people."""
+    """The text output."""
     by = f"by {', '.join(one.key)}" if one.key else "whole rows: no key is known; choose one with --key"
     rows = f"{one.rows_before:,} rows on main, {one.rows_after:,} on the branch"
     lines = [f"{one.table}  ({by})", f"  {rows}: {one.added:,} added, {one.removed:,} removed, {one.changed:,} changed"]
@@ -65,7 +65,7 @@ def _column(column: ColumnDifference) -> list[str]:
 
 
 def to_object(one: Comparison) -> dict[str, Any]:
-    """For programs."""
+    """The JSON output."""
     from mvbuild.verify.comparison import STATISTICS
 
     def figures(values: Sequence[Any] | None) -> dict[str, Any] | None:

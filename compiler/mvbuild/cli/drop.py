@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @project_options
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 def command(options: Options, name: str, yes: bool) -> int:
-    """Drop the MV or view NAME (of a model, or `namespace.name` in the catalog) that mvbuild wrote, with its storage and files, unless
+    """Drop the MV or view NAME (a model, or `namespace.name` in the catalog) that mvbuild wrote, with its storage and files, unless
     something reads it."""
     from mvbuild import api
     from mvbuild.cli.output import report, say

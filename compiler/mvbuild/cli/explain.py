@@ -1,4 +1,4 @@
-"""`mvbuild explain MV`: what its query is, what changed below it, and which strategies can follow that, without Spark."""
+"""`mvbuild explain MV`: its query, what changed below it, and which strategies can follow that, without Spark."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _SUPPOSED = {
 @branch_option
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(options: Options, mv: str, output: str) -> int:
-    """Show how MV is refreshed: its query as a tree, what changed in each table since the last refresh, and what every strategy says to
-    that, with the operator that forbids it and what to do."""
+    """Show how MV is refreshed: its query as a tree, what changed in each table since the last refresh, and the result of every strategy;
+    if one cannot be used, the operator that prevents it and what to do."""
     from mvbuild import api
     from mvbuild.cli.output import report
 
@@ -45,7 +45,7 @@ def command(options: Options, mv: str, output: str) -> int:
 
 
 def explanation_text(found: Explanation) -> str:
-    """Paragraphs with a title each."""
+    """Paragraphs with titles."""
     told: set[tuple[str, str]] = set()
     blocks = [_head(found), ["Query", *_tree(found)], ["Changes since the last refresh", *map(_table_line, found.tables)]]
     if found.choice:
@@ -61,7 +61,7 @@ def explanation_text(found: Explanation) -> str:
 
 
 def explanation_object(found: Explanation) -> dict[str, Any]:
-    """The explanation for programs."""
+    """The explanation as JSON."""
     from mvbuild.artifacts.run_results import reason_object
     from mvbuild.cli.plan import choice_object
     from mvbuild.diagnostics.render import location
@@ -143,7 +143,7 @@ def _decision(found: Explanation) -> str:
 
 
 def _verdicts(verdicts: tuple[Verdict, ...], told: set[tuple[str, str]]) -> Iterator[str]:
-    """A line each; place and advice the first time that they are needed. One line for all where they say the same."""
+    """One line per strategy; place and advice only when they first occur. Strategies with the same result share one line."""
     refused = [one for one in verdicts if not one.is_possible]
     if len(refused) > 1 and len({(one.code, one.message) for one in refused}) == 1:
         yield f"    no   all others     {refused[0].code}: {refused[0].message}"

@@ -1,4 +1,4 @@
-"""`mvbuild history MV`: its refreshes that are kept."""
+"""`mvbuild history MV`: its refreshes that can still be read."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 @branch_option
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(options: Options, mv: str, output: str) -> int:
-    """List the refreshes of MV that can still be read: id, time, strategy and why it was full, rows, bytes
-    that were written and expected (to be read and written), seconds, and the snapshots that were read."""
+    """List the refreshes of MV that can still be read: id, time, strategy and why it was full, rows, bytes written and expected (to be read
+    and written), seconds, and the snapshots that were read."""
     from mvbuild import api
     from mvbuild.cli.output import say
 

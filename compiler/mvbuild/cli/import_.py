@@ -14,7 +14,7 @@ from mvbuild.cli.options import env, output_options
 @click.group("import")
 @output_options
 def command() -> None:
-    """Make an mvbuild project of another tool's."""
+    """Make an mvbuild project from a project of another tool."""
 
 
 @command.command("dbt")
@@ -39,7 +39,8 @@ def dbt(
     vars: str | None,
     output: str,
 ) -> int:
-    """Take over the dbt-spark project in DIRECTORY. Its files stay as they are. Exit code 1: something was refused."""
+    """Make an mvbuild project from the dbt-spark project in DIRECTORY, whose files are not changed. The exit code is 1 if something was
+    refused."""
     from mvbuild.cli.options import vars_of
     from mvbuild.cli.output import say
     from mvbuild.dbt.scorecard import to_text

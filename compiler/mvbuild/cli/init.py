@@ -1,4 +1,4 @@
-"""`mvbuild init DIRECTORY`: a project that runs at once."""
+"""`mvbuild init DIRECTORY`: a small project that is ready to run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DOTFILES = {"gitignore": ".gitignore", "sqlfluff": ".sqlfluff"}
 )
 @output_options
 def command(directory: str, name: str | None, catalog_view: str) -> int:
-    """Make a small project in DIRECTORY, ready for `mvbuild run`. Files that exist are never overwritten."""
+    """Make a small project in DIRECTORY, ready for `mvbuild run`. Existing files are never overwritten."""
     from importlib.resources import as_file, files
 
     from mvbuild.cli.output import report, say
@@ -61,7 +61,7 @@ def command(directory: str, name: str | None, catalog_view: str) -> int:
 
 
 def _identifier(directory: str) -> str:
-    """A project name that resembles the directory's: `my shop 2` -> `my_shop_2`."""
+    """A project name like the directory's: `my shop 2` -> `my_shop_2`."""
     plain = unicodedata.normalize("NFKD", directory).encode("ascii", "ignore").decode().lower()
     return re.sub(r"[^a-z0-9]+", "_", plain).lstrip("_0123456789").rstrip("_") or "project"
 

@@ -1,4 +1,4 @@
-"""`mvbuild lineage`: where the columns of a model come from, or what is made of them."""
+"""`mvbuild lineage`: where the columns of a model come from, or what is made from them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @project_options
 def command(options: Options, name: str, direction: Direction, output: str) -> int:
-    """Column-level lineage of a model, a seed or a table. Takes schemas.lock, or the catalog where there is none. Needs no Spark."""
+    """Show the column-level lineage of a model, a seed or a table. Reads schemas.lock, or the catalog if there is no lock. Needs no
+    Spark."""
     import json
 
     from mvbuild import api

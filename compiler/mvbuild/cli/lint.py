@@ -1,4 +1,4 @@
-"""`mvbuild lint`: what is dubious in models and their YAML, without a catalog and without Spark."""
+"""`mvbuild lint`: suspicious SQL and YAML in models, without a catalog and without Spark."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def command(
     output: str,
     fail_on: str,
 ) -> int:
-    """Say what is dubious in models, their YAML and their SQL; with FILES in these, and in the models that they describe. Needs no catalog
-    and no Spark. Findings go to stdout."""
+    """Report suspicious SQL and YAML in models; with FILES, only in these and in the models that they describe. Needs no catalog and no
+    Spark. Findings go to stdout."""
     from mvbuild.cli.output import report, say
     from mvbuild.diagnostics import ProjectError
     from mvbuild.lint.model import LEVELS
@@ -76,7 +76,7 @@ def command(
 
 
 class _Asked:
-    """What the command line asks of each version of the project."""
+    """What the command line requests for each version of the project."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class _Asked:
         return compilation.compile(options.project_dir, target=options.target, vars=options.vars, target_path=options.target_path)
 
     def report(self, graph: Graph) -> tuple[Report, Sequence[Diagnostic]]:
-        """And what is to be said of the selection, and of columns that tests and settings name and that are not there."""
+        """The report, including diagnostics of the selection, and of tests and settings that name missing columns."""
         from mvbuild.lineage.named import misnamed
         from mvbuild.lint.check import lint
         from mvbuild.lint.facts import Facts
@@ -126,7 +126,7 @@ class _Asked:
 
 
 def _candidates(graph: Graph, files: Iterable[str]) -> Iterable[ModelNode]:
-    """All models for a file of YAML: for one of SQL its name does, and no other model has to be read."""
+    """All models for a YAML file. A SQL file is matched by its name, so that no other model has to be read."""
     stems = {PurePosixPath(path).stem for path in files if path.endswith(".sql")}
     return [n for n in graph.models if n.model.name in stems] if all(path.endswith(".sql") for path in files) else graph.models
 
@@ -153,14 +153,14 @@ def _print(output: str, findings: Sequence[Finding], project: Path, failures: Se
 
 
 def _paths_in(project: Path, files: Sequence[str]) -> frozenset[str]:
-    """Files as the project calls them, of those that are in it."""
+    """The files by their path in the project, for those that are in it."""
     root = project.resolve()
     found = [Path(file).parent.resolve() / Path(file).name for file in files]
     return frozenset(path.relative_to(root).as_posix() for path in found if path.is_relative_to(root))
 
 
 def _within_repository(project: Path) -> tuple[str, Path]:
-    """The way from the repository to the project, as `shop/`, and the repository: who annotates lines counts from there."""
+    """The path from the repository to the project, such as `shop/`, and the repository: annotations use paths from the repository."""
     here = project.resolve()
     root = next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
     relative = here.relative_to(root).as_posix()
@@ -168,7 +168,7 @@ def _within_repository(project: Path) -> tuple[str, Path]:
 
 
 def _total(found: Report) -> str:
-    """The last line, for people."""
+    """The last line of the text output."""
     numbers = [(found.count("error"), "error"), (found.count("warning"), "warning"), (found.count("info"), "remark")]
     parts = [f"{n} {word}{'s' * (n != 1)}" for n, word in numbers if n]
     fixable = sum(finding.found.fix is not None for finding in found.findings)

@@ -1,6 +1,6 @@
-"""a function that gives text -> one line at the bottom of the terminal, rewritten while a run goes on.
+"""a function that returns text -> one line at the bottom of the terminal, rewritten during a run.
 
-It goes to stderr, and gets out of the way of each line that is printed: stdout may be the same terminal, or a file.
+The line is written to stderr, and is cleared for each line that is printed: stdout may be the same terminal, or a file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SECONDS = 0.5
 
 
 class LiveLine:
-    """Shows `text()` twice a second between `start` and `stop`. `printing` must be held by whoever prints a line of its own."""
+    """Shows `text()` twice a second between `start` and `stop`. Code that prints a line must hold `printing`."""
 
     def __init__(self, text: Callable[[], str]) -> None:
         self._text = text
@@ -32,7 +32,7 @@ class LiveLine:
         self._write(_CLEAR)
 
     def __enter__(self) -> None:
-        """Clear the line, for something else to be printed."""
+        """Clear the line, so that something else can be printed."""
         self._lock.acquire()
         self._write(_CLEAR)
 

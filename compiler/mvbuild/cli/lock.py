@@ -11,7 +11,7 @@ from mvbuild.cli.options import Options, project_options
 @click.option("--check", is_flag=True, help="Write nothing; exit with 1 if the file differs from the catalog.")
 @project_options
 def command(options: Options, check: bool) -> int:
-    """Write schemas.lock from the catalog: with it, `compile` and `lint` know the columns and need no catalog. Needs no Spark."""
+    """Write schemas.lock from the catalog: with it, `compile` and `lint` know the columns without a catalog. Needs no Spark."""
     from mvbuild import api
     from mvbuild.cli.output import report, say
     from mvbuild.diagnostics import Note, error

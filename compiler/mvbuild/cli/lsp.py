@@ -1,4 +1,4 @@
-"""`mvbuild lsp`: the language server, which editors start."""
+"""`mvbuild lsp`: the language server that editors start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""argv -> the chosen command: only its module is imported, and nothing leaves as a traceback."""
+"""argv -> the chosen command: only its module is imported, and no traceback reaches the user."""
 
 from __future__ import annotations
 
@@ -55,16 +55,16 @@ COMMANDS = {
 
 
 class Commands(click.Group):
-    """A group that imports a command when it is called, not before: `--version` must not pay for `run`."""
+    """A group that imports a command only when it is called: `--version` must not pay for `run`."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Failures are told while the options on colours and debugging are still known."""
+        """Failures are reported while the options for colours and debugging are still known."""
         try:
             return super().invoke(ctx)
         except (click.exceptions.Exit, click.Abort):
             raise
         except BrokenPipeError:
-            # The reader of our output went away (`mvbuild ls | head`); there is nobody to tell.
+            # The reader of our output is gone (`mvbuild ls | head`), so there is nothing to report.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         except Exception as exc:  # noqa: BLE001 - the last line of defence: no traceback reaches a user
@@ -85,7 +85,7 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """From the table: the modules of all commands need not be imported for their names."""
+        """From the table, because the names of the commands do not require importing their modules."""
         from click.shell_completion import CompletionItem
 
         found = [CompletionItem(name, help=said) for name, said in sorted(COMMANDS.items()) if name.startswith(incomplete)]
@@ -97,7 +97,7 @@ class Commands(click.Group):
 
 
 def _module(command: str) -> str:
-    """The module of a command; `import` is a word of Python's own."""
+    """The module of a command; `import` is a Python keyword."""
     return f"{command}_" if iskeyword(command) else command
 
 
@@ -119,7 +119,7 @@ def group() -> None:
 def main() -> None:
     """The console script. Exit codes: 0 done or nothing to do, 1 a model or test failed, 2 the project or the command line is wrong."""
     signal.signal(signal.SIGTERM, _terminate)
-    # A command makes much that it keeps to its end: to look for garbage after every 700 objects costs a fifth of its time.
+    # A command keeps most of what it creates until it ends: looking for garbage after every 700 objects costs a fifth of its time.
     gc.set_threshold(50_000, 20, 20)
     try:
         code = group.main(prog_name="mvbuild", standalone_mode=False)
@@ -143,7 +143,7 @@ def _terminate(*_: object) -> None:
 
 
 def _explain(exc: Exception) -> int:
-    """Known failures as diagnostics; what was not foreseen goes into a file, and a message names it."""
+    """Known failures as diagnostics. An unexpected one is written to a file, and a message names the file."""
     from mvbuild.cli.output import report
     from mvbuild.diagnostics import ProjectError, error
     from mvbuild.diagnostics.secrets import masked
@@ -167,7 +167,7 @@ def _explain(exc: Exception) -> int:
 
 
 def _misuse(exc: click.ClickException) -> Diagnostic:
-    """What is wrong with the command line."""
+    """Errors of the command line."""
     from mvbuild.diagnostics import did_you_mean, error
 
     context = exc.ctx if isinstance(exc, click.UsageError) else None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @selection_options
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...], dry_run: bool) -> int:
-    """Compact the storage of MVs, expire old snapshots and remove orphan files, by the policy `maintain:` of each model."""
+    """Compact the storage of MVs, expire old snapshots and remove orphan files, by the `maintain:` policy of each model."""
     from mvbuild import api
     from mvbuild.api.sessions import Event
     from mvbuild.cli.output import report, say

@@ -1,4 +1,4 @@
-"""`mvbuild migrate --to FORMAT`: MVs in another storage format, without recomputing a row."""
+"""`mvbuild migrate --to FORMAT`: convert MVs to another storage format, without recomputing a row."""
 
 from __future__ import annotations
 

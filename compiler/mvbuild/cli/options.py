@@ -22,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Where the project is and how it is to be read."""
+    """Where the project is, and how to read it."""
 
     project_dir: Path
     target: str | None
@@ -72,14 +72,14 @@ def project_options(command: F) -> F:
 
 
 def branch_option(command: F) -> F:
-    """--branch, which becomes part of `options`: for commands that can do on a branch what they do on main."""
+    """--branch, which becomes part of `options`: for commands that work on a branch as on main."""
     return click.option("--branch", envvar=env("BRANCH"), help="Work on this Iceberg branch of the project's tables; main stays as it is.")(
         command
     )
 
 
 def selection_options(command: F) -> F:
-    """--select and --exclude; --selector, which becomes a part of `select`, and --state, which becomes one of `options`."""
+    """--select and --exclude; --selector, which becomes part of `select`; and --state, which becomes part of `options`."""
 
     def wrapped(select: tuple[str, ...], exclude: tuple[str, ...], selector: str | None, **kwargs: Any) -> Any:
         if selector and (select or exclude):
@@ -96,14 +96,14 @@ def selection_options(command: F) -> F:
 
 
 def output_options(command: F) -> F:
-    """--quiet, --no-use-colors, --debug: before the command's name or behind it, as in dbt."""
+    """--quiet, --no-use-colors, --debug: before or after the command's name, as in dbt."""
     for option in reversed(_OUTPUT):
         option(command)
     return command
 
 
 class ListCommand(click.Command):
-    """`--select a b --exclude c`: as in dbt, all words up to the next option belong to an option that takes a list."""
+    """`--select a b --exclude c`: as in dbt, all words up to the next option belong to an option that accepts a list."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         lists = {name for p in self.get_params(ctx) if p.multiple for name in p.opts}
@@ -113,7 +113,7 @@ class ListCommand(click.Command):
         return super().parse_args(ctx, list(_repeated(args, lists)))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """A word behind the first of a list belongs to the list too."""
+        """A word after the first one of a list belongs to the list too."""
         if ctx.meta.get(_LIST) and not incomplete.startswith("-"):
             return next(p for p in self.get_params(ctx) if ctx.meta[_LIST] in p.opts).shell_complete(ctx, incomplete)
         return super().shell_complete(ctx, incomplete)
@@ -134,12 +134,12 @@ def _repeated(args: Iterable[str], lists: Collection[str]) -> Iterator[str]:
 
 
 def is_quiet() -> bool:
-    """Whether only errors and what was asked for are printed."""
+    """Whether only errors and the requested data are printed."""
     return bool(_meta().get(_QUIET))
 
 
 def is_debug() -> bool:
-    """Whether failures that nobody foresaw are shown in full."""
+    """Whether unexpected failures are shown in full."""
     return bool(_meta().get(_DEBUG))
 
 
@@ -157,7 +157,7 @@ def _remember(ctx: click.Context, param: click.Parameter, value: object) -> None
 
 
 def _color(ctx: click.Context, param: click.Parameter, value: bool | None) -> None:  # noqa: ARG001
-    """The option, else NO_COLOR of no-color.org; else click decides by whether there is a terminal."""
+    """The option, otherwise NO_COLOR of no-color.org; otherwise click decides by whether there is a terminal."""
     if value is None and os.environ.get("NO_COLOR") and ctx.color is None:
         value = False
     if value is not None:
@@ -165,7 +165,7 @@ def _color(ctx: click.Context, param: click.Parameter, value: bool | None) -> No
 
 
 def _stay_offline(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: ARG001
-    """Kept in the environment, which is where programs that call mvbuild say it: it is about the machine, not about the project."""
+    """Stored in the environment, where programs that call mvbuild set it: it is about the machine and not about the project."""
     if value:
         os.environ["MVBUILD_OFFLINE"] = "1"
 
@@ -191,7 +191,7 @@ def env(*names: str) -> list[str]:
 
 
 def _context_option(name: str, callback: Callable[[click.Context, click.Parameter, Any], None]) -> dict[str, Any]:
-    """An option that no command gets as a parameter: its callback keeps it in the context."""
+    """An option that no command gets as a parameter: its callback stores it in the context."""
     return {"envvar": env(name), "expose_value": False, "callback": callback}
 
 
@@ -248,7 +248,7 @@ _OUTPUT = (
         help="Default: on if the output is a terminal.",
     ),
     click.option("-d", "--debug", is_flag=True, **_context_option("DEBUG", _remember), help="Show a full traceback for internal errors."),
-    # What dbt's callers switch off, and what mvbuild never does: it reads the whole project, and asks and tells nobody.
+    # dbt's callers switch these off. mvbuild never does them: it always reads the whole project, and sends nothing.
     *(
         click.option(f"--no-{name}", is_flag=True, expose_value=False, hidden=True)
         for name in ("partial-parse", "version-check", "send-anonymous-usage-stats")
@@ -260,11 +260,11 @@ INSTEAD = {
     **dict.fromkeys(("--state", "--defer", "--defer-state", "--favor-state"), "Leave it out: mvbuild compares with the catalog itself."),
     **dict.fromkeys(("--event-time-start", "--event-time-end"), "Leave it out: mvbuild detects changes by itself."),
 }
-"""Options of dbt -> what to do in mvbuild."""
+"""Options of dbt -> what to use in mvbuild."""
 
 
 def is_terminal() -> bool:
-    """Whether progress may move the cursor: stderr is a terminal that can, and this is no CI."""
+    """Whether progress may move the cursor: stderr is a capable terminal, and this is not CI."""
     import sys
 
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")

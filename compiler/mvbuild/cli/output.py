@@ -12,7 +12,7 @@ from mvbuild.diagnostics.render import to_text
 
 
 def report(diagnostics: Iterable[Diagnostic]) -> int:
-    """Print diagnostics to stderr; the exit code for them: 2 if one is an error."""
+    """Print diagnostics to stderr. Returns the exit code for them: 2 if one is an error."""
     diagnostics = tuple(d for d in diagnostics if d.severity == "error" or not is_quiet())
     if diagnostics:
         click.echo(colored(to_text(diagnostics)), err=True)
@@ -20,7 +20,7 @@ def report(diagnostics: Iterable[Diagnostic]) -> int:
 
 
 def say(message: str) -> None:
-    """What is good to know and nobody asked for."""
+    """Print a message that is useful but was not requested."""
     if not is_quiet():
         click.echo(message, err=True)
 
@@ -38,7 +38,7 @@ def _cell(value: object) -> str:
 
 
 def colored(text: str) -> str:
-    """Colour for the first words of a diagnostic; click drops it where the output is no terminal."""
+    """Colour the first words of a diagnostic; click removes colours if the output is not a terminal."""
     lines = []
     for line in text.split("\n"):
         if line.startswith("error["):

@@ -52,8 +52,8 @@ def command(
     verbose: bool,
     detailed_exitcode: bool,
 ) -> int:
-    """Show what a run would do to each node, and exactly why. With --against: what differs from another version of the project, a git ref
-    or a manifest.json, and for whom."""
+    """Show what a run would do to each node, and why. With --against: what differs from another version of the project, a git ref or a
+    manifest.json, and for whom."""
     from mvbuild import api
     from mvbuild.cli.output import report
 
@@ -90,7 +90,7 @@ def _review(graph: Graph, against: str, select: tuple[str, ...], exclude: tuple[
 
 
 def plan_text(planned: Plan, *, verbose: bool, prune: bool = False) -> str:
-    """A paragraph per rename, per node that changes and per removed model, then a count."""
+    """A paragraph for each rename, each node that changes and each removed model, then a count."""
     shown = [s for s in planned.steps if verbose or s.action != "reuse"]
     blocks = [*map(rename_text, planned.renames), *(_paragraph(planned, s) for s in shown)]
     blocks += [removed_text(item, prune=prune) for item in planned.removed]
@@ -103,8 +103,8 @@ def plan_text(planned: Plan, *, verbose: bool, prune: bool = False) -> str:
 
 
 def plan_object(planned: Plan) -> dict[str, Any]:
-    """The plan for programs: {renames, steps: [{unique_id, relation, action, strategy, reason, expected, full, considered, depends_on,
-    reasons, failed_tests, error}], removed, summary}."""
+    """The plan as JSON: {renames, steps: [{unique_id, relation, action, strategy, reason, expected, full, considered, depends_on, reasons,
+    failed_tests, error}], removed, summary}."""
     from mvbuild.artifacts.run_results import failed_object, reason_object
 
     nodes = planned.world.graph.nodes
@@ -140,7 +140,7 @@ def reason_text(reason: Reason) -> str:
 
 
 def choice_object(strategy: str | None, choice: StrategyChoice | None) -> dict[str, Any]:
-    """How an MV is refreshed, for programs; all null where that is not decided yet, or nothing is refreshed."""
+    """How an MV is refreshed, as JSON; all null if that is not decided yet, or nothing is refreshed."""
     from mvbuild.diagnostics.render import location
 
     reason = {"code": choice.code or None, "message": choice.message or None, "at": location(choice.span)} if choice else None
@@ -168,14 +168,14 @@ def work_object(work: Cost | None) -> dict[str, int] | None:
 
 
 def bytes_text(choice: StrategyChoice) -> str:
-    """`1.2 MB of 340 MB`; empty where it is not known, or nothing is read."""
+    """`1.2 MB of 340 MB`; empty if it is not known, or nothing is read."""
     if choice.expected is None or choice.full is None:
         return ""
     return size(choice.expected.bytes) + (f" of {size(choice.full.bytes)}" if choice.is_incremental else "")
 
 
 def _totals(planned: Plan) -> tuple[Cost, Cost, bool]:
-    """The work of all refreshes of which it is known, and of full ones in their place; and whether there is any."""
+    """The known work of all refreshes, the work if they were full, and whether any is known."""
     from mvbuild.incremental.cost import Cost
 
     choices = [s.choice for s in planned.steps if s.action == "refresh" and s.choice and s.choice.expected and s.choice.full]
@@ -185,7 +185,7 @@ def _totals(planned: Plan) -> tuple[Cost, Cost, bool]:
 
 
 def _total_text(planned: Plan) -> str:
-    """What is known of the bytes of all refreshes."""
+    """The known bytes of all refreshes."""
     expected, full, known = _totals(planned)
     if not known:
         return ""
@@ -195,7 +195,7 @@ def _total_text(planned: Plan) -> str:
 
 
 def _upstream(planned: Plan, step: Step) -> list[str]:
-    """What this run writes first, where the strategy depends on that."""
+    """What this run writes first, if the strategy depends on it."""
     from mvbuild.freshness.leaves import node_inputs
 
     if step.action != "refresh" or step.strategy is not None:
@@ -233,12 +233,12 @@ def _paragraph(planned: Plan, step: Step) -> str:
 
 
 def _failed(planned: Plan, step: Step) -> FailedTests | None:
-    """What the tests refused before, if the step is one of an MV."""
+    """The tests that failed before, for a step of an MV."""
     return planned.freshness[step.node].failed if step.node in planned.freshness else None
 
 
 def _why_full(step: Step) -> list[str]:
-    """Why a refresh is full, where the reasons of the refresh do not say it already; why there is none."""
+    """Why a refresh is full, unless its reasons already say it, or why there is none."""
     choice = step.choice
     if choice is None or step.action not in ("refresh", "record") or not choice.message:
         return []

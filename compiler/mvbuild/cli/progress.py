@@ -1,4 +1,4 @@
-"""Events of a run -> lines as dbt users know them: results on stdout, what is going on on stderr."""
+"""Events of a run -> lines in dbt's style: results on stdout, progress on stderr."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _COLORS = {"OK": "green", "REUSED": "cyan", "ERROR": "red", "SKIP": "yellow", "P
 
 
 class Progress:
-    """Prints a line per finished node. On a terminal a live line below tells what is running, for how long, and how much is left."""
+    """Prints a line per finished node. On a terminal, a live line below shows what is running, for how long, and how much remains."""
 
     def __init__(self, graph: Graph, *, quiet: bool = False) -> None:
         self._graph = graph
         self._quiet = quiet
         context = click.get_current_context(silent=True)
-        self._color = context.color if context else None  # the threads that report have no context
+        self._color = context.color if context else None  # the reporting threads have no context
         self._lock = Lock()
         self._running: dict[str, float] = {}
         self._said = ""
@@ -81,7 +81,7 @@ class Progress:
         return f"running {', '.join(names)}{left}" if names else ""
 
     def _begin(self, name: str, line: str) -> None:
-        """Something runs from now on: the live line tells, or a line of its own where there is no terminal."""
+        """Something starts running: the live line shows it, or a line of its own if there is no terminal."""
         self._running[name] = time.monotonic()
         if not self._live and not self._quiet:
             click.echo(_stamped(line), err=True)
@@ -113,7 +113,7 @@ class Progress:
 
 
 def _findings(one: Verified) -> list[str]:
-    """What there is to say of one MV besides the verdict."""
+    """What is reported about one MV in addition to the result."""
     extra, missing = f"{count_rows(one.extra)} only in its storage", f"{count_rows(one.missing)} only in its query"
     counts = [t for n, t in ((one.extra, extra), (one.missing, missing)) if n]
     shown = sum(d.copies for d in one.rows)

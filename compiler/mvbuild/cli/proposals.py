@@ -1,4 +1,4 @@
-"""what has been typed of a value -> how it may go on, for shell completion. A shell hears nothing of what is wrong with the project."""
+"""the beginning of a value -> its possible completions in a shell, which shows no errors of the project."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Proposer = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
 _HEAD = re.compile(r"(?:.*,)?(?:@|\d*\+)?", re.DOTALL)
-"""What stands before the name in a selector: other criteria, and `+`."""
+"""The part of a selector before the name: other criteria, and `+`."""
 
 
 def _proposed(given: Callable[[click.Context, str], Iterable[str]]) -> Proposer:
@@ -72,7 +72,7 @@ def _selections(ctx: click.Context, incomplete: str) -> Iterator[str]:
 
 
 def _values(ctx: click.Context, method: str) -> Iterable[str]:
-    """Of a method of selectors."""
+    """The values of a selector method."""
     if method == "tag":
         return sorted(set(_tags(_loaded(ctx))))
     if method == "source":
@@ -108,7 +108,7 @@ def _loaded(ctx: click.Context) -> LoadedProject:
 
 
 def _files(ctx: click.Context, kinds: tuple[str, ...]) -> list[str]:
-    """Names of models and seeds by their files: nobody waits for a project to be read who only wants a name."""
+    """Names of models and seeds from their file names: completion must not wait until a project is read."""
     from mvbuild.project.files import list_files
     from mvbuild.project.project_file import read_project_file
 
@@ -124,7 +124,7 @@ def _root(ctx: click.Context) -> Path:
 
 
 def directories(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The shell knows them."""
+    """The shell completes directories itself."""
     return click.Path(file_okay=False).shell_complete(ctx, param, incomplete)
 
 

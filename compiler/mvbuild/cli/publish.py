@@ -1,4 +1,4 @@
-"""`mvbuild publish --branch NAME`: what a branch has becomes current on main."""
+"""`mvbuild publish --branch NAME`: make what a branch has current on main."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from mvbuild.cli.options import Options, env, project_options
 @project_options
 @click.option("--branch", "name", required=True, envvar=env("BRANCH"), help="The branch.")
 def command(options: Options, name: str) -> int:
-    """Make what a branch has current: tables, records and views, in one commit where the catalog can. The branch is gone afterwards.
+    """Make what a branch has current: tables, records and views, in one commit if the catalog can. The branch is removed afterwards.
 
-    If anything of it was changed on main since, nothing is published.
+    If any of it has changed on main since the branch was built, nothing is published.
     """
     from mvbuild import api
 

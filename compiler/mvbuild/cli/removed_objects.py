@@ -1,4 +1,4 @@
-"""Rename, Removed -> the paragraphs and objects of `mvbuild plan` for what is renamed, and what removed models have left."""
+"""Rename, Removed -> the paragraphs and objects of `mvbuild plan` for renames, and for what removed models left in the catalog."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def rename_text(rename: Rename) -> str:
-    """`rename  lake.mart.old -> lake.mart.new`, and the storage below."""
+    """`rename  lake.mart.old -> lake.mart.new`, and the storage on the next line."""
     (old, new), *others = rename.names.items()
     return "\n".join([f"rename  {old} -> {click.style(str(new), bold=True)}", *(f"    {a} -> {b}" for a, b in others)])
 
 
 def removed_text(item: Removed, *, prune: bool) -> str:
-    """`removed  lake.mart.old`, or `drop` where the run would; what it was, and what keeps it."""
+    """`removed  lake.mart.old`, or `drop` if the run would drop it; what it was, and what prevents dropping it."""
     verb = "drop" if prune and not item.kept_by else "removed"
     lines = [f"{verb}  {click.style(str(item.identifier), bold=True)}"]
     lines += [f"    {text}" for text in (item.note, item.help) if text]
@@ -30,12 +30,12 @@ def removed_text(item: Removed, *, prune: bool) -> str:
 
 
 def rename_object(rename: Rename) -> dict[str, Any]:
-    """For programs: {unique_id, from, to}."""
+    """The JSON output: {unique_id, from, to}."""
     return {"unique_id": rename.node, "names": [{"from": str(old), "to": str(new)} for old, new in rename.names.items()]}
 
 
 def removed_object(item: Removed) -> dict[str, Any]:
-    """For programs: {unique_id, relations, note, dependents}."""
+    """The JSON output: {unique_id, relations, note, dependents}."""
     return {
         "unique_id": item.model,
         "relation": str(item.identifier),

@@ -13,7 +13,7 @@ from mvbuild.cli.proposals import names
 @click.option("--to", "refresh_id", type=click.IntRange(1), required=True, help="Number of the refresh, as listed by `mvbuild history`.")
 @project_options
 def command(options: Options, mv: str, refresh_id: int) -> int:
-    """Put MV back to an earlier refresh, or forward to a later one. The next run refreshes it if its tables have moved on."""
+    """Put MV back to an earlier refresh, or forward to a later one. The next run refreshes it if its tables have changed since."""
     from mvbuild import api
     from mvbuild.cli.output import say
     from mvbuild.cli.plan import reason_text

@@ -65,7 +65,7 @@ def command(
                 "project_dir": str(options.project_dir),
             },
         )
-    # What is wrong with the SQL of models was reported when they were compiled.
+    # Errors in the SQL of models were reported when they were compiled.
     report([*result.diagnostics, *(d for r in result.results for d in r.diagnostics if d not in graph.problems)])
     for old, new in result.renamed:
         click.echo(f"renamed {old} to {new}")

@@ -16,8 +16,8 @@ _NAMES = ("mvbuild", "properties", "selectors")
 @click.option("--output", metavar="DIR", help="Write the schemas of all files to this directory.")
 @output_options
 def command(name: str | None, output: str | None) -> int:
-    """Print the JSON Schema of mvbuild.yml (`mvbuild`), of YAML beside models and seeds (`properties`) or of selectors.yml (`selectors`);
-    without a NAME all of them, as one object."""
+    """Print the JSON Schema of mvbuild.yml (`mvbuild`), of YAML beside models and seeds (`properties`) or of selectors.yml (`selectors`).
+    Without a NAME, print all of them as one object."""
     import json
 
     from mvbuild.cli.output import report, say

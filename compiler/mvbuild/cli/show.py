@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 )
 @click.option("--output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
 def command(options: Options, model: str, limit: int, as_of: str | None, output: str) -> int:
-    """Show rows of MODEL: of its storage while that may be served, or while newer data fails its tests; otherwise of its query."""
+    """Show rows of MODEL: from its storage if the policy allows that, or if newer data failed its tests; otherwise from its query."""
     from mvbuild import api
     from mvbuild.cli.output import report, say, table
     from mvbuild.cli.progress import Progress
@@ -55,5 +55,5 @@ def command(options: Options, model: str, limit: int, as_of: str | None, output:
 
 
 def _span(graph: Graph, id_: NodeId) -> Span | None:
-    """None for an MV that is no model of the project."""
+    """None for an MV that is not a model of the project."""
     return graph.model(id_).model.file.line_span(1) if id_ in graph.nodes else None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @selection_options
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...], output: str) -> int:
-    """Show for every materialized view whether it is fresh, and if not which snapshots differ."""
+    """Show for every materialized view whether it is fresh and, if not, which snapshots differ."""
     from mvbuild import api
     from mvbuild.api.sessions import SystemClock
     from mvbuild.artifacts.run_results import failed_object, reason_object
@@ -63,12 +63,13 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
 
 
 def _unseen(reason: Reason, now_ms: int) -> str:
-    """Beside the difference of snapshot timestamps how long there has been something that the MV has not seen: the tighter reading."""
+    """How long there has been data that the MV has not seen, in addition to the difference of snapshot timestamps; it is the tighter
+    bound."""
     return f", unseen for {duration(max(0, now_ms - reason.unseen_since_ms))}" if reason.unseen_since_ms is not None else ""
 
 
 def _storage_table(world: World, node: ModelNode) -> str | None:
-    """None for an MV in the metadata-file format, whose storage has no entry of its own."""
+    """None for an MV in the metadata-file format, whose storage is not a table of the catalog."""
     from mvbuild.plan.formats import is_embedded
 
     broken = world.observed.unreadable(node.identifier) and world.observed.table(node.storage) is None

@@ -12,7 +12,8 @@ from mvbuild.cli.options import ListCommand, Options, branch_option, is_quiet, p
 @branch_option
 @selection_options
 def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...]) -> int:
-    """Run the data tests of models, seeds and sources on what the catalog has now. A run tests its MVs by itself, before they are seen."""
+    """Run the data tests of models, seeds and sources on what the catalog has now. A run tests its MVs itself, before they are
+    published."""
     from mvbuild import api
     from mvbuild.cli.output import report
     from mvbuild.cli.progress import Progress, summary

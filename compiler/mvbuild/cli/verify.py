@@ -1,4 +1,4 @@
-"""`mvbuild verify [MV...]`: storage compared with the query at the recorded snapshots."""
+"""`mvbuild verify [MV...]`: compare the storage with the query at the recorded snapshots."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def command(
     float_tolerance: float | None,
     output: str,
 ) -> int:
-    """Compute each MV again from the snapshots that its last refresh read, and compare that with its storage. Without names: all MVs."""
+    """Compute each MV again from the snapshots that its last refresh read, and compare the result with its storage. Without names: all
+    MVs."""
     from mvbuild import api
     from mvbuild.cli.output import report
     from mvbuild.cli.progress import Progress
@@ -82,7 +83,7 @@ def total(found: Verification) -> str:
 
 
 def to_object(graph: Graph, found: Verification) -> dict[str, Any]:
-    """The result for programs."""
+    """The result as JSON."""
     return {
         "ok": found.ok,
         "sample": found.sample,

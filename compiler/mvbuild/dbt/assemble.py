@@ -1,4 +1,4 @@
-"""ImportState -> the files of the new project, without what is refused."""
+"""ImportState -> the files of the new project, without refused things."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mvbuild.project.yaml_spans import ListNode, Node
 from mvbuild.source import MappedText, Segment, SourceMap, Span
 
 Files = dict[str, MappedText]
-"""Path -> text, with the way back to the dbt project."""
+"""Path -> text, with the map back to the dbt project."""
 
 
 def taken_models(work: ImportState) -> list[ModelImport]:
@@ -90,7 +90,7 @@ def _key_test(model: ModelImport) -> str:
 
 
 def needs_key_test(work: ImportState, model: ModelImport) -> bool:
-    """Whether a model is dbt's table only while its key is unique, and no test says so."""
+    """Whether a model equals dbt's table only if its key is unique, and no test checks that."""
     return bool(model.tested_keys) and model.enabled and not _has_unique_test(work, model)
 
 

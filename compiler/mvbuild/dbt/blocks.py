@@ -1,4 +1,4 @@
-"""Draft of a SQL file -> the same without what only dbt has: branches of is_incremental(), and tags that mvbuild does not know."""
+"""Draft of a SQL file -> the same without dbt-only parts: branches of is_incremental(), and tags that mvbuild does not know."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _CALL = ("is_incremental", "(", ")")
 
 @dataclass(slots=True)
 class Found:
-    """What a file has of the tags that only dbt knows."""
+    """The dbt-only tags of a file."""
 
     tests: dict[str, Span] = field(default_factory=dict)
     """Generic tests by name."""
     materializations: dict[str, Span] = field(default_factory=dict)
     snapshots: dict[str, Span] = field(default_factory=dict)
     is_incremental: list[Span] = field(default_factory=list)
-    """Where is_incremental() stands."""
+    """The places of is_incremental()."""
     replaced: list[Span] = field(default_factory=list)
-    """Where it stands so that it could only be replaced by false."""
+    """The places where it could only be replaced by false."""
 
 
 def lexed(file: SourceFile) -> TemplateText | None:
@@ -40,7 +40,7 @@ def lexed(file: SourceFile) -> TemplateText | None:
 
 
 def cut_tags(draft: Draft, text: TemplateText) -> Found:
-    """Rename tests to macros and cut materializations and snapshots."""
+    """Turn tests into macros, and cut materializations and snapshots."""
     found = Found()
     opened: dict[str, Tag] = {}
     for tag in text.tags:
@@ -71,7 +71,7 @@ class _Branch:
 
 
 def cut_guards(draft: Draft, text: TemplateText, found: Found) -> None:
-    """Leave of each `{% if %}` chain what is rendered while is_incremental() is false."""
+    """Keep of each `{% if %}` chain what is rendered if is_incremental() is false."""
     stack: list[list[_Branch]] = []
     for tag in text.tags:
         words = _words(tag)
@@ -119,7 +119,7 @@ def _say_false(draft: Draft, tag: Tag, call: Lexeme, found: Found) -> None:
 
 
 def _truth(words: Sequence[str]) -> Truth:
-    """yes: is_incremental(), or that and more; no: its opposite; mixed: something else with it."""
+    """yes: is_incremental(), or that and more; no: its opposite; mixed: combined with something else."""
     plain = tuple(words)
     while len(plain) > 2 and plain[0] == "(" and plain[-1] == ")" and plain[1:4] == _CALL and plain[4:5] in ((), (")",)):
         plain = plain[1:-1]
@@ -146,7 +146,7 @@ def _is_call(tag: Tag, index: int) -> bool:
 
 
 def macro_blocks(text: TemplateText) -> dict[str, Span]:
-    """Macros and tests of a file by the name that they get, from the first tag to the last."""
+    """Macros and tests of a file by their name in mvbuild, from the first tag to the last."""
     blocks: dict[str, Span] = {}
     opened: list[tuple[str, int]] = []
     for tag in text.tags:

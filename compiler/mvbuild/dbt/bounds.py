@@ -1,4 +1,4 @@
-"""A condition + the model -> what it bounds from below, and with the maximum of which column of the model's own table; or NotProven."""
+"""A condition + the model -> what it bounds from below, and the column of the model's own table whose maximum is the bound."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from mvbuild.parse import placeholder
 from mvbuild.parse.determinism import nondeterministic_word
 
 _WRAPPERS = (exp.Cast, exp.TryCast, exp.Date, exp.TsOrDsToDate, exp.DateTrunc, exp.TimestampTrunc, exp.Paren, exp.Timestamp, exp.Trunc)
-"""Functions that keep the order of their argument."""
+"""Functions that preserve the order of their first argument."""
 _BACK = (exp.Sub, exp.DateSub, exp.TimestampSub, exp.DatetimeSub)
 _ON = (exp.Add, exp.DateAdd, exp.TimestampAdd, exp.TsOrDsAdd, exp.AddMonths)
-"""Take a step back from their first argument, or on from it."""
+"""Functions that move their first argument backward, or forward."""
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 _LOWER: Mapping[type[exp.Expr], bool] = {exp.GT: False, exp.GTE: False, exp.LT: True, exp.LTE: True}
 """Comparison -> whether the bounded side is the right one."""
 
 
 class NotProven(Exception):
-    """`code` is one of the table of reasons."""
+    """`code` is from the table of reasons."""
 
     def __init__(self, code: str, message: str = "") -> None:
         super().__init__(message or REASONS[code].title)
@@ -30,7 +30,7 @@ class NotProven(Exception):
 
 
 def lower_bound(condition: exp.Expr, model: str) -> tuple[exp.Expr, str | None]:
-    """What is bounded, a column or its day or the like, and the column of the table whose maximum it is compared with."""
+    """What is bounded (a column, its day or similar), and the column of the table whose maximum is the bound."""
     swapped = _LOWER.get(type(condition))
     if swapped is None:
         raise NotProven("guard-not-lower-bound")
@@ -44,7 +44,8 @@ def lower_bound(condition: exp.Expr, model: str) -> tuple[exp.Expr, str | None]:
 
 
 def _constant(node: exp.Expr, model: str) -> str | None:
-    """The column whose maximum in the model's table `node` never exceeds; None for literals and clocks. No row of the query decides it."""
+    """The column whose maximum in the model's table is never less than `node`; None for literals and clocks, which no row of the query
+    affects."""
     found = _at_most(node, model)
     inside = {id(c) for query in node.find_all(exp.Select) for c in query.find_all(exp.Column)}
     if any(id(column) not in inside for column in node.find_all(exp.Column)):
@@ -53,7 +54,7 @@ def _constant(node: exp.Expr, model: str) -> str | None:
 
 
 def _at_most(node: exp.Expr, model: str) -> str | None:
-    """Follow only what never makes a value larger: a guard `ts > max(ts) + 7 days` would leave out rows for good."""
+    """Follow only steps that never increase a value: a guard `ts > max(ts) + 7 days` would omit rows forever."""
     if isinstance(node, exp.Coalesce):
         found = [_at_most(part, model) for part in (node.this, *node.expressions)]
         if len({*found} - {None}) > 1:
@@ -77,7 +78,7 @@ def _at_most(node: exp.Expr, model: str) -> str | None:
 
 
 def _sign(step: exp.Expr) -> int:
-    """1, 0 or -1 for a number or an interval that is a literal. Raises NotProven for anything else."""
+    """1, 0 or -1 for a literal number or interval. Raises NotProven for anything else."""
     value = step.this if isinstance(step, exp.Interval) else step
     if isinstance(value, (exp.Neg, exp.Paren)):
         return -_sign(value.this) if isinstance(value, exp.Neg) else _sign(value.this)
@@ -93,7 +94,7 @@ def _sign(step: exp.Expr) -> int:
 
 
 def _value_of(query: exp.Expr, model: str) -> exp.Expr:
-    """The expression of `select expression from this`, a query of one row over all rows of the model's own table."""
+    """The expression of `select expression from this`, a query with one row over all rows of the model's own table."""
     whole = isinstance(query, exp.Select) and not any(
         query.args.get(k) for k in ("where", "joins", "group", "having", "with_", "laterals", "limit", "distinct", "qualify")
     )

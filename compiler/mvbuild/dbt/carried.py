@@ -1,4 +1,4 @@
-"""Columns of one SELECT -> what holds them in the queries above it: `Carried`, moved from query to query by name, table and position."""
+"""Columns of one SELECT -> what contains them in the queries above it: `Carried`, moved from query to query by name, table and position."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 Names = tuple[exp.Expr, ...]
-"""Columns, or expressions of one column, as one query writes them. All of them have the same value in each row."""
+"""Columns, or expressions of one column, as one query writes them. All have the same value in each row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outputs:
-    """The output columns of a query that hold a value. `positions` count from 0; None where a `*` hides them."""
+    """The output columns of a query that contain a value. `positions` count from 0; None if a `*` hides them."""
 
     names: Names = ()
     positions: tuple[int, ...] | None = ()
 
 
 def outputs(select: exp.Select, names: Names) -> Outputs:
-    """The output columns that are the value, unchanged."""
+    """The output columns that are the unchanged value."""
     found: list[exp.Expr] = []
     positions: list[int] | None = []
     for index, projection in enumerate(select.expressions):
@@ -34,7 +34,7 @@ def outputs(select: exp.Select, names: Names) -> Outputs:
 
 
 def through_union(union: exp.SetOperation, branch: exp.Expr, leftmost: exp.Expr, carried: Outputs) -> Outputs:
-    """What holds the value of a branch in the union: the columns at the same positions of its first branch, which gives the names."""
+    """What contains a branch's value in the union: the columns at the same positions of the first branch, which defines the names."""
     if branch is leftmost or union.args.get("by_name"):
         return carried
     if carried.positions is None or not isinstance(leftmost, exp.Select) or any(p.is_star for p in leftmost.expressions):
@@ -52,7 +52,7 @@ def above(source: exp.Expr, carried: Outputs) -> Names:
 
 
 def is_one_of(node: exp.Expr, names: Names, select: exp.Select) -> bool:
-    """Whether an expression of a SELECT is one of the names. Columns of two tables are never the same, even if their names are."""
+    """Whether an expression of a SELECT is one of the names. Columns of two tables are never the same, even if their names are equal."""
     return any(_is_same(node, name, select) for name in names)
 
 
@@ -68,7 +68,7 @@ def _is_same(left: exp.Expr, right: exp.Expr, select: exp.Select) -> bool:
 
 
 def _place(column: exp.Column, select: exp.Select) -> tuple[str, tuple[str, ...]]:
-    """The source that a column names, or "", and the rest of its path. `payload.ts` is a field unless a source is called payload."""
+    """The source that a column names, or "", and the rest of its path. `payload.ts` is a field unless a source is named payload."""
     path = tuple(part.name.lower() for part in column.parts)
     if len(path) > 1 and path[0] in _sources(select):
         return path[0], path[1:]
@@ -85,7 +85,7 @@ def _without_columns(node: exp.Expr) -> exp.Expr:
 
 
 def _in_star(projection: exp.Expr, name: exp.Column) -> bool:
-    """Whether `*` or `t.*` has a column; without those that it leaves out or gives another value."""
+    """Whether `*` or `t.*` includes a column, except columns that it leaves out or replaces."""
     star = projection.this if isinstance(projection, exp.Column) else projection
     changed = [*(star.args.get("except_") or ()), *(star.args.get("replace") or ()), *(star.args.get("rename") or ())]
     if any(n.alias_or_name.lower() == name.name.lower() for n in changed):

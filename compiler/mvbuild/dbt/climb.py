@@ -1,6 +1,6 @@
-"""The SELECT of a guard -> the result of the query: which output columns hold what the guard bounds, or NotProven.
+"""The SELECT of a guard -> the result of the query: which output columns contain what the guard bounds, or NotProven.
 
-Every step must pass on a part of the rows as that part of its result: then the runs of dbt together give what the whole query gives.
+Every step must turn a part of the rows into the same part of its result; then the runs of dbt together return what the whole query returns.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mvbuild.dbt.carried import Names, Outputs, above, is_one_of, outputs, throu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached:
-    """What a guard is in the result. `exposed`: the output columns that hold what it bounds, in lower case."""
+    """A guard in the result. `exposed`: the output columns that contain what it bounds, in lower case."""
 
     exposed: frozenset[str]
     whole: bool
@@ -25,7 +25,7 @@ class Reached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Newest:
-    """The newest row of each key is kept: where the keys are, and the column that the reader must still compare with 1."""
+    """Only the newest row of each key is kept: where the keys are, and the column that the query above must still compare with 1."""
 
     keys: tuple[Outputs, ...]
     rank: str | None
@@ -69,7 +69,7 @@ def climb(select: exp.Select, bounded: Names, root: exp.Expr, guarded: Collectio
 
 
 def branches(node: exp.Expr) -> list[exp.Expr]:
-    """The queries that UNION puts together, and what is no UNION itself."""
+    """The queries that a UNION combines, and queries that are not a UNION."""
     found: list[exp.Expr] = []
     stack = [node]
     while stack:
@@ -110,11 +110,11 @@ def _not_newest() -> NotProven:
     return NotProven("guard-below-aggregate", "The guard leaves out rows before a window function")
 
 
-# Who reads a query
+# The query above
 
 
 def _reader(node: exp.Expr, root: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
-    """The query that reads the rows of a query, and as which source of it; None where UNION reads it."""
+    """The query that reads the rows of a query, and the name of the source in it; None if a UNION reads it."""
     parent = node.parent
     while isinstance(parent, (exp.Paren, exp.Subquery)) and parent is not root and not isinstance(parent.parent, (exp.From, exp.Join)):
         if isinstance(parent.parent, exp.SetOperation | exp.CTE) or parent.parent is None:
@@ -144,7 +144,7 @@ def _reader_of_cte(cte: exp.CTE, root: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
 
 
 def _driving(source: exp.Expr) -> exp.Expr:
-    """The SELECT whose FROM or JOIN a source stands in, if a row that is missing in the source is a row that is missing in the join."""
+    """The SELECT with the source in FROM or JOIN, if a row missing in the source is a row missing in the join."""
     place = source.parent
     select = place.find_ancestor(exp.Select) if place else None
     if not isinstance(select, exp.Select) or not isinstance(place, (exp.From, exp.Join)):
@@ -163,7 +163,7 @@ def _driving(source: exp.Expr) -> exp.Expr:
 
 
 def _has_pivot(place: exp.Expr) -> bool:
-    """Of a FROM or JOIN, and not of the queries below it."""
+    """Whether a FROM or JOIN has a PIVOT, ignoring the queries below it."""
     return any(isinstance(node, exp.Pivot) for node in place.walk(prune=lambda n: isinstance(n, (exp.Select, exp.SetOperation))))
 
 
@@ -171,7 +171,7 @@ def _has_pivot(place: exp.Expr) -> bool:
 
 
 def _row_by_row(select: exp.Select, names: Names) -> _Newest | None:
-    """Refuse what needs all rows, unless it works apart for each value of the bounded column."""
+    """Refuse what needs all rows, unless it works separately for each value of the bounded column."""
     if select.args.get("limit") or select.args.get("offset"):
         raise NotProven("guard-below-aggregate", "The guard leaves out rows before a LIMIT")
     group = select.args.get("group")
@@ -193,8 +193,8 @@ def _row_by_row(select: exp.Select, names: Names) -> _Newest | None:
 
 
 def _may_aggregate(select: exp.Select, own: list[exp.Expr]) -> bool:
-    """Whether a SELECT without GROUP BY may be an aggregate. A function that sqlglot does not know may be one, unless a plain column stands
-    beside it, which Spark allows only where nothing is aggregated."""
+    """Whether a SELECT without GROUP BY may be an aggregate. A function that sqlglot does not know may be one, unless a plain column is
+    beside it, which Spark allows only without aggregates."""
     calls = [n for n in own if isinstance(n, (exp.AggFunc, exp.Anonymous)) and not isinstance(n.parent, (exp.Window, exp.IgnoreNulls))]
     if not calls or any(isinstance(call, exp.AggFunc) for call in calls):
         return bool(calls)
@@ -207,7 +207,7 @@ def _may_aggregate(select: exp.Select, own: list[exp.Expr]) -> bool:
 
 
 def _newest(select: exp.Select, window: exp.Window, names: Names) -> _Newest:
-    """A `row_number()` that numbers the newest row of each key with 1, by what is bounded."""
+    """A `row_number()` that gives the newest row of each key, by what is bounded, the number 1."""
     order = window.args.get("order")
     first = order.expressions[0] if order and order.expressions else None
     is_newest = isinstance(first, exp.Ordered) and bool(first.args.get("desc")) and is_one_of(first.this, names, select)
@@ -226,7 +226,7 @@ def _newest(select: exp.Select, window: exp.Window, names: Names) -> _Newest:
 
 
 def _keeps_first(reader: exp.Expr, source: exp.Expr | None, rank: str) -> bool:
-    """Whether the query above keeps only the rows whose rank is 1."""
+    """Whether the query above keeps only the rows with rank 1."""
     if not isinstance(reader, exp.Select) or source is None:
         return False
     names = above(source, Outputs(names=(exp.column(rank),)))
@@ -235,7 +235,7 @@ def _keeps_first(reader: exp.Expr, source: exp.Expr | None, rank: str) -> bool:
 
 
 def _first_of(condition: exp.Expr) -> exp.Expr | None:
-    """What a condition compares with 1 so that only 1 passes, of numbers from 1."""
+    """What a condition compares with 1 so that, of the numbers from 1, only 1 passes."""
     left, right = condition.args.get("this"), condition.args.get("expression")
     if not isinstance(left, exp.Expr) or not isinstance(right, exp.Expr):
         return None
@@ -246,12 +246,12 @@ def _first_of(condition: exp.Expr) -> exp.Expr | None:
 
 
 def _own(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The nodes of an expression, without those of subqueries in it."""
+    """The nodes of an expression, without those of its subqueries."""
     return node.walk(prune=lambda n: isinstance(n, exp.Query))
 
 
 def _group_key(select: exp.Select, key: exp.Expr) -> exp.Expr:
-    """What `group by 1` or `group by alias` stands for."""
+    """What `group by 1` or `group by alias` refers to."""
     if isinstance(key, exp.Literal) and key.is_int and 0 < int(key.name) <= len(select.expressions):
         projection: exp.Expr = select.expressions[int(key.name) - 1]
         return projection.unalias()

@@ -14,7 +14,7 @@ _OPEN, _CLOSE = ("(", "[", "{"), (")", "]", "}")
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """`key` is empty for what has no name; `literal` is the text of a value that is one string."""
+    """`key` is empty for an argument without a name; `literal` is the text of a value that is one string."""
 
     key: str
     key_span: Span
@@ -26,7 +26,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class ConfigCall:
-    """`whole` is the tag when there is nothing else in it."""
+    """`whole` is the tag if there is nothing else in it."""
 
     arguments: tuple[Argument, ...]
     whole: Span | None
@@ -49,7 +49,7 @@ def config_calls(text: TemplateText) -> Iterator[ConfigCall]:
 
 
 def remove_arguments(draft: Draft, call: ConfigCall, removed: Iterable[Argument]) -> None:
-    """With their commas; a call that has nothing left goes as a whole."""
+    """Remove arguments with their commas; a call without arguments is removed as a whole."""
     gone = {argument.start for argument in removed}
     arguments = call.arguments
     if not gone:

@@ -1,4 +1,4 @@
-"""A folder + a relative path -> the file below the folder that may be written; a path that leads out of the folder is refused."""
+"""A folder + a relative path -> the file to write below the folder; a path that leads out of the folder is refused."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from mvbuild.diagnostics import ProjectError, error
 
 
 def is_inside(path: str) -> bool:
-    """Whether a relative path, as it is written, stays below the folder that it starts from."""
+    """Whether a relative path, as written, stays below the folder that it starts from."""
     plain = normpath(path.replace("\\", "/"))
     return not isabs(plain) and plain != ".." and not plain.startswith("../") and not Path(path).is_absolute()
 
 
 def writable(folder: Path, path: str) -> Path:
-    """The file `path` below `folder`. Links that are on the disk are followed. Raises ProjectError before anything outside is touched."""
+    """The file `path` below `folder`. Links on the disk are followed. Raises ProjectError before anything outside is touched."""
     file = folder / path
     if is_inside(path) and file.parent.resolve().is_relative_to(folder.resolve()):
         return file
@@ -24,7 +24,7 @@ def writable(folder: Path, path: str) -> Path:
 
 
 def write_text(folder: Path, path: str, text: str) -> None:
-    """Write a file below `folder` with the folders between. Raises ProjectError as `writable` does."""
+    """Write a file below `folder`, and create the folders between. Raises ProjectError as `writable` does."""
     file = writable(folder, path)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""profiles.yml -> DbtTarget: the adapter, and the schema that tables go to. Nothing else of a profile is kept."""
+"""profiles.yml -> DbtTarget: the adapter, and the schema for tables. Nothing else of a profile is kept."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DbtTarget:
     schema: str = DEFAULT_SCHEMA
     adapter: str = "spark"
     known: bool = False
-    """False where there is no profile: then the names are those that mvbuild takes by default."""
+    """False if there is no profile: then the names are mvbuild's defaults."""
 
 
 def read_target(directories: tuple[Path, ...], profile: str | None, asked: str | None, env: Mapping[str, str]) -> DbtTarget:

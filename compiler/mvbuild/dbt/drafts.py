@@ -1,4 +1,4 @@
-"""SourceFile + edits -> MappedText: a file of the dbt project as mvbuild gets it, with the way back."""
+"""SourceFile + edits -> MappedText: a file of the dbt project as mvbuild gets it, with the map back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mvbuild.source import MappedText, SourceFile, Span
 
 @dataclass(slots=True)
 class Draft:
-    """A text file and what is to be changed in it. An edit inside of another one is dropped, one around others takes their place."""
+    """A text file and the edits to make in it. An edit inside another one is dropped; an edit around others replaces them."""
 
     file: SourceFile
     edits: list[Edit] = field(default_factory=list)
@@ -22,7 +22,7 @@ class Draft:
         self.edits.append(Edit(start=start, end=end, new=new, origin=Span(self.file, start, max(end, start))))
 
     def remove(self, start: int, end: int) -> None:
-        """Cut [start, end), and the whole lines if nothing else is on them."""
+        """Remove [start, end), and the whole lines if nothing else is on them."""
         self.replace(*whole_lines(self.file.text, start, end), "")
 
     def insert(self, at: int, new: str) -> None:
@@ -37,7 +37,7 @@ class Draft:
 
 
 def whole_lines(text: str, start: int, end: int) -> tuple[int, int]:
-    """[start, end), or the lines that it covers where only blanks stand beside it."""
+    """[start, end), or the lines that it covers if only blanks are beside it."""
     first = text.rfind("\n", 0, start) + 1
     last = text.find("\n", end)
     last = len(text) if last < 0 else last + 1

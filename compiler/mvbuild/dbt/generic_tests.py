@@ -1,4 +1,4 @@
-"""`data_tests:` in dbt's YAML -> tests that mvbuild has, SQL tests that call a macro, or reasons to refuse them."""
+"""`data_tests:` in dbt's YAML -> mvbuild's tests, SQL tests that call a macro, or reasons to refuse them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TEMPLATE = re.compile(r"\s*\{\{(.*)\}\}\s*\Z", re.DOTALL)
 _REF = re.compile(r"ref\(\s*['\"]([^'\"]+)['\"]\s*\)")
 _IDENTIFIER = re.compile(r"\w+\Z")
 _FILE_NAME = re.compile(r"[^\w-]")
-"""What a test's name may not put into a file's name: a name is free text, and could lead to another folder."""
+"""Characters that must not go from a test's name into a file name: a name is free text, and could lead to another folder."""
 _INSTEAD: Mapping[str, str] = {
     "dbt_utils.relationships_where": "Use `relationships` with `config: {where: ...}`.",
     "dbt_utils.unique_where": "Use `unique` with `config: {where: ...}`.",
@@ -59,7 +59,7 @@ def _test(work: ImportState, path: str, node: Node, of: str, table: str, column:
 
 
 def _weakens(key: str, value: Any) -> bool:
-    """Whether an option leaves rows with the same key possible: only an error of all rows keeps them from being published."""
+    """Whether an option allows rows with equal keys: only an error about all rows prevents them from being published."""
     return {"where": value is not None, "severity": str(value or "error").lower() != "error", "enabled": value not in (None, True)}[key]
 
 
@@ -165,7 +165,7 @@ def _values(arguments: MapNode | None) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _literal(value: Any) -> str:
-    """A value as a literal of Jinja. Raises ValueError for templates that are only a part of a text."""
+    """A value as a Jinja literal. Raises ValueError for templates that are only a part of a text."""
     if isinstance(value, str):
         template = _TEMPLATE.match(value)
         if template and value.count("{{") == 1:

@@ -1,4 +1,4 @@
-"""The query without and with is_incremental() -> Guards: the conditions that the second has more, or why they do more than prune."""
+"""The query without and with is_incremental() -> Guards: the additional conditions of the second, or why they do more than filter."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from mvbuild.parse.dialect import parse, tokenize
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """The extra conditions of one SELECT: the column that they bound from below, and the output columns that hold it, in small letters."""
+    """The additional conditions of one SELECT: the column that they bound from below, and the output columns that contain it, in lower
+    case."""
 
     column: str
     exposed: frozenset[str]
     whole: bool = True
-    """Whether every row of the result is bounded, and not only those of a branch of UNION."""
+    """Whether every row of the result is bounded, and not only those of one branch of a UNION."""
     newest_first: frozenset[str] = frozenset()
-    """The output columns that are the keys of a `row_number() ... = 1` above the guard, which keeps the newest row of each."""
+    """The output columns that are the keys of a `row_number() ... = 1` above the guard, which keeps the newest row of each key."""
 
 
 def tree_of(sql: str) -> exp.Expr:
-    """Raises NotProven."""
+    """Parse a query. Raises NotProven."""
     try:
         trees = parse(tokenize(sql), sql)
     except (SqlglotError, RecursionError) as exc:
@@ -37,7 +38,7 @@ def tree_of(sql: str) -> exp.Expr:
 
 
 def guards(full: str, incremental: str, model: str) -> tuple[Guard, ...]:
-    """The guards of an incremental model; none where both queries are the same. Raises NotProven."""
+    """The guards of an incremental model; none if both queries are the same. Raises NotProven."""
     whole, pruned = tree_of(full), tree_of(incremental)
     extras: list[tuple[exp.Select, list[exp.Expr]]] = []
     _compare(whole, pruned, extras)
@@ -75,7 +76,7 @@ def _compare(whole: exp.Expr, pruned: exp.Expr, extras: list[tuple[exp.Select, l
 
 
 def _more(whole: exp.Expr, pruned: exp.Expr) -> list[exp.Expr]:
-    """The conditions that the WHERE of `pruned` has more."""
+    """The conditions that only the WHERE of `pruned` has."""
     ours, theirs = (list(conjuncts(select.args.get("where"))) for select in (whole, pruned))
     for condition in ours:
         if condition not in theirs:
@@ -105,6 +106,6 @@ def _guard(select: exp.Select, conditions: Iterable[exp.Expr], root: exp.Expr, m
 
 
 def _in_branches(selects: list[exp.Select], root: exp.Expr) -> bool:
-    """Whether each guard is in another branch of a UNION that is the whole query."""
+    """Whether each guard is in a different branch of a UNION that is the whole query."""
     homes = [next((i for i, b in enumerate(branches(root)) if b is s), None) for s in selects]
     return None not in homes and len(set(homes)) == len(homes)

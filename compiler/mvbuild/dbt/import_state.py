@@ -1,4 +1,4 @@
-"""What is known of a dbt project while it is taken over: ImportState, with an Item and a Draft for each thing in it."""
+"""What is known of a dbt project while it is imported: ImportState, with an Item and a Draft for each thing in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mvbuild.source import MappedText, Span
 
 @dataclass(slots=True, kw_only=True)
 class Template:
-    """A SQL file. `prepared` has the tags that mvbuild's templates do not know taken out; `final` is what is written."""
+    """A SQL file. In `prepared`, tags that mvbuild's templates do not know are cut; `final` is what is written."""
 
     path: str
     file: DbtFile
@@ -26,12 +26,12 @@ class Template:
     is_incremental: tuple[Span, ...] = ()
     replaced: tuple[Span, ...] = ()
     macros: Mapping[str, Span] = field(default_factory=dict)
-    """The blocks of the macros in it."""
+    """The blocks of its macros."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ModelImport:
-    """A SQL model. `layers` run from the farthest to the nearest, `config` is what they come to."""
+    """A SQL model. `layers` run from the farthest to the nearest, `config` is their result."""
 
     name: str
     template: Template
@@ -41,9 +41,9 @@ class ModelImport:
     enabled: bool = True
     full: MappedText | None = None
     reads: dict[str, Span] = field(default_factory=dict)
-    """Models, seeds and snapshots that its full query reads, in small letters."""
+    """Models, seeds and snapshots that its full query reads, in lower case."""
     override: dict[str, str] = field(default_factory=dict)
-    """Settings that a config() call of its own gets."""
+    """Settings for a config() call of its own."""
     tested_keys: tuple[str, ...] = ()
 
 
@@ -62,7 +62,7 @@ class SeedImport:
 
 @dataclass(slots=True, kw_only=True)
 class TestImport:
-    """A generic test in YAML. `node` is the item of the list; `sql` is the file that takes its place."""
+    """A generic test in YAML. `node` is the item of the list; `sql` is the file that replaces it."""
 
     item: Item
     node: int
@@ -71,7 +71,7 @@ class TestImport:
     """The model, seed or source that it tests, as `model.x`, `source.a.b`."""
     sql: tuple[str, str] | None = None
     unique: str | None = None
-    """The column, in lower case, that the test shows to be unique: of all rows, and as an error."""
+    """The column, in lower case, that the test proves to be unique: for all rows, and as an error."""
     reads: dict[str, Span] = field(default_factory=dict)
 
 
@@ -116,7 +116,7 @@ class ImportState:
         return Span(template.file.file, start, max(start, end))
 
     def refused(self, name: str) -> str | None:
-        """What kind of thing that is refused has this name."""
+        """The kind of the refused thing with this name."""
         for kind, items in (("model", {k: m.item for k, m in self.models.items()}), ("seed", {k: s.item for k, s in self.seeds.items()})):
             if name in items and items[name].verdict == "refused":
                 return kind

@@ -1,4 +1,4 @@
-"""The settings of an incremental model + its queries -> nothing, if the full query is dbt's table; else NotProven with the reason."""
+"""The settings of an incremental model + its queries -> nothing, if the full query returns dbt's table; otherwise NotProven."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _IDENTIFIER = re.compile(r"`[^`]+`|[A-Za-z_]\w*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What was shown of an incremental model. `keys`: the table is dbt's only if these columns together are unique."""
+    """What was proven about an incremental model. `keys`: the table is dbt's only if these columns together are unique."""
 
     guards: tuple[Guard, ...]
     keys: tuple[str, ...] = ()
 
 
 def shown_equal(config: Mapping[str, Any], full: str, incremental: str, model: str, adapter: str) -> Shown:
-    """Raises NotProven."""
+    """Prove that the full query returns dbt's table. Raises NotProven."""
     strategy = str(config.get("incremental_strategy") or ("merge" if adapter == "databricks" else "append")).lower()
     if strategy == "append":
         raise NotProven("append-keeps-rows", _append(config))
@@ -66,7 +66,7 @@ def _append(config: Mapping[str, Any]) -> str:
 
 
 def _require_moving_partitions(full: str, partitions: tuple[str, ...]) -> None:
-    """Raises NotProven where a query gives the rows of one value of a partition column: dbt keeps the partitions of earlier runs."""
+    """Raise NotProven if a query only returns rows with one value of a partition column: dbt keeps the partitions of earlier runs."""
     for select in tree_of(full).find_all(exp.Select):
         for projection in select.expressions:
             name = projection.alias_or_name.lower()
@@ -93,7 +93,7 @@ def _not_partition(guard: Guard, partitions: tuple[str, ...]) -> str:
 
 
 def _columns(value: Any) -> tuple[str, ...]:
-    """Plain column names in small letters; nothing if one of them is more than a name."""
+    """Plain column names in lower case; none if one of them is more than a name."""
     names = value if isinstance(value, (list, tuple)) else [value] if value else []
     if not all(isinstance(name, str) and _IDENTIFIER.fullmatch(name.strip()) for name in names):
         return ()

@@ -1,4 +1,4 @@
-"""ImportState -> the reasons of every model: what it uses, how it is configured, how dbt writes it and what it is called."""
+"""ImportState -> the reasons of every model: what it uses, how it is configured, how dbt writes it, and its names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MERGED = ("meta", "tblproperties", "table_properties", "column_types")
 
 
 def judge_models(work: ImportState, renderings: Renderings) -> None:
-    """The layers of the project file and of YAML are in ImportState already; those of config() calls are added here."""
+    """Judge all models. The layers of the project file and of YAML are in ImportState already; those of config() calls are added here."""
     for model in work.models.values():
         if not _is_enabled(model.layers):
             _disable(work, model)
@@ -40,7 +40,7 @@ def judge_models(work: ImportState, renderings: Renderings) -> None:
 
 
 def merged(layers: Sequence[Layer]) -> dict[str, Any]:
-    """What the layers come to: the nearest wins, tags add up and mappings are laid over each other."""
+    """The result of the layers: the nearest one wins, tags add up, and mappings are merged."""
     values: dict[str, Any] = {}
     for layer in layers:
         for key, setting in layer.items():
@@ -53,12 +53,13 @@ def merged(layers: Sequence[Layer]) -> dict[str, Any]:
 
 
 def setting_of(layers: Sequence[Layer], *keys: str) -> Setting | None:
-    """The one that wins."""
+    """The setting of the nearest layer."""
     return next((layer[key] for layer in reversed(layers) for key in keys if key in layer), None)
 
 
 def judge_settings(item: Item, layers: Sequence[Layer], work: ImportState, own: set[str], *, seed: bool = False) -> None:
-    """Reasons for settings. What the project file sets is told there unless it refuses: `own` are the files of the thing itself."""
+    """The reasons for settings. Settings of the project file are reported there unless they refuse the model: `own` are the files of the
+    thing itself."""
     for layer in layers:
         for key, setting in layer.items():
             verdict, code = fate(key, setting.value, seed=seed)
@@ -144,7 +145,8 @@ def _judge(work: ImportState, model: ModelImport, renderings: Renderings) -> Non
 
 
 def _judge_upstream(work: ImportState, model: ModelImport) -> None:
-    """A clock in what an incremental model reads is read by each of dbt's runs anew, and rows of earlier runs keep their values."""
+    """If a table below an incremental model depends on a clock, each of dbt's runs reads a new value, and rows of earlier runs keep
+    theirs."""
     seen, stack = {model.name.lower()}, list(model.reads.items())
     while stack:
         name, span = stack.pop()
@@ -158,12 +160,12 @@ def _judge_upstream(work: ImportState, model: ModelImport) -> None:
 
 
 def _does_not_render(item: Item) -> bool:
-    """Then its two queries cannot be compared."""
+    """The two queries cannot be compared."""
     return any(r.code == "does-not-compile" for r in item.reasons)
 
 
 def _incremental(work: ImportState, model: ModelImport, renderings: Renderings) -> None:
-    """A plain MV if dbt's table is its full query, else the reason why it is not."""
+    """The model is a plain MV if dbt's table is its full query; otherwise the reason why it is not."""
     rendered = renderings.incremental(model.template)
     problems = [d for d in rendered.diagnostics if d.severity == "error"]
     guard = next(iter(_guards_of(model.template)), None) or next(iter(_guards_of_macros(work, model)), None)
@@ -184,7 +186,7 @@ def _incremental(work: ImportState, model: ModelImport, renderings: Renderings) 
 
 
 def _require_same_for_each_run(model: ModelImport, renderings: Renderings) -> None:
-    """Raises NotProven where the query changes with a variable that dbt_project.yml does not set."""
+    """Raise NotProven if the query depends on a variable that dbt_project.yml does not set."""
     if model.full is None or not renderings.run_variables(model.template):
         return
     other = renderings.with_other_variables(model.template)
@@ -202,7 +204,7 @@ def _tell(model: ModelImport, shown: Shown, guard: Span | None) -> None:
 
 
 def _check_cut(model: ModelImport, renderings: Renderings) -> None:
-    """The text without the guards must give what dbt gives while is_incremental() is false."""
+    """The text without the guards must return what dbt returns while is_incremental() is false."""
     if not _guards_of(model.template) or model.full is None:
         return
     written = renderings.as_written(model.template)
@@ -211,7 +213,7 @@ def _check_cut(model: ModelImport, renderings: Renderings) -> None:
 
 
 def _check_this(work: ImportState, model: ModelImport) -> None:
-    """`{{ this }}` and its parts are dbt's names; what is left of them after the guards are cut would be written into the query."""
+    """`{{ this }}` and its parts are dbt's names; those outside the guards would be written into the query."""
     left = uses_of(SourceFile(model.template.path, model.template.final.result.text)).uses
     inner = {m.name: m for t in work.macro_files for m in uses_of(SourceFile(t.path, t.final.result.text)).macros}
     if any(use.root == "this" for _, use in closure(left, inner)):
@@ -247,7 +249,7 @@ def _are_texts(value: Any) -> bool:
 
 
 def edit_config_calls(work: ImportState) -> None:
-    """Remove and replace arguments in every file; what cannot be edited refuses the models that the call configures."""
+    """Remove and replace arguments in every file. An argument that cannot be edited refuses the models that its call configures."""
     for template in (*work.macro_files, *(m.template for m in work.models.values())):
         text = lexed(template.file.file)
         for call in config_calls(text) if text else ():

@@ -1,4 +1,4 @@
-"""ImportState -> the names of tables: what dbt calls them, written down where mvbuild would call them otherwise."""
+"""ImportState -> the names of tables: dbt's names are written to settings where mvbuild's default differs."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def name_tables(work: ImportState, renderings: Renderings) -> None:
 
 
 def prefixed(work: ImportState, node: Node) -> str | None:
-    """dbt's name for a custom schema: the target's, an underscore and the custom one."""
+    """dbt's name for a custom schema: the target's schema, an underscore and the custom one."""
     if isinstance(node, ScalarNode) and isinstance(node.value, str):
         return f"{work.project.target.schema}_{node.value}"
     return None
 
 
 def schema_entries(node: MapNode | None, *, depth: int = 0) -> list[Entry]:
-    """Every schema that the folder configuration of the project file sets."""
+    """Every schema in the folder configuration of the project file."""
     found: list[Entry] = []
     for entry in entries_of(node):
         if entry.key in _SCHEMA and isinstance(entry.node, ScalarNode):

@@ -1,4 +1,4 @@
-"""dbt_project.yml + what is taken over -> mvbuild.yml: the same file without what has no meaning, and with what dbt takes for granted."""
+"""dbt_project.yml + what is imported -> mvbuild.yml: the same file without keys that have no meaning, and with dbt's defaults."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _HARMLESS_OF_SOURCES = ("tags", "meta", "freshness", "loaded_at_field")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """What the files of the new project are. `folders` has those of models and of seeds, with the files as if they were folders."""
+    """The files of the new project. `folders` has the folders of models and seeds, with the files as if they were folders."""
 
     folders: Mapping[str, frozenset[tuple[str, ...]]]
     implicit_views: bool
-    """Whether a model says nothing of its materialization."""
+    """Whether a model has no setting for its materialization."""
     seeds: Mapping[tuple[str, ...], Mapping[str, Any]] = field(default_factory=dict)
-    """Path of folders and name -> settings of a seed."""
+    """The settings of seeds, by the path of folders and the name."""
 
 
 def judge_project(work: ImportState, item: Item, unknown: Iterable[int], implicit_views: bool) -> None:
-    """The reasons of the project as a whole. `unknown` are the offsets of folder configuration of what is not there."""
+    """The reasons for the project as a whole. `unknown` are the offsets of folder configuration for paths that do not exist."""
     absent = set(unknown)
     for entry in entries_of(work.project.tree):
         if entry.key in _HOOKS and not is_empty(entry.node) and plain(entry.node) != []:
@@ -108,7 +108,7 @@ def _folders(
     *,
     at_top: bool = False,
 ) -> None:
-    """Remove the settings that mvbuild has not, and the folders that are not there."""
+    """Remove settings that mvbuild does not have, and folders that do not exist."""
     for entry in entries_of(node):
         key = entry.key.removeprefix("+")
         value = setting_of_node(entry.node).value

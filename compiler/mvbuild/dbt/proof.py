@@ -1,4 +1,4 @@
-"""Files of the new project -> nothing, or what mvbuild's own compiler says of them, at the places of the dbt project."""
+"""Files of the new project -> nothing, or the diagnostics of mvbuild's own compiler, at the places of the dbt project."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_ROUNDS = 100
 
 
 def prove(work: ImportState, project: Item, env: Mapping[str, str]) -> Files:
-    """Compile, refuse what does not, and again, until everything does. The files that are left."""
+    """Compile, refuse what does not compile, and repeat until everything does. Returns the remaining files."""
     for _ in range(_MOST_ROUNDS):
         cascade(work)
         files = assemble(work)
@@ -38,7 +38,7 @@ def prove(work: ImportState, project: Item, env: Mapping[str, str]) -> Files:
 
 
 def cascade(work: ImportState) -> None:
-    """What reads something that is refused is refused."""
+    """Refuse everything that reads a refused thing."""
     readers = [(m.item, m.reads) for m in work.models.values() if m.enabled]
     readers += [(item, reads) for _, item, reads in work.sql_tests.values()]
     readers += [(t.item, {**t.reads, **_tested(t.of, t.item.span)}) for t in work.generic_tests]
@@ -78,7 +78,7 @@ def _compile(files: Files, vars: Mapping[str, Any], env: Mapping[str, str]) -> I
 
 
 def _blame(work: ImportState, files: Files, diagnostic: Diagnostic, project: Item) -> None:
-    """Refuse what a diagnostic is about."""
+    """Refuse the thing that a diagnostic is about."""
     span = diagnostic.span
     text = files.get(span.file.path) if span else None
     origin = text.span(span.start, max(span.end, span.start + 1)) if text and span else None
@@ -112,7 +112,7 @@ def _macro_at(work: ImportState, blocks: Mapping[str, Span], origin: Span | None
 
 
 def _described_at(work: ImportState, path: str, origin: Span | None) -> Item | None:
-    """The model, seed or source whose YAML a place is in."""
+    """The model, seed or source whose YAML contains a place."""
     from mvbuild.dbt.read import items_of, text_of
 
     for file in work.project.yamls:

@@ -1,4 +1,4 @@
-"""YAML of models, seeds and sources -> layers of settings, and what of the YAML is changed, in ImportState."""
+"""YAML of models, seeds and sources -> layers of settings, and the changes to the YAML, in ImportState."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ _REFUSES = {"versions": "versions", "latest_version": "versions"}
 
 
 def read_layers(work: ImportState) -> list[Diagnostic]:
-    """Give models and seeds the settings of the project file and of YAML. Returns what the project file configures that is not there."""
+    """Add the settings of the project file and of YAML to models and seeds. Returns the configuration in the project file for paths that do
+    not exist."""
     project, report = work.project, list[Diagnostic]()
     for kind, found in (("model", work.models), ("seed", work.seeds)):
         known = {(*f.found.folders, f.stem) for f in project.files[kind]} | set(project.folders[kind])
@@ -58,7 +59,7 @@ def read_layers(work: ImportState) -> list[Diagnostic]:
 
 
 def judge_properties(work: ImportState) -> None:
-    """Everything in YAML that mvbuild has not, or has otherwise."""
+    """Judge everything in YAML that mvbuild does not have, or has in another form."""
     docs = {name: text.strip() for file in work.project.docs for name, text in _DOCS.findall(file.text)}
     for file in work.project.yamls:
         _Judge(work, file, docs).judge()
@@ -81,7 +82,7 @@ def _others(work: ImportState, entry: Entry) -> None:
 
 
 class _Judge:
-    """One file."""
+    """Judges one file."""
 
     def __init__(self, work: ImportState, file: YamlFile, docs: Mapping[str, str]) -> None:
         self.work = work
@@ -188,7 +189,7 @@ class _Judge:
 
 
 def seeds_of(work: ImportState) -> None:
-    """Fill in the seeds."""
+    """Set the seeds of ImportState."""
     for file in work.project.files["seed"]:
         item = work.item("seed", file.stem, file.start)
         if file.stem.lower() in work.seeds:

@@ -24,7 +24,7 @@ PATHS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "snapshot": ("snapshots", ("snapshot-paths",), (".sql",)),
     "analysis": ("analyses", ("analysis-paths",), (".sql",)),
 }
-"""Kind -> the default folder, its keys in dbt_project.yml (the second is that of old projects), and the suffixes."""
+"""Kind -> the default folder, its keys in dbt_project.yml (the second one is that of old projects), and the suffixes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class YamlFile:
     file: SourceFile
     tree: MapNode
     is_rewritten: bool = False
-    """Whether the text has keys that the tree has not: the earlier ones of duplicates, which dbt ignores."""
+    """Whether the text has keys that the tree does not have: the earlier ones of duplicates, which dbt ignores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,21 +70,21 @@ class DbtProject:
     """The configured paths that lead out of the project: nothing below them is read, and no file is written there."""
     vars: Mapping[str, Any]
     own_vars: Mapping[str, Any]
-    """Those of dbt_project.yml alone: every run has them."""
+    """The variables of dbt_project.yml only: every run has them."""
     given_vars: Mapping[str, Any]
-    """Those of the command line, which stay there."""
+    """The variables of the command line, which are not written to files."""
     env: Mapping[str, str]
     files: Mapping[str, tuple[DbtFile, ...]]
     """By kind."""
     folders: Mapping[str, frozenset[tuple[str, ...]]]
     yamls: tuple[YamlFile, ...]
-    """Properties of models and seeds: those that mvbuild reads."""
+    """The properties of models and seeds that mvbuild reads."""
     other_yamls: tuple[YamlFile, ...]
     docs: tuple[SourceFile, ...]
     unreadable: tuple[Diagnostic, ...]
 
     def rendered(self, node: Node) -> Node:
-        """env_var(), var() and target in YAML replaced by their values; what needs more stays as it was written."""
+        """Replace env_var(), var() and target in YAML by their values; other templates stay as written."""
         target = SimpleNamespace(name=self.target.name, schema=self.target.schema, type=self.target.adapter)
         return _rendered(node, Interpolation(self.env, self.vars, {"target": target}))
 
@@ -92,7 +92,7 @@ class DbtProject:
 def read_project(
     root: Path, *, profiles: tuple[Path, ...], target: str | None, vars: Mapping[str, Any], env: Mapping[str, str], schema: str | None
 ) -> DbtProject:
-    """Raises ProjectError where there is no dbt project that can be read."""
+    """Read a dbt project. Raises ProjectError if there is none that can be read."""
     written, repeated = _project_file(root)
     file, tree = written.file, written.tree
     name = text_of(tree, "name")
@@ -165,7 +165,7 @@ def _project_file(root: Path) -> tuple[YamlFile, tuple[Diagnostic, ...]]:
 
 
 def _paths(tree: MapNode, default: str, keys: tuple[str, ...], outside: list[Span]) -> tuple[str, ...]:
-    """The configured folders inside of the project. The places of the others are added to `outside`."""
+    """The configured folders inside the project. The places of the others are added to `outside`."""
     node = next((n for key in keys if (n := get(tree, key)) is not None), None)
     items = node.items if isinstance(node, ListNode) else (node,)
     texts = [(item.value, item.span) for item in items if isinstance(item, ScalarNode) and isinstance(item.value, str)]

@@ -1,4 +1,4 @@
-"""The table of reasons why something of a dbt project is changed or refused: code -> Reason. Codes are stable: scripts may rely on them."""
+"""The table of reasons why a part of a dbt project is changed or refused: code -> Reason. Codes are stable: scripts may rely on them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ReasonCode:
-    """`title` says what the code means, `help` what to do. `refuses`: what has this reason is not taken over."""
+    """`title` says what the code means, `help` what to do. `refuses`: things with this reason are not imported."""
 
     title: str
     help: str

@@ -21,7 +21,7 @@ from mvbuild.project.loaded import LoadedProject
 from mvbuild.source import SourceFile
 
 ANY_VALUE = "20000101"
-"""What a variable that is not set gives in a guard: it fits a number, a string and a date."""
+"""The value of an unset variable in a guard: it can be a number, a string and a date."""
 
 
 @dataclass(slots=True)
@@ -55,24 +55,24 @@ class Renderings:
             self.mode.incremental = False
 
     def run_variables(self, template: Template) -> tuple[str, ...]:
-        """The variables that the full query asks for and dbt_project.yml does not set: each run may give them other values."""
+        """The variables that the full query uses and dbt_project.yml does not set: each run may have other values for them."""
         self.asked.clear()
         self.with_other_variables(template)
         return tuple(self.asked)
 
     def with_other_variables(self, template: Template) -> Rendered:
-        """The full query when each variable of the run has another value."""
+        """The full query if each variable of the run has another value."""
         self.mode.incremental = False
         return self.other.render(SourceFile(template.path, template.prepared.text), template.file.stem)
 
     def as_written(self, template: Template) -> Rendered:
-        """The text that the taken-over project gets."""
+        """The text that the new project gets."""
         self.mode.incremental = False
         return self.renderer.render(SourceFile(template.path, template.final.result.text), template.file.stem)
 
 
 def start(work: ImportState, env: Mapping[str, str]) -> Renderings:
-    """Raises ProjectError only where not even a skeleton of the project can be loaded."""
+    """Raises ProjectError only if not even a skeleton of the project can be loaded."""
     loaded = _skeleton(work, env)
     mode = Mode()
     names = NameMacros(target=work.project.target, project=work.project.name, defined=frozenset(work.macros))
@@ -102,7 +102,7 @@ def start(work: ImportState, env: Mapping[str, str]) -> Renderings:
 
 
 def _another(value: Any) -> Any:
-    """Another value of the same type; a list, a mapping or a switch decides about the query itself, and is another one too."""
+    """Another value of the same type. A list, mapping or switch decides about the query itself, and gets another value too."""
     if isinstance(value, bool) or value is None:
         return ANY_VALUE if value is None else not value
     if isinstance(value, (int, float)):
@@ -111,7 +111,7 @@ def _another(value: Any) -> Any:
 
 
 def _skeleton(work: ImportState, env: Mapping[str, str]) -> LoadedProject:
-    """The project with nothing but names: no settings and no properties, which are judged apart."""
+    """The project with names only: no settings and no properties, which are judged separately."""
     project = work.project
     with tempfile.TemporaryDirectory(prefix="mvbuild-import-") as directory:
         root = Path(directory)
@@ -139,7 +139,7 @@ def _skeleton(work: ImportState, env: Mapping[str, str]) -> LoadedProject:
 
 
 def _macro_path(work: ImportState, template: Template) -> str:
-    """Generic tests stand below the test path, and are macros."""
+    """Generic tests are below the test path, and are macros."""
     top = work.project.paths["macro"][0]
     return template.path if any(template.path.startswith(f"{p}/") for p in work.project.paths["macro"]) else f"{top}/{template.path}"
 

@@ -1,4 +1,4 @@
-"""What was found of a dbt project -> Scorecard: each thing in it with its verdict and the reasons for it."""
+"""What was found in a dbt project -> Scorecard: each thing in it with its verdict and the reasons for it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Reason:
 
 @dataclass(slots=True)
 class Item:
-    """A model, seed, test... of the dbt project while it is looked at; reasons are added as they are found."""
+    """A model, seed, test... of the dbt project while it is judged; reasons are added as they are found."""
 
     kind: Kind
     name: str
@@ -57,13 +57,13 @@ class Item:
 
     @property
     def shown(self) -> tuple[Reason, ...]:
-        """The reasons for the verdict: what would have been changed of a refused thing is of no interest."""
+        """The reasons for the verdict: for a refused thing, changes are not relevant."""
         return tuple(r for r in self.reasons if r.refuses) or tuple(self.reasons)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scorecard:
-    """`adapter` is that of the profile, or dbt-spark where there is none."""
+    """`adapter` is that of the profile, or dbt-spark without a profile."""
 
     project: str
     adapter: str
@@ -90,7 +90,7 @@ class Scorecard:
         return {**head, "counts": counts, "kinds": by_kind, "reasons": self.codes(), "items": [_item(item) for item in self.items]}
 
     def codes(self) -> Mapping[str, int]:
-        """How many things each reason holds for, the most frequent first."""
+        """How many things have each reason, the most frequent first."""
         counts: dict[str, int] = {}
         for item in self.items:
             for code in dict.fromkeys(r.code for r in item.shown):
@@ -99,7 +99,7 @@ class Scorecard:
 
 
 def to_text(card: Scorecard) -> str:
-    """The scorecard for people: counts, then every reason with its place."""
+    """The scorecard as text: counts, then every reason with its place."""
     kinds = [*card.kinds]
     width = max(len("total"), *(len(_plural(k)) for k in kinds)) if kinds else 5
     lines = [f"{card.project}: dbt-{card.adapter}, target {card.target}, schema {card.schema}", ""]

@@ -1,4 +1,4 @@
-"""CSV of a dbt seed -> the Spark types that dbt gives its columns, the fields that it reads as NULL, or why that cannot be told."""
+"""CSV of a dbt seed -> the Spark types that dbt gives its columns, the fields that it reads as NULL, or why they are not certain."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NULLS = ("", "null")
 
 @dataclass(frozen=True, slots=True)
 class Unsure:
-    """A value whose type dbt finds by rules of its own."""
+    """A value whose type dbt finds by rules that mvbuild does not implement."""
 
     column: str
     span: Span
@@ -31,14 +31,14 @@ class Unsure:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedColumns:
     types: dict[str, str]
-    """Of the columns that have no declared type."""
+    """The types of columns without a declared type."""
     nulls: tuple[Span, ...]
-    """Fields that are to be left empty."""
+    """Fields to write as empty."""
     unsure: tuple[Unsure, ...]
 
 
 def seed_columns(file: SourceFile, delimiter: str, declared: Collection[str]) -> SeedColumns:
-    """`declared` are columns with a type, in small letters. Raises CsvError."""
+    """`declared` are columns with a type, in lower case. Raises CsvError."""
     rows = list(records(file.text, delimiter))
     if not rows:
         raise CsvError("The file has no header", 0)
@@ -72,7 +72,7 @@ def _type(values: Sequence[str]) -> str:
 
 
 def _doubtful(values: Sequence[str]) -> int | None:
-    """The first value that decides about the type by a rule that is not followed here. If another value is plain text none does."""
+    """The first value whose type depends on a rule that is not implemented here. If another value is plain text, there is none."""
     present = [(i, v.strip()) for i, v in enumerate(values) if v.strip().lower() not in _NULLS]
     for plain, nearly in ((_NUMBER, _NEARLY_NUMBER), (_ISO, _NEARLY_ISO)):
         if all(plain.match(v) or nearly.match(v) for _, v in present):

@@ -1,4 +1,4 @@
-"""A setting of a dbt model or seed -> what becomes of it: kept, removed, or a reason to refuse the model."""
+"""A setting of a dbt model or seed -> whether it is kept, removed, or a reason to refuse the model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LAYOUT = (
     "use_safer_relation_operations", "include_full_name_in_path", "incremental_apply_config_changes", "view_update_via_alter",
 )  # fmt: skip
 INCREMENTAL = ("unique_key", "incremental_strategy", "on_schema_change", "full_refresh", "event_time")
-"""What only an incremental model needs; incremental.py reads them."""
+"""Settings that only an incremental model needs; incremental.py reads them."""
 MERGE_PARTS = (
     "merge_update_columns", "merge_exclude_columns", "incremental_predicates", "predicates", "merge_condition", "matched_condition",
     "not_matched_condition", "not_matched_by_source_condition", "not_matched_by_source_action", "skip_matched_step",
@@ -33,13 +33,13 @@ _NAMES = ("schema", "namespace", "alias", "database", "catalog", "enabled", "tag
 KEPT = frozenset((*MODEL_SETTINGS, *_NAMES))
 KEPT_OF_SEEDS = frozenset((*SEED_SETTINGS, *_NAMES))
 KNOWN = frozenset((*KEPT, *KEPT_OF_SEEDS, *_LAYOUT, *INCREMENTAL, *_REFUSED))
-"""Every key that is told from a folder's name."""
+"""Every key that is not a folder's name."""
 MATERIALIZED: Mapping[str, str] = {"table": "materialized_view", "incremental": "materialized_view"}
 MATERIALIZATIONS = frozenset(("table", "incremental", "view", "ephemeral", "materialized_view"))
 
 
 def fate(key: str, value: Any, *, seed: bool = False) -> tuple[Fate, str]:
-    """What becomes of a setting, and the code of the reason."""
+    """Whether a setting is kept, and the code of the reason."""
     if key in (KEPT_OF_SEEDS if seed else KEPT):
         return "keep", ""
     if key in _REFUSED and value not in (None, [], {}, ""):

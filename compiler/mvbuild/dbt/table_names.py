@@ -17,7 +17,7 @@ MACROS = ("generate_schema_name", "generate_alias_name", "generate_database_name
 
 
 class _Settings(dict[str, Any]):
-    """In dbt's templates what is not set is empty and no error."""
+    """In dbt's templates, an unset value is empty and not an error."""
 
     def __missing__(self, key: str) -> Undefined:
         return Undefined(name=key)
@@ -25,7 +25,7 @@ class _Settings(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """`schema` and `alias` are None where the macro could not be applied."""
+    """`schema` and `alias` are None if the macro could not be applied."""
 
     schema: str | None
     alias: str | None

@@ -38,7 +38,7 @@ def take_over(
     vars: Mapping[str, Any] | None = None,
     env: Mapping[str, str],
 ) -> Takeover:
-    """Raises ProjectError where there is no dbt project that can be read."""
+    """Raises ProjectError if there is no dbt project that can be read."""
     project = read_project(root.resolve(), profiles=profiles, target=target, vars=vars or {}, env=env, schema=schema)
     work = ImportState(project)
     whole = work.item("project", project.name, project.file.line_span(1))
@@ -84,7 +84,7 @@ def _sql_tests(work: ImportState, renderings: Renderings) -> None:
 
 
 def _packages(work: ImportState) -> None:
-    """Packages are refused where something uses them."""
+    """Packages are refused if something uses them."""
     used: dict[str, int] = {}
     for template in work.templates.values():
         for use in template.uses:

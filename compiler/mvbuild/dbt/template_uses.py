@@ -1,4 +1,4 @@
-"""A template -> Uses: every outside name in it, `root.attribute` where it is asked for an attribute, with its place."""
+"""A template -> Uses: every outside name in it, with `root.attribute` if an attribute is used, and its place."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mvbuild.source import SourceFile, Span
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A name that is neither set nor a parameter where it stands."""
+    """A name that is neither set nor a parameter at its place."""
 
     root: str
     attribute: str | None
@@ -32,14 +32,14 @@ class MacroUses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateUses:
-    """What a template uses outside of its macros, and what each of its macros uses."""
+    """What a template uses outside its macros, and what each of its macros uses."""
 
     uses: tuple[Use, ...] = ()
     macros: tuple[MacroUses, ...] = ()
 
 
 def uses_of(file: SourceFile) -> TemplateUses:
-    """Nothing where the template cannot be parsed: that is found when it is rendered."""
+    """The uses of a template; none if it cannot be parsed, which rendering will report."""
     env = Sandbox()
     try:
         tree = env.parse(file.text)
@@ -54,7 +54,7 @@ def uses_of(file: SourceFile) -> TemplateUses:
 
 
 def closure(uses: Iterable[Use], macros: Mapping[str, MacroUses]) -> Iterator[tuple[Use, Use]]:
-    """Every use, through the macros that are called: where it is in the template itself, and the use in the end."""
+    """Every use, including those of called macros: the place in the template itself, and the final use."""
     for use in uses:
         yield use, use
         seen: set[str] = set()
@@ -91,7 +91,7 @@ class _Finder:
                     yield use
 
     def _span(self, name: str, attribute: str | None, line: int) -> Span:
-        """The name where its attribute follows, at the line or below it, as a tag may have several lines."""
+        """The name followed by its attribute, at the line or below it, since a tag may have several lines."""
         lexemes = self.text.lexemes
         found = [x for x in lexemes if x.kind == "name" and x.text == name]
         exact = [

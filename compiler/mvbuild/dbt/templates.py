@@ -51,7 +51,7 @@ _DISPATCH = re.compile(r"\s*\.\s*dispatch\(\s*['\"](\w+)['\"]\s*(?:,\s*(?:macro_
 
 
 def read_templates(work: ImportState) -> None:
-    """Fill in macros, models, SQL tests and snapshots."""
+    """Set macros, models, SQL tests and snapshots of ImportState."""
     for file in work.project.files["macro"]:
         _macro_file(work, file)
     for file in work.project.files["test"]:
@@ -69,7 +69,7 @@ def read_templates(work: ImportState) -> None:
 
 
 def judge_macros(work: ImportState) -> None:
-    """Refuse macros that use what mvbuild's templates do not have, themselves or through others."""
+    """Refuse macros that use something that mvbuild's templates do not have, directly or through other macros."""
     for name, macro in work.macros.items():
         item = work.macro_items[name]
         if name in MACROS:
@@ -89,7 +89,7 @@ def judge_macros(work: ImportState) -> None:
 
 
 def judge_uses(work: ImportState, item: Item, template: Template) -> None:
-    """The reasons that the names in a template give to refuse it."""
+    """The reasons to refuse a template because of the names in it."""
     for use in template.uses:
         problem = _problem(work, use)
         if problem:
@@ -140,7 +140,7 @@ def _problem(work: ImportState, use: Use) -> tuple[str, str, str] | None:
 
 
 def _dispatch_problem(work: ImportState, use: Use) -> tuple[str, str, str] | None:
-    """`adapter.dispatch('name')` finds a macro of the project here as it does in dbt, if no package and no other adapter has one."""
+    """`adapter.dispatch('name')` finds a macro of the project here as in dbt, if no package and no other adapter has one."""
     text = use.span.file.text
     found = _DISPATCH.match(text, use.span.end)
     name, namespace = (found[1], found[2]) if found else (None, None)
@@ -256,7 +256,7 @@ def _inside(span: Span, block: Span | None) -> bool:
 
 
 def installed_packages(work: ImportState) -> Iterator[tuple[str, Span]]:
-    """Packages of packages.yml and dependencies.yml: their names in templates, and where they are asked for."""
+    """The packages of packages.yml and dependencies.yml: their names in templates, and where they are requested."""
     from mvbuild.dbt.read import items_of, text_of
     from mvbuild.diagnostics import ProjectError
     from mvbuild.project.files import read_text

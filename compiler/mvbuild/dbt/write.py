@@ -13,9 +13,9 @@ from mvbuild.project.files import decode
 
 
 def write(files: Files, into: Path, *, root: Path, force: bool) -> None:
-    """Raises ProjectError before anything is written where a file exists or would lie outside of `into`.
+    """Write the files. Raises ProjectError before anything is written if a file exists or would be outside `into`.
 
-    Restores what was there if writing fails.
+    If writing fails, restores what was there.
     """
     taken = sorted(path for path in files if (into / path).exists() or (into / path).is_symlink())
     if taken and not force:
@@ -42,7 +42,7 @@ def write(files: Files, into: Path, *, root: Path, force: bool) -> None:
 
 
 def content(original: Path, text: str) -> bytes:
-    """The bytes of a file: those of the original where nothing is changed, else with its line ends."""
+    """The bytes of a file: those of the original if nothing changed, otherwise with the original's line ends."""
     try:
         old = original.read_bytes()
         if decode(original.name, old).text == text:
@@ -53,7 +53,7 @@ def content(original: Path, text: str) -> bytes:
 
 
 def _move(staged: Path, into: Path, paths: list[str], kept: Path) -> None:
-    """Put files into a directory that is there; what they replace comes back if one of them fails."""
+    """Move files into an existing directory. If one of them fails, what they replaced is restored."""
     done: list[str] = []
     made: list[Path] = []
     try:

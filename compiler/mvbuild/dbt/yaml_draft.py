@@ -14,10 +14,10 @@ from mvbuild.source import MappedText, Segment, SourceFile, SourceMap, Span
 
 
 class YamlDraft:
-    """Collects what is to be removed, replaced and inserted. Where the text cannot be edited in place the file is written anew."""
+    """Collects removals, replacements and insertions. If the text cannot be edited in place, the file is written from the tree."""
 
     def __init__(self, file: SourceFile, tree: MapNode, *, is_rewritten: bool = False) -> None:
-        """`is_rewritten`: the text is not what the tree says, so it is written anew even if nothing is changed."""
+        """`is_rewritten`: the text differs from the tree, so it is written from the tree even without changes."""
         self.file = file
         self.tree = tree
         self._is_rewritten = is_rewritten
@@ -26,7 +26,7 @@ class YamlDraft:
         self._inserted: dict[int, dict[str, Any]] = {}
 
     def remove(self, part: Entry | Node) -> None:
-        """An entry of a mapping with its value, or an item of a list."""
+        """Remove an entry of a mapping with its value, or an item of a list."""
         self._removed.add(id(part))
 
     def is_removed(self, part: Entry | Node) -> bool:
@@ -36,7 +36,7 @@ class YamlDraft:
         self._values[id(node)] = value
 
     def insert(self, path: tuple[str, ...], value: Any) -> None:
-        """Set a value below a path of keys, at the deepest mapping of the path that is there."""
+        """Set a value below a path of keys, at the deepest existing mapping of the path."""
         node: MapNode = self.tree
         rest = list(path)
         while len(rest) > 1:
@@ -55,7 +55,7 @@ class YamlDraft:
         return bool(self._removed or self._values or self._inserted or self._is_rewritten)
 
     def result(self) -> MappedText | None:
-        """None where nothing is left in the file."""
+        """The text; None if nothing is left in the file."""
         if not self.is_changed:
             return MappedText.of(self.file)
         wanted = self._plain(self.tree)
@@ -68,7 +68,7 @@ class YamlDraft:
         whole = Span(self.file, 0, min(1, len(self.file.text)))
         return MappedText(text, SourceMap((Segment(0, whole, verbatim=False),)))
 
-    # What the file is to hold
+    # The new content of the file
 
     def _plain(self, node: Node) -> Any:
         if id(node) in self._removed:
@@ -115,7 +115,7 @@ class YamlDraft:
                     self._edit(item, draft)
 
     def _cut(self, places: list[tuple[int, int]], gone: list[bool], draft: Draft) -> None:
-        """Parts of one collection: each with its lines where they are its own, else up to the next part."""
+        """Parts of one collection: each with its lines if nothing else is on them, otherwise up to the next part."""
         text = self.file.text
         for i, (start, end) in enumerate(places):
             if not gone[i]:
@@ -164,7 +164,7 @@ def _item_start(item: Node, text: str) -> int:
 
 
 def _written(value: Any, entry: Entry, file: SourceFile) -> str:
-    """A new scalar: text of several lines as a block, everything else in one line."""
+    """A new scalar: text with several lines as a block, everything else in one line."""
     if not (isinstance(value, str) and "\n" in value):
         return json.dumps(value, ensure_ascii=False) if not isinstance(value, str) or _needs_quotes(value) else value
     start = entry.span.start

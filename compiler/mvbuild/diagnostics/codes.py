@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """`title` says what the code means in general, `help` what to do when a diagnostic brings no better advice."""
+    """`title` says what the code means in general, `help` what to do unless a diagnostic has better advice."""
 
     title: str
     help: str

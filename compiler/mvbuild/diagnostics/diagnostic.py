@@ -35,7 +35,7 @@ class Diagnostic:
 
 
 class ProjectError(Exception):
-    """All the errors that one stage found. Raised once per stage, never for the first error alone."""
+    """All errors that one stage found. Raised once per stage, never for the first error only."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = tuple(diagnostics)
@@ -43,17 +43,17 @@ class ProjectError(Exception):
 
 
 def error(code: str, message: str, span: Span | None = None, *, help: str = "", notes: Iterable[Note] = ()) -> Diagnostic:
-    """An error with a code of the table; without `help` it gets the general help of its code."""
+    """An error with a code of the table. Without `help`, it gets the general help of its code."""
     return Diagnostic(code=code, message=message, span=span, notes=tuple(notes), help=help or CODES[code].help)
 
 
 def warning(code: str, message: str, span: Span | None = None, *, help: str = "") -> Diagnostic:
-    """Like `error`, for what does not stop a stage."""
+    """Like `error`, for findings that do not stop a stage."""
     return Diagnostic(code=code, message=message, span=span, help=help or CODES[code].help, severity="warning")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The help for a misspelled word: the nearest known one, or those that are known when none is near."""
+    """The help for a misspelled word: the most similar known word, or all known words if none is similar."""
     known = sorted(set(known))
     near = get_close_matches(word, known, n=1)
     if near:

@@ -1,4 +1,4 @@
-"""CODES -> docs/errors.md. `python -m mvbuild.diagnostics.reference > docs/errors.md` writes it; a test tells when it is out of date."""
+"""CODES -> docs/errors.md. `python -m mvbuild.diagnostics.reference > docs/errors.md` writes it; a test fails if it is out of date."""
 
 from __future__ import annotations
 

@@ -16,17 +16,17 @@ _SECRET = re.compile(
     r"""(?:://[^/\s@:]*:(?=[^/\s]*@)|(?i:password|passwd|secret|token|credential|access-key|account-key|api-key)[\w.-]*["']?\s*[:=]\s*["']?)"""
     r"""(?P<secret>(?!["']?\{\{)[^\s"',@}]+)"""
 )
-"""A password in a URL, or the value of a key whose name says what it is; what comes from a variable is no secret."""
+"""A password in a URL, or the value of a key with a secret's name. A value from a variable is not in the file."""
 
 MOST_SHOWN = 1_000
-"""More is read by nobody, and takes seconds to write."""
+"""More would not be read, and would take seconds to write."""
 _WIDEST = 160
-"""A longer line is shown around the place only."""
+"""A longer line is only shown around the place."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
 
 def to_text(diagnostics: Iterable[Diagnostic]) -> str:
-    """Each diagnostic with its line and a caret below the place, the whole ended by a count of the errors."""
+    """Each diagnostic with its line and carets below the place, then a count of the errors."""
     diagnostics = tuple(diagnostics)
     errors = sum(d.severity == "error" for d in diagnostics)
     blocks = [_block(d) for d in diagnostics[:MOST_SHOWN]]
@@ -75,24 +75,24 @@ def _excerpt(span: Span) -> list[str]:
 
 @lru_cache(maxsize=8)
 def _shown(line: str) -> str:
-    """A line as it may be shown. A long one can have thousands of mistakes."""
+    """A line as it may be shown. A long one can have thousands of errors."""
     return _visible(without_secrets(line))
 
 
 def _cells(char: str) -> int:
-    """How many cells of a terminal a character takes: two for Chinese and for emoji, none for accents that are put on the one before."""
+    """How many terminal cells a character takes: two for Chinese and for emoji, none for combining accents."""
     if unicodedata.category(char) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1
 
 
 def without_secrets(text: str) -> str:
-    """Stars in the place of passwords and tokens that stand in a file of configuration; as many, so that carets keep their place."""
+    """Replace passwords and tokens in a configuration file with stars, of the same number, so that carets keep their place."""
     return _SECRET.sub(lambda match: match[0][: match.start("secret") - match.start()] + "*" * len(match["secret"]), text)
 
 
 def _window(text: str, before: int, width: int) -> tuple[str, int, int]:
-    """What is shown of a line: the text, and where the carets begin in it and how many they are."""
+    """The visible part of a line: the text, the start of the carets in it, and their number."""
     if len(text) <= _WIDEST:
         return text, before, width
     start = max(0, min(before - _WIDEST // 3, len(text) - _WIDEST))
@@ -102,12 +102,12 @@ def _window(text: str, before: int, width: int) -> tuple[str, int, int]:
 
 
 def _visible(line: str) -> str:
-    """Control characters as their pictures: a file must not move the cursor of the terminal that shows it, nor turn its text around."""
+    """Control characters as symbols: a file must not move the cursor of the terminal that shows it, nor reverse its text."""
     return _CONTROL.sub(lambda match: chr(0x2400 + ord(match[0])) if match[0] < " " else "\ufffd", line)
 
 
 def as_object(diagnostic: Diagnostic) -> dict[str, Any]:
-    """A diagnostic as programs get it."""
+    """A diagnostic as a JSON object."""
     return {
         "code": diagnostic.code,
         "severity": diagnostic.severity,
@@ -119,7 +119,7 @@ def as_object(diagnostic: Diagnostic) -> dict[str, Any]:
 
 
 def location(span: Span | None) -> dict[str, Any] | None:
-    """A place as programs get it."""
+    """A place as a JSON object."""
     if span is None:
         return None
     (line, column), (end_line, end_column) = span.position, span.file.position(span.end)

@@ -1,4 +1,4 @@
-"""text + environment -> the text without passwords, tokens and keys: what is written down of a failure that nobody foresaw."""
+"""text + environment -> the text without passwords, tokens and keys, for reports of unexpected failures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHORTEST = 6
 
 
 def masked(text: str, env: Mapping[str, str]) -> str:
-    """Secrets come by variables: those whose name says so, and the passwords of addresses. And what looks like one."""
+    """Mask the values of variables with a secret's name, passwords in addresses, and texts that look like secrets."""
     for secret in sorted(_secrets(env), key=len, reverse=True):
         text = text.replace(secret, "***")
     return without_secrets(text)

@@ -1,4 +1,4 @@
-"""Spark's types -> their names in Trino, where a table of Iceberg shows them so."""
+"""Spark's types -> their names in Trino, as Trino shows them for an Iceberg table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PLAIN: Mapping[str, str] = {
 
 
 def trino_type(type_: Type | None) -> str | None:
-    """None for what Trino does not have, or what is not known."""
+    """None for an unknown type, or one that Trino does not have."""
     if type_ is None or isinstance(type_, str):
         return _PLAIN.get(type_) if type_ else None
     if isinstance(type_, Decimal):
@@ -38,7 +38,7 @@ def trino_type(type_: Type | None) -> str | None:
 
 
 def kind(type_: Type | None) -> str:
-    """What a signature says of a type: all decimals are alike, and so are all arrays."""
+    """The kind of a type in a signature: all decimals are alike, and so are all arrays."""
     if type_ is None:
         return "?"
     return type_ if isinstance(type_, str) else type(type_).__name__.lower()

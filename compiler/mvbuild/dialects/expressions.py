@@ -30,7 +30,7 @@ def condition(of: Judging, node: exp.Expr) -> None:
 
 
 def expression(of: Judging, node: exp.Expr) -> None:
-    """Everything below it, then itself. What is refused is noted, and the rest is looked at all the same."""
+    """Judge everything below an expression, then itself. A refusal is noted, and the rest is still judged."""
     try:
         _expression(of, node)
     except Refused as exc:
@@ -123,14 +123,14 @@ def arithmetic(of: Judging, node: exp.Expr) -> None:
             of.cast(part, wanted)
     suffix = " not 0" if isinstance(node, (exp.Div, exp.Mod)) and divisor else ""
     if isinstance(node, exp.Div):
-        # Neither types nor a division by zero leave anything to add.
+        # Nothing to add, neither for types nor for division by zero.
         node.set("typed", True)
         node.set("safe", False)
     of.use(f"{kinds[0]} {sign} {kinds[1]}{suffix}", node)
 
 
 def _operands(node: exp.Expr, types: Sequence[Type | None]) -> tuple[list[Type | None], list[str]]:
-    """What Spark casts both sides to, and how the signature names them."""
+    """The type that Spark casts both sides to, and how the signature names them."""
     if None in types or "void" in types:
         return [None, None], [kind(t) for t in types]
     if any(isinstance(t, COMPLEX) or t in ("string", "date", "timestamp", "timestamp_ntz", "boolean") for t in types):
@@ -196,7 +196,7 @@ def comparison(of: Judging, node: exp.Expr) -> None:
 
 
 def alike(of: Judging, nodes: Sequence[exp.Expr], whole: exp.Expr) -> Type | None:
-    """The type that Spark brings all of them to; each is cast to it. None where one is not known."""
+    """The common type that Spark chooses for all of them; each is cast to it. None if one is not known."""
     types = [of.type_of(n) for n in nodes]
     for one in nodes:
         expression(of, one)
@@ -218,7 +218,7 @@ def alike(of: Judging, nodes: Sequence[exp.Expr], whole: exp.Expr) -> Type | Non
 
 
 def column_types(of: Judging, branch: exp.Expr) -> tuple[str, ...] | None:
-    """As Trino names them; None where they are not known."""
+    """As Trino names them; None if they are not known."""
     relation = of.relation_of(branch)
     if relation is None or not relation.is_closed:
         return None
@@ -295,7 +295,8 @@ def coalesce(of: Judging, node: exp.Expr) -> None:
 
 
 def nullif(of: Judging, node: exp.Expr) -> None:
-    """The result has the type of the first, whatever it is compared with: only that type, and a plain 0, are alike everywhere."""
+    """The result has the type of the first argument, whatever it is compared with: only that type, and a plain 0, behave the same in all
+    engines."""
     one, two = of.type_of(node.this), of.type_of(node.expression)
     is_zero = isinstance(node.expression, exp.Literal) and node.expression.name == "0" and two == "int"
     if None not in (one, two) and one != two and not is_zero:
@@ -390,7 +391,7 @@ def _not_zero(node: exp.Expr) -> bool:
 
 
 def _is_time(text: str, type_: Type | None) -> bool:
-    """A literal that every engine reads alike."""
+    """A literal that every engine reads in the same way."""
     pattern, form = (_DATE, "%Y-%m-%d") if type_ == "date" else (_TIMESTAMP, "%Y-%m-%d %H:%M:%S")
     if type_ not in ("date", "timestamp_ntz") or not pattern.fullmatch(text):
         return False

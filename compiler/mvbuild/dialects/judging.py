@@ -1,4 +1,4 @@
-"""one query while it is judged: what is proven of it, what is refused, where each was written, and the casts that go around its nodes."""
+"""one query while it is judged: what is proven, what is refused, where each was written, and the casts that go around its nodes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ALLOWED: Mapping[type[exp.Expr], frozenset[str]] = {
     exp.Filter: frozenset(("this", "expression")),
     exp.Interval: frozenset(("this", "unit")),
 }
-"""Clauses that are understood in full; with any other one a node is refused."""
+"""Clauses that are fully understood; a node with any other clause is refused."""
 _CLAUSES: Mapping[str, str] = {
     "using": "JOIN ... USING",
     "method": "NATURAL and ASOF joins",
@@ -66,7 +66,7 @@ _CLAUSES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What is not proven, at offsets of the definition."""
+    """An unproven expression, at offsets of the definition."""
 
     what: str
     start: int
@@ -82,7 +82,7 @@ class Refused(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Judging:
-    """One query, while it is judged and after."""
+    """One query, while it is judged and afterwards."""
 
     typed: TypedQuery
     proofs: Proofs
@@ -90,9 +90,9 @@ class Judging:
     """Judges a subquery."""
     refusals: list[Refusal] = field(default_factory=list)
     unknown: list[Refusal] = field(default_factory=list)
-    """What may be proven, once the types are known."""
+    """What may be proven once the types are known."""
     used: set[str] = field(default_factory=set)
-    """The signatures of all that is in the query."""
+    """The signatures of everything in the query."""
     columns_of_from: set[int] = field(default_factory=set)
     """The attributes of columns of FROM."""
     in_exists: bool = False
@@ -100,7 +100,7 @@ class Judging:
     # Places
 
     def place(self, node: exp.Expr) -> tuple[int, int]:
-        """Where an expression was written: from the function's name on."""
+        """Where an expression was written, from the function's name on."""
         text = self.typed.query.sql.text
         found = _written_at(node)
         if found is None:
@@ -119,7 +119,7 @@ class Judging:
     # Proofs
 
     def use(self, signature: str, node: exp.Expr, result: Type | None = None, *, wrap: bool = True) -> None:
-        """`node` is computed by the engine: refuse it if nobody showed that it gives the same, cast it if its type differs."""
+        """The engine computes `node`: refuse it if it is not proven to give the same result, and cast it if its type differs."""
         if "?" in signature:
             if self.proofs.may_have(signature):
                 self.unknown.append(Refusal(f"`{signature}`", *self.place(node)))
@@ -144,7 +144,7 @@ class Judging:
         made.set("this", node)
 
     def coerce(self, node: exp.Expr, target: Type | None) -> None:
-        """What Spark does by itself, written out."""
+        """Write out a cast that Spark makes implicitly."""
         type_ = self.type_of(node)
         if type_ == target or type_ == "void" or target is None:
             return
@@ -155,19 +155,19 @@ class Judging:
         return self.typed.notes.types.get(id(node))
 
     def relation_of(self, node: exp.Expr) -> Relation | None:
-        """Of a chain of set operations only the last one has a note; all have the same types."""
+        """In a chain of set operations only the last one has a note; all have the same types."""
         found = self.typed.notes.relations.get(id(node))
         return self.relation_of(node.this) if found is None and isinstance(node, exp.SetOperation) else found
 
     def allowed(self, node: exp.Expr) -> None:
-        """Nothing is passed on that is not understood."""
+        """Anything that is not understood is refused."""
         for name, value in node.args.items():
             if value and name not in _ALLOWED[type(node)]:
                 raise Refused(value if isinstance(value, exp.Expr) else node, _CLAUSES.get(name, f"`{name.strip('_').upper()}`"))
 
 
 def _written_at(node: exp.Expr) -> tuple[int, int] | None:
-    """As far as its names and literals tell. Types that were put around it were parsed elsewhere."""
+    """As far as names and literals show. Types that were put around it were parsed elsewhere."""
     if "start" in node.meta:
         return node.meta["start"], node.meta["end"] + 1
     nodes = node.walk(prune=lambda n: isinstance(n, exp.DataType))
@@ -176,5 +176,5 @@ def _written_at(node: exp.Expr) -> tuple[int, int] | None:
 
 
 def words(node: exp.Expr) -> str:
-    """What the user may call something that has no other name."""
+    """A description of a node that has no other name."""
     return node.key.upper()

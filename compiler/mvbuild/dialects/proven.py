@@ -10,9 +10,9 @@ from functools import lru_cache
 from importlib.resources import files
 
 ENGINES: Mapping[str, str] = {"trino": "trino.json"}
-"""Dialects with a table. No definition is published in any other: nobody has shown what it would give."""
+"""Dialects with a table. Definitions are published in no other dialect, because their results there are unknown."""
 UNKNOWN = "?"
-"""In a signature, a type that is not known."""
+"""In a signature, an unknown type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,14 +20,14 @@ class Proof:
     """One signature."""
 
     cast: bool
-    """Whether the engine's result is of another type than Spark's, so that it is cast to Spark's."""
+    """Whether the engine's result has another type than Spark's, so that it is cast to Spark's."""
     trials: int = 0
-    """Expressions that gave the same."""
+    """How many expressions gave the same result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proofs:
-    """Of one engine."""
+    """The proofs of one engine."""
 
     version: str
     proven: Mapping[str, Proof]
@@ -35,14 +35,14 @@ class Proofs:
     """Signature -> the first difference that the trials found."""
 
     def may_have(self, signature: str) -> bool:
-        """Whether a signature with unknown types could be one that is proven."""
+        """Whether a signature with unknown types can be a proven one."""
         pattern = re.compile(r"[\w ().'…]*?".join(re.escape(part) for part in signature.split(UNKNOWN)))
         return any(pattern.fullmatch(one) for one in self.proven)
 
 
 @lru_cache(maxsize=4)
 def proofs(dialect: str) -> Proofs:
-    """The table of a dialect that is one of ENGINES."""
+    """The table of a dialect in ENGINES."""
     return of_json(files("mvbuild.dialects").joinpath(ENGINES[dialect]).read_text(encoding="utf-8"))
 
 

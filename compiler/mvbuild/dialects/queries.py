@@ -1,4 +1,4 @@
-"""a typed query + the proofs of an engine -> Judging: casts where the engine has other types, and what is not proven, at its place."""
+"""a typed query + the proofs of an engine -> Judging: casts where the engine has other types, and what is not proven, with its place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mvbuild.lineage.statement import TypedQuery
 
 
 def judged(typed: TypedQuery, proofs: Proofs) -> Judging:
-    """Changes the tree of `typed`."""
+    """Judge a query. Changes the tree of `typed`."""
     found = Judging(typed=typed, proofs=proofs, query=query)
     judge(found)
     return found
@@ -31,7 +31,7 @@ def judge(of: Judging) -> None:
 
 def query(of: Judging, node: exp.Expr) -> None:
     if node.args.get("order") is not None and not (node.args.get("limit") or node.args.get("offset")):
-        node.set("order", None)  # An order without a limit says nothing of the rows.
+        node.set("order", None)  # Without a limit, an order does not affect the rows.
     node.set("hint", None)
     of.allowed(node)
     for cte in _ctes(of, node):
@@ -80,7 +80,7 @@ def select(of: Judging, node: exp.Select) -> None:
 
 
 def _named(of: Judging, node: exp.Expr, outputs: Sequence[exp.Expr]) -> None:
-    """Engines name a column differently where the query does not."""
+    """Engines choose different names for unnamed columns."""
     relation = of.typed.notes.relations.get(id(node))
     if relation is None or any(o.is_star for o in outputs) or len(relation.columns) != len(outputs):
         return
@@ -160,7 +160,7 @@ def distinct(of: Judging, query: exp.Expr, node: exp.Expr) -> None:
 
 
 def set_operation(of: Judging, node: exp.SetOperation) -> None:
-    """The branches must have the very same types: engines differ in how they widen them."""
+    """The branches must have exactly the same types, because engines widen them differently."""
     branches = (node.this, node.expression)
     for branch in branches:
         query(of, branch)

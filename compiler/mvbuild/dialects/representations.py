@@ -26,7 +26,7 @@ from mvbuild.parse.sql import parse_query
 from mvbuild.source import MappedText
 
 DIALECTS = tuple(sorted({d.value for d in Dialects} - {"", "dax", "prql", "solr", "tableau"}))
-"""Those of sqlglot that are SQL of an engine: a view of a storage can be written in all of them."""
+"""The dialects of sqlglot that are the SQL of an engine: a view of a storage can be written in all of them."""
 _INSTEAD = "Set `catalog_view: storage`, or leave the dialect out of `dialects:`."
 _HELP = f"Use what docs/trino.md lists. {_INSTEAD}"
 _HINTS = {
@@ -49,7 +49,7 @@ class Known:
     schemas: Schemas = NO_SCHEMAS
     """The columns of base tables."""
     is_all: bool = False
-    """Whether nothing more will be known of the types of tables that are in `schemas`: what is not proven by then is refused."""
+    """Whether no more types will become known for the tables in `schemas`: anything unproven is refused then."""
     dialects_of: Callable[[ViewNode], Iterable[str]] | None = None
     """The representations of a view that mvbuild did not write."""
 
@@ -60,7 +60,7 @@ NOTHING_KNOWN = Known()
 def representations(
     graph: Graph, node: ModelNode, columns: Sequence[str], *, of_storage: bool, known: Known = NOTHING_KNOWN
 ) -> dict[str, str]:
-    """Dialect -> SQL. ProjectError where a dialect cannot say it."""
+    """Dialect -> SQL. Raises ProjectError if a dialect cannot express it."""
     storage = node.storage if of_storage else None
     found = {"spark": storage_select(storage, columns) if storage else definition(graph, node).text}
     further = further_dialects(node)
@@ -81,7 +81,7 @@ def representations(
 
 
 def dialect_problems(graph: Graph, nodes: Iterable[Node], known: Known = NOTHING_KNOWN) -> list[Diagnostic]:
-    """Dialects that do not exist, and definitions that are not published in one."""
+    """Dialects that do not exist, and definitions that are not published in a dialect."""
     problems: list[Diagnostic] = []
     for node in nodes:
         if not isinstance(node, ModelNode) or node.materialized == "ephemeral" or node.id in graph.undefined:
@@ -99,7 +99,7 @@ def dialect_problems(graph: Graph, nodes: Iterable[Node], known: Known = NOTHING
 
 
 def _unknown_dialects(node: ModelNode) -> list[Diagnostic]:
-    """One diagnostic for each name that is no dialect."""
+    """One diagnostic for each unknown dialect."""
     config = node.model.config
     unknown = [d for d in config.dialects if d.lower() not in DIALECTS]
     return [
@@ -109,7 +109,7 @@ def _unknown_dialects(node: ModelNode) -> list[Diagnostic]:
 
 
 def _of_storage(storage: TableIdentifier, columns: Sequence[str], dialect: str) -> str:
-    """Nothing but names. They lose the catalog, which each engine calls differently."""
+    """Only names, without the catalog, for which each engine has its own name."""
     text = storage_select(storage, columns)
     (tree,) = parse(tokenize(text), text)
     assert tree is not None
@@ -147,7 +147,7 @@ def _input(node: Node | None, query: Query, index: int, bound: Bound) -> Input:
 
 
 def _unreadable(query: Query, reads: Sequence[Node | None], dialect: str, known: Known) -> Iterable[Refusal]:
-    """Views that the engine cannot read, which this one reads."""
+    """Views that this definition reads and the engine cannot read."""
     for read, node in zip(query.reads, reads, strict=True):
         if isinstance(node, ModelNode):
             has = dialect in further_dialects(node)

@@ -1,4 +1,4 @@
-"""an expression + the types of its parts -> its signature: what a table of proofs knows it by, `sum(decimal)`, `CAST(int AS string)`."""
+"""an expression + the types of its parts -> its signature, by which a table of proofs finds it: `sum(decimal)`, `CAST(int AS string)`."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ OPERATORS: dict[type[exp.Expr], str] = {
     exp.DPipe: "||",
 }
 MOST_EXACT_DIGITS = 15
-"""A decimal of so many digits is a double without loss."""
+"""A decimal with at most this many digits is a double without loss."""
 _BY_VALUE = (exp.Substring, exp.Round, exp.Replace, exp.Left, exp.Right, exp.Pad, exp.StrPosition, exp.StartsWith, exp.Trim)
-"""Functions that differ by the values of literals."""
+"""Functions whose results depend on the values of literals."""
 _BY_DIGITS = (exp.Round, exp.Ceil, exp.Floor)
-"""Functions whose result needs one digit more."""
+"""Functions whose result needs one more digit."""
 _BY_UNIT = (exp.DateTrunc, exp.TimestampTrunc)
 _NOTHING = ("big_int", "_type", "is_string")
-"""What the parser notes of a node and no engine sees."""
+"""Arguments of nodes that the parser adds and no engine sees."""
 
 
 def of_cast(one: Type | None, two: Type | None, *, safe: bool = False) -> str:
@@ -51,7 +51,7 @@ def of_minus(type_: Type | None) -> str:
 
 
 def of_function(node: exp.Expr, type_of: TypeOf) -> str:
-    """Of a call, whatever the function is."""
+    """The signature of a call, for any function."""
     name = node.sql_name() if isinstance(node, exp.Func) and not isinstance(node, exp.Anonymous) else node.name
     return f"{name.lower()}({', '.join(_arguments(node, type_of))})"
 

@@ -1,4 +1,4 @@
-"""a definition + the columns of what it reads -> its SQL for an engine, or what stands against it, at its place."""
+"""a definition + the columns of what it reads -> its SQL for an engine, or what prevents it, with its place."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RELATION = "mv"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translation:
-    """`sql` is None where it cannot be written: because of `refusals`, or only because of types that are `unknown`."""
+    """`sql` is None if it cannot be written: because of `refusals`, or only because of types that are `unknown`."""
 
     sql: str | None
     refusals: tuple[Refusal, ...] = ()
@@ -30,7 +30,7 @@ class Translation:
 
 
 def translate(query: Query, inputs: Sequence[Input], catalog: str, proofs: Proofs, *, is_stored: bool = True) -> Translation:
-    """`inputs`: of each entry of `query.reads`. With `is_stored` the rows go through a table, which has fewer types than Spark."""
+    """`inputs`: one for each of `query.reads`. With `is_stored` the rows go through a table, which has fewer types than Spark."""
     try:
         typed = typed_query(query, inputs)
         if typed is None:
@@ -74,7 +74,7 @@ def _output_types(typed: TypedQuery, found: Judging, *, is_stored: bool) -> list
 
 
 def _with_types(tree: exp.Expr, columns: Sequence[tuple[str, str]]) -> exp.Expr:
-    """The query, each column cast to the type that the view declares: an engine that finds another one refuses to read the view."""
+    """The query, with each column cast to the type that the view declares: an engine that finds another type refuses to read the view."""
     names = [exp.to_identifier(name, quoted=True) for name, _ in columns]
     casts = [
         exp.alias_(exp.Cast(this=exp.column(name.copy()), to=exp.DataType.build(type_, dialect="trino")), name.copy())
@@ -86,7 +86,8 @@ def _with_types(tree: exp.Expr, columns: Sequence[tuple[str, str]]) -> exp.Expr:
 
 
 def _strip_catalog(tree: exp.Expr, catalog: str) -> str | None:
-    """Names lose the catalog, which each engine calls differently: a view's names are completed from the catalog that holds it."""
+    """Remove the catalog from names, because each engine calls it differently. A view's names are completed with the catalog that contains
+    it."""
     for table in tree.find_all(exp.Table):
         parts = table.parts
         if len(parts) > 3:

@@ -2,16 +2,15 @@
 
 In and out: `RefreshRecord`, what one refresh read, and its encodings.
 
-Read first: `record.py` (the one domain type), `properties.py` (the properties of the property-based specification), `refresh_state.py`
-(the `refresh-state` in the summary of the storage snapshot). Every refresh writes both encodings. docs/formats.md describes what users
-see.
+Read first: `record.py` (the one domain type), `properties.py` (the properties of the property-based specification), `refresh_state.py` (the
+`refresh-state` in the summary of the storage snapshot). Every refresh writes both encodings. docs/formats.md describes what users see.
 
 * `mvbuild.refresh.snapshot-id` on the storage table separates writes by others from maintenance, which only makes `replace` snapshots.
-  `mvbuild.refresh.schema-id` is there because columns are renamed, dropped and moved without a snapshot.
+  `mvbuild.refresh.schema-id` exists because columns can be renamed, dropped and moved without a snapshot.
 * A table without a snapshot is recorded as -1. An MV that reads another MV records the other's storage table as a base table
   (docs/decisions/003).
-* In the format `metadata-file`, one file holds record, definition and data (`metadata_file.py`, docs/decisions/005). It is composed of
-  Iceberg's view metadata and table metadata. `quick_check.py` says quickly that a file is right, `metadata_check.py` what is wrong with
-  it.
+* In the format `metadata-file`, one file contains record, definition and data (`metadata_file.py`, docs/decisions/005). It is composed of
+  Iceberg's view metadata and table metadata. `quick_check.py` finds quickly whether a file is valid, `metadata_check.py` what is wrong
+  with it.
 * `failed_tests.py` is a property of the storage after failed data tests, and not part of the record.
 """

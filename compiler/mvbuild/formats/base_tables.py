@@ -16,7 +16,7 @@ _OWN = (_UUID, _REF, _CATALOG, _NAMESPACE)
 
 
 def encode_base_tables(tables: Sequence[BaseTable]) -> dict[str, Any]:
-    """`base-tables`: full identifier or path -> record. RecordError if a table is there in two states, or has no name."""
+    """`base-tables`: full identifier or path -> record. Raises RecordError if a table has two states, or no name."""
     encoded: dict[str, Any] = {}
     for table in dict.fromkeys(tables):
         record = encode_base_table(table)
@@ -54,7 +54,7 @@ def encode_base_table(table: BaseTable) -> dict[str, Any]:
 
 
 def decode_base_table(record: Mapping[str, Any]) -> BaseTable:
-    """The table of a checked record. Other writers give no UUID."""
+    """The table of a checked record. Other writers record no UUID."""
     properties = record.get("properties") or {}
     of_catalog = record["type"] == "iceberg-metastore"
     path: tuple[str | None, tuple[str, ...], str] = (properties.get(_CATALOG), (), record["identifier"])
@@ -72,19 +72,19 @@ def decode_base_table(record: Mapping[str, Any]) -> BaseTable:
 
 
 def join_parts(parts: Sequence[str]) -> str:
-    """Parts of a name, joined by dots; those with odd characters in backticks."""
+    """Parts of a name, joined by dots; parts with special characters are in backticks."""
     return ".".join(quote(part) for part in parts)
 
 
 def split_parts(text: str) -> tuple[str, ...]:
-    """The parts that `join_parts` joined; of text that it did not make, whatever stands between the dots."""
+    """The parts that `join_parts` joined; for any other text, the parts between its dots."""
     if not _PARTS.fullmatch(text):
         return tuple(text.split(".")) if text else ()
     return tuple(part[1:-1].replace("``", "`") if part.startswith("`") else part for part in re.findall(_PART, text))
 
 
 def _name(identifier: str, properties: Mapping[str, str]) -> tuple[str | None, tuple[str, ...], str]:
-    """Catalog, namespace, name. Of three parts or more the first is the catalog, unless the property `namespace` says otherwise."""
+    """Catalog, namespace, name. With three parts or more the first one is the catalog, unless the property `namespace` says otherwise."""
     *rest, name = split_parts(identifier)
     path = tuple(rest)
     levels = len(path) - 1 if len(path) > 1 else len(path)

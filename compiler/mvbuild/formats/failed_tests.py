@@ -1,4 +1,4 @@
-"""FailedTests <-> a property of an MV's storage: a refresh whose data tests failed, and what it had read. Not of any specification.
+"""FailedTests <-> a property of an MV's storage: a refresh whose data tests failed, and what it had read. Not part of any specification.
 
 It says nothing about the rows of the storage, which are those of the last good refresh. The next refresh that passes its tests removes it.
 """
@@ -13,12 +13,12 @@ from mvbuild.formats.record import Properties, RefreshRecord
 
 KEY = "mvbuild.failed-tests"
 _MANY = 20
-"""How many tests the property names: some catalogs bound the size of a property."""
+"""How many tests the property names: some catalogs limit the size of a property."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedTests:
-    """The newest data of an MV that was refused, and so was never published."""
+    """The newest data of an MV that failed its tests, and so was never published."""
 
     tests: tuple[str, ...]
     """`not_null_daily_id: 3 rows break its rule`; empty if another writer made the property unreadable."""
@@ -30,7 +30,7 @@ class FailedTests:
     """UUID of each table that was read, with the branch or tag if it was not `main` -> snapshot."""
 
     def is_of(self, record: RefreshRecord, definition: str) -> bool:
-        """Whether the data that was refused is what the record describes."""
+        """Whether the record describes the data that failed."""
         return self.definition == definition and dict(self.reads) == reads_of(record)
 
 
@@ -46,7 +46,7 @@ def encode(failed: FailedTests) -> dict[str, str]:
 
 
 def decode(properties: Properties) -> FailedTests | None:
-    """None if there is no such property. One that cannot be read still tells that tests failed."""
+    """None if there is no such property. An unreadable property still means that tests failed."""
     if KEY not in properties:
         return None
     try:

@@ -1,7 +1,7 @@
 """The table of fields -> JSON Schema. `python -m mvbuild.formats.json_schema > docs/metadata-file.schema.json` writes the file.
 
-Draft 2020-12, of the MV metadata file, for writers and readers that are not mvbuild. It states the shape; that ids are unique, that
-what is referred to exists, and that a decimal's scale fits its precision is beyond it, see `metadata_rules`.
+Draft 2020-12, of the MV metadata file, for writers and readers other than mvbuild. It describes the structure. It cannot express that ids
+are unique, that references exist, and that a decimal's scale fits its precision, see `metadata_rules`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _struct(struct: Struct, definitions: dict[str, Schema]) -> Schema:
 
 def _field(field: Field, definitions: dict[str, Schema]) -> Schema:
     schema = _shape(field.shape, definitions)
-    # An empty schema takes null as it is.
+    # An empty schema accepts null as it is.
     if schema and not field.required:
         schema = {"anyOf": [schema, {"type": "null"}]}
     return {"description": field.doc, **schema}
@@ -105,7 +105,7 @@ def _scalar(shape: Shape) -> Schema:
 
 def _reference(struct: Struct, definitions: dict[str, Schema]) -> Schema:
     if struct.name not in definitions:
-        definitions[struct.name] = {}  # Types hold types: the name must be known before its definition is complete.
+        definitions[struct.name] = {}  # Types contain types, so the name must be known before its definition is complete.
         definitions[struct.name] = _struct(struct, definitions)
     return {"$ref": f"#/$defs/{struct.name}"}
 

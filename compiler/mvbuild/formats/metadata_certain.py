@@ -1,8 +1,8 @@
-"""JSON object of an MV metadata file that breaks a rule -> what is certain in it, which breaks none, and the rules that were broken.
+"""JSON object of an MV metadata file that breaks a rule -> the certain part of it, which breaks none, and the rules that were broken.
 
-A file is written by the rules, and read as far as it goes. Left out is what nobody needs to read the rows, what is said elsewhere in the
-file, and what only the freshness of the rows rests on: then there is no record of a refresh, and the MV is stale. Where two parts of the
-file contradict each other about the definition, the columns or the rows, nothing is certain, and the file stays broken.
+mvbuild writes files by the rules, and reads others as far as possible. It leaves out what is not needed to read the rows, what is repeated
+elsewhere in the file, and what only the freshness of the rows depends on: then there is no record of a refresh, and the MV is stale. If two
+parts of the file contradict each other about the definition, the columns or the rows, nothing is certain, and the file is an error.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _FIELDS = {one.name: one.shape for one in FILE.fields}
 
 @dataclass(kw_only=True)
 class _Reading:
-    """The file as far as it was read. Its own objects are never changed: new ones take their places."""
+    """The file as far as it was read. Its own objects are never changed; new ones replace them."""
 
     raw: Raw
     problems: list[RecordError] = field(default_factory=list)
     has_record: bool = True
-    """Whether what the current refresh read is certain."""
+    """Whether it is certain what the current refresh read."""
 
     def broken(self, path: str, rule: str) -> None:
         self.problems.append(RecordError(path, rule))
@@ -48,13 +48,13 @@ class _Reading:
 
 
 def certain(raw: Mapping[str, Any]) -> tuple[Raw, tuple[RecordError, ...]]:
-    """The same file and no problem, where nothing of it can be read with certainty."""
+    """The same file and no problem if nothing in it can be read with certainty."""
     reading = _Reading(raw=dict(raw))
     try:
         for step in _STEPS:
             step(reading)
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError):
-        # Something is not even of its type, which the check of the whole file names.
+        # A part has the wrong type, which the check of the whole file reports.
         return dict(raw), ()
     return reading.raw, tuple(reading.problems)
 
@@ -122,7 +122,7 @@ def _identifier_fields(reading: _Reading) -> None:
 
 
 def _sort_orders(reading: _Reading) -> None:
-    """Rows are read without them."""
+    """Rows are read without sort orders."""
     orders: Any = reading.raw.get("sort-orders")
     default = reading.raw.get("default-sort-order-id")
     columns = {id for schema in reading.raw["schemas"] for _, id in metadata_rules.field_ids(schema)}
@@ -139,14 +139,14 @@ def _sort_orders(reading: _Reading) -> None:
 
 
 def _default_spec(reading: _Reading) -> None:
-    """Rows are read by the specs that their files name; this one is for writers."""
+    """Rows are read with the specs that their files name; the default spec is for writers."""
     known = reading.ids("partition-specs", "spec-id")
     if not _is_known(reading, "default-spec-id", reading.raw.get("default-spec-id"), known):
         reading.raw["default-spec-id"] = max(known)
 
 
 def _counters(reading: _Reading) -> None:
-    """What was given before must never be given again; a number that is too small is what it must be at least."""
+    """Numbers that were assigned must never be assigned again; a counter that is too low is raised."""
     raw = reading.raw
     columns = [id for schema in raw["schemas"] for _, id in metadata_rules.field_ids(schema)]
     fields = [f["field-id"] for spec in raw["partition-specs"] for f in spec["fields"]]
@@ -162,7 +162,7 @@ def _counters(reading: _Reading) -> None:
 
 
 def _versions(reading: _Reading) -> None:
-    """Older versions that are broken go. The current one, and what may yet come to be it, must be right."""
+    """Remove older versions that are broken. The current version, and any that may become current, must be valid."""
     current, schemas = reading.raw["current_version_id"], reading.ids("schemas", "schema-id")
     kept = []
     for at, version in enumerate(reading.raw["versions"]):
@@ -176,7 +176,7 @@ def _versions(reading: _Reading) -> None:
 
 
 def _version(reading: _Reading, path: str, version: Raw) -> Raw:
-    """Without what is wrong beside its SQL for Spark."""
+    """A version without errors beside its SQL for Spark."""
     for name in ("summary", "storage-table"):
         shape = next(one.shape for one in VERSION.fields if one.name == name)
         wrong = name == "summary" if version.get(name) is None else not reading.fits(f"{path}.{name}", version[name], shape)
@@ -204,7 +204,7 @@ def _version(reading: _Reading, path: str, version: Raw) -> Raw:
 
 
 def _version_log(reading: _Reading) -> None:
-    """`current_version_id` says which version is current; only a log that ends with another one contradicts it."""
+    """`current_version_id` decides which version is current; only a log that ends with another one contradicts it."""
     raw, current = reading.raw, reading.raw["current_version_id"]
     known = reading.ids("versions", "version-id")
     log = raw.get("version_log")
@@ -229,7 +229,7 @@ def _version_log(reading: _Reading) -> None:
 
 
 def _snapshots(reading: _Reading) -> None:
-    """A snapshot that does not tell what it did counts as one that changed rows."""
+    """A snapshot without an operation counts as one that changed rows."""
     summary = next(one.shape for one in SNAPSHOT.fields if one.name == "summary")
     found = []
     for at, snapshot in enumerate(reading.raw.get("snapshots") or ()):
@@ -245,7 +245,7 @@ def _snapshots(reading: _Reading) -> None:
 
 
 def _refs(reading: _Reading) -> None:
-    """Branches and tags that lead nowhere go. There is always `main`, at the current snapshot; one that says otherwise contradicts it."""
+    """Remove branches and tags without a snapshot. `main` always exists, at the current snapshot; a different `main` is a contradiction."""
     raw, current = reading.raw, metadata_rules.current_snapshot_id(reading.raw)
     known, shape = reading.ids("snapshots", "snapshot-id"), _FIELDS["refs"]
     assert isinstance(shape, MapOf)
@@ -273,7 +273,7 @@ def _refs(reading: _Reading) -> None:
 
 
 def _snapshot_log(reading: _Reading) -> None:
-    """Only a log without gaps tells which snapshot was current at a time: what comes before a gap goes."""
+    """Only a log without gaps shows which snapshot was current at a time, so entries before a gap are removed."""
     raw, current = reading.raw, metadata_rules.current_snapshot_id(reading.raw)
     log, shape = raw.get("snapshot-log"), _FIELDS["snapshot-log"]
     assert isinstance(shape, ListOf)
@@ -302,7 +302,7 @@ def _snapshot_log(reading: _Reading) -> None:
 
 
 def _refreshes(reading: _Reading) -> None:
-    """A refresh that is not certain goes; without the current one the file does not tell what its rows were made of."""
+    """Remove refreshes that are not certain; without the current one, the file does not show what its rows were made from."""
     raw, listed = reading.raw, reading.raw.get("refreshes")
     if not isinstance(listed, list):
         reading.broken("refreshes", "is missing" if listed is None else "must be a list")
@@ -341,7 +341,7 @@ def _refresh(reading: _Reading, refresh: Any, path: str, *, is_current: bool) ->
 
 
 def _by_identifier(reading: _Reading, tables: Mapping[str, Any], path: str) -> Raw | None:
-    """A key that is not the identifier is no harm where it is a part of it, or where the table's UUID says which one was read."""
+    """A key that is not the identifier does no harm if it is a part of it, or if the table's UUID identifies the table."""
     found: Raw = {}
     for key, table in tables.items():
         identifier, properties = table["identifier"], table.get("properties") or {}
@@ -356,7 +356,7 @@ def _by_identifier(reading: _Reading, tables: Mapping[str, Any], path: str) -> R
 
 
 def _is_part(short: str, long: str) -> bool:
-    """`raw.orders` of `lake.raw.orders`, in any case and however it is quoted."""
+    """`raw.orders` of `lake.raw.orders`, in any case and with any quotes."""
     one, other = ([part.lower() for part in split_parts(text)] for text in (short, long))
     return len(one) > 0 and other[len(other) - len(one) :] == one
 

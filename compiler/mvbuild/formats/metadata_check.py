@@ -1,4 +1,4 @@
-"""JSON value + Shape -> RecordError that names the first field which does not fit, and how."""
+"""JSON value + Shape -> RecordError with the first field that does not fit, and why."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from mvbuild.formats.shapes import (
 
 
 def check(path: str, value: object, shape: Shape) -> None:
-    """RecordError that names the first field, as `versions[0].version-id`, whose value is not of its shape."""
+    """Raise RecordError with the first field, such as `versions[0].version-id`, whose value does not have its shape."""
     if isinstance(shape, Struct):
         _check_struct(path, value, shape)
     elif isinstance(shape, ListOf):
@@ -43,7 +43,7 @@ def check(path: str, value: object, shape: Shape) -> None:
 
 
 def expected(shape: Shape) -> str:
-    """What a value of a shape without parts is, in words."""
+    """A description of the values of a shape without parts."""
     if isinstance(shape, Integer):
         least = f" of at least {shape.minimum}" if shape.minimum > -LONG_MAX - 1 else ""
         return f"an integer{least}" + (" or its digits" if shape.digits else "")
@@ -138,7 +138,7 @@ def _object(path: str, value: object) -> dict[str, Any]:
 
 
 def _shown(value: object) -> str:
-    """A value as an error shows it, never longer than a line: what is wrong here may be of any size."""
+    """A value in an error message, never longer than a line: an invalid value may have any size."""
     if isinstance(value, str):
         return repr(value if len(value) <= 40 else value[:40] + "…")
     if isinstance(value, int):

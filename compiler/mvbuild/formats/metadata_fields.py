@@ -1,9 +1,9 @@
-"""Every field of the MV metadata file, stated once, as a Shape.
+"""Every field of the MV metadata file, declared once, as a Shape.
 
-Source: the draft of a common metadata format for materialized views (apache/iceberg issue 6420), and for the parts that it takes over the
-Iceberg table specification v2 and view specification v1. The strict check (`metadata_check`), the order of a written file's keys and the
-published JSON Schema (`json_schema`) all come from `FILE`. Fields that are not stated are other writers' and left alone; an optional field
-may be null.
+Source: the draft of a common metadata format for materialized views (apache/iceberg issue 6420) and, for the parts that it takes over, the
+Iceberg table specification v2 and view specification v1. The strict check (`metadata_check`), the order of keys in a written file and the
+published JSON Schema (`json_schema`) are all derived from `FILE`. Other fields belong to other writers and are left alone. An optional
+field may be null.
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
 Source: the draft of a common metadata format for materialized views (apache/iceberg issue 6420). Where it is silent:
 
-- `uuid` and `location` are those of the embedded table. The view's own are not kept.
-- Versions and snapshots share `schemas`: a version's schema is the table's where they differ in ids alone, else it is added to the list.
-- `properties` are the table's own and, all under names that are this format's, the view's (`VIEW_PROPERTY` + name), the table-metadata file
-  that the table side was taken from (`STORAGE_LOCATION`), and what `refreshes` has no field for: the child views of the current refresh
-  (`iceberg.child.view.version.[UUID]`, and their names) and when it started.
-- `current-refresh-id` is -1, and `refreshes` empty, until the first refresh.
-- Fields of the table metadata that the draft does not know (`partition-statistics`) are carried along.
+- `uuid` and `location` are those of the embedded table. The view's own are not stored. - Versions and snapshots share `schemas`: a
+version's schema is the table's if they differ only in ids, otherwise it is added to the list. - `properties` contain the table's own and,
+under names of this format, the view's (`VIEW_PROPERTY` + name), the table-metadata file
+  that the table part was taken from (`STORAGE_LOCATION`), and what `refreshes` has no field for: the child views of the current refresh
+  (`iceberg.child.view.version.[UUID]`, and their names) and its start time.
+- `current-refresh-id` is -1, and `refreshes` empty, until the first refresh. - Fields of the table metadata that the draft does not have
+(`partition-statistics`) are preserved.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mvbuild.formats.record import ChildView, Properties, RecordError, RefreshRe
 
 FORMAT_VERSION = 1
 METADATA_LOCATION = "materialized-view.metadata-location"
-"""Property of the catalog's view: the MV metadata file that is current."""
+"""Property of the catalog's view: the current MV metadata file."""
 STORAGE_LOCATION = "materialized-view.storage.metadata-location"
 VIEW_PROPERTY = "materialized-view.view."
 CHILD_VIEW_NAME = "mvbuild.child.view.name."
@@ -44,7 +44,7 @@ _NOT_OF_THE_TABLE = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MvMetadata:
-    """A file that passed every check, or what is certain in one that did not."""
+    """A file that passed every check, or the certain part of one that did not."""
 
     raw: Mapping[str, Any]
     problems: tuple[str, ...] = ()
@@ -76,13 +76,13 @@ class MvMetadata:
 
     @property
     def storage_metadata_location(self) -> str:
-        """Empty where another writer left it out."""
+        """Empty if another writer omitted it."""
         return self.properties.get(STORAGE_LOCATION, "")
 
 
 def read(content: bytes, *, expect_uuid: str | None = None) -> MvMetadata:
-    """What is certain in a file, see `metadata_certain`. RecordError for everything that is not a file of this format, whatever the bytes
-    are, and for one that contradicts itself about the definition, the columns or the rows."""
+    """The certain part of a file, see `metadata_certain`. Raises RecordError for everything that is not a file of this format, whatever the
+    bytes are, and for a file that contradicts itself about the definition, the columns or the rows."""
     try:
         raw = json.loads(content.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
     except RecordError:
@@ -101,7 +101,7 @@ def read(content: bytes, *, expect_uuid: str | None = None) -> MvMetadata:
 
 
 def check(raw: object, *, expect_uuid: str | None = None) -> MvMetadata:
-    """The file, which keeps every rule; RecordError names the field that is wrong."""
+    """A file that keeps every rule. Raises RecordError with the first wrong field."""
     if not isinstance(raw, dict):
         raise RecordError("metadata", "must be a JSON object")
     version = raw.get("format-version")
@@ -119,9 +119,9 @@ def check(raw: object, *, expect_uuid: str | None = None) -> MvMetadata:
 
 
 def write(mv: MvMetadata) -> bytes:
-    """The keys in the order of the draft, other writers' after them."""
+    """The keys in the order of the draft, then those of other writers."""
     text = json.dumps(_ordered(mv.raw), indent=2, ensure_ascii=False)
-    # Half a surrogate pair has no UTF-8; what `backslashreplace` puts there is its JSON escape.
+    # Half a surrogate pair has no UTF-8 form; `backslashreplace` writes its JSON escape instead.
     return (text + "\n").encode("utf-8", errors="backslashreplace")
 
 
@@ -137,7 +137,7 @@ def compose(
     child_views: Sequence[ChildView] = (),
     refresh_start_ms: int | None = None,
 ) -> MvMetadata:
-    """The next file. `child_views` and `refresh_start_ms` are those of the current refresh, also where only the definition changes."""
+    """The next file. `child_views` and `refresh_start_ms` are those of the current refresh, even if only the definition changes."""
     if table.get("format-version") != 2:
         raise RecordError("format-version", f"of the storage table must be 2, not {table.get('format-version')!r}")
     own = _record_properties(child_views, refresh_start_ms)
@@ -168,7 +168,7 @@ def compose(
 
 
 def table_metadata(mv: MvMetadata) -> dict[str, Any]:
-    """Iceberg table metadata v2. Its log of metadata files is empty: the log that is embedded is the MV's own."""
+    """Iceberg table metadata v2. Its log of metadata files is empty, because the embedded log is that of the MV."""
     given = {name: value for name, value in mv.raw.items() if name not in _NOT_OF_THE_TABLE and value is not None}
     return {
         "format-version": 2,
@@ -180,7 +180,7 @@ def table_metadata(mv: MvMetadata) -> dict[str, Any]:
 
 
 def view_metadata(mv: MvMetadata) -> dict[str, Any]:
-    """Iceberg view metadata v1, with the schemas that its versions have."""
+    """Iceberg view metadata v1, with the schemas of its versions."""
     versions = [dict(version) for version in mv.raw["versions"]]
     used = {version["schema-id"] for version in versions}
     prefix = len(VIEW_PROPERTY)
@@ -197,7 +197,8 @@ def view_metadata(mv: MvMetadata) -> dict[str, Any]:
 
 
 def encode_refresh(record: RefreshRecord, *, refresh_id: int, sequence_number: int | None) -> dict[str, Any]:
-    """An element of `refreshes`; RecordError if the format cannot hold the record. Child views are not in it, see `compose`."""
+    """An element of `refreshes`. Raises RecordError if the format cannot express the record. Child views are stored elsewhere, see
+    `compose`."""
     if record.view_version_id is None:
         raise RecordError("version-id", "is unknown: the record was not written by mvbuild")
     if record.incomplete:
@@ -211,7 +212,7 @@ def encode_refresh(record: RefreshRecord, *, refresh_id: int, sequence_number: i
 
 
 def decode_refresh(refresh: Mapping[str, Any], properties: Properties) -> RefreshRecord:
-    """The record of a checked element of `refreshes`. `properties` are the file's for the current refresh, and {} for every other one."""
+    """The record in a checked element of `refreshes`. `properties` are the file's for the current refresh, and {} for every other one."""
     return RefreshRecord(
         view_version_id=refresh["version-id"],
         base_tables=tuple(decode_base_table(table) for table in refresh["base-tables"].values()),
@@ -221,7 +222,7 @@ def decode_refresh(refresh: Mapping[str, Any], properties: Properties) -> Refres
 
 
 def current_record(mv: MvMetadata) -> RefreshRecord | None:
-    """What the data was built from; None before the first refresh. RecordError if a property of it is not what it must be."""
+    """What the data was built from; None before the first refresh. Raises RecordError if one of its properties is invalid."""
     refresh = mv.current_refresh
     return None if refresh is None else decode_refresh(refresh, mv.properties)
 
@@ -231,7 +232,7 @@ def _ordered(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The same value twice is no contradiction."""
+    """Equal duplicates are not a contradiction."""
     found = dict(pairs)
     if len(found) < len(pairs):
         for name, value in pairs:
@@ -245,7 +246,7 @@ def _no_constant(name: str) -> None:
 
 
 def _kept_versions(view: Mapping[str, Any], table: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[Mapping[str, Any]]]:
-    """The newest versions, as many as the history holds and the current one among them, and their entries in the log."""
+    """The newest versions, as many as the history allows and always the current one, and their entries in the log."""
     limit = max(1, _history(view, table))
     versions: list[dict[str, Any]] = view["versions"]
     others = [version["version-id"] for version in versions if version["version-id"] != view["current-version-id"]]
@@ -254,7 +255,7 @@ def _kept_versions(view: Mapping[str, Any], table: Mapping[str, Any]) -> tuple[l
 
 
 def _history(view: Mapping[str, Any], table: Mapping[str, Any]) -> int:
-    """The draft calls it a table property, the view specification a view property."""
+    """The draft makes it a table property, the view specification a view property."""
     found = (table.get("properties") or {}).get(HISTORY) or (view.get("properties") or {}).get(HISTORY, "10")
     return integer(f"properties.{HISTORY}", found)
 
@@ -262,9 +263,9 @@ def _history(view: Mapping[str, Any], table: Mapping[str, Any]) -> int:
 def _shared_schemas(
     view: Mapping[str, Any], table: Mapping[str, Any], versions: Sequence[Mapping[str, Any]]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The table's schemas and those of the versions that it does not have; and the versions with the ids of that list."""
+    """The table's schemas with those of versions that it lacks, and the versions with ids from that list."""
     schemas: list[dict[str, Any]] = list(table["schemas"])
-    # The current schema is first, so that a version has it rather than an older one that looks the same.
+    # The current schema comes first, so that a version gets it rather than an older, equal one.
     schemas_by_age = sorted(schemas, key=lambda s: s["schema-id"] != table.get("current-schema-id"))
     known = [(_columns(schema), schema["schema-id"]) for schema in schemas_by_age]
     of_view = {schema.get("schema-id", 0): schema for schema in view["schemas"]}
@@ -286,7 +287,7 @@ def _shared_schemas(
 
 
 def _columns(value: Any) -> Any:
-    """A schema or type without its ids, equal for all that mean the same."""
+    """A schema or type without its ids, equal for all with the same meaning."""
     if isinstance(value, list):
         return [_columns(inner) for inner in value]
     if isinstance(value, dict):
@@ -296,7 +297,7 @@ def _columns(value: Any) -> Any:
 
 
 def _renumbered(fields: Sequence[Mapping[str, Any]], last: int) -> tuple[list[dict[str, Any]], int]:
-    """Fields under ids that the table never gave: a view's ids start at 1 again, and would seem to be those of other columns."""
+    """Fields with ids that the table never assigned: a view's ids start at 1 again, and would be mistaken for other columns."""
     result = []
     for field in fields:
         last += 1
@@ -332,10 +333,10 @@ def _table_part(table: Mapping[str, Any]) -> dict[str, Any]:
     part = {name: value for name, value in table.items() if name not in {*_NOT_OF_THE_TABLE, "table-uuid"} and value is not None}
     if part.get("current-snapshot-id") == -1:
         del part["current-snapshot-id"]
-    # Snapshots from before the table had format version 2 have the number 0, which writers leave out.
+    # Snapshots from before the table had format version 2 have the number 0, which writers omit.
     part["snapshots"] = [{"sequence-number": 0, **snapshot} for snapshot in table.get("snapshots") or ()]
     if "current-snapshot-id" in part and "main" not in (part.get("refs") or {}):
-        # Writers from before there were references name none.
+        # Writers from before references existed write none.
         part["refs"] = {**(part.get("refs") or {}), "main": {"type": "branch", "snapshot-id": part["current-snapshot-id"]}}
     return part
 

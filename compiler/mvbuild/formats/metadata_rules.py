@@ -1,4 +1,4 @@
-"""JSON object of an MV metadata file, each field of its shape -> RecordError where one part refers to another that is not there."""
+"""JSON object of an MV metadata file, each field with its shape -> RecordError if one part refers to another that does not exist."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from mvbuild.formats.record import RecordError
 HISTORY = "version.history.num-entries"
 NO_REFRESH = -1
 SKEW_MS = 60_000
-"""Iceberg's own writers forgive clocks that differ by a minute, and so leave logs that are out of order by as much."""
+"""Iceberg's own writers tolerate clocks that differ by a minute, so their logs can be out of order by as much."""
 _VERSION, _SCHEMA, _SNAPSHOT = "versions[].version-id", "schemas[].schema-id", "snapshots[].snapshot-id"
 
 
 def check(raw: Mapping[str, Any]) -> None:
-    """RecordError names the first field that breaks a rule. Parents of snapshots and versions of refreshes may be gone: both expire."""
+    """Raise RecordError with the first field that breaks a rule. Parents of snapshots and versions of refreshes may be missing: both
+    expire."""
     for rule in _RULES:
         rule(raw)
 
@@ -26,7 +27,7 @@ def current_snapshot_id(raw: Mapping[str, Any]) -> int | None:
 
 
 def field_ids(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, int]]:
-    """Path and id of every field of a schema or struct, nested ones too."""
+    """Path and id of every field of a schema or struct, including nested ones."""
     for at, field in enumerate(schema["fields"]):
         yield f"{path}.fields[{at}].id", field["id"]
         yield from _inner_ids(field["type"], f"{path}.fields[{at}].type")
@@ -70,7 +71,7 @@ def _schemas(raw: Mapping[str, Any]) -> None:
 
 
 def _distinct_names(kind: Any, path: str) -> None:
-    """No struct has two fields of one name, at any depth."""
+    """No struct has two fields with the same name, at any depth."""
     if not isinstance(kind, dict):
         return
     if kind["type"] == "struct":
@@ -146,7 +147,7 @@ def _references(raw: Mapping[str, Any]) -> None:
 
 
 def _main(raw: Mapping[str, Any], main: Mapping[str, Any] | None, current: int | None) -> None:
-    """The branch `main` is there where there is a current snapshot, and points at it."""
+    """If there is a current snapshot, the branch `main` exists and points to it."""
     if main is None:
         if current is not None:
             raise RecordError("refs.main", f"is missing beside the current-snapshot-id, {current}")
@@ -201,7 +202,7 @@ def _refreshes(raw: Mapping[str, Any]) -> None:
 
 
 def check_refresh(raw: Mapping[str, Any], refresh: Mapping[str, Any], path: str, *, is_current: bool) -> None:
-    """Whether the versions and snapshots of the file agree with a refresh."""
+    """Check that the versions and snapshots of the file agree with a refresh."""
     highest = max(_ids(raw, "versions", "version-id"))
     if refresh["version-id"] > highest and not _keeps_one_version(raw):
         raise RecordError(f"{path}.version-id", f"{refresh['version-id']} is greater than the highest of {_VERSION}, {highest}")
@@ -210,7 +211,7 @@ def check_refresh(raw: Mapping[str, Any], refresh: Mapping[str, Any], path: str,
 
 
 def _keeps_one_version(raw: Mapping[str, Any]) -> bool:
-    """A history of one holds no version but the current, which after a step back is not the highest that ever was."""
+    """A history of one has only the current version, which after a rollback is not the highest ever."""
     properties = raw.get("properties") or {}
     return any(name.endswith(HISTORY) and value in ("0", "1") for name, value in properties.items())
 
@@ -228,7 +229,7 @@ def _refreshed(raw: Mapping[str, Any], refresh: Mapping[str, Any], path: str, *,
 
 
 def _rewritten_since(raw: Mapping[str, Any], number: int) -> bool:
-    """Whether the current snapshot has the same rows in other files, so that the refresh's own may have expired."""
+    """Whether the current snapshot has the same rows in other files, so that the refresh's own snapshot may have expired."""
     current = current_snapshot_id(raw)
     return any(
         snapshot["snapshot-id"] == current and snapshot["summary"]["operation"] == "replace" and snapshot["sequence-number"] > number

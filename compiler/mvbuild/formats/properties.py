@@ -19,36 +19,36 @@ BASE_SNAPSHOT = "iceberg.base.snapshot."
 CHILD_VIEW_VERSION = "iceberg.child.view.version."
 
 OWNER = "mvbuild.model"
-"""Of every view and storage table that mvbuild writes: the model's unique id. Not of the specification."""
+"""On every view and storage table that mvbuild writes: the model's unique id. Not part of the specification."""
 
 REFRESH_SNAPSHOT = "mvbuild.refresh.snapshot-id"
-"""The storage snapshot that the record describes. Not of the specification: it tells when somebody else wrote to the storage."""
+"""The storage snapshot that the record describes. Not part of the specification: it shows whether another writer changed the storage."""
 INDIRECT = "mvbuild.record.indirect"
 """UUIDs of tables and views in the record that the query itself does not read. They are there for other readers."""
 NO_TABLE = "00000000-0000-0000-0000-000000000000"
-"""No table has this UUID: a record that names it is fresh to nobody who goes by the specification alone."""
+"""No table has this UUID: readers that apply only the specification never find a record with it fresh."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indirect:
-    """What readers who apply the rules of the specification, and no others, need beside what the query itself reads."""
+    """What readers that apply only the rules of the specification need in addition to what the query itself reads."""
 
     tables: Mapping[str, int] = field(default_factory=dict)
-    """UUID -> snapshot: what the upstream MVs were made of."""
+    """UUID -> snapshot of the tables that the upstream MVs were computed from."""
     views: Mapping[str, int] = field(default_factory=dict)
-    """UUID -> version: the views of the upstream MVs, their child views, and the MV's own view."""
+    """UUID -> version of the views of the upstream MVs, their child views, and the MV's own view."""
     is_beyond_rules: bool = False
-    """The rows can change without any snapshot or version that a property could name: such readers must never take them for fresh."""
+    """The rows can change without a snapshot or version that a property could name, so such readers must never find them fresh."""
 
 
 DIRECT_ONLY = Indirect()
 
 REFRESH_SCHEMA = "mvbuild.refresh.schema-id"
-"""The schema of the storage that the refresh wrote with. Not of the specification: it tells when somebody else changed the columns."""
+"""The schema of the storage when the refresh wrote. Not part of the specification: it shows whether another writer changed the columns."""
 
 
 def view_properties(storage: TableIdentifier) -> dict[str, str]:
-    """What marks a view as an MV and points at its storage table (`namespace.name`, in the view's own catalog)."""
+    """The properties that mark a view as an MV and point to its storage table (`namespace.name`, in the view's own catalog)."""
     return {IS_MATERIALIZED: "true", STORAGE_TABLE: storage.dotted}
 
 
@@ -57,9 +57,10 @@ def is_materialized(properties: Properties) -> bool:
 
 
 def encode(record: RefreshRecord, indirect: Indirect = DIRECT_ONLY) -> dict[str, str]:
-    """The record as properties of the storage table. A table read at several snapshots keeps the one of `main`: a property holds one.
+    """The record as properties of the storage table. For a table read at several snapshots it has the one of `main`, because a property has
+    one value.
 
-    RecordError for what no property can hold: a table without UUID, and a record that is another writer's.
+    Raises RecordError for what properties cannot express: a table without a UUID, and a record of another writer.
     """
     if record.view_version_id is None:
         raise RecordError(VIEW_VERSION, "is unknown: the record was not written by mvbuild")
@@ -87,9 +88,9 @@ def _uuid(key: str) -> str:
 
 
 def decode(properties: Properties) -> RefreshRecord | None:
-    """The record that the properties hold; None if there is none. RecordError if a value is not what the specification says.
+    """The record in the properties; None if there is none. Raises RecordError if a value does not follow the specification.
 
-    What the query does not read itself is left out.
+    Omits what the query does not read itself.
     """
     indirect = frozenset(properties.get(INDIRECT, "").split(","))
     tables = _suffixed(properties, BASE_SNAPSHOT, indirect)
@@ -106,7 +107,7 @@ def decode(properties: Properties) -> RefreshRecord | None:
 
 
 def stale_keys(properties: Properties, record: RefreshRecord, indirect: Indirect = DIRECT_ONLY) -> tuple[str, ...]:
-    """Properties of an earlier refresh that the record does not set again: they must go when it is written."""
+    """Properties of an earlier refresh that the record does not set again, and that must be removed with it."""
     kept = encode(record, indirect)
     return tuple(k for k in properties if k.startswith((BASE_SNAPSHOT, CHILD_VIEW_VERSION, INDIRECT)) and k not in kept)
 

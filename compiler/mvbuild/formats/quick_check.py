@@ -1,7 +1,7 @@
 """Shape -> a fast yes or no, for the files of a whole project.
 
-`metadata_check.check` says what is wrong, and is asked only where this says no. Nothing passes here that would not pass there; both come
-from the same declarations.
+`metadata_check.check` finds what is wrong, and is only called if this check fails. Both are derived from the same declarations, and nothing
+passes here that would fail there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TEXT = frozenset((str,))
 
 @lru_cache
 def of_file() -> Fits:
-    """The test for a whole file."""
+    """The check of a whole file."""
     return _fits(FILE)
 
 

@@ -1,4 +1,4 @@
-"""The domain type of a refresh: RefreshRecord, what an MV's storage was built from. Encodings stand in the modules beside this one."""
+"""The domain type of a refresh: RefreshRecord, what an MV's storage was built from. The modules beside this one have the encodings."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class BaseTable:
     """A table that a refresh read: a base table, or the storage table of an upstream MV."""
 
     uuid: str
-    """Empty where the writer recorded names only (the metadata-file draft does not ask for it, Trino has none)."""
+    """Empty if the writer recorded only names (the metadata-file draft does not require it, and Trino has none)."""
     snapshot_id: int
-    """The snapshot that was read, or NO_SNAPSHOT; of a Delta table its version."""
+    """The snapshot that was read, or NO_SNAPSHOT; for a Delta table its version."""
     type: TableType = "iceberg-metastore"
     catalog: str | None = None
     namespace: tuple[str, ...] = ()
     name: str = ""
-    """For the two file-system types the path of the table's directory, and no namespace."""
+    """For the two file-system types, the path of the table's directory, without a namespace."""
     ref: str | None = None
     """The branch or tag that was read; None for `main`."""
     place: tuple[tuple[str, str], ...] = ()
-    """Sorted properties that tell of another metastore or storage system; never a secret. Only the metadata file holds them."""
+    """Sorted properties that identify another metastore or storage system, without secrets. Only the metadata file stores them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +46,10 @@ class ChildView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshRecord:
-    """What one refresh read. `base_tables` holds every distinct state: a table read at two snapshots is there twice."""
+    """What one refresh read. `base_tables` has every distinct state: a table that was read at two snapshots appears twice."""
 
     view_version_id: int | None
-    """None where the writer (Trino) does not record it."""
+    """None if the writer (Trino) does not record it."""
     base_tables: tuple[BaseTable, ...] = ()
     child_views: tuple[ChildView, ...] = ()
     refresh_start_ms: int | None = None
@@ -57,12 +57,13 @@ class RefreshRecord:
     """Whether tables were read that the writer (Trino) could not name. mvbuild never writes such a record."""
 
     def of_table(self, uuid: str, namespace: tuple[str, ...] = (), name: str = "") -> tuple[BaseTable, ...]:
-        """Every state of the table that was read; what was read of `main` first. By name only where the record has no UUID."""
+        """Every state of the table that was read; states of `main` come first. By name only if the record has no UUID."""
         found = (t for t in self.base_tables if t.uuid == uuid or (not t.uuid and name and (t.namespace, t.name) == (namespace, name)))
         return tuple(sorted(found, key=lambda t: t.ref is not None))
 
     def of_view(self, uuid: str, namespace: tuple[str, ...] = (), name: str = "") -> ChildView | None:
-        """The state of a view that was expanded. One that was registered under two names has one UUID: then the name must be the same."""
+        """The state of a view that was expanded. A view that was registered under two names has one UUID; then the name must be equal
+        too."""
         found = [v for v in self.child_views if v.uuid == uuid]
         named = [v for v in found if (v.namespace, v.name) == (namespace, name)]
         return next(iter(named or found), None) if len(found) < 2 or named else None
@@ -78,7 +79,7 @@ class RecordError(ValueError):
 
 
 def integer(field: str, value: object) -> int:
-    """A field that must hold a whole number, as a number or as its decimal digits -> int."""
+    """An integer field, as a number or as its decimal digits -> int."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     try:

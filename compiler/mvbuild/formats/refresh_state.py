@@ -1,7 +1,7 @@
 """RefreshRecord <-> the `refresh-state` JSON of a storage snapshot's summary.
 
-Source: the upstream draft of materialized views in the Iceberg view specification. A draft: everything about it stays in this module.
-Older writers' names (`refresh-version-id`, `source-table-states`, `source-view-states`) are read and never written.
+Source: the upstream draft of materialized views in the Iceberg view specification. It is a draft, so everything about it is in this module.
+Names of older writers (`refresh-version-id`, `source-table-states`, `source-view-states`) are read and never written.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ KEY = "refresh-state"
 
 
 def encode(record: RefreshRecord) -> str:
-    """The value of the summary key. A table without snapshots has no state that the draft could hold, and is left out.
+    """The value of the summary key. A table without snapshots cannot be expressed in the draft, and is omitted.
 
-    So has a table at a path no `type` there: its name is its path. RecordError for a record that is another writer's.
+    Nor does the draft have a `type` for a table at a path, whose name is its path. Raises RecordError for a record of another writer.
     """
     if record.view_version_id is None:
         raise RecordError("view-version-id", "is unknown: the record was not written by mvbuild")
@@ -37,7 +37,7 @@ def encode(record: RefreshRecord) -> str:
 
 
 def decode(value: str) -> RefreshRecord:
-    """The record of a summary value. RecordError names the field that is wrong."""
+    """The record in a summary value. RecordError names the wrong field."""
     try:
         data = json.loads(value)
     except (ValueError, RecursionError) as exc:
@@ -82,7 +82,7 @@ def _present(**fields: str | None) -> dict[str, str]:
 
 
 def _states(data: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-    """Source states under today's name or the older two, each with its `type`."""
+    """Source states under the current name or the older two, each with its `type`."""
     if "source-states" in data:
         yield from _list(data, "source-states", None)
         return

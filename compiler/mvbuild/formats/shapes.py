@@ -1,4 +1,4 @@
-"""What a JSON value of the MV metadata file may be: the words that `metadata_fields` states each of its fields in."""
+"""The shapes of JSON values in the MV metadata file, with which `metadata_fields` declares each of its fields."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PRIMITIVE = (
     r"boolean|int|long|float|double|date|time|timestamp|timestamptz|timestamp_ns|timestamptz_ns|string|uuid|binary|unknown|variant"
     rf"|decimal\(\s*({_FROM_1_TO_38})\s*,\s*({_TO_38})\s*\)|fixed\[\s*[0-9]{{1,9}}\s*\]|geometry(\(.*\))?|geography(\(.*\))?"
 )
-"""A decimal's scale must not be more than its precision either, which is beyond a pattern."""
+"""The scale of a decimal must not exceed its precision either, which a pattern cannot express."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,13 +22,13 @@ class Integer:
     minimum: int = -LONG_MAX - 1
     maximum: int = LONG_MAX
     digits: bool = False
-    """Its decimal digits in a string are taken too."""
+    """A string of decimal digits is accepted too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
     pattern: str = ""
-    """What the whole string must match; empty: anything."""
+    """The pattern for the whole string; empty: any string."""
     means: str = "a string"
 
 
@@ -51,19 +51,19 @@ class Anything:
 class ListOf:
     of: Shape
     identity: str = ""
-    """The field whose value no two elements may share."""
+    """The field whose value must be unique among the elements."""
     filled: bool = False
-    """It must not be empty."""
+    """Whether it must not be empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
-    """Keys of a map that this format gives a meaning: those that start so, and what may follow."""
+    """Keys of a map that have a meaning in this format: those with this prefix, and what may follow it."""
 
     starts: str
     of: Shape
     rest: str = ""
-    """What the rest of the key must match; empty: only the key itself is meant."""
+    """The pattern for the rest of the key; empty: only the prefix itself is a key."""
     means: str = ""
 
 
@@ -78,13 +78,13 @@ class Struct:
     name: str
     fields: tuple[Field, ...]
     others: Shape | None = None
-    """What fields that are not stated must be; None: anything."""
+    """The shape of undeclared fields; None: anything."""
     doc: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tagged:
-    """One of several structs; the field `type` says which."""
+    """One of several structs, chosen by the field `type`."""
 
     variants: Mapping[str, Struct]
 

@@ -1,8 +1,8 @@
-"""Trino's `dependsOnTables` in a storage snapshot's summary -> RefreshRecord. Read, never written.
+"""Trino's `dependsOnTables` in a storage snapshot's summary -> RefreshRecord. Only read, never written.
 
-Source: trinodb/trino, plugin/trino-iceberg, `TrinoCatalog` and `AbstractTrinoCatalog`: entries `schema.table=snapshotId`, joined by commas;
-nothing behind `=` for a table without snapshots; the entry `UNKNOWN` for all that is not an Iceberg table of the same catalog. Old versions
-put the catalog before the schema. UUIDs and the view's version are not recorded.
+Source: trinodb/trino, plugin/trino-iceberg, `TrinoCatalog` and `AbstractTrinoCatalog`: entries `schema.table=snapshotId`, separated by
+commas; nothing after `=` for a table without snapshots; the entry `UNKNOWN` for everything that is not an Iceberg table of the same
+catalog. Old versions put the catalog before the schema. UUIDs and the view's version are not recorded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ _SNAPSHOT = re.compile(r"-?[0-9]{1,19}")
 
 
 def decode(value: str) -> RefreshRecord:
-    """`incomplete` where Trino read what it could not name, or names nothing at all. RecordError for text that Trino would refuse."""
+    """`incomplete` if Trino read something that it could not name, or names nothing at all. Raises RecordError for text that Trino would
+    refuse."""
     entries = [entry.strip() for entry in value.split(",")] if value.strip() else [_UNKNOWN]
     tables = dict.fromkeys(_table(entry) for entry in entries if entry != _UNKNOWN)
     return RefreshRecord(view_version_id=None, base_tables=tuple(tables), incomplete=_UNKNOWN in entries)
@@ -30,5 +31,5 @@ def _table(entry: str) -> BaseTable:
         raise RecordError(KEY, f"must contain entries 'schema.table=snapshot', not {entry[:80]!r}")
     if snapshot and not _SNAPSHOT.fullmatch(snapshot):
         raise RecordError(KEY, f"must contain integers as snapshots, not {snapshot[:40]!r}")
-    # What Trino calls the catalog says nothing to others, and it does not look at it itself.
+    # Trino's name of the catalog has no meaning to other engines, and Trino does not check it either.
     return BaseTable(uuid="", snapshot_id=int(snapshot) if snapshot else NO_SNAPSHOT, namespace=(parts[-2],), name=parts[-1])

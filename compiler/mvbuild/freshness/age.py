@@ -1,7 +1,7 @@
-"""what an MV's rows have not seen of tables, through any depth of MVs -> whether a window allows it.
+"""the changes of tables that an MV's rows do not include, through any depth of MVs -> whether a window allows them.
 
-The record of an MV names the storages of the MVs that it read. These may be old themselves, each within its own window: so the differences
-of an MV are its own and those of everything that it was made of.
+The record of an MV names the storages of the MVs that it read. These may be old themselves, each within its own window. So the differences
+of an MV are its own and those of everything that it was computed from.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from mvbuild.graph.model import ModelNode, NodeId
 from mvbuild.ports.states import TableState
 
 _OF_TABLES = ("within-window", "base-table-changed", "base-table-emptied", "base-table-rolled-back", "snapshot-expired")
-"""Codes of what an MV has not seen of a table. A compaction is nothing to see."""
+"""Codes of the reasons that are unseen changes of a table. A compaction is not one."""
 
 
 def allows(window: timedelta | None, unseen: Iterable[Reason]) -> bool:
-    """Whether all differences are inside of a window. None is the window of an MV that has to be exact."""
+    """Whether all differences are within a window. None is the window of an MV that must be exact."""
     limit = None if window is None else window.total_seconds() * 1000
     return all(limit is not None and r.lag_ms is not None and 0 <= r.lag_ms <= limit for r in unseen)
 
 
 def unseen(world: World, inputs: Inputs, own: Iterable[Reason], upstream: Mapping[NodeId, Freshness]) -> tuple[Reason, ...]:
-    """The differences of an MV, given the reasons of its own freshness and the MVs above it."""
+    """The differences of an MV, given the reasons of its own freshness and the MVs that it reads."""
     found = [r for r in own if r.code in _OF_TABLES and r.recorded is not None]
     read = {r.table: r.recorded for r in found}
     for leaf in inputs.leaves:
@@ -49,7 +49,7 @@ def unseen(world: World, inputs: Inputs, own: Iterable[Reason], upstream: Mappin
 def unseen_of_snapshot(
     world: World, leaf: Leaf, table: TableState, snapshot_id: int, upstream: Mapping[NodeId, Freshness]
 ) -> tuple[Reason, ...]:
-    """What an older snapshot of a table had not seen; nothing if the table is no MV's."""
+    """The unseen changes of an older snapshot of a table; none if the table is not an MV's."""
     above = world.graph.nodes[leaf.node]
     if not isinstance(above, ModelNode):
         return ()

@@ -1,7 +1,7 @@
-"""schemas of base tables, as they were read and as they are -> whether a query that was not changed still means the same columns.
+"""schemas of base tables, as read and as they are now -> whether an unchanged query still means the same columns.
 
-Iceberg changes a schema without making a snapshot, so that snapshot ids alone call an MV fresh whose query now reads other columns under
-the same names, or none. The specifications have no place for it: mvbuild notes the schema that each refresh read.
+Iceberg changes a schema without making a snapshot. By snapshot ids alone, an MV would be fresh although its query now reads other columns
+under the same names, or none. The specifications have no place for it, so mvbuild records the schema that each refresh read.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _WORD = re.compile(r"\w+")
 
 
 def schemas_read(pins: Iterable[Pin]) -> dict[str, str]:
-    """For tables that are read with their current schema; one that the user pinned to a version has that version's. Nothing is noted of
-    two tables of one UUID (`register_table`) whose schemas are not the same."""
+    """For tables that are read with their current schema; a table that the user pinned to a version has that version's. Nothing is recorded
+    for two tables with one UUID (`register_table`) whose schemas differ."""
     found: dict[str, set[int]] = {}
     for one in pins:
         if one.moves and one.table.uuid:
@@ -31,25 +31,25 @@ def schemas_read(pins: Iterable[Pin]) -> dict[str, str]:
 
 
 def recorded_schema_id(storage: TableState, table: TableState) -> int | None:
-    """The id of the schema with which the last refresh read a table; None where it is not noted."""
+    """The id of the schema with which the last refresh read a table; None if it was not recorded."""
     noted = storage.properties.get(SCHEMA_READ + table.uuid, "")
     return int(noted) if noted.isdigit() else None
 
 
 def stale_schemas(properties: Mapping[str, str], kept: Mapping[str, str]) -> tuple[str, ...]:
-    """Notes of earlier refreshes that are not made again."""
+    """Schema properties of earlier refreshes that are not set again."""
     return tuple(k for k in properties if k.startswith(SCHEMA_READ) and k not in kept)
 
 
 def changed_columns(storage: TableState, table: TableState, texts: Sequence[str], read: int | None = None) -> tuple[str, ...]:
-    """Columns that the SQL may mean and that are others than the refresh knew: gone, renamed or of another type, or new under a name that
-    the SQL has for something else; and where it takes columns by their position, those that have another one. `read`: the snapshot that
-    was read, which says enough where no schema was noted; without both, and where nothing changed, it is empty."""
+    """Columns that the SQL may mean and that differ from what the refresh read: removed, renamed or retyped, or new under a name that the
+    SQL uses for something else; if the SQL takes columns by position, also those that moved. `read`: the snapshot that was read, whose
+    schema serves if none was recorded. Empty without both, or if nothing changed."""
     noted = recorded_schema_id(storage, table)
     if noted == table.current_schema_id:
         return ()
     if noted is not None and noted not in table.schemas:
-        # Expired with the snapshots that had it: every column may have been another one.
+        # The schema expired with the snapshots that had it, so every column may have changed.
         return tuple(".".join(path) for path in paths(table.schema))
     before = [id for id in ([noted] if noted is not None else _possible(table, read)) if id != table.current_schema_id]
     found = [one for id in before if (one := difference(table.schemas[id], table.schema))]
@@ -70,7 +70,7 @@ def _possible(table: TableState, read: int | None) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Sql:
-    """Texts in small letters."""
+    """SQL texts in lower case."""
 
     texts: tuple[str, ...]
     words: frozenset[str]
@@ -88,7 +88,7 @@ class _Sql:
         yield from moved if self.is_by_position else ()
 
     def _means(self, column: str) -> bool:
-        """A column that the SQL reads is named in it, unless it is taken by its position. A field goes with its struct."""
+        """A column that the SQL reads is named in it, unless it is taken by position. A field belongs to its struct."""
         if self.is_by_position or _WORD.fullmatch(column):
             return self.is_by_position or column in self.words
         return any(column in text or column.replace("`", "``") in text for text in self.texts)

@@ -1,4 +1,4 @@
-"""states of views -> states with the storages that MVs in the metadata-file format embed, under the names that the graph has for them."""
+"""states of views -> states with the storages that MVs in the metadata-file format embed, under their names in the graph."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mvbuild.ports.states import State, ViewState
 
 
 def with_embedded(graph: Graph, states: Mapping[TableIdentifier, State]) -> dict[TableIdentifier, State]:
-    """An embedded storage has no entry in the catalog; everywhere else it is a table like others."""
+    """An embedded storage is not in the catalog; for all other code it is a normal table."""
     found = dict(states)
     for identifier, state in states.items():
         name = graph.storages.get(identifier)

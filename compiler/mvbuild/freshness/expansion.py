@@ -15,7 +15,7 @@ from mvbuild.parse.model import Query, Read
 from mvbuild.source import MappedText
 
 TableOf = Callable[[Leaf], str]
-"""What stands in the SQL for a table."""
+"""The text that replaces a table in the SQL."""
 
 
 def expanded_sql(graph: Graph, query: Query, reads: tuple[NodeId, ...], table: TableOf, expanded: frozenset[NodeId] = NONE) -> MappedText:
@@ -24,7 +24,7 @@ def expanded_sql(graph: Graph, query: Query, reads: tuple[NodeId, ...], table: T
 
 
 def expanded_relation(graph: Graph, id_: NodeId, read: Read, table: TableOf, expanded: frozenset[NodeId] = NONE) -> str | MappedText:
-    """What stands in the SQL for one table or view that a query reads."""
+    """The text that replaces one table or view that a query reads."""
     node = graph.nodes[id_]
     if is_leaf(node, expanded) or read.travel is not None:
         return table(Leaf.of(id_, read.travel))
@@ -37,8 +37,8 @@ def expanded_relation(graph: Graph, id_: NodeId, read: Read, table: TableOf, exp
 
 
 def _view(node: ViewNode, sql: MappedText) -> str:
-    """A view of the catalog gives the columns that it has in the catalog: the first ones of its query by their position, under its own
-    names and types. So does Iceberg's extension of Spark (`ResolveViews`)."""
+    """A view of the catalog returns the columns that it has in the catalog: the first ones of its query by position, under its own names
+    and types. Iceberg's extension of Spark (`ResolveViews`) does the same."""
     names = [quote(c) for c in node.columns]
     given = ", ".join((*names, *(quote(name) for name in _unlike(node.columns, node.further))))
     casts = node.casts or (None,) * len(names)
@@ -47,7 +47,7 @@ def _view(node: ViewNode, sql: MappedText) -> str:
 
 
 def _unlike(names: tuple[str, ...], count: int) -> list[str]:
-    """Names that none of these has."""
+    """Names that differ from all of these."""
     taken = {name.lower() for name in names}
     free = (name for number in itertools.count() if (name := f"further_{number}") not in taken)
     return list(itertools.islice(free, count))

@@ -1,4 +1,4 @@
-"""SQL texts + a table that they read -> the columns in them that tell of the table's files, and not of its rows."""
+"""SQL texts + a table that they read -> the columns in them that describe the table's files instead of its rows."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from mvbuild.ports.states import TableState
 
 
 def metadata_columns_of(texts: Iterable[str], table: TableState) -> tuple[str, ...]:
-    """A column that the table has by such a name is one like any other."""
+    """If the table itself has a column of that name, it is an ordinary column."""
     named = frozenset(name for text in texts for name in metadata_columns(text))
     return tuple(sorted(named - {field["name"].lower() for field in table.schema["fields"]})) if named else ()

@@ -1,4 +1,4 @@
-"""World + catalog -> the former views and storage tables of models that say under which name they stood before."""
+"""World + catalog -> the former views and storage tables of models that declare a previous name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mvbuild.ports.states import State, TableState, ViewState
 
 
 def former_name(node: ModelNode) -> TableIdentifier | None:
-    """What `previous_name` means: a model's name in the namespace of today, or `namespace.name` in the catalog."""
+    """The meaning of `previous_name`: a model's name in the current namespace, or `namespace.name` in the catalog."""
     text = node.model.config.previous_name
     if not text or node.materialized == "ephemeral":
         return None
@@ -21,7 +21,7 @@ def former_name(node: ModelNode) -> TableIdentifier | None:
 
 
 def storage_name(view: ViewState) -> TableIdentifier | None:
-    """The table that a view's property points at, which stands in the view's own catalog; None for an embedded storage."""
+    """The table that a view's property points to, which is in the view's own catalog; None for an embedded storage."""
     pointer = view.properties.get(properties.STORAGE_TABLE)
     if view.storage is not None or not pointer:
         return None
@@ -30,7 +30,7 @@ def storage_name(view: ViewState) -> TableIdentifier | None:
 
 
 def former_states(world: World, catalog: Catalog) -> dict[TableIdentifier, State]:
-    """At most two reads of the catalog; none where no model was renamed and no storage table got another name."""
+    """At most two reads of the catalog; none if no model was renamed and no storage table has another name."""
     names = [n for node in world.graph.models if (n := former_name(node))]
     known = world.observed.states
     found = {n: known[n] for n in names if n in known}

@@ -1,4 +1,4 @@
-"""storage table -> its past refreshes, as far as their snapshots are kept."""
+"""storage table -> its past refreshes, as far as their snapshots still exist."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from mvbuild.formats.record import RecordError, RefreshRecord
 from mvbuild.ports.states import Snapshot, TableState
 
 REFRESH_ID = "mvbuild.refresh-id"
-"""Key of a snapshot's summary: the number of the refresh, counted from 1. Not of any specification."""
+"""Key of a snapshot's summary: the number of the refresh, counted from 1. Not part of any specification."""
 STRATEGY = "mvbuild.strategy"
-"""Key of a snapshot's summary: how the refresh was done."""
+"""Key of a snapshot's summary: the strategy of the refresh."""
 DEFINITION = "mvbuild.definition"
 """Key of a snapshot's summary: the fingerprint of the definition whose rows the refresh wrote."""
 REASON = "mvbuild.reason"
@@ -23,11 +23,11 @@ EXPECTED_BYTES, EXPECTED_ROWS = "mvbuild.expected-bytes", "mvbuild.expected-rows
 FULL_BYTES = "mvbuild.full-bytes"
 """Key of a snapshot's summary: what a full refresh was expected to read and write."""
 ROWS_REMOVED = "mvbuild.rows-removed"
-"""Key of a snapshot's summary: the rows that an incremental refresh removed, in this snapshot or in those before it, which may be gone by
-now."""
+"""Key of a snapshot's summary: the rows that an incremental refresh removed, in this snapshot or in earlier ones, which may have expired.
+"""
 PUBLISHED = "mvbuild.published.snapshot-ids"
-"""Property of the storage: refreshes that were published and that nothing else tells of. The log forgets what came before a snapshot that
-has expired, and after a rollback the refreshes that were undone are no ancestors of the current one. Not of any specification."""
+"""Property of the storage: published refreshes that are recorded nowhere else. The log loses everything before an expired snapshot, and
+after a rollback the undone refreshes are not ancestors of the current one. Not part of any specification."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class PastRefresh:
 
     refresh_id: int
     snapshot: Snapshot
-    """The newest one that holds its data: a compaction, or a record that moved on, comes after the refresh itself."""
+    """The newest snapshot with its data: a compaction, or a record that moved on, comes after the refresh itself."""
     at_ms: int
     """When it was published."""
     record: RefreshRecord
@@ -45,18 +45,18 @@ class PastRefresh:
     rows_removed: int | None
     is_current: bool
     reason: str = ""
-    """The code of why it was full."""
+    """The code of the reason why it was full."""
     expected_bytes: int | None = None
     expected_rows: int | None = None
     full_bytes: int | None = None
     bytes_written: int | None = None
-    """Files that the refresh added, those with deletes among them."""
+    """The bytes of files that the refresh added, including delete files."""
     seconds: float | None = None
-    """From its start to its last write; tests and the commit aside."""
+    """From its start to its last write, without tests and the commit."""
 
 
 def history(storage: TableState) -> tuple[PastRefresh, ...]:
-    """Oldest first. Snapshots that were never published (a failed data test) and what others wrote are not among them."""
+    """Oldest first, without snapshots that were never published (a failed data test) and without those of other writers."""
     found: dict[int, PastRefresh] = {}
     last = 0
     for first, snapshot in _published(storage):
@@ -84,7 +84,7 @@ def history(storage: TableState) -> tuple[PastRefresh, ...]:
 
 
 def _as_before(past: PastRefresh, origin: PastRefresh) -> PastRefresh:
-    """A snapshot with the rows of another one: what the refresh did is told by that."""
+    """For a snapshot with the rows of another one, what the refresh did is recorded in that one."""
     return replace(
         past,
         rows_added=origin.rows_added,
@@ -117,7 +117,7 @@ def _measured(storage: TableState, past: PastRefresh) -> PastRefresh:
 
 
 def written_in(storage: TableState, last: Snapshot) -> tuple[Snapshot, ...]:
-    """The snapshots that one refresh has made, the last one first, which has its record; the others were never current."""
+    """The snapshots that one refresh made, with the last one, which has its record, first; the others were never current."""
     found = [last]
     published = {id for _, id in storage.snapshot_log} | {storage.current_snapshot_id}
     at = storage.snapshots.get(last.parent_id) if last.parent_id is not None else None
@@ -128,13 +128,14 @@ def written_in(storage: TableState, last: Snapshot) -> tuple[Snapshot, ...]:
 
 
 def rows_removed(made: Sequence[Snapshot], before: Snapshot | None) -> int | None:
-    """By the refresh that made these snapshots, the last one first. `before`: the one on which it began, if that is still kept."""
+    """Rows removed by the refresh that made these snapshots, last one first. `before`: the snapshot that it started from, if it still
+    exists."""
     last, steps = made[0], made[1:]
     noted = _count(last, ROWS_REMOVED)
     if noted is not None:
         return noted
     if last.summary.get(STRATEGY) == _FULL and before is not None and (rows := live_rows(before)) is not None:
-        # Not what the last snapshot deleted: rows of an incremental attempt that failed may be among them.
+        # Not the rows that the last snapshot deleted, which may include rows of an incremental attempt that failed.
         return rows
     if not steps:
         return deleted_rows(last.summary)
@@ -147,7 +148,7 @@ _FULL = "full"
 
 
 def deleted_rows(summary: Mapping[str, str]) -> int | None:
-    """By an overwrite: the rows of the files that went, without those that deletes, which went too, had hidden."""
+    """Rows removed by an overwrite: those of the removed files, without rows that removed deletes had hidden."""
     deleted, hidden = (summary.get(key, "") for key in ("deleted-records", "removed-position-deletes"))
     return max(0, int(deleted) - (int(hidden) if hidden.isdigit() else 0)) if deleted.isdigit() else None
 
@@ -158,20 +159,20 @@ def rows_in_files(snapshot: Snapshot) -> int | None:
 
 
 def live_rows(snapshot: Snapshot) -> int | None:
-    """The rows of a table at a snapshot of mvbuild's: what files hold, without those that position deletes hide. Too few where a compaction
-    left deletes of files that are gone: to be told, not to be acted on."""
+    """The rows of a table at a snapshot of mvbuild's: those in files, without those hidden by position deletes. Too few if a compaction
+    left deletes of files that are gone, so it is for display and not for decisions."""
     held = rows_in_files(snapshot)
     return None if held is None else max(0, held - (_count(snapshot, "total-position-deletes") or 0))
 
 
 def bytes_written(snapshots: Iterable[Snapshot]) -> int | None:
-    """None where no summary tells."""
+    """None if no summary has it."""
     known = [found for s in snapshots if (found := _count(s, "added-files-size")) is not None]
     return sum(known) if known else None
 
 
 def next_refresh_id(storage: TableState | None) -> int:
-    """One more than any that is known."""
+    """One more than the highest known id."""
     if storage is None:
         return 1
     listed = [int(r["refresh-id"]) for r in storage.mv.refreshes] if storage.mv else []
@@ -179,7 +180,7 @@ def next_refresh_id(storage: TableState | None) -> int:
 
 
 def current_refresh_id(storage: TableState) -> int:
-    """Of the refresh whose rows are current; the newest that is known where nothing tells."""
+    """The refresh whose rows are current; the newest known one if nothing records it."""
     if storage.mv and storage.mv.current_refresh:
         return int(storage.mv.current_refresh["refresh-id"])
     return next((past.refresh_id for past in history(storage) if past.is_current), max(1, next_refresh_id(storage) - 1))
@@ -200,7 +201,7 @@ def refreshed_at(storage: TableState, snapshot: Snapshot) -> Snapshot:
 
 
 def only_named_in_property(storage: TableState, expiring: Collection[int]) -> tuple[int, ...]:
-    """The refreshes of the history that are for `PUBLISHED` to tell of when these snapshots have expired."""
+    """The refreshes of the history that `PUBLISHED` must record when these snapshots expire."""
     last = max((at for at, (_, id) in enumerate(storage.snapshot_log) if id in expiring), default=-1)
     logged = {id for _, id in storage.snapshot_log[last + 1 :]}
     kept = {past.snapshot.snapshot_id for past in history(storage)}
@@ -208,7 +209,7 @@ def only_named_in_property(storage: TableState, expiring: Collection[int]) -> tu
 
 
 def _published(storage: TableState) -> Iterator[tuple[int, Snapshot]]:
-    """(time of publishing, snapshot) of all that were ever current, in the order of their making."""
+    """(time of publishing, snapshot) of every snapshot that was ever current, in order."""
     times: dict[int, int] = {}
     for ms, id in storage.snapshot_log:
         times.setdefault(id, ms)
@@ -224,14 +225,14 @@ def _published(storage: TableState) -> Iterator[tuple[int, Snapshot]]:
 
 
 def _published_snapshots(storage: TableState) -> list[int]:
-    """Snapshots that the metadata file lists as refreshes, or `PUBLISHED` names."""
+    """Snapshots that the metadata file lists as refreshes, or that `PUBLISHED` names."""
     listed = {r.get("sequence-number") for r in storage.mv.refreshes} - {None, 0} if storage.mv else set()
     named = set(storage.properties.get(PUBLISHED, "").split(","))
     return [id for id, s in storage.snapshots.items() if s.sequence_number in listed or str(id) in named]
 
 
 def _as_listed(storage: TableState, number: int, snapshot: Snapshot, record: RefreshRecord) -> RefreshRecord:
-    """With the view version and the tables that the metadata file lists: it knows where tables outside of the catalog lie."""
+    """With the view version and tables in the metadata file, which has the locations of tables outside the catalog."""
     for entry in storage.mv.refreshes if storage.mv else ():
         is_same = REFRESH_ID in snapshot.summary or entry.get("sequence-number") == snapshot.sequence_number
         if entry["refresh-id"] == number and is_same:

@@ -1,7 +1,7 @@
-"""World + MV + record -> Indirect: what readers who know only the property-based specification need beside what the query reads.
+"""World + MV + record -> Indirect: what readers that know only the property-based specification need besides what the query reads.
 
-Such a reader compares the snapshots and versions that the record names, and looks no further. mvbuild follows an upstream MV to what that
-was made of; here all of that is named in the record itself.
+Such a reader compares the snapshots and versions that the record names, and nothing else. mvbuild follows an upstream MV to what it was
+computed from; here all of that is listed in the record itself.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from mvbuild.ports.states import TableState, ViewState
 
 
 def indirect(world: World, node: ModelNode, record: RefreshRecord, view_uuid: str = "") -> Indirect:
-    """`view_uuid`: of a view that is about to be created."""
+    """`view_uuid`: the UUID of a view that is about to be created."""
     view = world.observed.view(node.identifier)
     found = _Found(tables=_tables_of(record), views={v.uuid: v.version_id for v in record.child_views})
     direct = {*found.tables, *found.views}
     if record.view_version_id is not None and (view or view_uuid):
-        # Versions of a view that was dropped and created again count from 1 again: its UUID tells it from the one that was refreshed.
+        # Versions of a view that was dropped and recreated count from 1 again: only its UUID distinguishes it from the one that was
+        # refreshed.
         found.view(view.uuid if view else view_uuid, record.view_version_id)
     for upstream in upstream_mvs(world, node):
         _follow(world, upstream, found)
@@ -43,7 +44,7 @@ def indirect(world: World, node: ModelNode, record: RefreshRecord, view_uuid: st
 
 
 def is_written(world: World, node: ModelNode, storage: TableState, record: RefreshRecord) -> bool:
-    """Whether the properties of the storage say of upstream MVs what they would say now."""
+    """Whether the properties of the storage about upstream MVs are what would be written now."""
     if storage.of_view is not None:
         return True
     wanted = properties.encode(record, indirect(world, node, record))
@@ -53,12 +54,12 @@ def is_written(world: World, node: ModelNode, storage: TableState, record: Refre
 
 
 def is_of_another_view(storage: TableState, view: ViewState) -> bool:
-    """Whether the record names the view that was refreshed, and it is not this one. In a metadata file the record is not in properties."""
+    """Whether the record names the refreshed view, and it is not this one. In a metadata file the record is not in properties."""
     return storage.of_view is None and INDIRECT in storage.properties and CHILD_VIEW_VERSION + view.uuid not in storage.properties
 
 
 def upstream_mvs(world: World, node: ModelNode) -> Iterator[ModelNode]:
-    """The MVs that a query reads as they are now, each once."""
+    """The MVs whose current state a query reads, each once."""
     leaves = node_inputs(world.graph, node).leaves
     read = dict.fromkeys(leaf.node for leaf in leaves if leaf.travel is None)
     yield from (found for id_ in read if isinstance(found := world.graph.nodes[id_], ModelNode))
@@ -69,7 +70,7 @@ class _Found:
     tables: dict[str, int]
     views: dict[str, int]
     is_beyond_rules: bool = field(default=False)
-    """Two states of one table or view: a property holds one."""
+    """Two states of one table or view, since a property has one value."""
 
     def table(self, uuid: str, snapshot_id: int) -> None:
         self.is_beyond_rules |= self.tables.setdefault(uuid, snapshot_id) != snapshot_id
@@ -79,7 +80,7 @@ class _Found:
 
 
 def _follow(world: World, upstream: ModelNode, found: _Found) -> None:
-    """What the storage of an upstream MV says of itself; what that in turn was made of stands there already."""
+    """What the storage of an upstream MV records; that includes what it was computed from."""
     storage, view = world.observed.table(upstream.storage), world.observed.view(upstream.identifier)
     if storage is None or view is None or storage.of_view is not None or VIEW_VERSION not in storage.properties:
         found.is_beyond_rules = True
@@ -93,17 +94,17 @@ def _follow(world: World, upstream: ModelNode, found: _Found) -> None:
 
 
 def _number(value: str) -> int:
-    """What is no number is of another writer, and equal to nothing."""
+    """A value that is not a number is from another writer, and equals nothing."""
     return int(value) if value.lstrip("-").isdigit() else -2
 
 
 def _tables_of(record: RefreshRecord) -> dict[str, int]:
-    """As the properties hold them."""
+    """The tables as the properties store them."""
     return {t.uuid: record.of_table(t.uuid)[0].snapshot_id for t in record.base_tables if t.uuid}
 
 
 def _has_several_states(world: World, node: ModelNode, record: RefreshRecord) -> bool:
-    """A branch or tag moves without `main`. A UUID says neither which of two names was read, nor in which catalog."""
+    """A branch or tag moves without `main`. A UUID shows neither which of two names was read, nor in which catalog."""
     pins = [p for leaf in node_inputs(world.graph, node).leaves if (p := pin(world.graph, world.observed, leaf))]
     if any(p.ref is not None for p in pins) or any(t.ref is not None for t in record.base_tables):
         return True
@@ -122,7 +123,7 @@ def _is_unsteady(world: World, node: ModelNode) -> bool:
 
 
 def _asks_the_zone(world: World, node: ModelNode) -> bool:
-    """Whether a version is chosen by a time without a zone: in a session of another zone it can be another snapshot."""
+    """Whether a version is chosen by a time without a zone: in a session with another zone it can be another snapshot."""
     times = [leaf.travel[1] for leaf in node_inputs(world.graph, node).leaves if leaf.travel is not None and leaf.travel[0] == "timestamp"]
     return any(isinstance(text, str) and instant_ms(text, "UTC") != instant_ms(text, "+01:00") for text in times)
 

@@ -12,7 +12,7 @@ from mvbuild.source import Span
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """Leaves and child views below a query, nested ones included, each once, in the order in which they are met."""
+    """Leaves and child views below a query, including nested ones, each once, in order of their first use."""
 
     leaves: tuple[Leaf, ...]
     views: tuple[NodeId, ...]
@@ -22,8 +22,8 @@ NONE: frozenset[NodeId] = frozenset()
 
 
 def inputs(graph: Graph, query: Query, reads: tuple[NodeId, ...], expanded: frozenset[NodeId] = NONE) -> Inputs:
-    """What a query reads: through ephemeral models and views, down to base tables and upstream MVs. MVs that are `expanded` count as
-    views: their query stands for their storage."""
+    """What a query reads: through ephemeral models and views, down to base tables and upstream MVs. MVs in `expanded` are treated as views,
+    so their query replaces their storage."""
     leaves: dict[Leaf, None] = {}
     views: dict[NodeId, None] = {}
     _collect(graph, query, reads, expanded, leaves, views, set())
@@ -36,7 +36,7 @@ def node_inputs(graph: Graph, node: ModelNode, expanded: frozenset[NodeId] = NON
 
 
 def is_leaf(node: Node, expanded: frozenset[NodeId] = NONE) -> bool:
-    """A table whose rows are read as they are stored."""
+    """A table whose stored rows are read."""
     return isinstance(node, SeedNode | TableNode) or (isinstance(node, ModelNode) and node.storage is not None and node.id not in expanded)
 
 
@@ -50,7 +50,7 @@ class ReadPosition:
 
 
 def place_of(graph: Graph, node: Node, target: NodeId) -> ReadPosition | None:
-    """The first place at which a model, or what is expanded in it, names a node or a view of the catalog that reads it."""
+    """The first place at which a model, or something expanded in it, names a node or a view of the catalog that reads it."""
     return _place(graph, node, target, set())
 
 
@@ -82,7 +82,7 @@ def _collect(
     for read, id_ in zip(query.reads, reads, strict=True):
         node = graph.nodes[id_]
         if is_leaf(node, expanded) or read.travel is not None:
-            # A version that the user chose is one of the storage, whatever becomes of reads of the MV as it is now.
+            # A version that the user chose is one of the storage, even if reads of the current MV are expanded.
             leaves[Leaf.of(id_, read.travel)] = None
             continue
         assert isinstance(node, ModelNode | ViewNode)

@@ -1,7 +1,7 @@
-"""view + storage of an MV -> what of the marks that make the view an MV is not as it must be, and whether a commit alone heals that.
+"""view + storage of an MV -> which of the marks that make it an MV are wrong, and whether a metadata commit can correct them.
 
-The marks are the flag and the pointer of the property-based specification. Other engines go by them: without the flag the view is no MV,
-and with another pointer they read rows of something else. An MV in the metadata-file format has neither.
+The marks are the flag and the pointer of the property-based specification. Other engines rely on them: without the flag the view is not an
+MV, and with another pointer they read the rows of another table. An MV in the metadata-file format has neither.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Mark = tuple[str, str]
 
 
 def wrong_marks(view: ViewState, storage: TableState) -> Iterator[Mark]:
-    """Flag and pointer, in the format of the MV."""
+    """Check flag and pointer, in the format of the MV."""
     pointer = view.properties.get(STORAGE_TABLE)
     if storage.of_view is not None:
         if pointer is not None:
@@ -38,7 +38,7 @@ def wrong_marks(view: ViewState, storage: TableState) -> Iterator[Mark]:
 
 
 def points_at(view: ViewState, storage: TableState) -> bool:
-    """Whether the pointer means this table, in whichever spelling."""
+    """Whether the pointer means this table, in any spelling."""
     found = storage_name(view)
     return view.properties.get(STORAGE_TABLE) == storage.identifier.dotted or (found is not None and found.key == storage.identifier.key)
 
@@ -49,15 +49,15 @@ def is_recreated(view: ViewState, storage: TableState) -> bool:
 
 
 def has_rows_of(view: ViewState, storage: TableState, record: RefreshRecord, definition: str) -> bool:
-    """Whether the storage certainly has the rows of the view, whose definition this is: of a view that is not the one which was refreshed
-    the number of its version says nothing, and what the refresh noted of the definition must agree."""
+    """Whether the storage certainly has the rows of the view with this definition. If the view is not the one that was refreshed, its
+    version number proves nothing, and the definition that the refresh recorded must agree."""
     columns, stored = ([field["name"] for field in of.schema["fields"]] for of in (view, storage))
     is_same = record.view_version_id == view.version_id and not is_recreated(view, storage)
     return columns == stored and (is_same or summary_value(storage, DEFINITION) == fingerprint(definition))
 
 
 def wanted_marks(view: ViewState, storage: TableState, owner: str) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The properties that the view must get, and those that must go."""
+    """The properties to set on the view, and those to remove."""
     if storage.of_view is not None:
         wanted, gone = {OWNER: owner}, tuple(name for name in (IS_MATERIALIZED, STORAGE_TABLE) if name in view.properties)
     else:

@@ -1,4 +1,4 @@
-"""The types of an answer: Freshness, and the Reasons for it."""
+"""The types of the result: Freshness, and the Reasons for it."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ State = Literal["fresh", "stale", "unknown"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """One fact about one MV. `effect` is what it makes of the MV: `fresh` facts explain why a difference does not count."""
+    """One fact about one MV. `effect` is its effect on the MV: `fresh` facts explain why a difference does not count."""
 
     code: str
     message: str
     effect: State
     table: TableIdentifier | None = None
-    """The table or view that it is about."""
+    """The table or view of the fact."""
     recorded: int | None = None
     """Snapshot id or view version in the record."""
     current: int | None = None
     """Snapshot id or view version in the catalog."""
     change: Kind | None = None
-    """Of a changed definition: what was changed."""
+    """For a changed definition: what was changed."""
     lag_ms: int | None = None
     """Current minus recorded snapshot timestamp, the difference that a window is compared with."""
     unseen_since_ms: int | None = None
-    """When the first snapshot was made that the MV has not seen."""
+    """The time of the first snapshot that the MV has not seen."""
     heals: bool = False
-    """Whether a commit of metadata alone puts it right: the rows are those of the definition."""
+    """Whether a metadata commit corrects it, because the rows are those of the definition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Freshness:
-    """Whether an MV's storage may stand for its query, with every reason."""
+    """Whether an MV's storage may be read instead of its query, with every reason."""
 
     node: NodeId
     state: State
     reasons: tuple[Reason, ...]
     record: RefreshRecord | None
     unseen: tuple[Reason, ...] = ()
-    """What its rows have not seen of tables: its own differences, and those of the MVs that it was made of, through any depth."""
+    """Unseen changes of tables: its own differences, and those of the MVs that it was computed from, at any depth."""
     failed: FailedTests | None = None
-    """Newer data than that of the storage was computed, and its data tests failed. It never counts for `state`."""
+    """Newer data than that of the storage was computed, and its data tests failed. It never affects `state`."""
 
     @property
     def is_fresh(self) -> bool:
@@ -56,7 +56,7 @@ class Freshness:
 
     @property
     def has_right_rows(self) -> bool:
-        """Whether the rows are what the query gives, though other engines may not find them so."""
+        """Whether the rows are what the query returns, even if other engines may not find them."""
         return all(r.effect == "fresh" or r.heals for r in self.reasons)
 
     def has(self, code: str) -> bool:

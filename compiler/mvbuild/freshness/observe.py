@@ -23,7 +23,7 @@ from mvbuild.ports.states import State, Unreadable, ViewState
 
 def observe(graph: Graph, catalog: Catalog, sources: Sources | None = None) -> World:
     """Load every table and view that the graph names, and what the views of the catalog read in turn. What cannot be read, a base table
-    elsewhere or a view that cannot be expanded, is `Unreadable`: that stops only what reads it."""
+    elsewhere or a view that cannot be expanded, is `Unreadable`: that blocks only what reads it."""
     nodes: dict[NodeId, Node] = dict(graph.nodes)
     states = _load_all(graph, _identifiers(nodes.values()), catalog, sources)
     _find_other_case(nodes, states, catalog)
@@ -46,7 +46,8 @@ def observe(graph: Graph, catalog: Catalog, sources: Sources | None = None) -> W
 
 
 def _take_back(nodes: dict[NodeId, Node], states: dict[TableIdentifier, State], known: Mapping[NodeId, str]) -> None:
-    """Views of the catalog that turned out to have no meaning become tables again, which cannot be read. `known`: why some have none."""
+    """Turn views of the catalog that could not be interpreted back into tables, which cannot be read. `known`: the reasons for some of
+    them."""
     wrong = {**known, **{n.id: d.message for n in nodes.values() if isinstance(n, ViewNode) for d in bad_travel_of(n, nodes)}}
     for cycle in cycles(nodes):
         names = " -> ".join(str(nodes[id].identifier) for id in (*cycle, cycle[0]))
@@ -60,7 +61,8 @@ def _take_back(nodes: dict[NodeId, Node], states: dict[TableIdentifier, State], 
 
 
 def load(graph: Graph, identifiers: Iterable[TableIdentifier], catalog: Catalog, sources: Sources | None) -> dict[TableIdentifier, State]:
-    """The states of names, each from where the graph says that it lies. ProjectError, at its source, for a base table that fails."""
+    """The states of names, each from the place that the graph gives for it. Raises ProjectError, at its source, for a base table that
+    fails."""
     wanted = list(identifiers)
     states = dict(catalog.load(i for i in wanted if i not in graph.outside))
     outside = [graph.outside[i] for i in wanted if i in graph.outside]
@@ -73,7 +75,7 @@ def load(graph: Graph, identifiers: Iterable[TableIdentifier], catalog: Catalog,
 
 
 def _load_all(graph: Graph, identifiers: list[TableIdentifier], catalog: Catalog, sources: Sources | None) -> dict[TableIdentifier, State]:
-    """`load`, with base tables elsewhere one by one where they cannot all be read."""
+    """`load`, with base tables elsewhere one by one if they cannot all be read."""
     try:
         return load(graph, identifiers, catalog, sources)
     except ProjectError:
@@ -134,7 +136,7 @@ def _of_unknown_catalog(view: ViewState, identifier: TableIdentifier) -> Unreada
 
 
 def _expand(node: TableNode, view: ViewState, nodes: Mapping[NodeId, Node], catalogs: Catalogs) -> list[Node] | Unreadable:
-    """The view's node with its query, and nodes for the tables below it that the graph does not have yet."""
+    """The view's node with its query, and nodes for tables below it that are not in the graph yet."""
     sql = view.representations.get("spark")
     if sql is None:
         dialects = ", ".join(sorted(view.representations)) or "none"
@@ -174,6 +176,6 @@ def _expand(node: TableNode, view: ViewState, nodes: Mapping[NodeId, Node], cata
 
 
 def _spellings(location: SourceLocation) -> Iterator[tuple[str, ...]]:
-    """How a view may name a table at a path."""
+    """The ways in which a view may name a table at a path."""
     if location.type == "deltalake-filesystem":
         yield from (("delta", location.identifier.name), ("spark_catalog", "delta", location.identifier.name))

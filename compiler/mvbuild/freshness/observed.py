@@ -19,9 +19,9 @@ class Observed:
 
     states: Mapping[TableIdentifier, State]
     has_views: bool = True
-    """Whether the catalog keeps views; without, MVs are in the metadata-file format."""
+    """Whether the catalog has views; without views, MVs are in the metadata-file format."""
     session: Session = field(default_factory=lambda: configured_session({}))
-    """What is known of the session of Spark that reads, or will read, the tables."""
+    """What is known of the Spark session that reads, or will read, the tables."""
 
     def table(self, identifier: TableIdentifier | None) -> TableState | None:
         state = self.states.get(identifier) if identifier else None
@@ -46,7 +46,7 @@ class Leaf:
 
     node: NodeId
     travel: tuple[str, str | int] | None = None
-    """("version", id or name) or ("timestamp", literal) where the user chose a version."""
+    """("version", id or name) or ("timestamp", literal) if the user chose a version."""
 
     @staticmethod
     def of(node: NodeId, travel: TimeTravel | None) -> Leaf:
@@ -65,7 +65,7 @@ class Pin:
     moves: bool
     """False for a version that can never change: a snapshot id that the user wrote."""
     is_branch: bool = False
-    """A branch that the user named, which Spark reads under the table's current schema; a tag or snapshot id under its own."""
+    """A branch that the user named, which Spark reads under the table's current schema; it reads a tag or snapshot id under its own."""
 
     @property
     def follows_schema(self) -> bool:
@@ -79,7 +79,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """A graph whose catalog views are expanded, and what was observed of it."""
+    """A graph whose catalog views are expanded, and the observation of it."""
 
     graph: Graph
     observed: Observed

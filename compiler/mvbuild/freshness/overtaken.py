@@ -13,10 +13,10 @@ from mvbuild.ports.states import TableState
 
 
 def is_as_new(planned: World, now: World, node: ModelNode, *, forced: bool) -> bool:
-    """Whether an MV is fresh, or read each base table as the run was to read it or later.
+    """Whether an MV is fresh, or read each base table at the planned snapshot or a later one.
 
-    Where others write all the time an MV may never be fresh at the moment that somebody looks; a run that was asked for what there was when
-    it began has nothing left to do all the same. `forced`: it was asked for more than that.
+    If others write all the time, an MV may never be fresh when it is checked. A run still has nothing left to do if the state at its start
+    is included. `forced`: the run has to do more than that.
     """
     verdict = judge_one(now, node, {})
     if verdict.is_fresh:
@@ -25,7 +25,7 @@ def is_as_new(planned: World, now: World, node: ModelNode, *, forced: bool) -> b
 
 
 def _is_later(planned: World, now: World, node: ModelNode, reason: Reason) -> bool:
-    """Whether a base table has moved on, and only since the record: what it names is what was planned, or came of it."""
+    """Whether a base table has changed, but only since the record: what the record names was planned, or is newer."""
     if reason.code != "base-table-changed" or reason.table is None or reason.recorded is None:
         return False
     table = now.observed.table(reason.table)

@@ -1,4 +1,4 @@
-"""World -> what of the project's files the catalog does not have yet: seeds and views that were edited."""
+"""World -> the files of the project that the catalog does not have yet: edited seeds and views."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ SEED_CHECKSUM = "mvbuild.seed.sha256"
 
 
 def pending_seeds(world: World) -> frozenset[NodeId]:
-    """Seeds whose file is not what their table holds."""
+    """Seeds whose file differs from what their table has."""
     seeds = [n for n in world.graph.nodes.values() if isinstance(n, SeedNode)]
     return frozenset(n.id for n in seeds if not _is_loaded(world, n))
 
 
 def pending_views(world: World) -> frozenset[NodeId]:
-    """Models that are plain views, and that the catalog lacks, has with another definition, or still takes for an MV. What does not
-    compile counts as another definition."""
+    """Models that are plain views, and that the catalog lacks, has with another definition, or still has as an MV. A definition that does
+    not compile counts as different."""
     views = [(n.id, n, world.observed.view(n.identifier)) for n in world.graph.models if n.materialized == "view"]
     return frozenset(
         id
@@ -46,7 +46,7 @@ def pending_views(world: World) -> frozenset[NodeId]:
 
 
 def same_definition(world: World, node: ModelNode, view: ViewState | None) -> bool:
-    """Whether the catalog's view is this model's, but for formatting and comments."""
+    """Whether the catalog's view is this model's, ignoring formatting and comments."""
     sql = stored_definition(view, node.storage) if view else None
     if sql is None or node.id in world.graph.undefined:
         return False
@@ -55,15 +55,15 @@ def same_definition(world: World, node: ModelNode, view: ViewState | None) -> bo
 
 
 def _has_its_rows(world: World, node: ModelNode, view: ViewState | None, sql: str, wanted: str) -> bool:
-    """Whether the view selects from a storage whose rows are those of the definition: then it has lost no more than the property."""
+    """Whether the view selects from a storage whose rows are those of the definition: then it has only lost the property."""
     storage = world.observed.table(node.storage)
     selects = view is not None and storage is not None and storage.of_view is None and _selects(view, sql, storage.identifier)
     return selects and storage is not None and summary_value(storage, DEFINITION_READ) == fingerprint(wanted)
 
 
 def stored_definition(view: ViewState, storage: TableIdentifier | None = None) -> str | None:
-    """The definition that the catalog has of an MV or view, for Spark. One that selects from its storage keeps it as a property, which
-    counts only while nobody has given the view another text. `storage`: where the rows are, if the pointer does not say so any more."""
+    """The definition of an MV or view in the catalog, for Spark. A view that selects from its storage stores it in a property, which counts
+    only until another writer changes the view's text. `storage`: where the rows are, if the pointer does not show it."""
     sql = view.representations.get("spark")
     if DEFINITION not in view.properties or sql is None:
         return sql
@@ -72,8 +72,8 @@ def stored_definition(view: ViewState, storage: TableIdentifier | None = None) -
 
 
 def view_text_differs(world: World, node: ModelNode, view: ViewState) -> bool:
-    """Whether the view's SQL in the catalog is not, letter by letter, what it should be now. Without the tables that it reads nobody can
-    say what it should be for other engines."""
+    """Whether the view's SQL in the catalog differs by a single character from what it should be now. Without the tables that it reads, the
+    SQL for other engines is not known."""
     if node.model.config.dialects and not _has_tables(world, node):
         return False
     columns = [f["name"] for f in view.schema["fields"]]
@@ -85,25 +85,25 @@ def view_text_differs(world: World, node: ModelNode, view: ViewState) -> bool:
 
 
 def foreign_representations(node: ModelNode, view: ViewState) -> dict[str, str]:
-    """Dialect -> SQL that another engine gave the view."""
+    """Dialect -> SQL that another engine added to the view."""
     own = {"spark", *further_dialects(node), *view.properties.get(DIALECTS, "").split(",")}
     return {dialect: sql for dialect, sql in view.representations.items() if dialect not in own}
 
 
 def wanted_representations(world: World, node: ModelNode, columns: Sequence[str]) -> dict[str, str]:
-    """Dialect -> SQL of a view with these columns, as the model's settings ask for it."""
+    """Dialect -> SQL of a view with these columns, as the model's settings request it."""
     of_storage = selects_storage(world, node)
     if not node.model.config.dialects:
         return {"spark": storage_select(node.storage, columns) if of_storage and node.storage else definition(world.graph, node).text}
-    # Only here: most views are for Spark alone.
+    # Imported here because most views are for Spark alone.
     from mvbuild.dialects.representations import representations
 
     return representations(world.graph, node, columns, of_storage=of_storage, known=_known(world))
 
 
 def representation_problems(world: World, ids: Iterable[NodeId]) -> list[Diagnostic]:
-    """Definitions among these models that are not published in a dialect, by what the catalog has. What reads a table that is missing is
-    stopped by that alone."""
+    """Definitions among these models that cannot be published in a dialect, given the catalog. A missing table blocks what reads it by
+    itself."""
     models = [n for id in ids if isinstance(n := world.graph.nodes.get(id), ModelNode) and n.model.config.dialects]
     asking = [node for node in models if _has_tables(world, node)]
     if not asking:
@@ -130,14 +130,14 @@ def _known(world: World) -> Known:
 
 
 def selects_storage(world: World, node: ModelNode) -> bool:
-    """`catalog_view: storage`, which needs a storage table that the catalog has an entry for."""
+    """`catalog_view: storage`, which needs a storage table in the catalog."""
     storage, config = world.observed.table(node.storage), node.model.config
     is_embedded = config.storage_format == "metadata-file" if storage is None else storage.of_view is not None
     return node.storage is not None and config.catalog_view == "storage" and not is_embedded
 
 
 def _selects(view: ViewState, sql: str, storage: TableIdentifier) -> bool:
-    # The property has no quotes that would tell a dot in a name from one between names.
+    # The property has no quotes, so it cannot distinguish a dot in a name from one between names.
     return sql.replace("`", "") == storage_select(storage, [f["name"] for f in view.schema["fields"]]).replace("`", "")
 
 

@@ -1,4 +1,4 @@
-"""Leaf + Observed -> Pin: which snapshot of a table is read."""
+"""Leaf + Observed -> Pin: the snapshot of a table to read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mvbuild.ports.states import TableState
 
 
 def leaf_table(graph: Graph, leaf: Leaf) -> TableIdentifier:
-    """The table that holds a leaf's rows: for an MV its storage table."""
+    """The table with a leaf's rows: for an MV its storage table."""
     node = graph.nodes[leaf.node]
     if isinstance(node, ModelNode):
         assert node.storage is not None, node.id
@@ -20,12 +20,12 @@ def leaf_table(graph: Graph, leaf: Leaf) -> TableIdentifier:
 
 
 def known_as(table: TableState) -> TableIdentifier:
-    """The name of a table for others: an embedded storage has that of its MV."""
+    """The name of a table in records: an embedded storage has that of its MV."""
     return table.of_view or table.identifier
 
 
 def pin(graph: Graph, observed: Observed, leaf: Leaf) -> Pin | None:
-    """The snapshot that the leaf means now; None if the table, or the version that the user asked for, does not exist."""
+    """The snapshot that the leaf means now; None if the table, or the version that the user chose, does not exist."""
     table = observed.table(leaf_table(graph, leaf))
     if table is None:
         return None
@@ -49,7 +49,7 @@ def _at_version(table: TableState, value: str | int) -> Pin | None:
 
 
 def _at_time(table: TableState, value: str | int, zone: str) -> Pin | None:
-    """The snapshot that was current at a time: seconds since 1970, or a text, in the zone of the session unless it names one."""
+    """The snapshot that was current at a time: seconds since 1970, or a text, in the session's zone unless it names one."""
     at_ms = value * 1000 if isinstance(value, int) else instant_ms(value, zone)
     found = [id for ms, id in table.snapshot_log if at_ms is not None and ms <= at_ms]
     if not found or found[-1] not in table.snapshots:

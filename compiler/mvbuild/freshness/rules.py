@@ -1,7 +1,7 @@
-"""World -> Freshness of every MV. Pure: the same observation always gives the same answer.
+"""World -> Freshness of every MV. Pure: the same observation always gives the same result.
 
 The conditions are those of the property-based specification (view version, base table snapshots, child view versions, and the relaxed
-window on the difference of snapshot timestamps), with what it leaves open: other uuids, rollbacks, compaction, foreign writes.
+window on the difference of snapshot timestamps), with what it leaves open: other UUIDs, rollbacks, compaction, foreign writes.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def judge(world: World) -> dict[NodeId, Freshness]:
 
 
 def judge_one(world: World, node: ModelNode, upstream: Mapping[NodeId, Freshness], pending: frozenset[NodeId] = frozenset()) -> Freshness:
-    """The freshness of one MV, given that of the MVs above it and the nodes that are about to change."""
+    """The freshness of one MV, given that of the MVs that it reads and the nodes that are about to change."""
     situation = _situation(world, node, upstream, pending)
     # A table whose columns changed may be read at several branches.
     reasons = tuple(dict.fromkeys(reason for rule in RULES for reason in rule(situation)))
@@ -110,8 +110,8 @@ def _state(reasons: Iterable[Reason]) -> State:
 
 
 def _failed(s: Situation, state: State, reasons: Iterable[Reason]) -> FailedTests | None:
-    """The newest data if its tests failed. Where the storage is exactly what the query gives now, and something else was refused, that is
-    history: a table was rolled back, or an edit undone."""
+    """The newest data if its tests failed. If the storage is exactly what the query returns now, the failure is obsolete: a table was
+    rolled back, or an edit undone."""
     found = failed_tests.decode(s.storage.properties) if s.storage else None
     is_exact = state == "fresh" and s.record is not None and not any(r.code == "within-window" for r in reasons)
     if found is None or not is_exact or s.record is None:
@@ -130,7 +130,7 @@ def unreadable(s: Situation) -> Iterator[Reason]:
 
 
 def flawed(s: Situation) -> Iterator[Reason]:
-    """What a metadata file says wrong of things that no answer depends on; see `formats.metadata_certain`."""
+    """Errors in a metadata file that no result depends on; see `formats.metadata_certain`."""
     mv = s.storage.mv if s.storage else None
     for problem in mv.problems if mv else ():
         message = f"its metadata file breaks a rule of its format, and is read without what depends on it: {problem}"
@@ -199,7 +199,7 @@ def definition_changed(s: Situation) -> Iterator[Reason]:
 
 
 def marks(s: Situation) -> Iterator[Reason]:
-    """What tells other engines that the view is an MV and where its rows are. With another definition it gets that with its next rows."""
+    """The marks by which other engines find the MV and its rows. If the definition changed, they are written with the next rows."""
     if s.record is None or s.view is None or s.storage is None or not s.same_definition:
         return
     found = list(wrong_marks(s.view, s.storage))
@@ -215,7 +215,7 @@ def _has_rows_of_view(s: Situation, view: ViewState, record: RefreshRecord) -> b
 
 
 def nondeterministic(s: Situation) -> Iterator[Reason]:
-    """Snapshots cannot tell whether a query that asks the clock still gives the same rows."""
+    """Snapshots do not show whether a query that depends on the clock still returns the same rows."""
     if s.record is None:
         return
     for identifier, text in _texts(s):
@@ -236,13 +236,13 @@ def _partitioned(s: Situation, text: str) -> Iterator[Reason]:
 
 
 def _is_substituted(s: Situation) -> bool:
-    """Whether Spark replaces variables in the SQL, or did so when the rows were made."""
+    """Whether Spark replaces variables in the SQL, or did so when the rows were computed."""
     made = recorded_session(s.storage) if s.storage is not None else None
     return s.world.observed.session.substitutes or made is None or made.session.substitutes
 
 
 def session_differs(s: Situation) -> Iterator[Reason]:
-    """The same query gives other rows in another time zone, or under other rules of SQL."""
+    """The same query returns other rows in another time zone, or under other rules of SQL."""
     if s.record is None or s.storage is None:
         return
     made, session = recorded_session(s.storage), s.world.observed.session
@@ -265,7 +265,7 @@ def _zone_dependence(s: Situation) -> str:
 
 
 def _texts(s: Situation) -> Iterator[tuple[TableIdentifier, str]]:
-    """The SQL of the MV and of the views below it, ephemeral models inlined."""
+    """The SQL of the MV and of the views below it, with ephemeral models inlined."""
     graph = s.world.graph
     if s.node.id not in graph.undefined:
         yield s.node.identifier, definition(graph, s.node).text
@@ -289,7 +289,7 @@ def upstream_not_fresh(s: Situation) -> Iterator[Reason]:
 
 
 def upstream_behind(s: Situation) -> Iterator[Reason]:
-    """An MV that is inside its own window may be too old for one that reads it."""
+    """An MV within its own window may be too old for one that reads it."""
     window = s.node.model.config.max_staleness
     for leaf in s.inputs.leaves:
         above = s.upstream.get(leaf.node) if leaf.travel is None else None
@@ -321,7 +321,7 @@ def base_tables(s: Situation) -> Iterator[Reason]:
     for leaf in s.inputs.leaves:
         found = pin(s.world.graph, s.world.observed, leaf)
         if found is None:
-            # What a run is about to make is not missing: the reasons of the upstream say enough.
+            # What a run is about to create is not missing; the reasons of the upstream are enough.
             if leaf.node not in s.pending and s.upstream.get(leaf.node, _FRESH).is_fresh:
                 yield _missing(s, leaf)
         elif s.record is not None:
@@ -476,7 +476,7 @@ def _difference(code: str, message: str, table: TableState, before: int, now: in
 
 
 def is_ancestor(table: TableState, before: int, now: int) -> bool:
-    """Whether a snapshot is another one, or came before it on its line."""
+    """Whether a snapshot is another one, or one of its ancestors."""
     at: int | None = now
     while at is not None and at in table.snapshots:
         if at == before:
@@ -486,7 +486,7 @@ def is_ancestor(table: TableState, before: int, now: int) -> bool:
 
 
 def _not_recorded(s: Situation, record: RefreshRecord, found: Pin) -> Iterator[Reason]:
-    """The record has no state of this table: it is another table under the old name, or the record never covered it."""
+    """The record has no state of this table: it is another table with the old name, or the record never covered it."""
     table = found.table
     current = {p.table.uuid for leaf in s.inputs.leaves if (p := pin(s.world.graph, s.world.observed, leaf))}
     gone = {_name(t) for t in record.base_tables if t.uuid not in current}
@@ -512,7 +512,7 @@ def _name(of: TableIdentifier | BaseTable | ChildView) -> _Name:
 
 
 def _uncovered(kind: str, identifier: TableIdentifier, current: int, gone: set[_Name]) -> Reason:
-    """`gone`: names of what the record covers and the query no longer reads; an empty name is one that the record does not tell."""
+    """`gone`: names of what the record covers and the query no longer reads; an empty name is one that the record does not contain."""
     if gone & {_NAMELESS, _name(identifier)}:
         code, message, effect = f"{kind}-recreated", f"{identifier} was dropped and recreated", "stale"
     else:

@@ -1,7 +1,7 @@
-"""two schemas of one table -> the columns that are not the same in both, and those that have another place.
+"""two schemas of one table -> the columns that differ, and those with another position.
 
 A column is its field id: another id under the same name is another column, with other values in the same files. Comments, defaults for
-writers, and whether NULL is allowed change no value that is read.
+writers, and nullability change no value that is read.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from typing import Any
 from mvbuild.ports.states import Schema
 
 Path = tuple[str, ...]
-"""The name of a column in small letters; of a field of a struct the names that lead to it."""
+"""The name of a column in lower case; for a field of a struct, the names on the path to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaDifference:
-    """False where everything that a reader can see is the same."""
+    """False if everything that a reader can see is the same."""
 
     columns: tuple[Path, ...]
-    """Gone, new, renamed, of another type; and fields of structs that have another place."""
+    """Columns that were removed, added, renamed or retyped; and fields of structs with another position."""
     moved: tuple[Path, ...]
-    """Columns of the table that have another place: nothing changes for a query that names its columns."""
+    """Columns of the table with another position: nothing changes for a query that names its columns."""
 
     def __bool__(self) -> bool:
         return bool(self.columns or self.moved)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all of them, as messages have them."""
+        """The names of all of them, for messages."""
         return tuple(".".join(path) for path in dict.fromkeys((*self.columns, *self.moved)))
 
 
 def difference(before: Schema, now: Schema) -> SchemaDifference:
-    """What another schema of the same table changes for who reads it."""
+    """The changes between two schemas of the same table, as readers see them."""
     was, is_ = dict(_columns(before["fields"])), dict(_columns(now["fields"]))
     different = [path for path, column in was.items() if is_.get(path) != column] + [path for path in is_ if path not in was]
     moved = _moved(tuple(was), tuple(is_))
@@ -49,7 +49,7 @@ def paths(schema: Schema) -> tuple[Path, ...]:
 
 
 def _moved(before: Sequence[Path], now: Sequence[Path]) -> list[Path]:
-    """Of what both have, whatever stands at another place among its siblings."""
+    """Columns in both schemas with another position among those in both."""
     both = set(before) & set(now)
     parents = dict.fromkeys(path[:-1] for path in before if path in both)
     found = []
@@ -71,7 +71,7 @@ def _columns(fields: Sequence[Mapping[str, Any]], parent: Path = ()) -> Iterator
 
 
 def _shape(type_: Any) -> Any:
-    """What of a type decides about values: in a list or a map also the ids, names and order of the fields of its structs."""
+    """What affects values in a type: in a list or map, this includes ids, names and order of the fields of structs."""
     if not isinstance(type_, Mapping):
         return str(type_).replace(" ", "")
     if type_["type"] == "struct":

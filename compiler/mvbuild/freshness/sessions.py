@@ -1,4 +1,4 @@
-"""storage table + the session that reads it -> whether its rows are those that the query gives under the settings of that session."""
+"""storage table + the session that reads it -> whether its rows are those that the query returns under the settings of that session."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from mvbuild.ports.session import MEANING, SUBSTITUTE, TIME_ZONE, Session
 from mvbuild.ports.states import TableState
 
 SESSION_KEY = "mvbuild.session"
-"""Key of a snapshot's summary: the settings of the session that made the rows, as JSON. Not of any specification."""
+"""Key of a snapshot's summary: the settings of the session that computed the rows, as JSON. Not part of any specification."""
 _OF_WRITES = ("spark.sql.storeAssignmentPolicy", "spark.sql.charAsVarchar", "spark.sql.readSideCharPadding", SUBSTITUTE)
-"""They change nothing that a query of Iceberg tables gives; of the last one the text of the query tells."""
+"""These settings do not affect the result of a query on Iceberg tables; the last one shows in the text of the query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedSession:
-    """Under which settings rows were made."""
+    """The settings under which rows were computed."""
 
     session: Session
     configured: Mapping[str, str] | None
-    """What of it the project had configured; None for a session that the caller had."""
+    """The settings that the project had configured; None for a session of the caller."""
 
 
 def encode_session(actual: Session, expected: Session) -> str:
-    """For `NOTED`. `expected`: what was known of the session before it was asked."""
+    """The value of `NOTED`. `expected`: what was known of the session before it was asked."""
     found = {"settings": dict(actual.settings)}
     return json.dumps(found if expected.is_whole else {**found, "configured": dict(expected.settings)}, sort_keys=True)
 
 
 def recorded_session(storage: TableState) -> RecordedSession | None:
-    """None where the writer of the rows did not say."""
+    """None if the writer of the rows did not record it."""
     current = storage.current_snapshot
     text = refreshed_at(storage, current).summary.get(SESSION_KEY) if current is not None else None
     if text is None:
@@ -50,8 +50,8 @@ def _texts(found: Mapping[str, object]) -> dict[str, str]:
 
 
 def difference(made: RecordedSession, session: Session, *, depends_on_zone: Callable[[], str]) -> str:
-    """What differs and may give other rows; empty if nothing does. `depends_on_zone`: asked only where the zones differ."""
-    # What a session of mvbuild's own has from its environment is not known before it starts: then what was configured is compared.
+    """The settings that differ and may give other rows; empty if there are none. `depends_on_zone` is only called if the zones differ."""
+    # What mvbuild's own session gets from its environment is not known before it starts; until then, the configured settings are compared.
     is_asked = session.is_whole or made.configured is None
     before, now = made.session.settings if is_asked else made.configured or {}, session.settings
     for key in sorted({*before, *now} - {*_OF_WRITES, TIME_ZONE}):

@@ -1,4 +1,4 @@
-"""RefreshRecord + Pin -> the states of a table in the record that may be what the leaf was, the most likely one first."""
+"""RefreshRecord + Pin -> the recorded states of a table that may be that of the leaf, the most likely one first."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from mvbuild.names import TableIdentifier
 
 
 def recorded_states(record: RefreshRecord, found: Pin) -> tuple[BaseTable, ...]:
-    """Of the leaf's own branch or tag where the record tells them apart: what was read of another one says nothing about it.
+    """The states of the leaf's own branch or tag, if the record distinguishes them: states of another one say nothing about it.
 
-    A table that was registered again, under another name or in another catalog, has the same UUID, so that names count too; not alone,
-    since a table may be renamed. Where several names are left that were read at different snapshots, nothing tells which one it was.
+    A table that was registered again, under another name or in another catalog, has the same UUID, so names count too. They do not count
+    alone, since a table may be renamed. If several names remain that were read at different snapshots, it is unknown which one it was.
     """
     name = known_as(found.table)
     states = record.of_table(found.table.uuid, name.namespace, name.name)
@@ -25,7 +25,8 @@ def recorded_states(record: RefreshRecord, found: Pin) -> tuple[BaseTable, ...]:
 
 
 def _of_name(states: tuple[BaseTable, ...], name: TableIdentifier) -> tuple[BaseTable, ...]:
-    """Those of the full name; else of the name in whatever catalog, since a project may call it otherwise; else those without a name."""
+    """The states of the full name; otherwise of the name in any catalog, since a project may call the catalog differently; otherwise those
+    without a name."""
     below = tuple(t for t in states if (t.namespace, t.name) == (name.namespace, name.name))
     return tuple(t for t in below if t.catalog in (None, name.catalog)) or below or tuple(t for t in states if not t.name) or states
 
@@ -35,8 +36,8 @@ def _name(table: BaseTable) -> tuple[str | None, tuple[str, ...], str]:
 
 
 def states_without_reader(record: RefreshRecord, found: Pin, pins: Iterable[Pin]) -> tuple[BaseTable, ...]:
-    """The recorded states of a table that none of the pins reads now, or reads what came after it: there are some where a time in the query
-    means another snapshot than it did (in another time zone)."""
+    """The recorded states of a table that none of the pins reads now, and that none is a successor of. They exist if a time in the query
+    means another snapshot than before (in another time zone)."""
     same = [p for p in pins if (p.table.uuid, p.table.identifier) == (found.table.uuid, found.table.identifier)]
     moving = {states[0].snapshot_id for p in same if p.moves and (states := recorded_states(record, p))}
     read = moving | {p.snapshot_id for p in same}

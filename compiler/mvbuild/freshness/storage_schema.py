@@ -1,6 +1,6 @@
 """storage table -> whether its columns are those that its last refresh left.
 
-Iceberg renames, drops and moves columns without making a snapshot: the rows are the same, and what they mean is not.
+Iceberg renames, drops and moves columns without making a snapshot: the rows stay the same, but not their meaning.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from mvbuild.ports.states import Schema, Snapshot, TableState
 
 
 def schema_property(refreshed: Snapshot) -> dict[str, str]:
-    """The property that notes with which schema a refresh wrote; of a snapshot that does not tell, it is empty."""
+    """The property with the schema that a refresh wrote with; empty for a snapshot that does not have it."""
     return {REFRESH_SCHEMA: str(refreshed.schema_id)} if refreshed.schema_id is not None else {}
 
 
 def repeated_schema_property(storage: TableState) -> dict[str, str]:
-    """What a compaction notes: its snapshot stands for that of the refresh, and must not hide that others changed the columns."""
+    """What a compaction records: its snapshot replaces that of the refresh, and must not hide that others changed the columns."""
     left = _left(storage)
     if left is None:
         return {}
@@ -27,12 +27,12 @@ def repeated_schema_property(storage: TableState) -> dict[str, str]:
 
 
 def stale_schema_property(properties: Mapping[str, str], kept: Mapping[str, str]) -> tuple[str, ...]:
-    """The note of an earlier refresh, where none is made."""
+    """The property of an earlier refresh, if none is set now."""
     return (REFRESH_SCHEMA,) if REFRESH_SCHEMA in properties and REFRESH_SCHEMA not in kept else ()
 
 
 def changed_by_others(storage: TableState) -> tuple[str, ...]:
-    """Columns of the storage that are not as the last refresh left them; all where that schema is not kept."""
+    """Columns of the storage that differ from what the last refresh left; all of them if that schema no longer exists."""
     left = _left(storage)
     if left is None or left == storage.current_schema_id:
         return ()
@@ -41,7 +41,7 @@ def changed_by_others(storage: TableState) -> tuple[str, ...]:
 
 
 def _left(storage: TableState) -> int | None:
-    """The schema that the last refresh left: noted, or by a writer that notes none, that of its snapshot."""
+    """The schema that the last refresh left: the recorded one or, for a writer that records none, that of its snapshot."""
     noted = storage.properties.get(REFRESH_SCHEMA, "")
     if noted.isdigit():
         return int(noted)

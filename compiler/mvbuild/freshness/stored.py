@@ -13,17 +13,17 @@ from mvbuild.ports.states import Snapshot, TableState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """What a storage table says of itself. `record` is None if it was never refreshed or its record cannot be read (`problem`)."""
+    """What a storage table records about itself. `record` is None if it was never refreshed or its record cannot be read (`problem`)."""
 
     record: RefreshRecord | None
     problem: str = ""
     foreign: Snapshot | None = None
-    """The newest snapshot that is not of the recorded refresh: somebody else changed the data."""
+    """The newest snapshot that is not of the recorded refresh: another writer changed the data."""
 
 
 def stored(storage: TableState) -> Stored:
-    """The metadata file or the properties first (they are the contract), completed by the `refresh-state` of the snapshot that holds the
-    data. Trino's `dependsOnTables` stands where there is nothing else."""
+    """The metadata file or the properties first (they are the contract), completed by the `refresh-state` of the snapshot with the data.
+    Trino's `dependsOnTables` is used if there is nothing else."""
     try:
         record = metadata_file.current_record(storage.mv) if storage.mv else properties.decode(storage.properties)
         state = _in_summary(storage, refresh_state.KEY, refresh_state.decode)
@@ -42,8 +42,8 @@ def stored(storage: TableState) -> Stored:
 
 
 def unseen_since(table: TableState, before: int, now: int) -> int | None:
-    """The timestamp of the first snapshot after `before` on the way to `now` that is no compaction. None if there is none, or if it is not
-    kept: after a rollback, or where snapshots between have expired."""
+    """The timestamp of the first snapshot between `before` and `now` that is not a compaction. None if there is none, or if it no longer
+    exists: after a rollback, or if snapshots in between have expired."""
     at, first = table.snapshots.get(now), None
     while at is not None and at.snapshot_id != before:
         if at.operation != "replace":
@@ -55,7 +55,7 @@ def unseen_since(table: TableState, before: int, now: int) -> int | None:
 
 
 def replaced_since(table: TableState, snapshot_id: int) -> bool:
-    """Whether only `replace` snapshots (compaction: the same rows in other files) lie between a snapshot and the current one."""
+    """Whether there are only `replace` snapshots (compaction: the same rows in other files) between a snapshot and the current one."""
     at = table.current_snapshot
     while at is not None and at.snapshot_id != snapshot_id:
         parent = table.snapshots.get(at.parent_id) if at.parent_id is not None else None
@@ -68,7 +68,7 @@ def replaced_since(table: TableState, snapshot_id: int) -> bool:
 
 
 def balanced(snapshot: Snapshot, parent: Snapshot | None) -> bool:
-    """Whether the counts of a `replace` agree with its promise: as many rows as before, or fewer where delete files were applied."""
+    """Whether the counts of a `replace` confirm it: as many rows as before, or fewer if delete files were applied."""
     added, deleted = _count(snapshot, "added-records"), _count(snapshot, "deleted-records")
     had_deletes = parent is None or _count(parent, "total-delete-files") > 0
     return added == deleted or (added < deleted and had_deletes)
@@ -80,7 +80,7 @@ def _count(snapshot: Snapshot, key: str) -> int:
 
 
 def _foreign(storage: TableState) -> Snapshot | None:
-    """The snapshot on `main` that neither is the recorded refresh nor merely compacts it."""
+    """The snapshot on `main` that is neither the recorded refresh nor a compaction of it."""
     refreshed = _refreshed(storage)
     if refreshed is None or replaced_since(storage, refreshed):
         return None
@@ -102,7 +102,7 @@ def _refreshed(storage: TableState) -> int | None:
 
 
 def refreshed_snapshot(storage: TableState) -> Snapshot | None:
-    """The snapshot that the recorded refresh wrote; where nothing says which one, the newest that is no compaction."""
+    """The snapshot that the recorded refresh wrote; if nothing records it, the newest that is not a compaction."""
     noted = storage.properties.get(properties.REFRESH_SNAPSHOT, "")
     if noted.isdigit():
         return storage.snapshots.get(int(noted))
@@ -113,8 +113,8 @@ def refreshed_snapshot(storage: TableState) -> Snapshot | None:
 
 
 def _agreeing(storage: TableState) -> int | None:
-    """Another writer's properties do not say which snapshot they describe: the newest with a `refresh-state`, if that agrees with them.
-    One that disagrees is of an earlier refresh, by a writer that wrote both."""
+    """Another writer's properties do not name the snapshot that they describe: it is the newest with a `refresh-state`, if that agrees with
+    them. A `refresh-state` that disagrees is of an earlier refresh, by a writer that wrote both."""
     record = properties.decode(storage.properties) if storage.mv is None else None
     at = storage.current_snapshot
     while record is not None and at is not None:
@@ -127,7 +127,8 @@ def _agreeing(storage: TableState) -> int | None:
 
 
 def disagreeing(storage: TableState) -> bool:
-    """Whether the properties record another refresh than the newest `refresh-state`, so that one of them is not of the current rows."""
+    """Whether the properties and the newest `refresh-state` record different refreshes, so that one of them does not describe the current
+    rows."""
     if storage.mv is not None or properties.REFRESH_SNAPSHOT in storage.properties:
         return False
     return properties.decode(storage.properties) is not None and _agreeing(storage) is None and _has_state(storage)
@@ -145,7 +146,7 @@ def _states(record: RefreshRecord) -> set[tuple[str, int]]:
 
 
 def _started(storage: TableState) -> int | None:
-    """When the recorded refresh began, though somebody else has changed the data since."""
+    """When the recorded refresh began, even if another writer has changed the data since."""
     refreshed = _refreshed(storage)
     snapshot = storage.snapshots.get(refreshed) if refreshed is not None else None
     noted = summary_value(storage, refresh_state.KEY, snapshot) if snapshot else None
@@ -161,7 +162,7 @@ def _in_summary(storage: TableState, key: str, decode: Callable[[str], RefreshRe
 
 
 def summary_value(storage: TableState, key: str, at: Snapshot | None = None) -> str | None:
-    """Look back past maintenance (`replace`) for the newest snapshot that carries the key, from the current one or another."""
+    """Look back past maintenance (`replace`) for the newest snapshot with the key, starting at the current one or another."""
     at = at or storage.current_snapshot
     while at is not None:
         if key in at.summary:
@@ -173,7 +174,7 @@ def summary_value(storage: TableState, key: str, at: Snapshot | None = None) -> 
 
 
 def _of_trino(storage: TableState) -> RefreshRecord | None:
-    """Trino tells of table functions and of functions that give another value each time by flags of their own."""
+    """Trino records table functions and nondeterministic functions in flags of their own."""
     found = _in_summary(storage, trino.KEY, trino.decode)
     current = storage.current_snapshot
     at = refreshed_at(storage, current) if current else None
@@ -185,7 +186,7 @@ _BEYOND_TABLES = ("dependsOnTableFunctions", "dependsOnNonDeterministicFunctions
 
 
 def _completed(record: RefreshRecord, state: RefreshRecord) -> RefreshRecord:
-    """Names and refs for what the properties tell by UUID alone, and the further snapshots of tables that were read more than once; in the
+    """Names and refs for what the properties record by UUID only, and the further snapshots of tables that were read more than once, in the
     order in which they were read, which properties do not keep."""
     if any(not t.uuid for t in record.base_tables):
         return record
@@ -200,7 +201,7 @@ def _completed(record: RefreshRecord, state: RefreshRecord) -> RefreshRecord:
 
 
 def _named(table: BaseTable, state: RefreshRecord) -> list[BaseTable]:
-    """A property has the snapshot of the first state of its UUID, which may have moved on since; what else was read is as it was then."""
+    """A property has the snapshot of the first state of its UUID, which may have moved on since; other states are as they were then."""
     of_table = state.of_table(table.uuid)
     if table.name or not of_table:
         return [table]
@@ -212,7 +213,7 @@ def _named(table: BaseTable, state: RefreshRecord) -> list[BaseTable]:
 
 
 def _named_views(view: ChildView, state: RefreshRecord) -> list[ChildView]:
-    """A property has one version, which may have moved on since. Of a view that was read under two names only the state tells of both."""
+    """A property has one version, which may have moved on since. If a view was read under two names, only the state has both."""
     of_view = [v for v in state.child_views if v.uuid == view.uuid]
     return of_view if len(of_view) > 1 else [replace(v, version_id=view.version_id) for v in of_view or [view]]
 

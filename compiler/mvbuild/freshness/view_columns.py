@@ -1,8 +1,8 @@
 """graph with views of the catalog + states -> how each view takes the columns of its query, or why Spark cannot read it.
 
 A view keeps the names and types that its query had when it was created. Iceberg's extension of Spark (`ResolveViews`) gives these to the
-first columns of the query, by position, with an implicit cast that loses nothing; a query with fewer columns, or with a column that would
-need another cast, is an error for whoever reads the view.
+first columns of the query, by position, with an implicit lossless cast. If the query has fewer columns, or a column would need another
+cast, reading the view is an error.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _read(graph: Graph, views: list[ViewNode], states: Mapping[TableIdentifier, 
 
 
 def _taking(node: ViewNode, view: ViewState, given: BoundQuery) -> ViewNode:
-    """Where nothing is known of the query its columns must be those of the view: Spark refuses any other number of them."""
+    """If nothing is known about the query, its columns must be those of the view: Spark refuses any other number of them."""
     if not given.complete:
         return node
     casts = tuple(None if column.type == own.type else own.type for column, own in zip(given.columns, of_schema(view.schema), strict=False))
@@ -63,6 +63,6 @@ def _problem(view: ViewState, given: BoundQuery) -> str:
 
 
 def _fits(given: OutputColumn, own: str | None) -> bool:
-    """What is not known is not in the way: Spark tells then."""
+    """Unknown types do not count as a mismatch; Spark reports it then."""
     one, to = (parsed(type_) if type_ else None for type_ in (given.type, own))
     return one is None or to is None or may_upcast(one, to)

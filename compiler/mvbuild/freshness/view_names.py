@@ -1,7 +1,7 @@
-"""name in the SQL of a view + the view -> the full name that it means there, and where that table lies.
+"""name in the SQL of a view + the view -> the full name that it means there, and where that table is.
 
-A view of the catalog keeps the `default-catalog` and `default-namespace` of the session that wrote it: they complete its names, whatever
-the project's own catalog is called. A missing `default-catalog` means the view's own catalog (Iceberg view specification).
+A view of the catalog keeps the `default-catalog` and `default-namespace` of the session that wrote it. They complete its names, whatever
+the project calls the catalog. A missing `default-catalog` means the view's own catalog (Iceberg view specification).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from mvbuild.project.loaded import LoadedProject
 
 
 def name_in_view(read: Read, view: ViewState, catalogs: Collection[str] = ()) -> TableIdentifier:
-    """The full name, completed as Spark completes it: a name that begins with that of a catalog stays in it. `catalogs`: those that the
-    project knows besides the view's own. Where all is in one catalog, two parts are a namespace and a table, whatever they are called."""
+    """The full name, completed as Spark does: a name that begins with a catalog is in that catalog. `catalogs`: those that the project
+    knows besides the view's own. If everything is in one catalog, two parts are always a namespace and a table."""
     own, parts = view.identifier.catalog, read.parts
     default = _known(view.default_catalog or own, (own, *catalogs)) or view.default_catalog or own
     named = _known(parts[0], (own, default, *catalogs)) if len(parts) > 1 else None
@@ -29,17 +29,17 @@ def name_in_view(read: Read, view: ViewState, catalogs: Collection[str] = ()) ->
 
 
 def _known(name: str, catalogs: Collection[str]) -> str | None:
-    """A catalog's name in the spelling that is known: as everywhere in a project its case does not count."""
+    """A catalog's name in the known spelling: as everywhere in a project, case does not matter."""
     return next((one for one in catalogs if one.lower() == name.lower()), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogs:
-    """The catalogs of a project: its target's, the other metastores of its sources, and those that only Spark is configured for."""
+    """The catalogs of a project: its target's, the other metastores of its sources, and those that are only configured for Spark."""
 
     outside: Outside
     names: tuple[str, ...]
-    """All but the target's own."""
+    """All except the target's own."""
 
     @staticmethod
     def of(project: LoadedProject) -> Catalogs:
@@ -48,7 +48,7 @@ class Catalogs:
         return Catalogs(outside=outside, names=tuple(dict.fromkeys((*metastores, *outside.of_spark_alone))))
 
     def place(self, identifier: TableIdentifier) -> SourceLocation | None:
-        """Where a table of another metastore lies, if a source of the project tells how to reach that one."""
+        """Where a table of another metastore is, if a source of the project gives access to that metastore."""
         declared = self.outside.metastores.get(identifier.catalog.lower())
         if declared is None or identifier.catalog.lower() == self.outside.project.target.catalog_name.lower():
             return None

@@ -1,8 +1,8 @@
-"""SQL texts + the columns of the tables below them -> what in the texts may give other rows in another time zone; nothing where none does.
+"""SQL texts + the columns of the tables below -> the expressions whose results depend on the session's time zone.
 
-A column of type timestamp with a zone is an instant. Its value depends on the session's zone only once it is made a date, a text, a number
-or a timestamp without zone, or is compared with one. What is not on the lists here counts as if it did so: a doubt costs a reader time, and
-only where the zones differ.
+A column of type timestamp with a zone is an instant. The session's zone affects its value only when it becomes a date, a text, a number or
+a timestamp without a zone, or is compared with one. Anything not listed here counts as dependent on the zone: a wrong guess costs a reader
+time, and only if the zones differ.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _VALUES = """And Or Not Xor EQ NEQ LT LTE GT GTE Is NullSafeEQ NullSafeNEQ Like 
 _FREE = tuple(
     found for name in f"{_CLAUSES} {_VALUES}".split() if isinstance(found := getattr(exp, name, None), type) and issubclass(found, exp.Expr)
 )
-"""What gives the same in every zone, as long as no instant is in it. Not here: intervals (a date and some hours are an instant),
-`date_trunc` (an instant), formats, and literals of type timestamp."""
+"""Expressions with the same result in every zone, as long as no instant is in them. Not included: intervals (a date and some hours are an
+instant), `date_trunc` (an instant), formats, and literals of type timestamp."""
 _FREE_TYPES = frozenset(
     "BOOLEAN TINYINT SMALLINT INT BIGINT FLOAT DOUBLE DECIMAL VARCHAR TEXT CHAR BINARY VARBINARY DATE TIMESTAMPNTZ".split()
 )
 _KEEPS = (exp.Paren, exp.Min, exp.Max, exp.AnyValue, exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.Filter, exp.IgnoreNulls)
-"""What gives an instant of an instant."""
+"""Expressions that return an instant for an instant."""
 _COMPARES = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ)
 
 
 def dependence_on_zone(texts: Iterable[str], schemas: Iterable[Schema]) -> str:
-    """The first expression that is not known to give the same in every zone, as it is written; empty if there is none."""
+    """The text of the first expression that may depend on the zone; empty if there is none."""
     zoned, plain = _columns(schemas)
     try:
         trees = [tree for text in texts for tree in parse(tokenize(text), text) if tree is not None]
@@ -55,7 +55,7 @@ def dependence_on_zone(texts: Iterable[str], schemas: Iterable[Schema]) -> str:
 
 
 def _columns(schemas: Iterable[Schema]) -> tuple[frozenset[str], frozenset[str]]:
-    """The names of columns, and of fields in them, that hold instants; and of those that do not."""
+    """The names of columns, and of their fields, that contain instants; and of those that do not."""
     zoned: set[str] = set()
     plain: set[str] = set()
     for schema in schemas:
@@ -81,11 +81,11 @@ class _Names:
     zoned: frozenset[str]
     plain: frozenset[str]
     relations: frozenset[str]
-    """Names of tables and aliases: as a column such a name is a whole row."""
+    """Names of tables and aliases: used as a column, such a name is a whole row."""
 
     @staticmethod
     def of(trees: list[exp.Expr], zoned: frozenset[str], plain: frozenset[str]) -> _Names:
-        """With the aliases of expressions that have an instant in them."""
+        """With the aliases of expressions that contain an instant."""
         aliases = [alias for tree in trees for alias in tree.find_all(exp.Alias)]
         known = frozenset[str]()
         while known != zoned:
@@ -96,7 +96,7 @@ class _Names:
         return _Names(zoned, plain, frozenset(relations))
 
     def is_instant(self, node: exp.Expr) -> bool:
-        """Whether it certainly is one, and nothing else."""
+        """Whether it is certainly an instant, and nothing else."""
         return isinstance(node, exp.Column) and node.name.lower() in self.zoned - self.plain
 
 
@@ -125,7 +125,7 @@ def _is_free_column(node: exp.Expr, names: _Names) -> bool:
 
 
 def _only_passes(node: exp.Expr, names: _Names) -> bool:
-    """Whether an instant goes into the result as it is, is counted, grouped or sorted by, or compared with another instant."""
+    """Whether an instant goes into the result unchanged, is counted, grouped or sorted by, or compared with another instant."""
     parent = node.parent
     if isinstance(parent, exp.Count | exp.Group | exp.Ordered | exp.Null):
         return True
@@ -145,7 +145,7 @@ def _only_passes(node: exp.Expr, names: _Names) -> bool:
 
 
 def _is_relation(select: exp.Expr) -> bool:
-    """Whether a SELECT is the query or a table of it, and not a value or a side of a set operation, which makes types alike."""
+    """Whether a SELECT is the query or a table of it, and not a value or a side of a set operation, which converts types."""
     parent = select.parent
     while isinstance(parent, exp.Subquery) and parent.parent is not None:
         if isinstance(parent.parent, exp.From | exp.Join):
@@ -162,7 +162,7 @@ def _is_free_star(node: exp.Expr, names: _Names) -> bool:
 
 
 def _is_free_list(node: exp.Expr, names: _Names) -> bool:
-    """Columns that get other names by their places."""
+    """Columns that get other names by position."""
     return not (names.zoned and node.args.get("columns"))
 
 
@@ -178,7 +178,7 @@ def _is_free_type(node: exp.Expr, names: _Names) -> bool:  # noqa: ARG001
 
 
 def _has_no_format(node: exp.Expr, names: _Names) -> bool:  # noqa: ARG001
-    """With one Spark reads an instant first."""
+    """With a format, Spark converts to an instant first."""
     return node.args.get("format") is None
 
 

@@ -1,4 +1,4 @@
-"""Graph -> the same, and which of its models cannot be built because SQL is wrong: theirs, or that of what they read. All others go on."""
+"""Graph -> the same with the models that cannot be built, because their SQL or that of a model they read is wrong. All others continue."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mvbuild.graph.model import Graph, ModelNode, Node, NodeId
 
 
 def with_broken(graph: Graph) -> Graph:
-    """`problems`, `undefined` and `blocked` of a graph whose nodes stand in topological order."""
+    """Set `problems`, `undefined` and `blocked` of a graph whose nodes are in topological order."""
     undefined: dict[NodeId, Diagnostic] = {}
     blocked: dict[NodeId, Diagnostic] = {}
     problems: list[Diagnostic] = []

@@ -1,4 +1,4 @@
-"""SQL -> the same without the names that only it knows: CTEs inlined, aliases inside with canonical names; and whether two are then one."""
+"""SQL -> the same without private names: CTEs inlined, inner aliases with canonical names; and whether two queries are then the same."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from mvbuild.graph.inlined import Unreadable, inlined, parsed, start_of
 from mvbuild.parse.fingerprint import folded
 
 _MARK = "mvbuild__"
-"""Begins the names that stand for the user's own."""
+"""The prefix of names that stand for those of the user."""
 FAILURES = (Unreadable, SqlglotError, RecursionError)
 
 
 def same_but_names(one: str, other: str) -> bool:
-    """Whether two queries are the same word by word after CTEs are inlined, aliases inside get canonical names, and idle parentheses go.
+    """Whether two queries are equal word by word after CTEs are inlined, inner aliases get canonical names, and redundant parentheses are
+    removed.
 
-    Literals are then the same at the same places, which no printed plan could tell: Spark prints '1' as it prints 1. That each name still
-    means the same column is left to the plan.
+    Then literals are equal and at the same places. A printed plan does not show that: Spark prints '1' like 1. The plan must show that each
+    name still means the same column.
     """
     try:
         mine, its = canonical_text(one), canonical_text(other)
@@ -38,7 +39,7 @@ def canonical_text(sql: str) -> str:
 
 
 def _same_but_parentheses(one: str, other: str) -> bool:
-    """The same words in the same order, and the same tree: then parentheses that differ were idle."""
+    """The same words in the same order, and the same tree: then parentheses that differ are redundant."""
     (mine, tree), (its, other_tree) = parsed(one), parsed(other)
     if _words(mine, one) != _words(its, other):
         return False
@@ -51,7 +52,7 @@ def _words(tokens: Iterable[Token], sql: str) -> list[str]:
 
 
 def _without_parentheses(tree: exp.Expr) -> exp.Expr:
-    # From the inside out: what is replaced is not looked into again.
+    # From the inside out, because replaced nodes are not visited again.
     for paren in reversed(list(tree.find_all(exp.Paren))):
         paren.replace(paren.this)
     return tree
@@ -59,17 +60,17 @@ def _without_parentheses(tree: exp.Expr) -> exp.Expr:
 
 @dataclass(slots=True, kw_only=True)
 class _Renaming:
-    """Gives canonical names to the aliases of a query without CTEs: those of tables each in its SELECT, those of columns each by name.
+    """Gives canonical names to the aliases of a query without CTEs: to aliases of tables by their SELECT, to aliases of columns by name.
 
-    A column alias cannot be told from a table's column of the same name without the catalog, so one name is exchanged everywhere: names
-    that differ stay different.
+    Without the catalog, a column alias cannot be distinguished from a table's column of the same name, so a name is replaced everywhere:
+    names that differ stay different.
     """
 
     text: str
     tokens: Sequence[Token]
     tree: exp.Expr
     edits: dict[int, str] = field(default_factory=dict)
-    """Start of a word -> what it becomes."""
+    """Start of a word -> its replacement."""
 
     def applied(self) -> str:
         tables = self._tables()
@@ -97,13 +98,13 @@ class _Renaming:
         return names
 
     def _name(self, identifier: exp.Expr, new: str) -> None:
-        """An alias, with the AS that it may do without."""
+        """An alias, with its optional AS."""
         start = start_of(identifier)
         before = [t.token_type for t in self.tokens if t.end < start][-1:]
         self.edits[start] = new if before == [TokenType.ALIAS] else f"AS {new}"
 
     def _inner_names(self, outputs: set[int]) -> dict[str, str]:
-        """Aliases of columns that are no names of the result -> canonical names, in order of appearance."""
+        """Aliases of columns that are not names of the result -> canonical names, in order of appearance."""
         found: list[tuple[int, exp.Expr, bool]] = []
         for select in self.tree.find_all(exp.Select):
             if id(select) not in outputs:
@@ -149,13 +150,13 @@ def _qualifier(column: exp.Column, name: str, tables: dict[tuple[int, str], str]
 
 
 def _kept_name(column: exp.Column, outputs: set[int]) -> str:
-    """A column of the result keeps the name that it had from inside."""
+    """A column of the result keeps the name that it got from an inner query."""
     is_output = id(column.parent) in outputs and column.arg_key == "expressions"
     return f" AS {column.this.sql(dialect='spark')}" if is_output else ""
 
 
 def _outputs(tree: exp.Expr) -> set[int]:
-    """ids of the SELECTs that give the result its column names: the outermost, and those below a star."""
+    """The ids of the SELECTs that name the columns of the result: the outermost, and those below a star."""
     found: set[int] = set()
     waiting = [tree]
     while waiting:
@@ -172,7 +173,7 @@ def _outputs(tree: exp.Expr) -> set[int]:
 
 
 def _sources(select: exp.Select) -> Iterator[exp.Expr]:
-    """What stands in FROM and JOIN, in parentheses or not."""
+    """The items of FROM and JOIN, in parentheses or not."""
     clauses = [select.args.get("from_"), *(select.args.get("joins") or ())]
     for clause in clauses:
         if isinstance(clause, (exp.From, exp.Join)):

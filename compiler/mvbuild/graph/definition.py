@@ -1,4 +1,4 @@
-"""Graph + node -> the definition of its view: the user's SQL with full table names, ephemeral models inlined."""
+"""Graph + node -> the definition of its view: the user's SQL with full table names and ephemeral models inlined."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from mvbuild.source import MappedText, Segment, SourceMap, Span
 
 _FINGERPRINT = re.compile("[0-9a-f]{64}")
 Relation = Callable[[NodeId, Read], "str | MappedText"]
-"""What stands in a query for a node that it reads: a name, or a subquery in parentheses."""
+"""The text for a node that a query reads: a name, or a subquery in parentheses."""
 
 
 def definition(graph: Graph, node: ModelNode) -> MappedText:
-    """The SQL of the node's view as it goes into the catalog; made once for each graph. ProjectError for one that is `undefined`."""
+    """The SQL of the node's view as it goes into the catalog, made once per graph. Raises ProjectError for one that is `undefined`."""
     if node.id in graph.undefined:
         raise ProjectError([graph.undefined[node.id]])
     found = graph.definitions.get(node.id)
@@ -43,7 +43,7 @@ def fingerprint_of(graph: Graph, node: ModelNode) -> str:
 
 
 def fingerprint_key(sql: MappedText) -> str:
-    """Where `Graph.fingerprints` has the fingerprint of a definition."""
+    """The key of a definition's fingerprint in `Graph.fingerprints`."""
     return digest("fingerprint", sql.text)
 
 
@@ -63,20 +63,20 @@ def _name(node: Node) -> str:
 
 
 def table_sql(kind: TableType, identifier: TableIdentifier) -> str:
-    """A table as Spark SQL takes it in any session that knows its catalog or its format.
+    """A table for Spark SQL, valid in any session that knows its catalog or its format.
 
-    Spark finds formats through its session catalog, which a view has to name: its own catalog would be asked for `delta` otherwise.
-    No SQL of Spark's reads an Iceberg table by its path; the name tells a reader which one it is.
+    Spark finds formats through its session catalog, which a view must name: otherwise the view's own catalog would be asked for `delta`. No
+    SQL of Spark reads an Iceberg table by its path; the name only identifies the table for people.
     """
     if kind == "iceberg-metastore":
         return identifier.sql
-    # Hadoop's file systems know S3 as s3a only.
+    # Hadoop's file systems know S3 only as s3a.
     path = identifier.name.replace("s3://", "s3a://", 1) if identifier.name.startswith("s3://") else identifier.name
     return f"spark_catalog.{kind.partition('-')[0].removesuffix('lake')}.{quote(path)}"
 
 
 def replace_reads(query: Query, reads: tuple[NodeId, ...], relation: Relation, *, keep_names: bool = False) -> MappedText:
-    """The query with `relation` in the place of every table. With `keep_names` an alias is added only where columns need it."""
+    """The query with `relation` in place of every table. With `keep_names`, an alias is added only if columns need it."""
     last_names = [r.parts[-1].lower() for r in query.reads if r.alias is None]
     replacements = {}
     for index, (read, id_) in enumerate(zip(query.reads, reads, strict=True)):
@@ -86,7 +86,7 @@ def replace_reads(query: Query, reads: tuple[NodeId, ...], relation: Relation, *
 
 
 def parenthesized(sql: MappedText) -> MappedText:
-    """`(sql)`, with a line end before the bracket so that a trailing comment does not swallow it."""
+    """`(sql)`, with a line break before the bracket so that a trailing comment does not hide it."""
     first, last = sql.map.segments[0].origin, sql.map.segments[-1].origin
     segments = (
         Segment(0, Span(first.file, first.start, first.start), verbatim=False),
@@ -97,7 +97,7 @@ def parenthesized(sql: MappedText) -> MappedText:
 
 
 def _alias(read: Read, text: str | MappedText, last_names: list[str], keep_names: bool) -> str | None:
-    """The name by which the rest of the query knows the table, where its own text does not give it any more."""
+    """The name by which the rest of the query refers to the table, if its replacement does not provide it."""
     if read.alias is not None:
         return None
     name = read.parts[-1]

@@ -1,4 +1,4 @@
-"""old SQL + new SQL of one definition -> Change: what was changed, said in a clause; and whether only names inside were."""
+"""old SQL + new SQL of one definition -> Change: what was changed, described in a clause; and whether only inner names changed."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Change:
 
 
 def classify(old_sql: str, new_sql: str) -> Change:
-    """What was changed from one definition to the next; never raises. Of several changes `kind` is the gravest.
+    """The change from one definition to the next; never raises. If there are several changes, `kind` is the most important one.
 
-    `names` is said of the text alone: a name of the new query may be that of a column of a table too, so Spark has to confirm it.
+    `names` is based on the text alone: a new name may also be that of a table's column, so Spark has to confirm it.
     """
     if fingerprint(old_sql) == fingerprint(new_sql):
         return Change(kind="formatting", message="only formatting and comments")
@@ -41,7 +41,7 @@ def classify(old_sql: str, new_sql: str) -> Change:
         return Change(kind="names", message="only names, or the arrangement of CTEs and aliases inside")
     try:
         found = list(_differences(parsed(old_sql)[1], parsed(new_sql)[1]))
-        # Under canonical names other names are no differences; but something new in front moves all that follow.
+        # With canonical names, other names are not differences; but an insertion shifts all names after it.
         canonical = list(_differences(parsed(canonical_text(old_sql))[1], parsed(canonical_text(new_sql))[1])) if len(found) > 1 else []
         found = canonical if 0 < len(canonical) < len(found) else found
     except FAILURES:
@@ -51,7 +51,7 @@ def classify(old_sql: str, new_sql: str) -> Change:
 
 
 def _differences(old: exp.Expr, new: exp.Expr) -> Iterator[Change]:
-    """By clauses; trees are copies that lose what has been compared."""
+    """Compare by clauses. Trees are copies from which compared parts are removed."""
     old, new = old.copy(), new.copy()
     columns = list(_column_changes(_output_select(old), _output_select(new)))
     yield from columns
@@ -90,14 +90,14 @@ def _own_sql(select: exp.Select) -> str:
 
 
 def _taken(tree: exp.Expr, clauses: Sequence[str], shown: Callable[[exp.Expr], str]) -> Counter[str]:
-    """The clauses of these kinds, each as text."""
+    """Remove the clauses of these kinds, and return them as text."""
     found = (select.args.get(clause) for select in tree.find_all(exp.Query) for clause in clauses)
     nodes = (node for value in found for node in (value if isinstance(value, list) else [value]) if isinstance(node, exp.Expr))
     return Counter(text for node in nodes if (text := shown(node)))
 
 
 def _tables_of(clause: exp.Expr) -> str:
-    """A FROM or JOIN with its tables and conditions; a subquery or CTE is compared by its own clauses."""
+    """The tables and conditions of a FROM or JOIN; a subquery or CTE is compared by its own clauses."""
     copy = clause.copy()
     relation = copy.this
     if isinstance(relation, exp.Subquery):
@@ -179,7 +179,7 @@ def _column_changes(old: exp.Expr, new: exp.Expr) -> Iterator[Change]:
 
 
 def _columns_of(select: exp.Expr) -> dict[str, str] | None:
-    """Name -> expression of each column; None where they cannot be told, or two have one name."""
+    """Name -> expression of each column; None if they are unknown, or two have the same name."""
     if not isinstance(select, exp.Select) or any(p.is_star for p in select.expressions):
         return None
     columns = {p.alias_or_name or _sql(p): _sql(p.unalias()) for p in select.expressions}

@@ -1,7 +1,7 @@
-"""a project that was compiled before <-> its Graph: names and edges are kept, and models are read when something asks for them.
+"""a project that was compiled before <-> its Graph: names and edges are cached, and models are read when they are needed.
 
-What is kept counts only for the very files that it was made of. Only a few files of models may differ: these are parsed at once, and the
-graph is the same if each still has the names and the reads that it had.
+The outline is only valid for the very files that it was made from. Only a few files of models may differ: these are parsed at once, and the
+graph is the same if each of them still has the names and the reads that it had.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from mvbuild.workers import Workers
 
 NAME = "graph-cache"
 MOST_CHANGED = 20
-"""Changed models for which the graph is not built anew."""
+"""With more changed models, the graph is rebuilt."""
 _ENV_VAR = re.compile(rb"""\benv_var\s*\(\s*(?:'([^'\\]*)'|"([^"\\]*)")\s*[,)]""")
 
 
 _HIDDEN = re.compile(rb"\\[xuU\r\n]")
-"""With these a word of YAML may be spelt so that it does not stand in the file."""
+"""With these characters, a word of YAML may be spelled in a way that does not appear in the file."""
 
 
 class LazyModelFile(Lazy, ModelFile):
@@ -62,7 +62,7 @@ class LazyTest(Lazy, TestNode):
 
 
 def frame_of(opened: Opened, env: Mapping[str, str]) -> str | None:
-    """A hash of all that a graph depends on but the texts of its models; None where a file cannot be read."""
+    """A hash of everything that a graph depends on, except the texts of its models; None if a file cannot be read."""
     project, contents = opened.project, opened.contents
     texts = [*opened.documents, *(f.path for kind in ("macro", "test") for f in opened.files[kind])]
     models = [f.path for f in opened.files["model"]]
@@ -81,7 +81,7 @@ def frame_of(opened: Opened, env: Mapping[str, str]) -> str | None:
 
 
 def _environment(contents: Iterable[bytes], env: Mapping[str, str]) -> list[tuple[str, str | None]]:
-    """The variables that templates ask for: all of them where a name is not written out."""
+    """The variables that templates read: all variables, if a name is computed."""
     names: set[str] = set()
     for content in contents:
         count = content.count(b"env_var")
@@ -99,7 +99,7 @@ def _environment(contents: Iterable[bytes], env: Mapping[str, str]) -> list[tupl
 
 
 def outline_of(graph: Graph, opened: Opened) -> str | None:
-    """The names and edges of a graph as JSON; None for one of which something has to be said each time."""
+    """The names and edges of a graph as JSON; None for a graph with diagnostics, which must be reported each time."""
     if graph.warnings or graph.problems:
         return None
     numbers = {id: number for number, id in enumerate(graph.nodes)}
@@ -142,7 +142,7 @@ def _plain(identifier: TableIdentifier | None) -> list[Any] | None:
 
 
 def _face(model: ParsedModel) -> str:
-    """A hash of what the rest of the graph sees of a model."""
+    """A hash of everything about a model that affects the rest of the graph."""
     config = model.config
     names = (config.catalog, config.namespace, config.alias, config.storage_namespace, config.storage_table)
     reads = [(read.kind, read.parts, read.travel and (read.travel.kind, read.travel.value)) for read in model.query.reads]
@@ -159,7 +159,7 @@ def outlined(
 
 
 def restored(frame: str, text: str, opened: Opened, env: Mapping[str, str]) -> Graph | None:
-    """None where the graph has to be built: what is wrong with a project is said by those who build it."""
+    """None if the graph must be rebuilt: building it reports what is wrong with a project."""
     if opened.report:
         return None
     try:
@@ -177,7 +177,7 @@ def restored(frame: str, text: str, opened: Opened, env: Mapping[str, str]) -> G
 
 
 def _changed(files: Mapping[str, str], opened: Opened) -> frozenset[str]:
-    """The files of models that are not as they were."""
+    """The files of models that have changed."""
     return frozenset(f.path for f in opened.files["model"] if opened.contents.hash(f.path, LARGEST_TEXT) != files[f.path])
 
 
@@ -207,9 +207,9 @@ class _Reader:
         self._changed: dict[str, ParsedModel] = {}
 
     def differs(self, row: Sequence[Any]) -> bool:
-        """Whether the graph has to be built anew for a changed model. Raises ProjectError where something is wrong with it."""
+        """Whether the graph must be rebuilt for a changed model. Raises ProjectError if something is wrong with the model."""
         model = parse_model(self.files[row[2]], self.templates)
-        # What is inlined, or translated for other engines, is judged with all that reads it.
+        # An inlined model, or one translated for other engines, is checked together with everything that reads it.
         if model is None or model.config.materialized == "ephemeral" or model.config.dialects or _face(model) != row[6]:
             return True
         self._changed[row[2]] = model

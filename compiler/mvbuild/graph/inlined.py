@@ -1,4 +1,4 @@
-"""SQL -> the same with every reference to a CTE a subquery, in the text itself."""
+"""SQL -> the same with every reference to a CTE replaced by a subquery, in the text itself."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from sqlglot import Token, TokenType, exp
 from mvbuild.parse.dialect import parse, tokenize
 
 _LONGEST = 200_000
-"""CTEs that read each other twice grow by powers of two when they are inlined."""
+"""The limit of the text: CTEs that each read the previous one twice grow by powers of two when they are inlined."""
 
 
 class Unreadable(Exception):
-    """A query that is not understood well enough to exchange its names."""
+    """A query that is not understood well enough to rename parts of it."""
 
 
 def parsed(sql: str) -> tuple[list[Token], exp.Expr]:
@@ -30,13 +30,13 @@ def parsed(sql: str) -> tuple[list[Token], exp.Expr]:
 def start_of(identifier: exp.Expr) -> int:
     start = identifier.meta.get("start")
     if start is None:
-        # Made by the parser: a step of a |> query.
+        # The parser made it from a step of a |> query.
         raise Unreadable
     return int(start)
 
 
 def inlined(sql: str) -> str:
-    """Every reference to a CTE becomes a subquery, in the text itself."""
+    """Replace every reference to a CTE by a subquery, in the text itself."""
     tokens, tree = parsed(sql)
     if not any(True for _ in tree.find_all(exp.With)):
         return sql
@@ -54,7 +54,7 @@ def inlined(sql: str) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class _Inliner:
-    """Walks the tokens of a query. `references`: start of a name that may be a CTE's -> whether it lacks an alias."""
+    """Walks through the tokens of a query. `references`: start of a name that may be a CTE's -> whether it lacks an alias."""
 
     sql: str
     tokens: Sequence[Token]
@@ -62,7 +62,7 @@ class _Inliner:
     found: int = 0
 
     def block(self, index: int, end: int, known: dict[str, str]) -> str:
-        """The text of the tokens; a CTE is known to what follows it up to the bracket that closes."""
+        """The text of the tokens. A CTE is known from its definition to the closing bracket."""
         out: list[str] = []
         while index < end:
             token = self.tokens[index]
@@ -85,7 +85,7 @@ class _Inliner:
         return "".join(out)
 
     def _begins_ctes(self, index: int) -> bool:
-        # WITH (options) of a table, WITH ROLLUP, WITH ORDINALITY are other words.
+        # WITH (options) of a table, WITH ROLLUP and WITH ORDINALITY do not start CTEs.
         following = [t.token_type for t in self.tokens[index + 2 : index + 3]]
         return following in ([TokenType.ALIAS], [TokenType.L_PAREN])
 
@@ -121,7 +121,7 @@ class _Inliner:
         raise Unreadable
 
     def _gap(self, index: int) -> str:
-        """What stands before a token, a comment reduced to a blank: inlined text must not end in one."""
+        """The text before a token, with a comment reduced to a space: inlined text must not end in one."""
         begin = self.tokens[index - 1].end + 1 if index else 0
         return " " if self.sql[begin : self.tokens[index].start] else ""
 

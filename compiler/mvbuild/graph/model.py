@@ -1,4 +1,4 @@
-"""The types of the dependency graph: nodes with their names in the catalog, and edges as each query reads them."""
+"""The types of the dependency graph: nodes with their names in the catalog, and the edges of each query."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mvbuild.project.loaded import DataTest, LoadedProject, Seed, SourceTable
 from mvbuild.source import MappedText, Span
 
 NodeId = str
-"""As in dbt: `model.shop.revenue_daily`, `seed.shop.orders`, `source.shop.raw.orders`; `table.lake.raw.orders` for what is not declared."""
+"""As in dbt: `model.shop.revenue_daily`, `seed.shop.orders`, `source.shop.raw.orders`; `table.lake.raw.orders` for undeclared tables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class TableNode:
     identifier: TableIdentifier
     source: SourceTable | None = None
     outside: SourceLocation | None = None
-    """Where it lies if the target's catalog does not have it: in another metastore, or at a path."""
+    """Where it is if the target's catalog does not have it: in another metastore, or at a path."""
     reads: tuple[NodeId, ...] = ()
 
 
@@ -73,9 +73,9 @@ class ViewNode:
     source: SourceTable | None
     reads: tuple[NodeId, ...]
     further: int = 0
-    """How many columns more its query gives: a view takes the first ones, by position."""
+    """How many more columns its query has: a view takes the first ones, by position."""
     casts: tuple[str | None, ...] = ()
-    """Of each column the Spark type to cast it to; None, or nothing at all, where the query gives that type."""
+    """The Spark type to cast each column to; None, or an empty tuple, if the query returns that type."""
 
 
 Node = ModelNode | SeedNode | TableNode | ViewNode
@@ -100,9 +100,9 @@ class TestNode:
     name: str
     test: DataTest | ParsedTest
     reads: tuple[NodeId, ...]
-    """For a generic test the tested node, then the node of `to:`; for a SQL test as its query reads."""
+    """For a generic test the tested node, then the node of `to:`; for a SQL test the reads of its query."""
     gates: tuple[NodeId, ...]
-    """The MVs whose rows it looks at, in topological order: the last one that a run refreshes is not published unless the test passes."""
+    """The MVs whose rows it reads, in topological order: the last one that a run refreshes is only published if the test passes."""
 
     @property
     def span(self) -> Span:
@@ -116,7 +116,7 @@ class TestNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompileOptions:
-    """How a project was read, so that another version of it can be read alike."""
+    """How a project was read, so that another version of it can be read in the same way."""
 
     target: str | None = None
     vars: Mapping[str, Any] = field(default_factory=dict)
@@ -127,36 +127,36 @@ class CompileOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedGraph:
-    """What tells whether a graph is the one that an earlier run had, but for a few models."""
+    """What decides whether a graph is the one of an earlier run, except for a few models."""
 
     key: str
-    """A hash of all that the graph depends on but the texts of `changed`."""
+    """A hash of everything that the graph depends on, except the texts of `changed`."""
     changed: frozenset[NodeId]
     nodes: Mapping[NodeId, Node]
-    """As they were compiled: what a catalog tells may have changed them since."""
+    """As they were compiled: a catalog may have changed them since."""
     contracts: tuple[NodeId, ...]
-    """The models whose contract is enforced."""
+    """The models with an enforced contract."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Graph:
-    """Nodes in topological order: every node stands after those that it reads."""
+    """Nodes in topological order: every node follows those that it reads."""
 
     project: LoadedProject
     nodes: Mapping[NodeId, Node]
     tests: tuple[TestNode, ...]
     warnings: tuple[Diagnostic, ...] = ()
-    """What stopped no stage: the templates' own warnings."""
+    """Warnings that stopped no stage: those of templates."""
     reading: CompileOptions = CompileOptions()
     outlines: Cache = field(default_factory=Cache, repr=False, compare=False)
     """The names and edges of this graph, for the next run."""
     outlined: CachedGraph | None = field(default=None, repr=False, compare=False)
     problems: tuple[Diagnostic, ...] = ()
-    """What is wrong with the SQL of models, which stops only these and what reads them."""
+    """Errors in the SQL of models, which block only these and what reads them."""
     undefined: Mapping[NodeId, Diagnostic] = field(default_factory=dict)
     """Models without a definition: their SQL is wrong, or that of an ephemeral model in them."""
     blocked: Mapping[NodeId, Diagnostic] = field(default_factory=dict)
-    """These, and every model that reads one of them."""
+    """Those, and every model that reads one of them."""
 
     @cached_property
     def children(self) -> Mapping[NodeId, tuple[NodeId, ...]]:
@@ -168,12 +168,12 @@ class Graph:
 
     @cached_property
     def definitions(self) -> dict[NodeId, MappedText]:
-        """Those that `graph.definition` has made so far: freshness, views and artifacts all ask for them."""
+        """The definitions that `graph.definition` has made so far: freshness, views and artifacts all need them."""
         return {}
 
     @cached_property
     def fingerprints(self) -> Cache:
-        """Hash of a definition -> its fingerprint, of this run and of earlier ones."""
+        """Hash of a definition -> its fingerprint, from this run and earlier ones."""
         return Cache(self.project.target_path / "fingerprint-cache")
 
     @cached_property
@@ -188,7 +188,7 @@ class Graph:
 
     @property
     def contracts(self) -> tuple[NodeId, ...]:
-        """The models whose contract is enforced."""
+        """The models with an enforced contract."""
         return self.outlined.contracts if self.outlined else tuple(n.id for n in self.models if n.model.config.contract)
 
     @property

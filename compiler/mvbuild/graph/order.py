@@ -1,4 +1,4 @@
-"""nodes with their reads -> the same nodes in topological order, or a ProjectError that draws every cycle."""
+"""nodes with their reads -> the same nodes in topological order, or a ProjectError that shows every cycle."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mvbuild.graph.model import ModelNode, Node, NodeId
 
 
 def topological(nodes: Mapping[NodeId, Node]) -> dict[NodeId, Node]:
-    """Parents before children; otherwise in the order of `nodes`, so that the result is stable."""
+    """Parents before children, otherwise in the order of `nodes`, so that the result is stable."""
     ordered, missing = _ordered(nodes)
     if missing:
         raise ProjectError(_cycle(c, nodes) for c in _cycles(missing))
@@ -17,12 +17,12 @@ def topological(nodes: Mapping[NodeId, Node]) -> dict[NodeId, Node]:
 
 
 def cycles(nodes: Mapping[NodeId, Node]) -> list[list[NodeId]]:
-    """One cycle of each knot of nodes that read each other."""
+    """One cycle for each group of nodes that read each other."""
     return _cycles(_ordered(nodes)[1])
 
 
 def _ordered(nodes: Mapping[NodeId, Node]) -> tuple[dict[NodeId, Node], dict[NodeId, list[NodeId]]]:
-    """The nodes that have an order; and of the others what each waits for."""
+    """The nodes in order, and for each remaining node what it waits for."""
     missing = {id: {r for r in node.reads if r in nodes} for id, node in nodes.items()}
     children: dict[NodeId, list[NodeId]] = {id: [] for id in nodes}
     for id_, parents in missing.items():
@@ -43,7 +43,7 @@ def _ordered(nodes: Mapping[NodeId, Node]) -> tuple[dict[NodeId, Node], dict[Nod
 
 
 def _cycles(parents: Mapping[NodeId, Sequence[NodeId]]) -> list[list[NodeId]]:
-    """One cycle of each knot: walk up from every node that is left until a node repeats."""
+    """One cycle per group: walk up from every remaining node until a node repeats."""
     seen: set[NodeId] = set()
     cycles = []
     for start in parents:

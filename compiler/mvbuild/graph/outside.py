@@ -1,4 +1,4 @@
-"""Declared sources -> where those lie that the target's catalog does not have: SourceLocations of other metastores and of paths."""
+"""Declared sources -> the SourceLocations of tables that the target's catalog does not have: in other metastores, and at paths."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _CATALOG = re.compile(r"[A-Za-z_]\w*\Z")
 
 @dataclass(frozen=True, kw_only=True)
 class Outside:
-    """The other metastores that the sources name, by their names in small letters."""
+    """The other metastores that the sources name, by their names in lower case."""
 
     project: LoadedProject
     metastores: Mapping[str, SourceTable]
-    """The source table that gives the metastore's properties."""
+    """The source table with the metastore's properties."""
     diagnostics: tuple[Diagnostic, ...] = field(default=())
 
     @staticmethod
@@ -36,7 +36,7 @@ class Outside:
 
     @property
     def of_spark_alone(self) -> tuple[str, ...]:
-        """Catalogs that the target configures for Spark: mvbuild knows their names and cannot read them."""
+        """Catalogs that the target configures for Spark: mvbuild knows their names but cannot read them."""
         settings = (
             key.removeprefix("spark.sql.catalog.") for key in self.project.target.spark.config if key.startswith("spark.sql.catalog.")
         )
@@ -45,7 +45,7 @@ class Outside:
 
     @property
     def locations(self) -> tuple[SourceLocation, ...]:
-        """Of all sources that lie outside, each place once."""
+        """The locations of all sources outside the target's catalog, each once."""
         found = (self.location(source) for source in self.project.sources)
         return tuple({place.identifier: place for place in found if place}.values())
 
@@ -61,13 +61,13 @@ class Outside:
         return SourceLocation(identifier=identifier, type=source.type, options=declared.options)
 
     def identifier(self, parts: tuple[str, ...]) -> TableIdentifier | None:
-        """A plain name that starts with another metastore's."""
+        """A plain name that begins with another metastore."""
         declared = self.metastores.get(parts[0].lower()) if len(parts) > 2 else None
         return TableIdentifier(declared.catalog, parts[1:-1], parts[-1]) if declared and declared.catalog else None
 
 
 def absolute(path: str, root: str) -> str:
-    """One spelling of the place of a table: an absolute path for local ones, else the URI; without a slash at its end.
+    """The unique spelling of a table's location: an absolute path for local ones, otherwise the URI; without a slash at the end.
 
     >>> absolute("../raw/orders/", "/srv/shop"), absolute("file:///raw/orders", "/srv/shop"), absolute("s3://raw/orders/", "/srv/shop")
     ('/srv/raw/orders', '/raw/orders', 's3://raw/orders')

@@ -23,7 +23,7 @@ _TO = re.compile(r"""\s*(?:\{\{\s*)?(ref|source)\(\s*['"]([^'"]+)['"](?:\s*,\s*[
 
 
 def build(project: LoadedProject, parsed: ParsedProject) -> Graph:
-    """The graph of a project, or one ProjectError with all names that do not resolve, all names that collide and all cycles."""
+    """The graph of a project, or one ProjectError with all unresolved names, all collisions of names and all cycles."""
     try:
         return _build(project, parsed)
     except ProjectError as exc:
@@ -59,7 +59,7 @@ def _build(project: LoadedProject, parsed: ParsedProject) -> Graph:
 
 @dataclass
 class _Directory:
-    """Names -> node ids, while the graph is built. Names are compared as Spark does: without case."""
+    """Names -> node ids, while the graph is built. Names are compared as in Spark, ignoring case."""
 
     project: LoadedProject
     outside: Outside
@@ -68,7 +68,7 @@ class _Directory:
     by_name: dict[str, NodeId] = field(default_factory=dict)
     by_source: dict[tuple[str, str], NodeId] = field(default_factory=dict)
     claims: dict[tuple[str, ...], tuple[str, Span]] = field(default_factory=dict)
-    """Catalog name -> what has it in this project, and where that was said."""
+    """Catalog name -> what has it in this project, and where that was declared."""
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
     def add_seed(self, seed: Seed) -> None:
@@ -85,7 +85,7 @@ class _Directory:
 
     def add_source(self, source: SourceTable) -> None:
         outside = self.outside.location(source)
-        # What is wrong with the name of another metastore has been said already.
+        # An error in the name of another metastore has been reported already.
         catalog = None if (source.catalog or "").lower() in self.outside.metastores else source.catalog
         identifier = outside.identifier if outside else self._identifier(catalog, source.namespace, source.identifier, source.span)
         id_ = f"source.{self.project.name}.{source.source}.{source.name}"
@@ -157,7 +157,7 @@ class _Directory:
         return self._table(identifier)
 
     def _declared(self, identifier: TableIdentifier, read: Read) -> NodeId | None:
-        """A table of another metastore: mvbuild reads those that are declared."""
+        """A table of another metastore: mvbuild reads only declared ones."""
         found = self.by_identifier.get(identifier.key)
         if found is None:
             message = f"The table '{identifier}' is in another metastore than the target's, and no source declares it"
@@ -166,7 +166,7 @@ class _Directory:
         return found
 
     def _table(self, identifier: TableIdentifier) -> NodeId:
-        # A node for each spelling: which of them the catalog has is known only when it is observed.
+        # One node per spelling: which of them the catalog has is only known when it is observed.
         id_ = f"table.{identifier}"
         self.leaves[id_] = TableNode(id=id_, identifier=identifier)
         return id_
@@ -287,14 +287,14 @@ def _to(test: DataTest, directory: _Directory) -> NodeId | None:
 def _gates(
     test: DataTest | ParsedTest, reads: tuple[NodeId, ...], nodes: Mapping[NodeId, Node], order: Mapping[NodeId, int]
 ) -> tuple[NodeId, ...]:
-    """The MVs below what the test reads; a generic test of something that is no MV gates nothing."""
+    """The MVs below what the test reads; a generic test of something other than an MV gates nothing."""
     if isinstance(test, DataTest) and not _is_mv(nodes.get(reads[0]) if reads else None):
         return ()
     return tuple(sorted({mv for read in reads for mv in _materialized(read, nodes)}, key=lambda id: order[id]))
 
 
 def _materialized(id_: NodeId, nodes: Mapping[NodeId, Node]) -> Iterable[NodeId]:
-    """The MV itself, or the MVs that a view or ephemeral model stands on."""
+    """The MV itself, or the MVs below a view or ephemeral model."""
     node = nodes.get(id_)
     if node is None:
         return

@@ -1,4 +1,4 @@
-"""nodes -> Diagnostics for time travel on what stores no rows, and so has no versions."""
+"""nodes -> Diagnostics for time travel on nodes that store no rows, and so have no versions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def bad_travel(nodes: Mapping[NodeId, Node]) -> Iterator[Diagnostic]:
 
 
 def bad_travel_of(node: ModelNode | ViewNode, nodes: Mapping[NodeId, Node]) -> Iterator[Diagnostic]:
-    """The same of one node."""
+    """The diagnostics of one node."""
     for read, id_ in zip(node.query.reads, node.reads, strict=True):
         parent = nodes.get(id_)
         if read.travel is not None and isinstance(parent, ModelNode | ViewNode) and not _is_stored(parent):
@@ -25,7 +25,7 @@ def bad_travel_of(node: ModelNode | ViewNode, nodes: Mapping[NodeId, Node]) -> I
 
 
 def no_versions(name: str, span: Span) -> Diagnostic:
-    """For a time-travel clause on a view."""
+    """The diagnostic for a time-travel clause on a view."""
     message = f"'{name}' is not a table: it has no versions to travel to"
     return error("bad-time-travel", message, span, help="Put the clause on the tables that it reads.")
 

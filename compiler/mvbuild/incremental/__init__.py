@@ -1,7 +1,7 @@
 """A query, and what changed below it -> the least work that brings its MV up to date, and why.
 
-In: a query with its views expanded, and the snapshot of each table then and now. Out: a `StrategyChoice`: the strategy of a refresh, the
-relations that it computes, and a code for each strategy that was refused. Everything here is relational algebra, and pure.
+In: a query with its views expanded, and the snapshot of each table then and now. Out: a `StrategyChoice`: the strategy of a refresh,
+the relations that it computes, and a code for each strategy that was refused. Everything here is relational algebra, and pure.
 docs/incremental.md describes what users see; docs/decisions/007 gives the reasons.
 
 Read first: `algebra.py` (the trees), `delta.py` (one rule per operator: the change of a part from the changes of its tables), `choose.py`
@@ -9,12 +9,12 @@ Read first: `algebra.py` (the trees), `delta.py` (one rule per operator: the cha
 
 The order of work:
 
-* `inputs.py` prepares the query with a marker for every table. `Catalog.change` finds, by files, what came and what went between
-  two snapshots.
+* `inputs.py` prepares the query with a marker for every table. `Catalog.change` finds, by files, the rows that were added and removed
+  between two snapshots.
 * `shape.py` makes a tree of the query, with `scopes.py` for names, `select_parts.py` for aggregates and windows, and `push_filters.py`.
-  Every column gets a name of its own, so that parts of trees can be combined freely.
+  Every column gets a unique name, so that parts of trees can be combined freely.
 * A strategy (`strategies/`, one module each) is a function from a `StrategyInput` to a `Rewrite`, or to `Refused` with a code.
 * `cost.py` and `effort.py` estimate the work. `key_ranges.py` leaves out tables that cannot have the keys that changed.
-* `statements.py` turns every rewrite into two relations: the positions of rows that go, and the rows that come.
+* `statements.py` turns every rewrite into two relations: the positions of rows to remove, and the rows to add.
 * `emit.py` writes relations as SQL, for Spark and, in tests, for DuckDB.
 """

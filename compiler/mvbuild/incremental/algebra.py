@@ -1,6 +1,6 @@
 """The types of relational algebra: Relation trees over versions of the tables that a query reads. Bags, not sets, throughout.
 
-Every column has a name of its own within a tree, so that expressions need no qualifiers and parts of trees can be put together freely.
+Every column has a unique name within a tree, so that expressions need no qualifiers and parts of trees can be combined freely.
 """
 
 from __future__ import annotations
@@ -12,21 +12,22 @@ from typing import Literal
 from sqlglot import exp
 
 Version = Literal["new", "old", "plus", "minus"]
-"""Of a base table: at the pinned snapshot, at the recorded one, and what came and what went between them: new = old - minus + plus."""
+"""The versions of a base table: at the pinned snapshot, at the recorded one, and the rows added and removed between them: new = old - minus
++ plus."""
 JoinKind = Literal["inner", "left", "full", "semi", "anti", "null-aware-anti"]
-"""`anti` is NOT EXISTS, `null-aware-anti` NOT IN: its condition is one equality, and a NULL on either side lets no row pass."""
+"""`anti` is NOT EXISTS. `null-aware-anti` is NOT IN: its condition is one equality, and with a NULL on either side no row passes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Item:
-    """A column that is computed."""
+    """A computed output column: a name and the expression behind it."""
 
     name: str
     expression: exp.Expr
 
 
 class _Leaf:
-    """An operator that reads no other."""
+    """An operator without children."""
 
     __slots__ = ()
 
@@ -37,7 +38,7 @@ class _Leaf:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Unary:
-    """An operator over one relation, whose columns it has unless it says otherwise."""
+    """An operator over one relation. It has the columns of the relation unless a subclass says otherwise."""
 
     child: Relation
 
@@ -52,7 +53,7 @@ class _Unary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scan(_Leaf):
-    """A table as it stands in the query. `leaf`: its place among the leaves of the query."""
+    """A table of the query. `leaf`: its number among the tables of the query."""
 
     leaf: int
     sources: tuple[tuple[str, str], ...]
@@ -66,7 +67,7 @@ class Scan(_Leaf):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ref(_Leaf):
-    """What a statement before this one has computed under a name."""
+    """The result of an earlier statement, by its name."""
 
     name: str
     columns: tuple[str, ...]
@@ -100,7 +101,7 @@ class Join:
     kind: JoinKind
     on: exp.Expr | None
     form: Literal["", "in", "scalar", "join"] = ""
-    """How it was written, for Spark to make the same plan of it: as IN, as a correlated scalar subquery, as LEFT SEMI or ANTI JOIN."""
+    """How it was written, so that Spark makes the same plan: as IN, as a correlated scalar subquery, as LEFT SEMI or ANTI JOIN."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -114,7 +115,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scalar:
-    """Each row of `child` with the one value of an uncorrelated subquery; NULL if that has no row."""
+    """Each row of `child` with the single value of an uncorrelated subquery; NULL if the subquery has no row."""
 
     child: Relation
     subquery: Relation
@@ -135,9 +136,9 @@ class Aggregate(_Unary):
 
     keys: tuple[Item, ...]
     values: tuple[Item, ...]
-    """Each one aggregate function."""
+    """Aggregate functions, one per item."""
     loose: bool = False
-    """A key may be a float: 0.0 and -0.0 are one group, and not every function gives the same of both."""
+    """A key may be a float: 0.0 and -0.0 are one group, but some functions return different results for them."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -146,7 +147,7 @@ class Aggregate(_Unary):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Window(_Unary):
-    """The rows of `child`, each with window functions besides."""
+    """The rows of `child`, with window functions as further columns."""
 
     values: tuple[Item, ...]
 
@@ -157,7 +158,7 @@ class Window(_Unary):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explode(_Unary):
-    """LATERAL VIEW of a generator: each row of `child` with every row that the generator makes of it."""
+    """LATERAL VIEW of a generator: each row of `child` with every row that the generator makes from it."""
 
     generator: exp.Expr
     names: tuple[str, ...]
@@ -175,7 +176,7 @@ class Union:
     parts: tuple[Relation, ...]
     columns: tuple[str, ...]
     alike: bool = True
-    """The parts have the same types. If not Spark casts them, and a part alone is another thing than it is here."""
+    """The parts have the same types. If not, Spark casts them, and a part alone has other values than in the union."""
 
     @property
     def children(self) -> tuple[Relation, ...]:
@@ -187,12 +188,12 @@ class Distinct(_Unary):
     """SELECT DISTINCT."""
 
     loose: bool = False
-    """As of an aggregate."""
+    """As in `Aggregate`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetOperation:
-    """INTERSECT and EXCEPT, by position. NULL equals NULL in them."""
+    """INTERSECT and EXCEPT, by position. NULL equals NULL."""
 
     left: Relation
     right: Relation
@@ -200,7 +201,7 @@ class SetOperation:
     all: bool
     columns: tuple[str, ...]
     alike: bool = True
-    """As of a union."""
+    """As in `Union`."""
 
     @property
     def children(self) -> tuple[Relation, ...]:
@@ -220,7 +221,7 @@ Relation = Scan | Ref | OneRow | Project | Filter | Join | Scalar | Aggregate | 
 
 
 def with_children(relation: Relation, children: tuple[Relation, ...]) -> Relation:
-    """The same operator over other children; itself if they are the same."""
+    """The same operator over other children; the operator itself if they are the same."""
     if all(one is other for one, other in zip(relation.children, children, strict=True)):
         return relation
     if isinstance(relation, Union):
@@ -247,12 +248,12 @@ def map_scans(relation: Relation, change: Callable[[Scan], Relation]) -> Relatio
 
 
 def at(relation: Relation, version: Version, changed: frozenset[int]) -> Relation:
-    """The relation over another version of the tables that changed; of the others there is only one."""
+    """The relation over another version of the tables that changed; other tables have only one version."""
     return map_scans(relation, lambda scan: replace(scan, version=version) if scan.leaf in changed else scan)
 
 
 def leaves(relation: Relation) -> frozenset[int]:
-    """The tables that it reads."""
+    """The numbers of the tables that it reads."""
     return frozenset(node.leaf for node in walk(relation) if isinstance(node, Scan))
 
 
@@ -278,7 +279,7 @@ def conjunction(parts: Sequence[exp.Expr]) -> exp.Expr | None:
 
 
 def substituted(expression: exp.Expr, values: Mapping[str, exp.Expr]) -> exp.Expr:
-    """The expression with other expressions in the place of columns."""
+    """The expression with columns replaced by other expressions."""
 
     def change(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and node.name in values:
@@ -290,7 +291,7 @@ def substituted(expression: exp.Expr, values: Mapping[str, exp.Expr]) -> exp.Exp
 
 
 def projected(child: Relation, names: tuple[str, ...] | list[str]) -> Relation:
-    """Some columns of it."""
+    """Some of its columns."""
     return child if tuple(names) == child.columns else Project(child, tuple(Item(name, column(name)) for name in names))
 
 
@@ -300,5 +301,5 @@ def renamed(child: Relation, pairs: tuple[tuple[str, str], ...]) -> Project:
 
 
 def union(parts: tuple[Relation, ...] | list[Relation]) -> Relation:
-    """UNION ALL of one or more; the columns are named as in the first."""
+    """UNION ALL of one relation or more; the columns are named as in the first."""
     return parts[0] if len(parts) == 1 else Union(tuple(parts), parts[0].columns)

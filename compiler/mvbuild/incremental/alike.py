@@ -1,7 +1,7 @@
-"""tree + the types of its tables' columns -> the tree, with a mark at each equality, and each set operation, whose sides differ in type.
+"""tree + the types of its tables' columns -> the tree, with a mark at each equality and each set operation whose sides differ in type.
 
-What is equal after a cast is not the same: '01' = 1, and 1.00 as text is not '1'. Nothing may go from one side to the other then: neither a
-key, nor an expression over it, nor bounds. A type that is not known differs from every other.
+Values that are equal after a cast are not the same: '01' = 1, and 1.00 as text is not '1'. In that case nothing may be carried from one
+side to the other: no key, no expression over it, no bounds. An unknown type differs from every other.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mvbuild.incremental.algebra import (
 from mvbuild.incremental.restrict import SAME, UNLIKE
 
 Types = Mapping[str, "str | None"]
-"""Column -> its type as Iceberg writes it, None where it is not known."""
+"""Column -> its Iceberg type, None if it is not known."""
 
 _INTEGERS = frozenset({"int", "long"})
 _FLOATS = frozenset({"float", "double"})
@@ -47,7 +47,7 @@ _CASTS = {
 
 
 def marked(root: Relation, leaves: Sequence[Mapping[str, Any]]) -> Relation:
-    """`leaves`: of each table, column -> Iceberg type."""
+    """`leaves`: for each table, column -> Iceberg type."""
     return _marked(root, leaves)[0]
 
 
@@ -103,11 +103,11 @@ def _mark(part: exp.Expr, types: Types) -> None:
     if one is None or other is None or (one != other and not {one, other} <= _INTEGERS):
         part.meta[UNLIKE] = True
     elif one == other and one not in _FLOATS:
-        part.meta[SAME] = True  # 0.0 = -0.0, and their texts differ
+        part.meta[SAME] = True  # 0.0 = -0.0, but their texts differ
 
 
 def type_of(node: exp.Expr, types: Types) -> str | None:
-    """The type that Spark gives an expression, where that is certain."""
+    """Spark's type of an expression, if it is certain."""
     if isinstance(node, exp.Column):
         return types.get(node.name)
     if isinstance(node, exp.Literal):

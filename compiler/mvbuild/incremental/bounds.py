@@ -1,6 +1,6 @@
-"""Relation + bounds of the small tables in it -> the same rows, where the large tables are read within those bounds only.
+"""Relation + bounds of its small tables -> the same rows, with the large tables read only within those bounds.
 
-Iceberg leaves out files, and Parquet row groups, by literals in filters and not by the rows of another table.
+Iceberg skips files, and Parquet skips row groups, by literals in filters and not by the rows of another table.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from mvbuild.names import quote
 from mvbuild.ports.changes import ValueRange
 
 MAX_VALUES = 200
-"""Iceberg compares no more values of an IN with the bounds of a file."""
+"""Iceberg compares at most this many values of an IN with the bounds of a file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Of a column: smallest and largest value as literals, whether there are NULLs, and all values where they are few."""
+    """The bounds of a column: smallest and largest value as literals, whether there are NULLs, and all values if they are few."""
 
     low: exp.Expr | None
     high: exp.Expr | None
@@ -32,7 +32,7 @@ class Bounds:
     values: tuple[exp.Expr, ...] = ()
 
     def holds(self, value: exp.Expr, *, null_matches: bool) -> exp.Expr | None:
-        """The condition that another value can be equal to one of these; None if it says nothing."""
+        """The condition that another value can be equal to one of these; None if there are no bounds."""
         wrapped = value.copy() if isinstance(value, exp.Column) else exp.paren(value.copy())
         is_null = exp.Is(this=wrapped.copy(), expression=exp.Null())
         if self.low is None or self.high is None:
@@ -45,7 +45,7 @@ class Bounds:
 
 
 Known = Mapping[tuple[str, str], Bounds]
-"""(name of a statement before, or of a table and its version, column) -> bounds."""
+"""(name of an earlier statement, or of a table and its version, column) -> bounds."""
 
 
 def scan_name(scan: Scan) -> str:
@@ -53,7 +53,7 @@ def scan_name(scan: Scan) -> str:
 
 
 def bounded(relation: Relation, known: Known) -> Relation:
-    """With a filter on each side of a join that is compared with bounded columns of the other."""
+    """Add a filter to each side of a join that is compared with bounded columns of the other side."""
     children = tuple(bounded(child, known) for child in relation.children)
     relation = with_children(relation, children)
     if not isinstance(relation, Join) or relation.kind in ("full", "null-aware-anti"):
@@ -65,13 +65,13 @@ def bounded(relation: Relation, known: Known) -> Relation:
 
 
 def _filters(join: Join, side: Relation, other: Relation, known: Known) -> list[exp.Expr]:
-    """What must hold of `side` for a row of it to match."""
+    """Conditions that a row of `side` must satisfy to match."""
     if isinstance(side, Ref):
         return []
     found = []
     for part in conjuncts(join.on):
         if not isinstance(part, exp.EQ | exp.NullSafeEQ) or part.meta.get(UNLIKE):
-            continue  # '10' lies before '9', and 10 behind 9
+            continue  # as text '10' is less than '9', as a number it is greater
         for own, theirs in ((part.left.unnest(), part.right.unnest()), (part.right.unnest(), part.left.unnest())):
             if not isinstance(theirs, exp.Column) or theirs.name not in other.columns:
                 continue
@@ -85,7 +85,7 @@ def _filters(join: Join, side: Relation, other: Relation, known: Known) -> list[
 
 
 def bounds_of(relation: Relation, name: str, known: Known) -> Bounds | None:
-    """Bounds of a column, where they are known of the table that it comes from."""
+    """The bounds of a column, if they are known for the table that it comes from."""
     if isinstance(relation, Ref):
         return known.get((relation.name, name))
     if isinstance(relation, Scan):
@@ -112,7 +112,7 @@ def bounds_of(relation: Relation, name: str, known: Known) -> Bounds | None:
 
 
 def _of_any(parts: Sequence[Bounds]) -> Bounds | None:
-    """Bounds of values that lie in one of several. None where their types differ: what is smaller depends on the type."""
+    """Bounds of values from one of several sources. None if their types differ, because the order depends on the type."""
     lows, highs = ([v for part in parts if (v := getattr(part, end)) is not None] for end in ("low", "high"))
     has_null = any(part.has_null for part in parts)
     if not lows:
@@ -130,7 +130,7 @@ def _outermost(which: type[exp.Least | exp.Greatest], values: Sequence[exp.Expr]
 
 
 def _of_partner(join: Join, name: str, known: Known) -> Bounds | None:
-    """Bounds of the column that it is equal to: NULL equals nothing here."""
+    """Bounds of the column that it is equal to; here NULL equals nothing."""
     if join.kind == "anti":
         return None
     for part in conjuncts(join.on):
@@ -166,14 +166,14 @@ def equal_names(relation: Relation) -> frozenset[str]:
     return frozenset(found)
 
 
-# --- asking for them ---------------------------------------------------------------------------------------------------------------
+# --- queries for bounds --------------------------------------------------------------------------------------------------------
 
 _TYPES = ("tinyint", "smallint", "int", "bigint", "date", "string")
 
 
 def bounds_sql(tables: Sequence[tuple[str, Sequence[str]]]) -> str:
-    """A row for each table: its place, the number of rows, and for each column its type, count of values, smallest and largest as text, of
-    which the bytes are told: strings may have some that are no text."""
+    """A query with a row for each table: its number, its row count, and for each column its type, count of values, smallest and largest as
+    text. Texts are returned as bytes, because strings may contain invalid ones."""
     return " UNION ALL ".join(_bounds_of_table(at, table, columns) for at, (table, columns) in enumerate(tables))
 
 
@@ -183,7 +183,7 @@ def _bounds_of_table(at: int, table: str, columns: Sequence[str]) -> str:
 
 
 def values_sql(table: str, columns: Sequence[str]) -> str:
-    """The values themselves, as the bytes of their text."""
+    """The query for the values themselves, as the bytes of their text."""
     return f"SELECT {', '.join(f'{_bytes(quote(name))} AS {quote(name)}' for name in columns)} FROM {table}"
 
 
@@ -192,8 +192,8 @@ def _bytes(value: str) -> str:
 
 
 def bounds_from(rows: int, bounds: Sequence[Sequence[Any]], columns: Sequence[str], values: Sequence[Sequence[Any]]) -> dict[str, Bounds]:
-    """What the two queries gave -> bounds, of columns whose order and text mean the same to Spark and to the statistics of files: a
-    timestamp as text depends on the session's time zone, and a float has values that are not ordered."""
+    """The results of the two queries -> bounds, for columns whose order and text mean the same in Spark and in the statistics of files.
+    Timestamps as text depend on the session's time zone, and floats have values without an order."""
     found = {}
     for at, name in enumerate(columns):
         type_, count, low, high = bounds[at]
@@ -207,7 +207,7 @@ def bounds_from(rows: int, bounds: Sequence[Sequence[Any]], columns: Sequence[st
                 values=tuple(_literal(_decoded(one), type_) for one in sorted({value[at] for value in values if value[at] is not None})),
             )
         except UnicodeDecodeError:
-            continue  # Iceberg compares texts: what is none has no place among them
+            continue  # Iceberg compares text, so values that are not valid text have no position
     return found
 
 
@@ -216,7 +216,7 @@ def _decoded(digits: str) -> str:
 
 
 def bounds_of_range(found: ValueRange) -> Bounds | None:
-    """What the metadata of files tells of a column. None where that stands for bytes that are no text, which lie elsewhere."""
+    """The bounds that the metadata of files has for a column. None if they are for bytes that are not valid text."""
     if any(isinstance(value, str) and "\ufffd" in value for value in (found.low, found.high, *found.values)):
         return None
     type_ = {"long": "bigint"}.get(found.type, found.type)
@@ -229,7 +229,7 @@ def _text(value: Any) -> str:
 
 
 _PLAIN = re.compile(r"[A-Za-z0-9 _.:/+-]*")
-"""Texts that every setting of Spark reads as they stand in quotes: it replaces `${names}` there, and backslashes where it is set to."""
+"""Texts that have the same meaning in quotes under all settings of Spark: it may replace `${names}` and backslashes there."""
 
 
 def _literal(text: str, type_: str) -> exp.Expr:

@@ -1,7 +1,7 @@
-"""Relations -> of each leaf what every row of its change fulfils that they read: the rest need not be looked at.
+"""Relations -> for each leaf, a condition that holds for every row of its change that the relations use; other rows need not be read.
 
-Where files were written again, most rows are on both sides of the change. Finding those that are not costs more than anything else of a
-small refresh, and what the query leaves out anyhow need not be found: a selection distributes over the difference of two bags.
+If files were rewritten, most rows are on both sides of the change. Finding those that are not is the most expensive part of a small
+refresh, and rows that the query filters out need not be found: a selection distributes over the difference of two bags.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mvbuild.incremental.algebra import Filter, Relation, Scan, column, conjunct
 
 
 def change_filters(relations: Iterable[Relation]) -> dict[int, exp.Expr]:
-    """Leaf -> a condition on the columns of its table. A leaf whose change is read without a condition anywhere has none."""
+    """Leaf -> a condition on the columns of its table. A leaf whose change is read somewhere without a condition has none."""
     found: dict[int, list[exp.Expr | None]] = {}
     for relation in relations:
         for scan, condition in _read(relation, ()):
@@ -23,7 +23,7 @@ def change_filters(relations: Iterable[Relation]) -> dict[int, exp.Expr]:
 
 
 def _read(relation: Relation, parts: Sequence[exp.Expr]) -> Iterator[tuple[Scan, exp.Expr | None]]:
-    """`parts`: the conditions of the filters straight above, in the order in which they are asked."""
+    """`parts`: the conditions of the filters directly above, in the order in which they are applied."""
     if isinstance(relation, Scan):
         if relation.version in ("plus", "minus"):
             condition = conjunction(parts)

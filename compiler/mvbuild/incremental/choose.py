@@ -1,4 +1,4 @@
-"""Query + what changed -> StrategyChoice: the strategy, why each other one was not chosen, and the cost of it and of a full one."""
+"""Query + what changed -> StrategyChoice: the strategy of a refresh, why the others were not chosen, and its cost."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from mvbuild.project.settings import RefreshPolicy
 from mvbuild.source import Span
 
 NO_CHANGE = "no-change"
-"""Nothing that matters changed: only the record moves on."""
+"""No change affects the query: only the record moves on."""
 _FIRST = ("never-refreshed", "definition-changed", "layout-changed", "session-changed", "forced")
-"""Why a refresh is full though nothing about the query forbids an incremental one: no policy can help it."""
+"""Reasons for a full refresh that are not about the query, so that no policy can prevent it."""
 _OF_REASON: Mapping[str, str] = {
     "never-refreshed": "never-refreshed",
     "storage-missing": "never-refreshed",
@@ -52,7 +52,7 @@ _OF_REASON: Mapping[str, str] = {
     "metadata-unreadable": "never-refreshed",
     "forced": "forced",
 }
-"""Reason of staleness -> why that makes a refresh full; any other that is not about rows may mean another query."""
+"""Reason of staleness -> why it makes a refresh full. Any other reason that is not about rows may mean another query."""
 _OF_ROWS = (
     "base-table-changed",
     "base-table-emptied",
@@ -62,20 +62,20 @@ _OF_ROWS = (
     "seed-changed",
     "snapshot-expired",
 )
-"""The query is the same, and what it reads is another matter."""
+"""The query is the same, but what it reads is different."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Considered:
-    """A strategy, and what speaks against it; `code` is empty for the one that was chosen."""
+    """A strategy, and the reason against it; `code` is empty for the one that was chosen."""
 
     strategy: str
     code: str
     message: str
     span: Span | None = None
-    """The operator that forbids it, where the user wrote it."""
+    """The operator that prevents it, where the user wrote it."""
     work: Cost | None = None
-    """Where it would be right."""
+    """Its work, if it could be used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class StrategyChoice:
 
     strategy: str
     code: str
-    """Of the reason why it is full; empty for an incremental refresh."""
+    """The code of the reason for a full refresh; empty for an incremental one."""
     message: str
     span: Span | None = None
     considered: tuple[Considered, ...] = ()
@@ -108,7 +108,7 @@ class StrategyChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """An MV that is to be refreshed, and why."""
+    """An MV to refresh, and why."""
 
     world: World
     node: ModelNode
@@ -117,7 +117,7 @@ class Question:
     has_children: bool
     same_layout: bool
     policy: RefreshPolicy
-    """`full` also where a full refresh was asked for."""
+    """`full` also if a full refresh was requested."""
     read: ReadChange
 
 
@@ -140,7 +140,7 @@ def choose(question: Question) -> StrategyChoice:
 
 
 def _require_rows_alone(given: Inputs) -> None:
-    """Refused where the query asks for the files of a table: what is told of rows that came and went does not tell of them."""
+    """Raise Refused if the query reads metadata columns of files: a change of rows does not include changes of their files."""
     for one in given.inputs:
         told = metadata_columns_of((given.text.text,), one.pin.table)
         if told:
@@ -151,7 +151,7 @@ _SAME = "no row was added or removed"
 
 
 def _same_files(given: Inputs, read: ReadChange) -> bool:
-    """Whether every table has the rows that it had, under the same schema: then the query does not matter."""
+    """Whether every table has the same rows as before, under the same schema: then the query does not matter."""
     try:
         return all(one.old == one.new or (one.has_same_schema and read(one.pin.table, one.old, one.new).is_empty) for one in given.inputs)
     except ChangeRefused:
@@ -159,7 +159,7 @@ def _same_files(given: Inputs, read: ReadChange) -> bool:
 
 
 def _refreshed_before(question: Question) -> tuple[TableState, RefreshRecord]:
-    """Refused where there is nothing to start from."""
+    """Raise Refused if there is no previous result to start from."""
     for reason in question.reasons:
         if reason.effect != "fresh" and not reason.heals and reason.code not in _OF_ROWS and not reason.code.startswith("upstream-"):
             raise Refused(_OF_REASON.get(reason.code, "definition-changed"), reason.message)
@@ -183,14 +183,14 @@ class _Choosing:
     changes: Mapping[int, TableChange]
 
     def choice(self) -> StrategyChoice:
-        # Nothing else stands between a misread query and a wrong answer here.
+        # Nothing else here prevents a misread query from leading to wrong rows.
         known = is_proven(self.given, self.storage)
         without = self.question.read.irrelevant(self.shape, self.given, self.changes) if known else {}
         changes = {leaf: change for leaf, change in self.changes.items() if leaf not in without}
         if not changes:
             what = "; ".join(dict.fromkeys(without.values())) or _SAME
             return replace(self, changes={})._choice_with(NO_CHANGE, "", what, (), expected=Cost(bytes=0, rows=0))
-        # To the query a leaf that does not matter is the same at both snapshots.
+        # For the query, a leaf whose change is irrelevant is the same at both snapshots.
         return replace(self, changes=changes)._cheapest(changes)
 
     def _cheapest(self, changes: Mapping[int, TableChange]) -> StrategyChoice:
@@ -275,17 +275,17 @@ class _Choosing:
 
 
 def _adds(change: TableChange) -> bool:
-    """Whether rows may have come: files, or rows that deletes hid."""
+    """Whether rows may have been added: files, or rows that deletes had hidden."""
     return bool(change.added.files) or change.may_restore
 
 
 _UNINFORMATIVE = ("no-aggregate", "not-linear", "no-children", "rows-removed", "dearer", "no-partitions")
 _GENERAL = ("no-key", "not-mergeable")
-"""What another reason may explain."""
+"""Codes that another reason may explain."""
 
 
 def main_reason(against: Sequence[Considered]) -> tuple[str, str, Span | None]:
-    """Of all that speaks against the strategies what says most: where one would be right, cost decided."""
+    """The most informative reason against all strategies: if one could be used, cost decided."""
     cost = next((c for c in against if c.code == "not-cheaper"), None)
     telling = [c for c in against if c.code not in _UNINFORMATIVE]
     chosen = cost or next((c for c in telling if c.code not in _GENERAL), None) or next(iter(telling), against[0])

@@ -1,4 +1,4 @@
-"""Relation + the columns that are wanted -> the same rows with no more columns than are needed for them."""
+"""Relation + the required columns -> the same rows with only the columns that are needed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from mvbuild.incremental.algebra import (
 
 
 def pruned(relation: Relation, wanted: Iterable[str] | None = None) -> Relation:
-    """All wanted columns (None: every one) are there, under their names; others may be."""
+    """All required columns (None: every one) keep their names; other columns may remain."""
     needed = frozenset(relation.columns if wanted is None else wanted)
     if isinstance(relation, Scan):
         kept = tuple(pair for pair in relation.sources if pair[0] in needed)

@@ -1,4 +1,4 @@
-"""Rewrite + sizes -> Cost: the bytes and rows that it reads and writes, and the effort, told from metadata."""
+"""Rewrite + sizes -> Cost: the bytes and rows that it reads and writes, and the effort, from metadata."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from mvbuild.incremental.sizes import LITTLE, Sizes
 from mvbuild.incremental.statements import Difference
 
 CHEAPER = 0.8
-"""What an incremental refresh may cost at most of a full one to be chosen: the effort is an estimate."""
+"""An incremental refresh is chosen up to this share of a full one's cost: the effort is an estimate."""
 FOR_CHILDREN = 1.5
-"""What it may cost, of a full refresh, to write only the rows that differ: MVs that read this one then have little to do."""
+"""The limit, as a share of a full refresh, for writing only the rows that differ: MVs that read this one then have little to do."""
 NARROWED = 0.3
-"""Of a table that is joined with a small change, or read for some keys: its rows are scanned, but hardly any goes further."""
+"""For a table that is joined with a small change, or read for some keys: its rows are scanned, but hardly any go further."""
 LARGE = 50_000
-"""Rows of a storage that Spark would not send to every task: it would sort all of them to join a few."""
+"""A storage with this many rows would not be broadcast: Spark would sort all of them to join a few."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,19 +32,19 @@ class Cost:
     bytes: int
     rows: int
     effort: float = 0.0
-    """Microseconds of a processor, to compare one refresh with another."""
+    """Microseconds of processor time, to compare one refresh with another."""
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(bytes=self.bytes + other.bytes, rows=self.rows + other.rows, effort=self.effort + other.effort)
 
     def share_of(self, full: Cost) -> float:
-        """What it costs of a full refresh. Where little is read either way, bytes tell more than an estimate of rows."""
+        """The cost as a share of a full refresh. If both read little, bytes are more reliable than an estimate of rows."""
         own, whole = (self.bytes, full.bytes) if full.bytes < LITTLE else (self.effort, full.effort)
         return own / whole if whole else 1.0
 
 
 def full_cost(root: Relation, sizes: Sizes) -> Cost:
-    """All tables once for each time that the query reads them, and the storage written again."""
+    """Each table once for every read in the query, and the storage written completely."""
     scans = [sizes.of(n) for n in walk(root) if isinstance(n, Scan)]
     held = sizes.storage
     effort = Estimator(Ranges(sizes)).flow(pruned(root), {}).cost + held.rows * held.row_cost
@@ -52,7 +52,7 @@ def full_cost(root: Relation, sizes: Sizes) -> Cost:
 
 
 def cost_of(rewrite: Rewrite, difference: Difference, root: Relation, sizes: Sizes) -> Cost:
-    """Every statement once: each table that it reads, less where keys narrow it down."""
+    """Each statement once: the tables that it reads, less where keys restrict them."""
     total = sum((_cost(relation, sizes, narrowed=False) for relation in difference.relations), Cost(bytes=0, rows=0))
     estimator = Estimator(Ranges(sizes), groups=_groups(rewrite, root, sizes), filters=change_filters(difference.relations))
     effort = sum(estimator.cte(cte.name, pruned(cte.relation)) for cte in difference.ctes)
@@ -66,7 +66,7 @@ def cost_of(rewrite: Rewrite, difference: Difference, root: Relation, sizes: Siz
 
 
 def _groups(rewrite: Rewrite, root: Relation, sizes: Sizes) -> dict[str, float]:
-    """Where every group is a row of the storage, it has as many as there are rows."""
+    """If every group is a row of the storage, the number of groups is the number of rows."""
     if not rewrite.ctes or not isinstance(rewrite.write, Exchange | Bag) or any(_keeps_few(n) for n in walk(root)):
         return {}
     while isinstance(root, Project):
@@ -75,7 +75,7 @@ def _groups(rewrite: Rewrite, root: Relation, sizes: Sizes) -> dict[str, float]:
 
 
 def _keeps_few(relation: Relation) -> bool:
-    """HAVING: nothing tells how many groups there were."""
+    """HAVING: the number of groups is unknown."""
     return isinstance(relation, Filter) and isinstance(relation.child, Aggregate)
 
 
@@ -95,6 +95,6 @@ def _cost(relation: Relation, sizes: Sizes, *, narrowed: bool) -> Cost:
 
 
 def _is_small(relation: Relation) -> bool:
-    """Whether it has only rows of a change, or rows that were computed before: what is joined with it is narrowed down."""
+    """Whether it only has rows of a change, or rows computed before: what is joined with it is restricted."""
     scans = [n for n in walk(relation) if isinstance(n, Scan | Ref)]
     return any(isinstance(n, Ref) or n.version in ("plus", "minus") for n in scans)

@@ -1,9 +1,9 @@
-"""Relation + which tables changed -> what changed in its result: rows that came and rows that went, as relations.
+"""Relation + which tables changed -> the change of its result: rows added and rows removed, as relations.
 
-For every operator: result at new = result at old - minus + plus, as bags. The linear ones (projection, filter, UNION ALL, and one side of a
-join whose other side did not change) pass changes on. An inner join of N tables gives N terms: tables before the changed one at `old`,
-those after it at `new` (Griffin and Libkin, SIGMOD 1995). The others are local to keys: a row of the result depends only on the rows
-below with the same key, so that the result at both versions, for the keys that changed, holds all that changed.
+For every operator: result at new = result at old - minus + plus, as bags. The linear operators (projection, filter, UNION ALL, and one side
+of a join whose other side did not change) pass changes on. An inner join of N tables gives N terms: tables before the changed one at `old`,
+those after it at `new` (Griffin and Libkin, SIGMOD 1995). The others are local to keys: a row of the result depends only on the rows below
+with the same key, so that the result at both versions, for the keys that changed, contains the whole change.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.restrict import Key, equal_columns, mapped, partition_columns, restricted
 
 KEYS = "keys_"
-"""How the names of tables of changed keys begin."""
+"""The prefix of the names of tables with changed keys."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cte:
-    """A statement before the one that writes: a small table that others read by its name, each row once."""
+    """A statement before the one that writes: a small table without duplicates that others read by its name."""
 
     name: str
     relation: Relation
@@ -62,7 +62,7 @@ class Cte:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Delta:
-    """Rows that came and rows that went; the union of the parts of each. The two may have rows in common."""
+    """Rows added and rows removed, each as the union of its parts. The two may have rows in common."""
 
     plus: tuple[Relation, ...] = ()
     minus: tuple[Relation, ...] = ()
@@ -74,7 +74,7 @@ class Delta:
 
 @dataclass
 class Deltas:
-    """The change of each part of one query. `plus` and `minus`: the leaves that got rows, and those that lost some."""
+    """The change of each part of one query. `plus` and `minus`: the leaves with added rows, and those with removed rows."""
 
     plus: frozenset[int]
     minus: frozenset[int]
@@ -94,16 +94,16 @@ class Deltas:
         return bool(leaves(relation) & self.changed)
 
     def of(self, relation: Relation) -> Delta:
-        """Refused where the change cannot be told with less work than everything."""
+        """The change of a relation. Raises Refused if finding it takes as much work as computing everything."""
         if not self.changes(relation):
             return Delta()
         if id(relation) not in self._made:
-            # With the relation itself, so that its id is not given to another.
+            # With a reference to the relation, so that its id is not reused.
             self._made[id(relation)] = (relation, self._of(relation))
         return self._made[id(relation)][1]
 
     def is_linear(self, relation: Relation) -> bool:
-        """Whether its change needs nothing but that of its tables."""
+        """Whether its change depends only on the changes of its tables."""
         if not self.changes(relation):
             return True
         if isinstance(relation, Join):
@@ -213,18 +213,18 @@ class Deltas:
         return tuple(column(name) for name in names)
 
     def _require_steady(self, relation: Relation) -> None:
-        """What a function gave before can be computed again only if the order of the rows does not matter: a compaction changes that in a
-        table that has the same rows."""
+        """The earlier value of a function can only be recomputed if the order of rows does not matter: a compaction changes the order, but
+        not the rows."""
         found = nondeterministic_part(relation, self.kinds)
         if found is not None:
             raise Refused("nondeterministic-order", "the order of the rows matters to a function below", found)
 
-    # --- keys that changed ----------------------------------------------------------------------------------------------------------
+    # --- changed keys --------------------------------------------------------------------------------------------------------------
 
     def keys_cte(self, relation: Relation, keys: Sequence[exp.Expr]) -> Ref:
-        """A table of the values that the keys have in rows of the result that changed; more do not matter."""
+        """A table with the values of the keys in the rows of the result that changed; it may contain more."""
         name = f"{KEYS}{next(self._numbers)}"
-        # No column of the query is called so: their names end in a number.
+        # No column of the query has such a name: their names end in a number.
         items = tuple(Item(f"{name}_{number}k", key) for number, key in enumerate(keys))
         cte = Cte(name, Distinct(union(self.changed_keys(relation, items))))
         self.ctes.append(cte)
@@ -264,7 +264,7 @@ class Deltas:
         return tuple(Project(part, items) for part in delta.all)
 
     def _join_changed_keys(self, join: Join, items: tuple[Item, ...]) -> tuple[Relation, ...] | None:
-        """Where one side has the keys, its changed rows have all that matter of it, whether they find a partner or not."""
+        """If one side has the keys, its changed rows have all keys that matter on that side, with or without a partner."""
         expressions = [item.expression for item in items]
         if join.kind == "full":
             return self._full_changed_keys(join, items, equal_columns(join))
@@ -279,7 +279,7 @@ class Deltas:
     def _keys_of_partner(
         self, join: Join, items: tuple[Item, ...], on_left: list[exp.Expr], on_right: list[exp.Expr] | None
     ) -> tuple[Relation, ...]:
-        """Keys of the left rows whose partners changed. Left rows that are not there any more changed themselves."""
+        """Keys of the left rows whose partners changed. Left rows that were removed are changes themselves."""
         if not self.changes(join.right):
             return ()
         if join.kind == "null-aware-anti":
@@ -306,13 +306,13 @@ class Deltas:
 
 
 def nondeterministic_part(relation: Relation, kinds: Mapping[str, Kind]) -> exp.Expr | None:
-    """A function in it whose value depends on the order of the rows."""
+    """A function in it whose value depends on the order of rows."""
     return next((found for node in walk(relation) if (found := _is_unsteady(node, kinds)) is not None), None)
 
 
 def require_local(rows: Relation, table: Ref, kinds: Mapping[str, Kind]) -> None:
-    """Of rows that are computed again for some keys: what is not restricted to them gives the rows that stay, too, and if it depends on the
-    order of rows it may give these something else now."""
+    """Check rows that are computed again for some keys. What is not restricted to the keys also computes rows that stay; if it depends on
+    the order of rows, these could get other values now."""
     for node in walk(rows):
         found = _is_unsteady(node, kinds)
         if found is not None and not any(isinstance(below, Ref) and below.name == table.name for below in walk(node)):
@@ -335,7 +335,7 @@ def _is_unsteady(relation: Relation, kinds: Mapping[str, Kind]) -> exp.Expr | No
 
 
 def _counts_rows(node: exp.Expr) -> bool:
-    """Whether a window function sees only some of the rows that its order does not tell apart."""
+    """Whether a window function sees only some of the rows with equal order keys."""
     spec = node.args.get("spec") if isinstance(node, exp.Window) else None
     if spec is None or (spec.args.get("kind") or "").upper() != "ROWS":
         return False
@@ -349,7 +349,7 @@ def _argument(node: exp.Expr) -> exp.Expr:
 
 
 def _in_union(union_: Union, number: int, rows: Relation) -> Relation:
-    """Rows in the place of a part. Where the types differ the other parts stay, without rows, for Spark to cast as it does in the query."""
+    """Rows in place of a part. If the types differ, the other parts remain, without rows, so that Spark casts as in the query."""
     own = _as(rows, union_.columns)
     if union_.alike:
         return own

@@ -1,8 +1,8 @@
-"""Relation + sizes of tables -> about what computing it costs: processor time in microseconds, told from row counts and column types.
+"""Relation + sizes of tables -> the approximate cost of computing it: processor time in microseconds, from row counts and column types.
 
-The constants were measured with TPC-H at scale 5 (tests/benchmarks/incremental.py). Only ratios matter: both sides of a comparison are
-estimated alike. Cardinalities are those of System R (Selinger et al., SIGMOD 1979): a condition lets a fixed share through, and a join of a
-table with a filtered one keeps the share that the filter left.
+The constants were measured with TPC-H at scale 5 (tests/benchmarks/incremental.py). Only ratios matter, because both sides of a comparison
+are estimated in the same way. Cardinalities are those of System R (Selinger et al., SIGMOD 1979): a condition passes a fixed share, and a
+join with a filtered table keeps the share that the filter left.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from mvbuild.incremental.key_ranges import Ranges, Wanted
 from mvbuild.incremental.sizes import COMPARED, COMPARED_HERE, TableSize
 
 CONDITION, PATTERN, PROBE, SHUFFLE, SORT = 0.02, 0.3, 0.05, 0.4, 0.6
-"""For each row: a condition, one on the text of a value, a look into a small table, the way to another task, and its place in an order."""
+"""Per row: a condition, a condition on text, a lookup in a small table, the transfer to another task, and sorting."""
 GROUP, FUNCTION = 0.1, 0.07
-"""For each row that is aggregated, and for each function over it."""
+"""Per aggregated row, and per function over it."""
 SMALL = 100_000
-"""Rows that are sent to every task, so that what they are joined with stays where it is."""
+"""Up to this many rows are broadcast, so that the other side of a join is not moved."""
 _SHARES: Mapping[type[exp.Expr], float] = {exp.EQ: 0.1, exp.In: 0.2, exp.Between: 0.25, exp.Like: 0.1}
 _OTHER_SHARE = 0.33
 _PATTERNS = (exp.Like, exp.ILike, exp.RegexpLike)
@@ -53,11 +53,11 @@ class Flow:
     of: float
     cost: float
     scanned: float | None = None
-    """The rows of the scan below, where conditions reach it."""
+    """The rows of the scan below, if conditions are evaluated there."""
 
     @property
     def tested(self) -> float:
-        """How many rows a condition is asked of: Spark asks it where the table is read, before it looks for keys."""
+        """How many rows a condition is evaluated for: Spark evaluates it when it reads the table, before it looks up keys."""
         return self.rows if self.scanned is None else self.scanned
 
     @property
@@ -67,13 +67,13 @@ class Flow:
 
 @dataclass
 class Estimator:
-    """One refresh: what is computed once costs once."""
+    """The estimates of one refresh: what is computed once costs once."""
 
     ranges: Ranges
     groups: Mapping[str, float] = field(default_factory=dict)
-    """Statement with changed keys -> how many different keys the result has."""
+    """Statement with changed keys -> how many distinct keys the result has."""
     filters: Mapping[int, exp.Expr] = field(default_factory=dict)
-    """Leaf -> what the rows of its change fulfil that are compared with each other."""
+    """Leaf -> the condition on the rows of its change that are compared with each other."""
     ctes: dict[str, Flow] = field(default_factory=dict)
     _read: set[tuple[int, str]] = field(default_factory=set)
 
@@ -84,7 +84,7 @@ class Estimator:
         return found.cost
 
     def flow(self, relation: Relation, wanted: Wanted) -> Flow:
-        """Of the relation's rows only those within `wanted` are asked for."""
+        """Only the rows of the relation within `wanted` are needed."""
         if isinstance(relation, Scan):
             return self._scan(relation, wanted)
         if isinstance(relation, Ref):
@@ -168,7 +168,7 @@ class Estimator:
         return Flow(rows, large.of, cost)
 
     def _matched(self, keys: Relation, left: Flow, right: Flow) -> float:
-        """The share of the left rows that find a partner."""
+        """The share of the left rows that have a partner."""
         if isinstance(keys, Ref) and keys.name in self.groups:
             return 1 - e_to_the(-right.rows / max(1.0, self.groups[keys.name]))
         return min(1.0, right.rows / max(1.0, min(left.of, right.of)))

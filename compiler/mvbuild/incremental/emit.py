@@ -1,4 +1,4 @@
-"""Relation -> SQL: one SELECT for each operator, which Spark's optimizer puts together again."""
+"""Relation -> SQL: one SELECT for each operator, which Spark's optimizer combines again."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from mvbuild.incremental.algebra import (
 )
 
 Source = Callable[[Scan | Ref], str]
-"""SQL of what stands after FROM for a table at one version, or for the result of an earlier statement."""
+"""The SQL after FROM for a table at one version, or for the result of an earlier statement."""
 
 _MARK = "mvbuild_from_{}"
 _MARKS = re.compile(r"[`\"]mvbuild_from_(\d+)[`\"]")
@@ -47,7 +47,7 @@ def sql_of(relation: Relation, source: Source, *, outputs: Sequence[tuple[str, s
 
 
 class _Emitter:
-    """One statement. Tables are marked, and put in when the text is there: they may be anything that the engine reads."""
+    """One statement. Tables are written as markers and replaced in the final text, because they may be anything that the engine reads."""
 
     def __init__(self, dialect: str) -> None:
         self._dialect = dialect
@@ -83,7 +83,7 @@ class _Emitter:
     def project(self, node: Project) -> exp.Expr:
         if not isinstance(node.child, Window):
             return _select(_items(node.items), self.derived(node.child))
-        # In one SELECT, as they were written: Spark computes what stands beside a window before it.
+        # In one SELECT, as written: Spark computes neighbouring expressions before a window.
         windows = {i.name: i.expression for i in node.child.values}
         items = [_named(_inlined(i.expression, windows), i.name) for i in node.items]
         return _select(items, self.derived(node.child.child))
@@ -117,7 +117,7 @@ class _Emitter:
         return self._over(node.left, node.columns, joins=[join])
 
     def _correlated(self, node: Join) -> exp.Expr | None:
-        """The subquery as it was written; None if it has become something else."""
+        """The subquery as it was written; None if it was transformed."""
         project = node.right
         if node.kind != "left" or not isinstance(project, Project) or not isinstance(project.child, Aggregate):
             return None
@@ -129,7 +129,7 @@ class _Emitter:
         conditions = conjunction([substituted(part, keys) for part in conjuncts(node.on)])
         assert conditions is not None
         inner = _select([substituted(item.expression, values)], self.derived(aggregate.child), where=_where(conditions))
-        # The keys themselves are read by nobody: they are equal to columns of the other side.
+        # The keys themselves are not read: they are equal to columns of the other side.
         nulls = [_named(exp.Null(), i.name) for i in project.items[:-1]]
         return self._over(node.left, node.left.columns, *nulls, _named(exp.Subquery(this=inner), item.name))
 
@@ -138,7 +138,7 @@ class _Emitter:
         return self._over(node.child, node.child.columns, _named(value, node.name))
 
     def aggregate(self, node: Aggregate) -> exp.Expr:
-        # Without GROUP BY nothing but an aggregate makes one row of all.
+        # Without GROUP BY, only an aggregate makes one row of everything.
         items = _items((*node.keys, *node.values)) or [_named(exp.Count(this=exp.Star()), "one_row")]
         # A number would be a position.
         keys = [exp.Literal.number(at + 1) if i.expression.is_number else i.expression.copy() for at, i in enumerate(node.keys)]
@@ -184,7 +184,7 @@ class _Emitter:
 
 
 def _select(items: Sequence[exp.Expr], source: exp.Expr | None, **clauses: object) -> exp.Select:
-    """Put together by hand: sqlglot's builders copy all that is there already, once for each operator."""
+    """Built by hand, because sqlglot's builders copy the existing tree once per operator."""
     from_ = exp.From(this=source) if source is not None else None
     return exp.Select(expressions=list(items), from_=from_, **{name: value for name, value in clauses.items() if value is not None})
 

@@ -1,4 +1,4 @@
-"""A function of sqlglot's tree -> what it is to incremental refreshes: scalar, aggregate (exact, or dependent on row order), window."""
+"""A function of sqlglot's tree -> its kind for incremental refreshes: scalar, aggregate (exact, or dependent on row order), window."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXACT_AGGREGATES: tuple[type[exp.Expr], ...] = (
     exp.BitwiseOrAgg,
     exp.BitwiseXorAgg,
 )
-"""The same rows give the same value in any order; sums and averages of floating point numbers aside."""
+"""The same rows give the same value in any order, except for sums and averages of floats."""
 SUMS: tuple[type[exp.Expr], ...] = (exp.Sum, exp.Avg)
 ORDERED_AGGREGATES: tuple[type[exp.Expr], ...] = (
     exp.First,
@@ -40,11 +40,11 @@ ORDERED_AGGREGATES: tuple[type[exp.Expr], ...] = (
     exp.Median,
     exp.Quantile,
 )
-"""Their value depends on the order of rows, in the last digits at least: right whenever it is computed, but not the same twice."""
+"""Their value depends on the order of rows, at least in the last digits: every result is right, but two results may differ."""
 RANKINGS: tuple[type[exp.Expr], ...] = (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)
-"""Window functions that rows with equal order keys share."""
+"""Window functions with equal results for rows with equal order keys."""
 POSITIONS: tuple[type[exp.Expr], ...] = (exp.RowNumber, exp.Lag, exp.Lead, exp.Ntile, exp.NthValue, exp.FirstValue, exp.LastValue)
-"""Window functions that tell apart rows with equal order keys."""
+"""Window functions with different results for rows with equal order keys."""
 
 _SCALAR_NAMES = frozenset(
     """Abs Acos Acosh And Array ArrayConcat ArrayContains ArraySize Asin Asinh Atan Atan2 Atanh Between BitwiseAnd BitwiseNot BitwiseOr
@@ -64,8 +64,8 @@ _SCALAR_NAMES = frozenset(
 SCALARS: tuple[type[exp.Expr], ...] = tuple(
     found for name in sorted(_SCALAR_NAMES) if isinstance(found := getattr(exp, name, None), type) and issubclass(found, exp.Expr)
 )
-"""Expressions whose value is that of their own row. What is not listed is not refreshed incrementally: some function of Spark's that
-sqlglot does not know could be an aggregate."""
+"""Expressions whose value depends only on their own row. Others prevent an incremental refresh: a function of Spark that sqlglot does not
+know could be an aggregate."""
 SCALAR_CALLS = frozenset(
     """abs acos add_months array array_contains array_distinct array_join array_max array_min array_size ascii base64 bin bround cbrt ceil
     ceiling char_length character_length chr concat concat_ws contains conv cos crc32 date date_add date_diff date_format date_sub
@@ -82,12 +82,12 @@ SCALAR_CALLS = frozenset(
     to_utc_timestamp convert_timezone make_timestamp unix_date unix_micros unix_millis unix_seconds date_from_unix_date to_json from_json
     get_json_object parse_url url_encode url_decode""".split()
 )
-"""Functions of Spark's by the names that sqlglot leaves as they are."""
+"""Functions of Spark by name, which sqlglot does not parse."""
 GENERATORS: tuple[type[exp.Expr], ...] = (exp.Explode, exp.Posexplode, exp.ExplodeOuter, exp.PosexplodeOuter)
 
 
 def is_scalar(node: exp.Expr) -> bool:
-    """Whether this one node (not what is below it) is an operator or a function of its own row."""
+    """Whether this single node (not the nodes below it) is an operator or function of its own row."""
     if isinstance(node, exp.Anonymous):
         return str(node.this).lower() in SCALAR_CALLS
     return type(node) in SCALARS

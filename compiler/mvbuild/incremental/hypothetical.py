@@ -1,4 +1,4 @@
-"""Shape + which tables would change, and how -> Answers: what every strategy says to it, before anything has changed."""
+"""Shape + which tables would change, and how -> Answers: the result of every strategy, before anything has changed."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from mvbuild.incremental.strategies import STRATEGIES
 from mvbuild.ports.states import Partition
 
 Kinds = Literal["inserts", "deletes"]
-"""Rows are only added; or rows are added and removed, as updates do."""
+"""Rows are only added; or rows are added and removed, as by updates."""
 _TYPES: Mapping[Kind, str] = {"integer": "long", "decimal": "decimal(20, 2)", "float": "double"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What one strategy says. `refused` is None where it is right."""
+    """The result of one strategy. `refused` is None if it can be used."""
 
     strategy: str
     refused: Refused | None
     keys: tuple[str, ...] = ()
-    """The columns of the storage by which it finds what is to be computed again."""
+    """The columns of the storage by which it finds what to compute again."""
 
 
 def answers(
@@ -39,7 +39,7 @@ def answers(
     float_tolerance: float | None = None,
     has_children: bool = False,
 ) -> tuple[Answer, ...]:
-    """`changed`: the leaves that change, all unless it is given. `types` of the storage; guessed where there is none yet."""
+    """`changed`: the leaves that change, by default all. `types` of the storage; guessed if there is none yet."""
     changed = leaves(shape.root) if changed is None else changed
     case = StrategyInput(
         shape=shape,
@@ -54,7 +54,7 @@ def answers(
 
 
 def guessed_types(shape: Shape) -> dict[str, str]:
-    """Types of the result, as far as strategies ask for them."""
+    """Types of the result, as far as strategies need them."""
     return {name: _TYPES.get(shape.kinds.get(unique, "unknown"), "string") for unique, name in shape.outputs}
 
 

@@ -1,4 +1,4 @@
-"""World + MV + record -> its query with a marker for every table, and what each table was and is: the Inputs of a choice."""
+"""World + MV + record -> its query with a marker for every table, and each table then and now: the Inputs of a choice."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ from mvbuild.source import MappedText, Span
 
 
 class ReadChange(Protocol):
-    """`Catalog.change`, each answer kept: many MVs read one table."""
+    """`Catalog.change` with a cache, because many MVs read one table."""
 
     def __call__(self, table: TableState, old: int, new: int, /) -> TableChange: ...
 
     def share(self, table: TableState, snapshot_id: int, column: str, wanted: ValueRange, /) -> float:
-        """Of a table's rows, those in files that may have values in the range."""
+        """The share of a table's rows in files that may have values in the range."""
 
     def range(self, change: TableChange, side: Side, column: str, /) -> ValueRange | None:
-        """Of a column in the rows that came or went, where metadata tells it."""
+        """The range of a column in the rows that were added or removed, if metadata shows it."""
 
     def compares(self, change: TableChange, columns: Sequence[str], /) -> bool:
-        """Whether rows that are on both sides are found without an engine."""
+        """Whether rows on both sides are found without an engine."""
 
     def irrelevant(self, shape: Shape, given: Inputs, changes: Mapping[int, TableChange], /) -> Mapping[int, str]:
-        """The leaves none of whose changed rows can matter to the query, each with why."""
+        """The leaves whose changed rows cannot affect the query, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """A table that the query reads: at `old` when it was refreshed last, and pinned now."""
+    """A table that the query reads: `old` at the last refresh, and pinned now."""
 
     leaf: Leaf
     pin: Pin
     old: int
     noted: Schema | None = None
-    """With which it was read then, where that was noted."""
+    """The schema with which it was read then, if it was recorded."""
 
     @property
     def new(self) -> int:
@@ -61,7 +61,7 @@ class Input:
 
     @property
     def schema(self) -> Schema:
-        """With which it is read: its own of a version that the user chose, else the current one."""
+        """The schema with which it is read: its own for a version that the user chose, otherwise the current one."""
         snapshot = self.pin.table.snapshots.get(self.new)
         if self.follows_schema or snapshot is None or snapshot.schema_id is None:
             return self.pin.table.schema
@@ -69,12 +69,12 @@ class Input:
 
     @property
     def follows_schema(self) -> bool:
-        """Whether it is read under the current schema of its table: not so a tag, and a version that the user chose."""
+        """Whether it is read under the current schema of its table, as opposed to a tag or a version that the user chose."""
         return self.leaf.travel is None or self.pin.is_branch
 
     @property
     def old_schema(self) -> Schema | None:
-        """With which it was read then: that of the snapshot where none was noted, and the table had no newer one."""
+        """The schema with which it was read then: if none was recorded, that of the snapshot, provided that the table had no newer one."""
         if self.noted is not None and self.follows_schema:
             return self.noted
         before = self.pin.table.snapshots.get(self.old)
@@ -96,7 +96,7 @@ class Input:
 
 
 def total(table: TableState, snapshot_id: int | None, key: str) -> int:
-    """A total of a snapshot's summary; 0 where it is not told."""
+    """A total in a snapshot's summary; 0 if it is missing."""
     snapshot = table.snapshots.get(snapshot_id) if snapshot_id is not None else None
     value = snapshot.summary.get(key, "") if snapshot else ""
     return int(value) if value.isdigit() else 0
@@ -111,7 +111,7 @@ class Inputs:
 
 
 def inputs_of(world: World, node: ModelNode, record: RefreshRecord, pins: Mapping[Leaf, Pin]) -> Inputs:
-    """Refused where the record does not tell what a table was."""
+    """Raises Refused if the record does not contain the earlier state of a table."""
     _require_one_name(pins.values())
     storage = world.observed.table(node.storage)
 
@@ -127,7 +127,7 @@ def inputs_of(world: World, node: ModelNode, record: RefreshRecord, pins: Mappin
 
 
 def _require_one_name(pins: Iterable[Pin]) -> None:
-    """Refused where two tables have one UUID (`register_table`): a record may have one snapshot for both."""
+    """Raise Refused if two tables have one UUID (`register_table`): a record may have one snapshot for both."""
     names: dict[str, TableIdentifier] = {}
     for found in pins:
         name = known_as(found.table)
@@ -137,7 +137,7 @@ def _require_one_name(pins: Iterable[Pin]) -> None:
 
 
 def _is_one_of_several(found: Pin, pins: Iterable[Pin]) -> bool:
-    """Whether the query reads the table at other branches, tags or versions too."""
+    """Whether the query also reads the table at other branches, tags or versions."""
     return len({(one.ref, one.moves, one.moves or one.snapshot_id) for one in pins if one.table.uuid == found.table.uuid}) > 1
 
 
@@ -150,8 +150,8 @@ def marked(world: World, node: ModelNode, input_of: Callable[[Leaf], Input]) -> 
 
 
 def recorded_at(record: RefreshRecord, found: Pin, *, of_several: bool = False) -> int:
-    """The snapshot of a table that the last refresh read; Refused where the record does not tell. `of_several`: the query reads the table
-    at several branches, tags or versions, so that a state of another one is not this one's."""
+    """The snapshot of a table that the last refresh read. Raises Refused if the record does not contain it. `of_several`: the query reads
+    the table at several branches, tags or versions, so a state of another one does not count."""
     name = known_as(found.table)
     if record.incomplete:
         raise Refused("record-incomplete", "the record of the last refresh does not name every table")
@@ -183,7 +183,7 @@ def _columns(schema: Schema) -> LeafColumns:
 
 
 def changes_of(given: Inputs, shape: Shape, read: ReadChange) -> dict[int, TableChange]:
-    """What changed, by leaf; tables without any change are left out. Refused where it cannot be told."""
+    """What changed, by leaf; tables without any change are omitted. Raises Refused if a change cannot be determined."""
     used = columns_read(shape.root)
     found = {}
     for at, one in enumerate(given.inputs):
@@ -200,7 +200,7 @@ def changes_of(given: Inputs, shape: Shape, read: ReadChange) -> dict[int, Table
 
 
 def columns_read(root: Relation) -> dict[int, frozenset[str]]:
-    """Leaf -> the columns of it that matter."""
+    """Leaf -> its columns that the query uses."""
     found: dict[int, frozenset[str]] = {}
     for node in walk(pruned(root)):
         if isinstance(node, Scan):
@@ -209,8 +209,8 @@ def columns_read(root: Relation) -> dict[int, frozenset[str]]:
 
 
 def _require_same_columns(one: Input, used: frozenset[str], sql: str) -> None:
-    """A column means the same at both snapshots if it has one field id, one name and one type, and where columns are taken by their
-    position one place. One that is new was something else before: a column of another table, or an alias."""
+    """A column means the same at both snapshots if it has the same field id, name and type and, where columns are taken by position, the
+    same position. A new column's name meant something else before: a column of another table, or an alias."""
     _require_current_schema(one)
     before = one.old_schema
     changed = difference(before, one.schema) if before is not None and before is not one.schema else None
@@ -241,7 +241,7 @@ def span_of(text: MappedText, refused: Refused) -> Span | None:
 
 
 def _closed(text: str, start: int, end: int) -> int:
-    """The end, behind the parentheses that are open there."""
+    """The end, after the parentheses that are open there."""
     depth = text.count("(", start, end) - text.count(")", start, end)
     while depth > 0 and text[end:].lstrip().startswith(")"):
         end, depth = text.index(")", end) + 1, depth - 1
@@ -249,7 +249,7 @@ def _closed(text: str, start: int, end: int) -> int:
 
 
 def _spans(text: MappedText, refused: Refused) -> Iterator[tuple[int, int]]:
-    """Offsets in the text of the identifiers below the operator that was refused."""
+    """Offsets of the identifiers below the refused operator in the text."""
     for node in refused.node.walk() if refused.node is not None else ():
         if "start" in node.meta and "end" in node.meta and node.meta["end"] < len(text.text):
             yield node.meta["start"], node.meta["end"] + 1

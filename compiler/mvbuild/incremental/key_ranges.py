@@ -1,6 +1,6 @@
-"""Relation + ranges of rows that came or went -> which values of a table matter; and the relation without tables that have none of them.
+"""Relation + ranges of added or removed rows -> the values of a table that matter; and the relation without tables that have none of them.
 
-Keys of new rows lie close together. A table none of whose files can have them is not read at all: Spark drops what is joined with nothing.
+Keys of new rows are close together. A table without a file that can have them is not read at all, because Spark drops joins with nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Wanted = Mapping[str, ValueRange]
 
 @dataclass
 class Ranges:
-    """Of one refresh."""
+    """The ranges of one refresh."""
 
     sizes: Sizes
     ctes: dict[str, Wanted] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Ranges:
         self.ctes[name] = {column: found for column, found in known.items() if found is not None}
 
     def of(self, relation: Relation, column: str) -> ValueRange | None:
-        """Of the values of a column, where they all come from rows that changed."""
+        """The ranges of a column's values, if they all come from rows that changed."""
         if isinstance(relation, Scan):
             return self.sizes.range(relation, column)
         if isinstance(relation, Ref):
@@ -68,7 +68,7 @@ class Ranges:
         return replace(found, has_null=True) if found is not None and join.kind == "left" else found
 
     def below(self, relation: Relation, wanted: Wanted) -> tuple[Wanted, ...]:
-        """For each relation that it reads: what is wanted of it, where that much is wanted of the result."""
+        """For each relation that it reads, the range required of it, given the range required of the result."""
         if isinstance(relation, Join):
             return self._sides(relation, wanted)
         if isinstance(relation, Union | SetOperation):
@@ -91,7 +91,7 @@ class Ranges:
         return left, {**right, **self._of_partner(join, join.left, join.right)}
 
     def _of_partner(self, join: Join, known: Relation, other: Relation) -> dict[str, ValueRange]:
-        """The ranges of columns of `other` that are equal to columns of `known`: no NULL matches one."""
+        """The ranges of columns of `other` that are equal to columns of `known`: NULL matches nothing."""
         found = {}
         for part in conjuncts(join.on):
             if not isinstance(part, exp.EQ | exp.NullSafeEQ) or part.meta.get(UNLIKE):
@@ -106,7 +106,7 @@ class Ranges:
 
 
 def without_empty(change: Difference, sizes: Sizes) -> Difference:
-    """With nothing in the place of tables that have none of the values that matter there."""
+    """Replace tables that have no value of the required range by nothing."""
     ranges = Ranges(sizes)
     ctes = []
     for cte in change.ctes:
@@ -124,7 +124,7 @@ def _without_empty(relation: Relation, ranges: Ranges, wanted: Wanted) -> Relati
 
 
 def _source(relation: Relation, column: str) -> str | None:
-    """The column of the relation below whose values it has."""
+    """The column of the relation below that has its values."""
     if isinstance(relation, Project | Aggregate):
         items = relation.items if isinstance(relation, Project) else relation.keys
         found = next((item.expression for item in items if item.name == column), None)

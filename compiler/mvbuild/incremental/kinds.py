@@ -1,4 +1,4 @@
-"""Iceberg types and expressions -> Kind: as much of a type as the algebra must know."""
+"""Iceberg types and expressions -> Kind: the part of a type that the algebra needs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any, Literal
 from sqlglot import exp
 
 Kind = Literal["integer", "decimal", "float", "string", "other", "uncomparable", "unknown"]
-"""float: sums depend on the order of rows · uncomparable: has a map, a variant, or floats in an array or struct · unknown may be any."""
+"""float: sums depend on the order of rows · uncomparable: contains a map, a variant, or floats in an array or struct · unknown: may be any.
+"""
 
 _NUMBERS = frozenset({"integer", "decimal", "float"})
 _INTEGERS = (exp.Count, exp.CountIf, exp.Length, exp.Year, exp.Month, exp.Day, exp.Quarter, exp.Extract, exp.DateDiff, exp.IntDiv)
@@ -26,13 +27,17 @@ _BY_NAME: Mapping[str, Kind] = {
 
 
 def of_iceberg(type_: Any) -> Kind:
-    """A type of an Iceberg schema in its JSON form."""
+    """The kind of a type in the JSON of an Iceberg schema.
+
+    >>> of_iceberg("double"), of_iceberg("long"), of_iceberg({"type": "map"})
+    ('float', 'integer', 'uncomparable')
+    """
     if isinstance(type_, str):
         return "decimal" if type_.startswith("decimal") else _BY_NAME.get(type_, "other")
     if type_["type"] == "map":
         return "uncomparable"
     inner = [field["type"] for field in type_["fields"]] if type_["type"] == "struct" else [type_["element"]]
-    # Inside an array 0.0 and -0.0 are equal to one operator and not to the next.
+    # Inside an array, 0.0 and -0.0 are equal for one operator and different for the next.
     return "uncomparable" if any(of_iceberg(one) in ("uncomparable", "float") for one in inner) else "other"
 
 
@@ -77,18 +82,18 @@ def _widest(node: exp.Expr, columns: Mapping[str, Kind]) -> Kind:
         return "float"
     if len(kinds) == 1:
         return _number(kinds.pop()) if isinstance(node, exp.Binary) else kinds.pop()
-    if not kinds <= _NUMBERS:  # depends on how the engine casts
+    if not kinds <= _NUMBERS:  # depends on the engine's casts
         return "unknown"
     return next(kind for kind in ("float", "decimal", "integer") if kind in kinds)
 
 
 def _number(kind: Kind) -> Kind:
-    """Of what Spark computes with as a number: it casts a string, to what depends on the rest."""
+    """The kind of a value that Spark uses as a number. It casts strings, to a type that depends on the other operands."""
     return "unknown" if kind == "string" else kind
 
 
 def _values(node: exp.Expr) -> list[exp.Expr]:
-    """The parts of which the value is made, conditions aside."""
+    """The parts that determine the value, without conditions."""
     if isinstance(node, exp.Case):
         found = [branch.args["true"] for branch in node.args["ifs"]]
         return [*found, node.args["default"]] if node.args.get("default") is not None else found

@@ -1,7 +1,7 @@
-"""a condition of the query on one table -> Predicates, where Spark and Iceberg certainly mean the same; nothing where that is not certain.
+"""a condition of the query on one table -> Predicates with certainly the same meaning in Spark and Iceberg; none if that is uncertain.
 
-Left out, since a mistake would lose rows: floats (NaN), timestamps with a time zone, collations, comparisons after a cast that is not
-exact, strings with escapes, and what is not a comparison of a column with a constant.
+A mistake would lose rows, so these are left out: floats (NaN), timestamps with a time zone, collations, comparisons after a cast that is
+not exact, strings with escapes, and everything that does not compare a column with a constant.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 
 def translated(condition: exp.Expr, columns: Columns, *, strings: bool) -> tuple[Predicate, ...]:
-    """Predicates that hold wherever the condition is true; empty if none is known. `strings`: string literals may be relied on."""
+    """Predicates that hold whenever the condition is true; empty if none are known. `strings`: string literals can be trusted."""
     with localcontext(_EXACT):
         return _Translation(columns, strings).all_of(condition)
 
@@ -114,7 +114,7 @@ class _Translation:
         name, type_ = self._column(node.this)
         if not name or not node.expressions or any(node.args.get(key) for key in ("query", "unnest", "field")):
             return None
-        # NULL in the list lets no row through.
+        # A NULL in the list never matches a row.
         values = [self._value(one, type_) for one in node.expressions if not isinstance(one.unnest(), exp.Null)]
         if not values or any(value is None for value in values):
             return None
@@ -137,7 +137,7 @@ class _Translation:
         return self.columns.get(found.name, ("", None)) if isinstance(found, exp.Column) else ("", None)
 
     def _value(self, node: exp.Expr, type_: Any) -> Any:
-        """The constant as a value of a column's type; None if it is not exactly one."""
+        """The constant as a value of the column's type; None if it is not exactly one."""
         found = node.unnest()
         if type_ in _RANGES:
             return _integer(found, _RANGES[type_])
@@ -154,17 +154,17 @@ class _Translation:
 
 
 def _any_of(*branches: tuple[Predicate, ...]) -> tuple[Predicate, ...]:
-    """None where a branch says nothing."""
+    """None if a branch gives no predicate."""
     return (AnyOf(branches),) if all(branches) else ()
 
 
 def _has_null_count(type_: Any) -> bool:
-    """Nested columns have no counts of their own, and the formats differ in what they count of the others."""
+    """Nested columns have no counts of their own, and the formats differ in what they count for the others."""
     return type_ in (*_RANGES, "string", "boolean", "date", "timestamp") or (isinstance(type_, str) and bool(_DECIMAL.fullmatch(type_)))
 
 
 def _number(node: exp.Expr) -> tuple[Decimal, int, int] | None:
-    """Value, digits before and after the point, of a literal that Spark reads as an integer or decimal."""
+    """Value, integer digits and fractional digits of a literal that Spark reads as an integer or decimal."""
     sign = 1
     if isinstance(node, exp.Neg):
         sign, node = -1, node.this.unnest()
@@ -193,7 +193,7 @@ def _decimal(node: exp.Expr, precision: int, scale: int) -> Decimal | None:
     if found is None:
         return None
     value, whole, fraction = found
-    # Spark compares both in a type that holds the digits of both; with more than it has, it rounds.
+    # Spark compares both in a type with the digits of both; if there are too many, it rounds.
     if max(precision - scale, whole) + max(scale, fraction) > _MAX_DIGITS:
         return None
     shifted = value.scaleb(scale)
@@ -238,7 +238,7 @@ def _is_cast(node: exp.Expr, to: exp.DType) -> bool:
 
 
 def predicate_text(predicates: tuple[Predicate, ...]) -> str:
-    """As the user could have written it."""
+    """The predicate, as the user could have written it."""
     return " AND ".join(_single_text(one) for one in predicates)
 
 

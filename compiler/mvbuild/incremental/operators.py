@@ -1,4 +1,4 @@
-"""Shape + names of the tables -> Operators: the query as people read it, one line for each operator, those below it deeper."""
+"""Shape + names of the tables -> Operators: the query as text, one line per operator, with the operators below indented."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from mvbuild.incremental.restrict import partition_columns
 from mvbuild.incremental.shape import Shape, plain_name
 
 _LONGEST = 100
-"""Of what is shown of one expression."""
+"""The longest text shown for one expression."""
 _JOINS: Mapping[str, str] = {
     "inner": "inner join",
     "left": "left join",
@@ -60,7 +60,7 @@ class _Outline:
     shape: Shape
     tables: Sequence[str]
     shown: dict[str, str] = field(default_factory=dict)
-    """Name in the tree -> what it is called here."""
+    """Name in the tree -> the name shown."""
 
     def __post_init__(self) -> None:
         scanned: dict[str, set[int]] = {}
@@ -73,7 +73,7 @@ class _Outline:
                 self.shown[unique] = f"{self.tables[leaf].rpartition('.')[2]}.{name}"
 
     def lines(self, relation: Relation, depth: int) -> Iterator[Operator]:
-        # What is below first: its columns get their names there.
+        # The lines below come first, because their columns are named there.
         below = [list(self.lines(child, depth + 1)) for child in relation.children]
         text = self._text(relation)
         if text is None:
@@ -85,7 +85,7 @@ class _Outline:
             yield from part
 
     def _text(self, relation: Relation) -> str | None:
-        """None for what only picks columns."""
+        """None for an operator that only picks columns."""
         if isinstance(relation, Scan):
             return f"scan {self.tables[relation.leaf]}"
         if isinstance(relation, Project):

@@ -1,4 +1,4 @@
-"""Relation + conditions -> the relation with its filters as far down as inner joins let them."""
+"""Relation + conditions -> the relation with its filters as far down as inner joins allow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mvbuild.incremental.algebra import Filter, Join, Relation, conjunction, con
 
 
 def filtered(relation: Relation, parts: Sequence[exp.Expr]) -> Relation:
-    """A filter, each condition as far down as inner joins let it: equalities of comma joins become conditions of the joins."""
+    """A filter, with each condition as far down as inner joins allow: equalities of comma joins become conditions of the joins."""
     left = []
     for part in parts:
         pushed = _pushed(relation, part)
@@ -24,7 +24,7 @@ def filtered(relation: Relation, parts: Sequence[exp.Expr]) -> Relation:
 
 
 def _pushed(relation: Relation, part: exp.Expr) -> Relation | None:
-    """None if nothing below is the place for it."""
+    """None if the condition cannot move down."""
     needed = names_in(part)
     if not needed or not isinstance(relation, Join) or relation.kind == "full":
         return None

@@ -1,4 +1,4 @@
-"""The codes by which mvbuild says why a strategy cannot be used, each with what a user can do about it."""
+"""The codes of the reasons why a strategy cannot be used, each with what the user can do about it."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ CODES: Mapping[str, tuple[str, str]] = {
 
 
 class Refused(Exception):
-    """Why something cannot be done incrementally. `node`: the operator in the query, where there is one."""
+    """The reason why something cannot be done incrementally. `node`: the operator in the query, if there is one."""
 
     def __init__(self, code: str, message: str, node: exp.Expr | None = None) -> None:
         super().__init__(message)

@@ -1,6 +1,6 @@
-"""the strategies, asked about sample queries -> docs/incremental-table.md.
+"""the strategies applied to sample queries -> docs/incremental-table.md.
 
-`python -m mvbuild.incremental.reference > docs/incremental-table.md` writes it; a test tells when it is out of date.
+`python -m mvbuild.incremental.reference > docs/incremental-table.md` writes it; a test fails if it is out of date.
 """
 
 from __future__ import annotations

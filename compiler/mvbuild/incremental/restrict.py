@@ -1,6 +1,6 @@
-"""Relation + keys -> its rows with those keys, the restriction as far down as it may go.
+"""Relation + keys -> its rows with those keys, with the restriction as far down as possible.
 
-A key matches where it is the same, NULL included: K <=> k.
+A key matches if it is the same, including NULL: K <=> k.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from mvbuild.incremental.algebra import (
 )
 
 UNLIKE = "unlike"
-"""Mark of an equality that compares after a cast: '01' = 1 holds though '01' and '1' are two keys."""
+"""Mark of an equality that compares after a cast: '01' = 1 holds, but '01' and '1' are two keys."""
 SAME = "same"
-"""Mark of an equality whose sides, where they are equal, are one and the same value, so that every function gives the same of both."""
+"""Mark of an equality whose sides are the same value when they are equal, so that every function returns the same for both."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Key:
-    """`expression` over the columns of a relation; `name` is the column of the table of keys."""
+    """`expression` is over the columns of a relation; `name` is the column of the table of keys."""
 
     expression: exp.Expr
     name: str
@@ -75,7 +75,7 @@ def restricted(relation: Relation, keys: Sequence[Key], table: Ref) -> Relation:
 
 
 def equal_columns(join: Join, *, same: bool = False) -> tuple[tuple[str, str], ...]:
-    """(left, right) columns that are equal in every pair of rows that match; with `same` also for every function of them."""
+    """(left, right) columns that are equal in every pair of matching rows; with `same`, every function of them is equal too."""
     left, right = set(join.left.columns), set(join.right.columns)
     found = []
     for part in conjuncts(join.on):
@@ -91,7 +91,7 @@ def equal_columns(join: Join, *, same: bool = False) -> tuple[tuple[str, str], .
 
 
 def mapped(expressions: Sequence[exp.Expr], join: Join, side: Literal["left", "right"]) -> list[exp.Expr] | None:
-    """The expressions over the columns of one side of a join, by those that are equal to columns of the other; None if some have none."""
+    """The expressions over the columns of one side of a join, using equal columns of the other side; None if one cannot be expressed."""
     own = set(join.left.columns if side == "left" else join.right.columns)
     made = []
     for expression in expressions:
@@ -125,14 +125,14 @@ def _join(join: Join, keys: Sequence[Key], table: Ref) -> Relation:
     if on_left is None and (on_right is None or join.kind != "inner"):
         return _here(join, keys, table)
     left = restricted(join.left, _keys(on_left, keys), table) if on_left is not None else join.left
-    # What the keys leave out on the other side could match none of the rows that are kept.
+    # Rows that the keys exclude on the other side could not match any of the rows that are kept.
     may_right = on_right is not None and join.kind != "null-aware-anti"
     right = restricted(join.right, _keys(on_right, keys), table) if may_right and on_right is not None else join.right
     return replace(join, left=left, right=right)
 
 
 def _full(join: Join, keys: Sequence[Key], table: Ref) -> Relation:
-    """By the common value of both sides, as `full_join_keys` gives it."""
+    """By the common value of both sides, as `full_join_keys` makes it."""
     pairs = {(key.expression.this.name, key.expression.expressions[0].name): key for key in keys if _is_common(key.expression)}
     if len(pairs) != len(keys) or not set(pairs) <= set(equal_columns(join)):
         return _here(join, keys, table)

@@ -1,4 +1,4 @@
-"""The types of a rewrite: the statements that bring a storage table up to date, as relations; and what strategies know to write one."""
+"""The types of a rewrite: the statements that bring a storage table up to date, as relations; and the input of a strategy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TARGET, SOURCE = "t", "d"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrategyInput:
-    """What a strategy is asked about: a query, which tables got rows and which lost some, and the storage table."""
+    """The input of a strategy: a query, the tables with added rows and those with removed rows, and the storage table."""
 
     shape: Shape
     plus: frozenset[int]
@@ -40,7 +40,7 @@ class StrategyInput:
         return self.plus | self.minus
 
     def require_comparable(self) -> None:
-        """Refused if rows of the result cannot be told apart by their values."""
+        """Raise Refused if rows of the result cannot be distinguished by their values."""
         for name, output in self.shape.outputs:
             if self.shape.kinds.get(name) == "uncomparable":
                 raise Refused(
@@ -57,7 +57,7 @@ class Append:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Upsert:
-    """MERGE: each row of `delta` brings the one row of the storage with the same keys up to date, or is a new one.
+    """MERGE: each row of `delta` updates the one row of the storage with the same keys, or is a new row.
 
     Expressions are over `t` (storage) and `d` (delta). A row that stays the same is not written.
     """
@@ -66,7 +66,7 @@ class Upsert:
     keys: tuple[tuple[str, str], ...]
     """(column of the storage, column of the delta); NULL equals NULL. Without keys the storage has one row."""
     updates: Mapping[str, exp.Expr]
-    """Column of the storage -> its new value, of all that are no keys."""
+    """Column of the storage -> its new value, for all columns that are not keys."""
     inserts: Mapping[str, exp.Expr]
     delete_when: exp.Expr | None = None
     insert_when: exp.Expr | None = None
@@ -74,8 +74,8 @@ class Upsert:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Exchange:
-    """The rows of the storage with keys that are in `keys` become `rows`, a superset of which is in the keys too. Only differences are
-    written. Without keys: all rows of the storage."""
+    """Replace the rows of the storage whose keys are in `keys` by `rows`. `keys` may contain more keys than needed, and `rows` must have
+    all rows with these keys. Only differences are written. Without keys: all rows of the storage."""
 
     rows: Relation
     keys: Cte | None
@@ -85,19 +85,19 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bag:
-    """Remove as many copies of each row as `minus` has, and add `plus`; what is in both cancels out."""
+    """Remove as many copies of each row as `minus` has, and add `plus`; rows in both cancel out."""
 
     plus: Relation | None
     minus: Relation | None
 
 
 NOTHING = Bag(None, None)
-"""What changed is not in the query (a common table expression that nobody reads)."""
+"""The change does not affect the query (it is in a common table expression that is never used)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OverwritePartitions:
-    """The partitions of the storage that hold the keys become `rows`, which has all rows of those partitions."""
+    """Replace the partitions of the storage that contain the keys by `rows`, which has all rows of those partitions."""
 
     rows: Relation
     keys: Cte
@@ -110,7 +110,7 @@ Write = Append | Upsert | Exchange | Bag | OverwritePartitions
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rewrite:
-    """`lets` come first, in order; `outputs` are the columns of the rows that are written: (name in the tree, column of the storage)."""
+    """`lets` come first, in order; `outputs` are the columns of the written rows: (name in the tree, column of the storage)."""
 
     strategy: str
     write: Write

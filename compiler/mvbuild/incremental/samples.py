@@ -40,7 +40,7 @@ class Sample:
 
     @property
     def shape(self) -> Shape:
-        """Refused for what cannot be said."""
+        """Raises Refused for a query that the algebra cannot express."""
         names = {name: f"`{MARKER}{at}` AS {name}" for at, name in enumerate(TABLES)}
         return shape_of(self.sql.format(**names), COLUMNS, None)
 
@@ -96,7 +96,7 @@ ONE_TABLE = (
     Sample("a clock or a random number", "SELECT id, rand() AS r FROM {orders}"),
     Sample("a column of type map", "SELECT id, labels FROM {orders}"),
 )
-"""One table, all of which changes."""
+"""One table, which changes completely."""
 
 TWO_TABLES = (
     Sample("inner join", f"SELECT id, country FROM {_JOINED}"),

@@ -1,7 +1,7 @@
-"""Shape -> of each scan the conditions that every row must meet to matter to the query, as Predicates of its table.
+"""Shape -> for each scan the conditions that a row must satisfy to affect the query, as Predicates of its table.
 
-A scan may be replaced by its rows that meet them, all scans at once, without any effect on the result: each rule here is an equivalence of
-algebra. What has no rule lets nothing through, and a condition that cannot be said as a Predicate is left out.
+All scans at once may be replaced by their rows that satisfy them, without any effect on the result: each rule here is an equivalence of
+algebra. An operator without a rule passes no condition down, and a condition that is not a Predicate is left out.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from mvbuild.ports.changes import Predicate
 
 Conditions = tuple[exp.Expr, ...]
 Types = Sequence[Mapping[str, Any]]
-"""Leaf -> column -> Iceberg type, as the schema's JSON has it."""
+"""Leaf -> column -> Iceberg type, as in the schema's JSON."""
 
 
 def relevant(root: Relation, types: Types, *, strings: bool = True) -> dict[int, tuple[tuple[Predicate, ...], ...]]:
@@ -56,7 +56,8 @@ class _Pushing:
     types: Types
 
     def down(self, relation: Relation, conditions: Conditions) -> Iterator[tuple[Scan, Conditions]]:
-        """The scans below, each with what its rows must meet for those of `relation` that meet the conditions to stay the same."""
+        """The scans below, each with the conditions on its rows that leave the rows of `relation` that satisfy the given conditions
+        unchanged."""
         if isinstance(relation, Scan):
             yield relation, conditions
         elif isinstance(relation, Join):
@@ -89,19 +90,19 @@ class _Pushing:
             return _within(known, left), _within(known, right)
         to_left = _within(conditions, left)
         if kind == "null-aware-anti":
-            # One row of the right side that is NULL, or none at all, decides about every row of the left.
+            # A NULL row on the right side, or an empty right side, affects every row of the left.
             return to_left, ()
         right_only = _within(on, right)
         if kind == "semi":
             known = (*to_left, *on, *_facts(join.left), *_facts(join.right))
             moved = self._moved(join, known, known)
             return (*to_left, *_within((*on, *moved), left)), (*right_only, *_within(moved, right))
-        # Of the right side only rows matter that match a row of the left which is kept.
+        # On the right side, only rows matter that match a remaining row of the left.
         moved = self._moved(join, (*to_left, *_facts(join.left)), on)
         return to_left, (*right_only, *_within(moved, right))
 
     def _moved(self, join: Join, known: Conditions, equalities: Conditions) -> Conditions:
-        """Conditions on one column, said of the columns that are equal to it and have its type."""
+        """Conditions on one column, moved to the columns that are equal to it and have its type."""
         same: dict[str, set[str]] = {}
         for one, other in _pairs(equalities):
             if self._type(join, one) is None or self._type(join, one) != self._type(join, other):
@@ -118,7 +119,7 @@ class _Pushing:
         return tuple(found)
 
     def _type(self, relation: Relation, name: str) -> str | None:
-        """The Iceberg type of a column that is one of a table, unchanged; int and long count as one. None of any other."""
+        """The Iceberg type of an unchanged column of a table, with int and long as one; None for anything else."""
         if isinstance(relation, Scan):
             source = dict(relation.sources).get(name)
             found = self.types[relation.leaf].get(source) if source is not None else None
@@ -138,7 +139,7 @@ class _Pushing:
 
 
 def _through(relation: Relation, conditions: Conditions) -> Conditions:
-    """The conditions on an operator of one child, as conditions on the child: as many as it lets through."""
+    """The conditions on an operator with one child that also hold as conditions on the child."""
     if isinstance(relation, Filter):
         return (*conditions, *conjuncts(relation.predicate))
     if isinstance(relation, Distinct):
@@ -149,7 +150,7 @@ def _through(relation: Relation, conditions: Conditions) -> Conditions:
         keys = tuple(key for key in relation.keys if isinstance(key.expression, exp.Column))
         return _over(_within(conditions, [key.name for key in keys]), keys)
     if isinstance(relation, Window):
-        # The other rows of the same partitions count.
+        # The other rows of the same partitions count too.
         return _within(conditions, partition_columns(relation))
     if isinstance(relation, Explode):
         return _within(conditions, relation.child.columns)
@@ -157,7 +158,7 @@ def _through(relation: Relation, conditions: Conditions) -> Conditions:
 
 
 def _facts(relation: Relation) -> Conditions:
-    """What is true of every row that it gives."""
+    """Conditions that every row of its result satisfies."""
     if isinstance(relation, Filter):
         return (*conjuncts(relation.predicate), *_facts(relation.child))
     if isinstance(relation, Join):
@@ -179,7 +180,7 @@ def _over(conditions: Conditions, items: Sequence[Item]) -> Conditions:
 
 
 def _within(conditions: Iterable[exp.Expr], columns: Sequence[str]) -> Conditions:
-    """Those on some columns only; a constant is about none."""
+    """The conditions on some columns only; a constant is about none."""
     own = set(columns)
     return tuple(c for c in conditions if (names := names_in(c)) and names <= own)
 
@@ -197,7 +198,7 @@ _CONSTANT = (exp.Literal, exp.Cast, exp.Neg, exp.DataType, exp.DataTypeParam, ex
 
 
 def _rejects_null(condition: exp.Expr, columns: Sequence[str]) -> bool:
-    """Whether it is never true where one of these columns is NULL: a plain comparison of the column itself with constants."""
+    """Whether it is never true if one of these columns is NULL: a plain comparison of the column itself with constants."""
     found = condition.unnest()
     if not isinstance(found, _STRICT) or found.args.get("query") is not None:
         return False

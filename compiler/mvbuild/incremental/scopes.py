@@ -1,4 +1,4 @@
-"""names in a query -> the columns that they mean: Scope, and what it is made of."""
+"""names in a query -> the columns that they mean: Scope, and its parts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A table of FROM: what it is called, and its columns."""
+    """A table of FROM: its name and its columns."""
 
     alias: str
     columns: tuple[tuple[str, str], ...]
@@ -30,13 +30,13 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What names mean: the tables of FROM, common table expressions, and the scope of the query around."""
+    """The names that can be used: the tables of FROM, common table expressions, and the scope of the query around."""
 
     sources: tuple[Source, ...] = ()
     ctes: Mapping[str, tuple[exp.Expr, Scope, tuple[str, ...]]] = field(default_factory=dict)
     outer: Scope | None = None
     merged: Mapping[str, exp.Expr] = field(default_factory=dict)
-    """Columns of USING: lower-case name -> the one value of both sides."""
+    """Columns of USING: lower-case name -> the common value of both sides."""
 
 
 def aliased(node: exp.Expr, columns: tuple[tuple[str, str], ...], name: str = "") -> Source:
@@ -68,7 +68,7 @@ def known_column(name: str) -> exp.Expr:
 
 
 def placed(value: exp.Expr, node: exp.Expr) -> exp.Expr:
-    """With the place in the text of what it stands for."""
+    """The expression with the position of the text that it replaces."""
     places = [(n.meta["start"], n.meta["end"]) for n in node.walk() if "start" in n.meta and "end" in n.meta]
     if places:
         value.meta.update(start=min(start for start, _ in places), end=max(end for _, end in places))
@@ -94,6 +94,6 @@ def replaced(expression: exp.Expr, name: str, value: exp.Expr) -> exp.Expr:
 
 
 def only_child(holder: exp.Expr) -> exp.Expr:
-    """What is in a parenthesis that was put around it so that it can be replaced."""
+    """The content of a parenthesis that was only added so that it can be replaced."""
     found: exp.Expr = holder.this
     return found

@@ -1,4 +1,4 @@
-"""one SELECT over its tables -> the aggregate and the windows of it, and its values made of those."""
+"""one SELECT over its tables -> its aggregate and windows, and its values computed from those."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SelectParts:
     tree: exp.Select
 
     def compute(self, relation: Relation, selected: list[tuple[str, exp.Expr]]) -> tuple[Relation, list[exp.Expr]]:
-        """The relation that has everything the selected values are made of, and those values."""
+        """The relation with everything that the selected values need, and those values."""
         group, having, qualify = (self.tree.args.get(key) for key in ("group", "having", "qualify"))
         aliases = {name.lower(): value for name, value in selected if not isinstance(value, exp.Column) or is_known(value) or True}
         written = [value for _, value in selected]
@@ -54,7 +54,7 @@ class SelectParts:
         return filtered(relation, conditions), values
 
     def _with_aliases(self, expression: exp.Expr, aliases: Mapping[str, exp.Expr], own: set[str]) -> exp.Expr:
-        """Names of the SELECT list where no table has a column of that name."""
+        """Names of the SELECT list, where no table has a column of that name."""
         holder = exp.paren(expression.copy(), copy=False)
         for _ in range(8):
             found = [
@@ -108,7 +108,7 @@ class SelectParts:
         return filtered(made, filters), chosen
 
     def aggregated(self, relation: Relation, keys: tuple[Item, ...], written: list[exp.Expr]) -> tuple[Relation, list[exp.Expr]]:
-        """The aggregate, and the expressions over its columns. Scalar subqueries are asked for after it."""
+        """The aggregate, and the expressions over its columns. Scalar subqueries are evaluated after it."""
         values: list[Item] = []
         results: list[exp.Expr] = []
         subqueries: list[tuple[int, exp.Expr]] = []
@@ -135,7 +135,7 @@ class SelectParts:
         return made, results
 
     def _over(self, expression: exp.Expr, keys: tuple[Item, ...], values: list[Item]) -> exp.Expr:
-        """The expression with the aggregate's columns in the place of keys and aggregate functions."""
+        """The expression with keys and aggregate functions replaced by the aggregate's columns."""
         holder = exp.paren(expression, copy=False)
         pending = [holder.this]
         while pending:

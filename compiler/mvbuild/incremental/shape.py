@@ -1,7 +1,7 @@
 """SQL text with a marker for every table -> Shape: the query as a tree of relational algebra.
 
-What the tree cannot say is refused and never ignored. Even so nothing relies on this module alone: before a rewrite is used, Spark shows
-that the tree, written as SQL again, is the query that the user wrote (refresh/round_trip.py).
+A part that the tree cannot express is refused and never ignored. Even so, this module alone is not trusted: before a rewrite is used, Spark
+confirms that the tree, written as SQL again, is the query that the user wrote (refresh/round_trip.py).
 """
 
 from __future__ import annotations
@@ -62,16 +62,16 @@ from mvbuild.incremental.syntax import aggregates_in, has_query, is_one, is_stri
 from mvbuild.parse.dialect import parse, tokenize
 
 MARKER = "mvbuild_leaf_"
-"""Tables are called so in the text, each with the number of its leaf."""
+"""The prefix of tables in the text, followed by the number of the leaf."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafColumns:
-    """The columns of a table: its names as they are, each with its type as an Iceberg schema has it."""
+    """The columns of a table: its names as they are, each with its type in an Iceberg schema."""
 
     types: Mapping[str, Any]
     required: frozenset[str] = frozenset()
-    """Those that cannot be NULL."""
+    """The columns that cannot be NULL."""
 
     @property
     def kinds(self) -> Mapping[str, Kind]:
@@ -92,18 +92,18 @@ class Shape:
 
 
 def plain_name(unique: str) -> str:
-    """The name in the query that a name in the tree was made of."""
+    """The name in the query from which a name in the tree was made."""
     plain, _, number = unique.rpartition("_")
     return plain if plain and number.isdigit() else unique
 
 
 def readable(message: str, shape: Shape) -> str:
-    """A message without the names that columns have in the tree."""
+    """A message without the internal names of columns in the tree."""
     return re.sub(r"`(\w+)`", lambda found: plain_name(found[1]) if found[1] in shape.kinds else found[0], message)
 
 
 def shape_of(sql: str, leaves: Sequence[LeafColumns], outputs: Sequence[str] | None) -> Shape:
-    """`outputs`: the columns of the result; None: as the text names them. Refused for what cannot be said."""
+    """`outputs`: the columns of the result; None: as the text names them. Raises Refused for a query that the tree cannot express."""
     try:
         (tree,) = parse(tokenize(sql), sql)
     except (ParseError, TokenError, ValueError) as exc:
@@ -172,7 +172,7 @@ class _Builder:
     def _limited(self, tree: exp.Expr, block: Block) -> Block:
         limit, offset, order = (tree.args.get(key) for key in ("limit", "offset", "order"))
         if limit is None and offset is None:
-            # Where all rows are kept, their order says nothing to who reads them.
+            # If all rows are kept, their order has no meaning for readers.
             return block
         parts = tuple(self._ordered(one, block) for one in (order.expressions if order else ()))
         limited = Limit(block.relation, parts, limit.expression if limit else None, offset.expression if offset else None)
@@ -251,7 +251,7 @@ class _Builder:
             if isinstance(value, exp.Column) and value.name not in [i.name for i in items]:
                 unique = value.name
             else:
-                # NULL is of any type.
+                # NULL has any type.
                 unique = self.fresh(name, "unknown" if isinstance(value, exp.Null) else of_expression(value, self.kinds))
             items.append(Item(unique, value))
             columns.append((name, unique))
@@ -261,7 +261,7 @@ class _Builder:
         return Block(result, tuple(columns))
 
     def _selected(self, tree: exp.Select, scope: Scope) -> list[tuple[str, exp.Expr]]:
-        """The columns of SELECT, stars expanded; expressions as they were written."""
+        """The columns of SELECT, with stars expanded and expressions as written."""
         found: list[tuple[str, exp.Expr]] = []
         for one in tree.expressions:
             if isinstance(one, exp.Star):
@@ -380,7 +380,7 @@ class _Builder:
     # --- WHERE --------------------------------------------------------------------------------------------------------------------
 
     def _filtered(self, relation: Relation, where: exp.Expr | None, scope: Scope) -> Relation:
-        """Conditions without subqueries first: they are the cheaper, and help to find what the others can affect."""
+        """Conditions without subqueries first: they are cheaper, and help to find what the others can affect."""
         parts = conjuncts(where)
         plain = [self.resolved(part, scope) for part in parts if not has_query(part)]
         for part in plain:
@@ -405,7 +405,7 @@ class _Builder:
         return Filter(relation, resolved)
 
     def _exists(self, relation: Relation, tree: exp.Expr, scope: Scope, kind: JoinKind, value: exp.Expr | None) -> Relation:
-        """EXISTS and IN: a join with the subquery, whose conditions on the query around it are conditions of the join."""
+        """EXISTS and IN: a join with the subquery, whose conditions on the outer query become conditions of the join."""
         select = tree.unnest()
         correlated: list[exp.Expr] = []
         if isinstance(select, exp.SetOperation):
@@ -426,7 +426,7 @@ class _Builder:
         return Join(relation, block.relation, kind, conjunction(parts), "in" if value is not None and len(parts) == 1 else "")
 
     def _correlated(self, select: exp.Select, scope: Scope) -> tuple[Block, list[exp.Expr]]:
-        """A subquery without its conditions on the query around it, which are given by the names of both."""
+        """A subquery without its conditions on the outer query, and these conditions with the names of both."""
         around = replace(scope, outer=None)
         bare = select.copy()
         where = bare.args.get("where")
@@ -440,7 +440,7 @@ class _Builder:
         require(bare, {"expressions", "from_", "joins", "laterals", "where", "distinct", "order"}, "unsupported-operator")
         inner = conjunction([p for p in parts if p not in outer])
         bare.set("where", exp.Where(this=inner) if inner is not None else None)
-        # Which columns the conditions need is known only when the tables have their names: all are kept, Spark leaves out the others.
+        # The columns that the conditions need are known only once the tables have names: all are kept, and Spark omits the others.
         relation, made = self._from(bare, replace(scope, sources=(), outer=None, merged={}))
         relation = self._filtered(relation, inner, made)
         both = replace(made, outer=around)
@@ -459,7 +459,7 @@ class _Builder:
         return Block(relation, tuple(values)), correlated
 
     def _scope_only(self, select: exp.Select, scope: Scope) -> Scope:
-        """The names of a subquery's tables, to tell its own columns from others."""
+        """The names of a subquery's tables, to distinguish its own columns from others."""
         return self._from(select, replace(scope, sources=(), outer=None, merged={}))[1]
 
     def _refers_out(self, part: exp.Expr, inner: Scope, outer: Scope) -> bool:
@@ -474,7 +474,7 @@ class _Builder:
     # --- scalar subqueries ----------------------------------------------------------------------------------------------------------
 
     def scalars(self, relation: Relation, part: exp.Expr, scope: Scope) -> tuple[Relation, exp.Expr]:
-        """An expression with columns in the place of its scalar subqueries, and the relation that has those columns."""
+        """An expression with its scalar subqueries replaced by columns, and the relation with those columns."""
         copy = part.copy()
         holder = exp.paren(copy, copy=False)
         for found in list(holder.find_all(exp.Subquery)):
@@ -506,7 +506,7 @@ class _Builder:
         return Scalar(relation, block.relation, unique), column(unique)
 
     def _correlated_scalar(self, relation: Relation, select: exp.Select, outer: list[exp.Expr], scope: Scope) -> tuple[Relation, exp.Expr]:
-        """An aggregate for each row of the query around it: a left join with the aggregate by the columns that are compared."""
+        """An aggregate for each row of the outer query: a left join with the aggregate by the compared columns."""
         require(select, {"expressions", "from_", "joins", "where"}, "unsupported-operator")
         if len(select.expressions) != 1:
             raise unsupported(select)
@@ -530,7 +530,7 @@ class _Builder:
             unique = self.fresh("key", of_expression(value, self.kinds))
             keys.append(Item(unique, value))
             outside: exp.Expr = theirs if isinstance(theirs, exp.Column) else exp.paren(theirs)
-            # In the order in which it was written: Spark's plans keep it.
+            # In the order in which it was written, which Spark's plans keep.
             pair = (column(unique), outside) if own[0] is sides[0] else (outside, column(unique))
             on.append(exp.EQ(this=pair[0], expression=pair[1]))
         parts = SelectParts(self, made, bare)
@@ -544,7 +544,8 @@ class _Builder:
         for function in functions.values():
             if isinstance(function, exp.ArrayAgg | exp.ArrayUniqueAgg):
                 raise unsupported(function)
-        # Where the join finds nothing, the aggregates are what they are of no rows, NULL or 0 for counts, and the value is made of those.
+        # If the join finds nothing, the aggregates have their values for no rows, NULL or 0 for counts, and the value is computed from
+        # those.
         counts = [name for name, function in functions.items() if isinstance(function, exp.Count | exp.CountIf)]
         if isinstance(value, exp.Column) or (not counts and is_strict(value)):
             unique = self.fresh("scalar", of_expression(value, self.kinds))
@@ -562,7 +563,7 @@ class _Builder:
     # --- names --------------------------------------------------------------------------------------------------------------------
 
     def resolved(self, expression: exp.Expr, scope: Scope) -> exp.Expr:
-        """The expression with the names of the tree. `outer` of the scope is asked for what the scope does not know."""
+        """The expression with the names of the tree. Names that the scope does not know are looked up in its `outer` scope."""
         holder = exp.paren(expression.copy(), copy=False)
         bound = {p.name.lower() for found in holder.find_all(exp.Lambda) for p in found.expressions}
         for found in list(holder.find_all(exp.Column)):
@@ -578,7 +579,7 @@ class _Builder:
         return only_child(holder)
 
     def _column(self, node: exp.Expr, scope: Scope) -> exp.Expr:
-        """The one column of that name; a name of several parts may go into a struct."""
+        """The one column with that name; a name with several parts may refer to a field of a struct."""
         parts = [part.name for part in node.parts]  # type: ignore[attr-defined]
         lowered = [p.lower() for p in parts]
         if len(parts) > 1:

@@ -1,4 +1,4 @@
-"""Inputs + changes + storage -> Sizes: of every scan the bytes, the rows, and what reading a row costs."""
+"""Inputs + changes + storage -> Sizes: the bytes and rows of every scan, and the cost of reading a row."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from mvbuild.ports.states import TableState
 ROW, CELL, TEXT = 0.02, 0.03, 0.3
 """Microseconds to read a row, a value of it, and a value of variable length."""
 COMPARED, COMPARED_HERE = 1.0, 0.1
-"""Microseconds to look for a row of a file that was written again on the other side of the change: in the engine, and without it."""
+"""Microseconds to search for a row of a rewritten file on the other side of the change: in the engine, and without it."""
 DIFFER = 0.03
-"""Of the rows of files that were written again, those that are not there as they were: nothing tells how many an update touched. Where
-rows are missing afterwards it was a DELETE, most likely, which touches no other."""
+"""The assumed share of rows in rewritten files that changed: the number of updated rows is unknown. If there are fewer rows afterwards it
+was most likely a DELETE, which touches no other rows."""
 LITTLE = 32 * 1024 * 1024
 """Bytes that any refresh reads in about the time of its statements."""
 _FIXED = ("boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz")
@@ -27,19 +27,19 @@ _FIXED = ("boolean", "int", "long", "float", "double", "date", "time", "timestam
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSize:
-    """Of the rows that a scan gives."""
+    """The rows that a scan returns."""
 
     bytes: int
     rows: int
     read: int
-    """Rows that are read to find them."""
+    """Rows to read to find them."""
     of: int
     """Rows of the table that they belong to."""
     row_cost: float
     compared: int = 0
-    """Rows that are looked for on the other side of the change."""
+    """Rows to search for on the other side of the change."""
     here: bool = False
-    """Whether that is done without an engine: with all of them, also those that the query leaves out."""
+    """Whether that is done without an engine, for all of them, including those that the query filters out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class StorageSize:
 
     @property
     def rewrites_files(self) -> bool:
-        """Whether a row that goes has the rest of its file written again (copy-on-write)."""
+        """Whether removing a row rewrites the rest of its file (copy-on-write)."""
         return self.table.properties.get("write.delete.mode") != "merge-on-read"
 
     @property
@@ -68,7 +68,7 @@ class StorageSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """Of every table at both versions, of what changed, and of the storage."""
+    """Of every table at both versions, of the changes, and of the storage."""
 
     inputs: Sequence[Input]
     changes: Mapping[int, TableChange]
@@ -76,7 +76,7 @@ class Sizes:
     read: ReadChange
 
     def share(self, scan: Scan, wanted: Mapping[str, ValueRange]) -> float:
-        """Of a table's rows, those in files that may have the values that are wanted."""
+        """The share of a table's rows in files that may have the wanted values."""
         table, at = self._table(scan)
         if not wanted or table is None or self.of(scan).bytes < LITTLE:
             return 1.0
@@ -85,7 +85,7 @@ class Sizes:
         return min((self.read.share(table, at, column, found) for column, found in columns), default=1.0)
 
     def _table(self, scan: Scan) -> tuple[TableState | None, int]:
-        """A whole table and its snapshot, where it is read under its current schema."""
+        """A whole table and its snapshot, if it is read under its current schema."""
         if scan.leaf == STORAGE:
             return self.storage.table, self.storage.table.current_snapshot_id or NO_SNAPSHOT
         one = self.inputs[scan.leaf]
@@ -94,7 +94,7 @@ class Sizes:
         return one.pin.table, one.old if scan.version == "old" else one.new
 
     def range(self, scan: Scan, name: str) -> ValueRange | None:
-        """Of a column in the rows that came or went."""
+        """The range of a column in the rows that were added or removed."""
         change = self.changes.get(scan.leaf)
         if change is None or scan.version not in ("plus", "minus"):
             return None

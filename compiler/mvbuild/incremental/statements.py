@@ -1,4 +1,4 @@
-"""Rewrite -> Difference: the positions of the storage's rows that go, and the rows that come; however the strategy found them."""
+"""Rewrite -> Difference: the positions of the storage's rows to remove, and the rows to add, whatever strategy found them."""
 
 from __future__ import annotations
 
@@ -33,30 +33,30 @@ STORAGE = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """`lets` are computed in order. Each row of `gone` is a position of the storage; `came` has the columns of the storage, in order."""
+    """`lets` are computed in order. Each row of `gone` is a position in the storage; `came` has the columns of the storage, in order."""
 
     ctes: tuple[Cte, ...]
     gone: Relation | None
     came: Relation | None
     partitions: OverwritePartitions | None = None
-    """The rows of these partitions go, whatever they are."""
+    """All rows of these partitions are removed."""
     removes: Cte | None = None
-    """As many rows as this one has must be in `gone`, or the storage is not what its record says."""
+    """`gone` must have as many rows as this; otherwise the storage is not what its record says."""
 
     @property
     def relations(self) -> list[Relation]:
-        """All that is computed, in order."""
+        """Everything that is computed, in order."""
         return [*(cte.relation for cte in self.ctes), *(side for side in (self.gone, self.came) if side is not None)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """The storage table as a relation: its columns with their Iceberg types, and those that give the position of a row."""
+    """The storage table as a relation: its columns with their Iceberg types, and the columns with the position of a row."""
 
     types: Mapping[str, Any]
     position: tuple[str, ...] = ("_file", "_pos")
     is_large: bool = False
-    """Too large to be sent to every task: only its rows with the keys of a change are joined with it."""
+    """Too large to be broadcast: only its rows with the keys of a change are joined with the change."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ def difference(rewrite: Rewrite, stored: Stored) -> Difference:
 
 
 def _values(rows: Relation, outputs: Sequence[tuple[str, str]], prefix: str) -> Relation:
-    """The columns of the storage, in order, under names of their own."""
+    """The columns of the storage, in order, under new names."""
     return Project(rows, tuple(Item(f"{prefix}_{at}v", column(name)) for at, (name, _) in enumerate(outputs)))
 
 
@@ -119,7 +119,7 @@ def _upsert(rewrite: Rewrite, write: Upsert, stored: Stored) -> Difference:
     for at, name in enumerate(stored.columns):
         inserted = resolved(write.inserts[name])
         if name in key_columns:
-            # The stored one: what compares equal need not look the same.
+            # The stored value, because equal values can differ in their text.
             updated: exp.Expr = column(names[name])
         else:
             updated = resolved(write.updates[name])
@@ -188,7 +188,7 @@ def _net(plus: Cte, minus: Cte) -> tuple[Cte, ...]:
 
 
 def _net_with_zeros(stored: Stored, plus: Cte, minus: Cte) -> tuple[Cte, ...]:
-    """EXCEPT ALL would make one zero of both."""
+    """EXCEPT ALL would turn both zeros into one."""
     came, went = plus.ref.columns, minus.ref.columns
     both = _paired(stored, (plus.ref, came, "came_copy"), (minus.ref, went, "went_copy"), "full")
     single = exp.or_(*(exp.Is(this=column(number), expression=exp.Null()) for number in ("came_copy", "went_copy")))
@@ -202,11 +202,11 @@ def _net_with_zeros(stored: Stored, plus: Cte, minus: Cte) -> tuple[Cte, ...]:
 
 
 _Side = tuple[Relation, Sequence[str], str]
-"""Rows, their values in the order of the storage's columns, and a name for the number that tells equal rows apart."""
+"""Rows, their values in the order of the storage's columns, and a name for the number that distinguishes equal rows."""
 
 
 def _paired(stored: Stored, one: _Side, other: _Side, kind: JoinKind) -> Join:
-    """Each row of the one with the same row of the other, as often as both have it."""
+    """Each row of one relation with the same row of the other, as often as both have it."""
     sides, names = [], []
     for relation, values, number in (one, other):
         zeros = {
@@ -228,7 +228,7 @@ def _same(one: exp.Expr, other: exp.Expr, type_: Any) -> list[exp.Expr]:
 
 
 def _numbered(relation: Relation, names: Sequence[str], number: str) -> Relation:
-    """Equal rows told apart by a number."""
+    """Number equal rows to distinguish them."""
     by = [column(name) for name in names]
     window = exp.Window(
         this=exp.RowNumber(), partition_by=by, order=exp.Order(expressions=[exp.Ordered(this=column(names[0]), nulls_first=True)])

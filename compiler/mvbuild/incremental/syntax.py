@@ -1,4 +1,4 @@
-"""sqlglot's tree of a query -> small facts about its nodes, and Refused for what nobody thought of."""
+"""sqlglot's tree of a query -> facts about its nodes, and Refused for unknown clauses."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _KINDS = {
 
 
 def require(node: exp.Expr, known: set[str], code: str) -> None:
-    """Refused if the node has a part that is not among the known ones: a clause that nobody thought of changes what it means."""
+    """Raise Refused if the node has a part that is not one of the known ones, since an unknown clause may change its meaning."""
     for key, value in node.args.items():
         if key not in known and value not in (None, False, [], ""):
             where = value[0] if isinstance(value, list) else value
@@ -50,7 +50,7 @@ def has_query(node: exp.Expr) -> bool:
 
 
 def aggregates_in(node: exp.Expr) -> bool:
-    """Aggregate functions outside of subqueries and of OVER."""
+    """Aggregate functions outside subqueries and OVER."""
     pending = list(node.expressions) if isinstance(node, exp.Select) else [node]
     while pending:
         one = pending.pop()
@@ -68,7 +68,7 @@ def aggregates_in(node: exp.Expr) -> bool:
 
 
 def is_strict(value: exp.Expr) -> bool:
-    """Whether it is NULL where a column in it is."""
+    """Whether it is NULL if a column in it is."""
     return all(isinstance(node, STRICT) for node in value.walk()) and value.find(exp.Column) is not None
 
 

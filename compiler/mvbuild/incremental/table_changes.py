@@ -1,4 +1,4 @@
-"""Catalog -> the change of a table between two snapshots, read once however many MVs ask for it."""
+"""Catalog -> the change of a table between two snapshots, read once for all MVs that need it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from mvbuild.ports.changes import Comparison, Predicate, Side, TableChange, Valu
 from mvbuild.ports.states import TableState
 
 MAX_FILES = 2000
-"""Whose bounds are read to tell how much of a table a refresh reads: no more than the reading itself takes."""
+"""The limit of files whose bounds are read to estimate how much of a table a refresh reads; more would cost as much as the refresh."""
 _Key = tuple[str, str, int, int, int]
 
 
 @dataclass
 class Changes:
-    """Shared by the threads of a run."""
+    """The changes of a run, shared by its threads."""
 
     catalog: Catalog
     _known: dict[_Key, TableChange | ChangeRefused] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Changes:
     _lock: Lock = field(default_factory=Lock)
 
     def __call__(self, table: TableState, old: int, new: int, /) -> TableChange:
-        """ChangeRefused where it cannot be told."""
+        """Raises ChangeRefused if the change cannot be determined."""
         key = (*_under(table), old, new)
         with self._lock:
             if key not in self._known:
@@ -48,11 +48,11 @@ class Changes:
         return found
 
     def share(self, table: TableState, snapshot_id: int, column: str, wanted: ValueRange) -> float:
-        """Of a table's rows, those in files that may have values in the range; 1 where that is not told, or not told cheaply."""
+        """The share of a table's rows in files that may have values in the range; 1 if it is not known, or is expensive to find."""
         snapshot = table.snapshots.get(snapshot_id)
         if wanted.low is None or snapshot is None or not 0 < int(snapshot.summary.get("total-data-files", "0")) <= MAX_FILES:
             return 1.0
-        # A column's name means another one under another schema, and tables that are copies of one another have one UUID.
+        # Under another schema a column's name has another meaning, and tables that are copies of each other have the same UUID.
         key = (*_under(table), snapshot_id, column, wanted.low, wanted.high)
         if key not in self._shares:
             self._shares[key] = self._share(table, snapshot_id, column, wanted)
@@ -76,7 +76,7 @@ class Changes:
         return self.catalog.compares(change, columns)
 
     def irrelevant(self, shape: Shape, given: Inputs, changes: Mapping[int, TableChange]) -> Mapping[int, str]:
-        """The leaves none of whose changed rows can matter to the query, each with why."""
+        """The leaves whose changed rows cannot affect the query, each with the reason."""
         scans = conditions_of(shape, given)
         found = {}
         for leaf, change in changes.items():
@@ -93,11 +93,11 @@ def _under(table: TableState) -> tuple[str, str, int]:
 
 
 def conditions_of(shape: Shape, given: Inputs) -> dict[int, tuple[tuple[Predicate, ...], ...]]:
-    """Leaf -> for each time that it is read, what a row must fulfil to matter. Nothing where Spark puts other text into the query before it
-    reads it: no literal is a constant then."""
+    """Leaf -> for each read of it, the conditions under which a row affects the query. Empty if Spark substitutes text in the query,
+    because then no literal is a constant."""
     if any(variables(given.text.text)):
         return {}
-    # What a version that the query names is read with is not the schema of today, by which a change is told.
+    # A version that the query names is read with another schema than the current one, which the change uses.
     types = [{f["name"]: f["type"] for f in one.schema["fields"]} if one.leaf.travel is None else {} for one in given.inputs]
-    # What an escape in a string means depends on Spark's configuration.
+    # The meaning of an escape in a string depends on Spark's configuration.
     return relevant(shape.root, types, strings="\\" not in given.text.text)

@@ -1,7 +1,7 @@
-"""values of a type -> what tells apart those that compare equal and are not the same: 0.0 and -0.0, whose texts differ.
+"""values of a type -> an expression that distinguishes values that are equal but not the same: 0.0 and -0.0, whose texts differ.
 
-Joins, groups and windows of Spark take both zeros for one value. A full refresh keeps whichever the query gives, and so must every other.
-Every NaN is the same one: nothing in SQL tells two of them apart.
+Joins, groups and windows of Spark treat both zeros as one value. A full refresh keeps whichever the query returns, so every other refresh
+must do the same. All NaNs are the same: nothing in SQL distinguishes two of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _FLOATS = ("float", "double")
 
 
 def has_zeros(type_: Any) -> bool:
-    """Whether values of an Iceberg type have floating point numbers in them."""
+    """Whether values of an Iceberg type contain floats."""
     if not isinstance(type_, Mapping):
         return type_ in _FLOATS
     if type_["type"] == "struct":
@@ -24,7 +24,7 @@ def has_zeros(type_: Any) -> bool:
 
 
 def zero_of(value: exp.Expr, type_: Any) -> exp.Expr:
-    """The same for two equal values if, and only if, they are the same: the text of a zero, and of all that has numbers inside."""
+    """The same for two equal values if, and only if, they are the same: the text of a zero, and of everything that contains floats."""
     text = exp.cast(value.copy(), "text")
     if isinstance(type_, Mapping):
         return text

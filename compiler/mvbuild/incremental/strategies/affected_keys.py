@@ -1,7 +1,7 @@
 """StrategyInput -> Exchange: the rows of the result whose keys a change can affect are computed again.
 
-Any columns of the result can be the keys: rows with other values than those of the rows that came and went are the same as before. Which
-columns are good is a matter of cost: such that their values are found without computing the result.
+Any columns of the result can be the keys: rows with other values than the added and removed rows are the same as before. The choice of
+columns is a matter of cost: their values must be found without computing the result.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def rewrite(case: StrategyInput) -> Rewrite:
 
 
 def chosen_keys(case: StrategyInput) -> tuple[tuple[str, ...], tuple[Cte, ...]]:
-    """Columns of the root, and the statements the last of which has their values; the cheapest of those that can be."""
+    """Columns of the root, and the statements the last of which has their values; the cheapest possible ones."""
     candidates = list(dict.fromkeys(_candidates(case)))
     if not candidates:
         raise Refused("no-key", "no output column identifies the rows that a change affects")
@@ -76,7 +76,7 @@ class _Choice:
     keys: tuple[str, ...]
     ctes: tuple[Cte, ...]
     scans: int
-    """How many reads of whole tables it takes to find the keys."""
+    """How many scans of whole tables it takes to find the keys."""
 
 
 def _scans(ctes: list[Cte]) -> int:
@@ -96,7 +96,7 @@ def _candidates(case: StrategyInput) -> Iterator[tuple[str, ...]]:
 
 
 def _local(relation: Relation, deltas: Deltas) -> Iterator[tuple[str, ...]]:
-    """The local columns of the operators below, by the names that they have here."""
+    """The local columns of the operators below, with their names here."""
     if isinstance(relation, Project):
         shown: dict[str, str] = {}
         for item in relation.items:

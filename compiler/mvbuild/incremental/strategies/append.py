@@ -1,4 +1,4 @@
-"""StrategyInput -> Append: rows that came below give rows of the result, and no row of it goes."""
+"""StrategyInput -> Append: added rows below add rows to the result, and none of its rows is removed."""
 
 from __future__ import annotations
 

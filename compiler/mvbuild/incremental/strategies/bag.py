@@ -1,4 +1,4 @@
-"""StrategyInput -> Bag: the rows that came and those that went, without any key; the storage gives up as many copies as went."""
+"""StrategyInput -> Bag: the rows added and removed, without any key; the storage loses as many copies as were removed."""
 
 from __future__ import annotations
 

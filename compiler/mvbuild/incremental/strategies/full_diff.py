@@ -1,4 +1,4 @@
-"""StrategyInput -> Exchange: everything is computed again, and only the rows that differ are written (MVs above stay incremental)."""
+"""StrategyInput -> Exchange: everything is computed again, but only differing rows are written, so that MVs above can stay incremental."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""StrategyInput -> Upsert: partial aggregates of what came and what went are merged into the groups of the storage."""
+"""StrategyInput -> Upsert: partial aggregates of the added and removed rows are merged into the groups of the storage."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from mvbuild.incremental.rewrite import NOTHING, SOURCE, TARGET, Rewrite, Strate
 NAME = "merge"
 WEIGHT = "mvbuild_weight"
 EXACT_INTEGERS = 2**53
-"""Spark averages integers as doubles, which are exact up to here."""
+"""Spark averages integers as doubles, which are exact up to this value."""
 MAX_PRECISION = 38
-"""Of decimals in Spark; adding two of them needs one digit more."""
+"""The digits of decimals in Spark; adding two of them needs one more digit."""
 COUNT_DIGITS = 20
-"""Of the decimal that Spark makes of a bigint."""
+"""The digits of the decimal that Spark makes of a bigint."""
 KEPT_SCALE = 6
-"""Where a result would have too many digits Spark gives up those behind the point, but for this many."""
+"""If a result would have too many digits, Spark drops fractional digits down to this number."""
 
 
 def rewrite(case: StrategyInput) -> Rewrite:
-    """For GROUP BY, or an aggregate of everything, whose outputs can be told from their old values and the change."""
+    """For GROUP BY, or an aggregate of everything, whose new outputs follow from their old values and the change."""
     root, names = _outputs(case)
     aggregate = _aggregate(root)
     values = {item.name: item.expression for item in aggregate.values}
@@ -57,7 +57,7 @@ def rewrite(case: StrategyInput) -> Rewrite:
 
 
 def _outputs(case: StrategyInput) -> tuple[Relation, dict[str, str]]:
-    """The relation below plain projections, and which of its columns are which of the storage."""
+    """The relation below plain projections, and how its columns correspond to those of the storage."""
     root: Relation = case.shape.root
     names = dict(case.shape.outputs)
     while isinstance(root, Project):
@@ -100,7 +100,7 @@ class _Plan:
     # --- the delta ----------------------------------------------------------------------------------------------------------------
 
     def source(self, plus: tuple[Relation, ...], minus: tuple[Relation, ...]) -> Relation:
-        """Partial aggregates of all terms, one row for each group."""
+        """Partial aggregates of all terms, one row per group."""
         needed = sorted(frozenset().union(*(names_in(i.expression) for i in (*self.aggregate.keys, *self.aggregate.values))))
         parts = [self._weighted(part, needed, 1) for part in plus] + [self._weighted(part, needed, -1) for part in minus]
         values = tuple(item for v in self.aggregate.values if v.name in self.stored for item in self._partials(v))
@@ -116,7 +116,7 @@ class _Plan:
         function, argument = simple(value.expression)
         name = value.name
         if isinstance(function, exp.Avg):
-            return ()  # made of the sum and the count that are there too
+            return ()  # computed from the sum and the count, which are there too
         if isinstance(function, exp.Count):
             return (Item(name, _sum(_counted(argument))),)
         assert argument is not None
@@ -150,7 +150,7 @@ class _Plan:
         kind = of_expression(argument, self.case.shape.kinds)
         type_ = self.case.types[output]
         if (type_ in ("float", "double") or kind == "float") and (self.case.float_tolerance is None or self.has_minus):
-            # Nothing can be taken away from NaN or Infinity, and from 1e17 only with all that was added to it.
+            # Nothing can be subtracted from NaN or Infinity, and 1e17 absorbs small addends.
             raise Refused("float-sum", f"{expression.sql('spark')} adds floating point numbers", expression)
         if isinstance(type_, str) and type_.startswith("decimal") and _loses_digits(type_):
             raise Refused("not-mergeable", f"{expression.sql('spark')} has the largest precision of a decimal", expression)
@@ -164,7 +164,7 @@ class _Plan:
         return _Merged(_unless_zero(counted[0], updated), _unless_zero(counted[1], change.copy()))
 
     def _avg(self, argument: exp.Expr | None, output: str) -> _Merged:
-        """Of the matching sum and count, as Spark computes it."""
+        """From the matching sum and count, as Spark computes it."""
         assert argument is not None
         kind = of_expression(argument, self.case.shape.kinds)
         if kind not in ("integer", "decimal") and self.case.float_tolerance is None:
@@ -191,7 +191,7 @@ class _Plan:
         return _unless_zero(counted, self._cast(output, divided))
 
     def lives(self) -> tuple[exp.Expr, exp.Expr]:
-        """The count of a group's rows after the change, for a matched and for a new row."""
+        """The row count of a group after the change, for a matched and for a new row."""
         found = self._sibling(lambda f, a: isinstance(f, exp.Count) and a is None)
         if found is None:
             raise Refused("deletes-need-count", "without count(*), it is unknown when a group is empty")
@@ -200,7 +200,7 @@ class _Plan:
         return exp.Add(this=exp.column(output, TARGET, quoted=True), expression=d.copy()), d
 
     def _count_of(self, argument: exp.Expr, node: exp.Expr, code: str = "deletes-need-count") -> tuple[exp.Expr, exp.Expr]:
-        """How many values of the argument there are after the change, for a matched and for a new row."""
+        """The count of the argument's values after the change, for a matched and for a new row."""
         never_null = isinstance(argument, exp.Column) and argument.name in self.required()
         wanted: list[exp.Expr | None] = [argument, None] if never_null else [argument]
         for one in wanted:
@@ -216,7 +216,7 @@ class _Plan:
         return never_null(self.aggregate.child, self.case.shape.required)
 
     def _sibling(self, wanted: Callable[[exp.Expr, exp.Expr | None], bool]) -> tuple[str, exp.Expr] | None:
-        """Another output."""
+        """Another output of the aggregate."""
         for item in self.aggregate.values:
             if item.name in self.stored and wanted(*simple(item.expression)):
                 return item.name, item.expression
@@ -231,7 +231,8 @@ _SQL_TYPES = {"long": "bigint"}
 
 
 def simple(expression: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
-    """An aggregate function and its argument, None for count(*); FILTER and count_if as an argument that is NULL where it does not hold."""
+    """An aggregate function and its argument, None for count(*). FILTER and count_if become an argument that is NULL where the condition
+    does not hold."""
     condition = None
     if isinstance(expression, exp.Filter):
         condition, expression = expression.expression.this, expression.this
@@ -271,7 +272,7 @@ def _case(condition: exp.Expr, value: exp.Expr) -> exp.Expr:
 
 
 def _counted(argument: exp.Expr | None) -> exp.Expr:
-    """The weight of a row if it counts."""
+    """The weight of a row, if it counts."""
     if argument is None:
         return column(WEIGHT)
     there = exp.Not(this=exp.Is(this=exp.paren(argument.copy()), expression=exp.Null()))
@@ -296,7 +297,7 @@ def _unless_zero(counted: exp.Expr, value: exp.Expr) -> exp.Expr:
 
 
 def _either(t: exp.Expr, d: exp.Expr, both: exp.Expr) -> exp.Expr:
-    """The combined value, or the one that there is."""
+    """The combined value, or the one that exists."""
 
     def missing(value: exp.Expr) -> exp.Expr:
         return exp.Is(this=value.copy(), expression=exp.Null())
@@ -311,7 +312,7 @@ def _loses_digits(type_: str) -> bool:
 
 
 def _has_fewer_digits(total: Any, average: Any) -> bool:
-    """Whether Spark gives a sum that is divided by a count fewer digits than the average of the same decimals."""
+    """Whether a sum divided by a count has fewer digits in Spark than the average of the same decimals."""
     if not (isinstance(total, str) and total.startswith("decimal") and isinstance(average, str) and average.startswith("decimal")):
         return False
     precision, scale = _decimal(total)

@@ -1,4 +1,4 @@
-"""StrategyInput -> OverwritePartitions: the partitions of the storage that a change can affect are computed again, whole."""
+"""StrategyInput -> OverwritePartitions: the partitions of the storage that a change can affect are computed again as a whole."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from mvbuild.incremental.rewrite import OverwritePartitions, Rewrite, StrategyIn
 
 NAME = "partitions"
 TRUNCATED = {"identity": None, "day": None, "month": "MM", "year": "YEAR"}
-"""Transforms whose partitions a condition on the column can name exactly -> what a date is truncated to."""
+"""Transforms whose partitions can be selected exactly by a condition on the column -> the unit that a date is truncated to."""
 NAMED_TYPES = ("int", "long", "string", "date")
 
 
 def rewrite(case: StrategyInput) -> Rewrite:
-    """Where every field of the partition spec is made of a column of the result, by a transform that a condition can name."""
+    """For a partition spec whose fields are all made from columns of the result, by a transform that a condition can express."""
     if not case.partition_by:
         raise Refused("no-partitions", "the storage is not partitioned")
     by_output = {output: name for name, output in case.shape.outputs}

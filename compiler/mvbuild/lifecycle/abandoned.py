@@ -1,4 +1,4 @@
-"""World + catalog -> storage tables of MVs that never had a successful refresh: no view points at them."""
+"""World + catalog -> storage tables of MVs that never had a successful refresh: no view points to them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from mvbuild.ports.states import State, TableState, ViewState
 
 _SUFFIX = "__storage"
 _MOST_LOADED = 50
-"""Tables of others in the namespaces of the project. Where there are more, only those with the usual name of a storage are looked at."""
+"""The limit of other tables in the namespaces of the project. If there are more, only those with the usual name of a storage are checked.
+"""
 
 
 def abandoned(world: World, catalog: Catalog, views: Mapping[TableIdentifier, State]) -> Iterator[Removed]:
-    """Of models that are gone, or that are no MVs now, or that store elsewhere."""
+    """The storage tables of models that were removed, are not MVs any more, or have another storage."""
     taken = {i.key for n in world.graph.models for i in (n.identifier, n.storage) if i is not None}
     for state in _candidates(world, catalog, views):
         if state.identifier.key not in taken and is_abandoned(world, state, views):
@@ -35,7 +36,7 @@ def never_refreshed(world: World, views: Mapping[TableIdentifier, State], node: 
 
 
 def is_abandoned(world: World, state: TableState, views: Mapping[TableIdentifier, State]) -> bool:
-    """Whether mvbuild made a table for this project, nothing was ever published in it, and neither a view nor a branch has use for it."""
+    """Whether mvbuild created a table for this project, nothing was ever published in it, and neither a view nor a branch uses it."""
     pointed = {p.key for s in views.values() if isinstance(s, ViewState) and (p := storage_name(s))}
     on_a_branch = bool(state.branches - {"main"}) or any(key.startswith(BRANCH_PROPERTY) for key in state.properties)
     is_ours = state.properties.get(OWNER, "").startswith(f"model.{world.graph.project.name}.")
@@ -49,7 +50,7 @@ def removed_storage(state: TableState) -> Removed:
 
 
 def _candidates(world: World, catalog: Catalog, views: Mapping[TableIdentifier, State]) -> list[TableState]:
-    """Tables that the project does not name, where its MVs are."""
+    """Tables that the project does not name, in the namespaces of its MVs."""
     target = world.graph.project.target.namespace
     namespaces = {target, *(i.namespace for n in world.graph.models for i in (n.identifier, n.storage) if i is not None)}
     known = {i.key for i in (*world.observed.states, *views)}

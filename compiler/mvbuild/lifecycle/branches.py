@@ -1,4 +1,4 @@
-"""Graph + a branch -> what it has, and a catalog in which that is current, or in which it is gone: branches as environments.
+"""Graph + a branch -> what it has, and a catalog in which that is published or dropped: branches as environments.
 
 A branch of a project is the Iceberg branch of that name in every table that a run with --branch built, and a version of every view that it
 changed (decision 009).
@@ -36,14 +36,14 @@ class OnBranch:
     node: NodeId
     identifier: TableIdentifier
     standing: Standing
-    """`new` where there is no `main`; `outdated` if `main` moved on since."""
+    """`new` if there is no `main`; `outdated` if `main` changed after the branch was built."""
     main: TableState | ViewState | None
     branch: TableState | ViewState | None
-    """None of what is outdated."""
+    """None if it is outdated."""
 
 
 def checked_name(branch: str) -> str:
-    """ProjectError for a name that no branch of a project can have."""
+    """Raise ProjectError for a name that a branch of a project cannot have."""
     if not _NAME.match(branch) or branch == "main" or branch.startswith("mvbuild_"):
         message = f"'{branch}' is not a valid name of a branch"
         help = "Use letters, digits and . _ / -. `main` is the published state, and names that contain mvbuild_ are reserved."
@@ -52,7 +52,7 @@ def checked_name(branch: str) -> str:
 
 
 def require_branchable(plan: Plan) -> None:
-    """ProjectError with every step that cannot be done on a branch."""
+    """Raise ProjectError with every step that cannot be done on a branch."""
     found = []
     for step in plan.steps:
         node = plan.world.graph.nodes[step.node]
@@ -76,7 +76,7 @@ def on_branch(graph: Graph, catalog: Catalog, branch: str) -> tuple[OnBranch, ..
 
 
 def branches(graph: Graph, catalog: Catalog) -> tuple[str, ...]:
-    """The names of all branches that have something of the project. Of one that only has new views nothing tells."""
+    """The names of all branches that have something of the project. A branch with only new views cannot be found."""
     found = catalog.load(dict(_entries(graph)))
     states = (s for s in found.values() if isinstance(s, TableState | ViewState))
     names = {key.removeprefix(BRANCH_PROPERTY) for s in states for key in s.properties if key.startswith(BRANCH_PROPERTY)}
@@ -84,7 +84,8 @@ def branches(graph: Graph, catalog: Catalog) -> tuple[str, ...]:
 
 
 def publish_branch(catalog: Catalog, branch: str, found: Sequence[OnBranch]) -> None:
-    """What the branch has becomes current, in one commit where the catalog can; ProjectError, and nothing happens, if part is outdated."""
+    """Make what the branch has current, in one commit if the catalog can. Raises ProjectError, and changes nothing, if a part is
+    outdated."""
     old = [one for one in found if one.standing == "outdated"]
     if old:
         raise ProjectError([_outdated(one, branch) for one in old])
@@ -95,7 +96,7 @@ def publish_branch(catalog: Catalog, branch: str, found: Sequence[OnBranch]) -> 
 
 
 def drop_branch(catalog: Catalog, branch: str, found: Sequence[OnBranch]) -> int:
-    """The branch is gone, and of tables that only it had the files; how many those were."""
+    """Drop the branch, and delete the files of tables that only it had. Returns how many files there were."""
     tables = [one.branch or one.main for one in found if one.standing == "new" or _is_bare(one.main)]
     gone = [t for t in tables if isinstance(t, TableState) and not _other_branches(t, branch)]
     files = _files(catalog, gone)
@@ -150,7 +151,7 @@ def _other_branches(table: TableState, branch: str) -> bool:
 
 
 def _files(catalog: Catalog, gone: Sequence[TableState]) -> set[str]:
-    """What only the tables that go reach."""
+    """The files that only the removed tables refer to."""
     if not gone:
         return set()
     names = {t.identifier for t in gone}

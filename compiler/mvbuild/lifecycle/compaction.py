@@ -1,4 +1,4 @@
-"""MV's storage -> the same rows in fewer files: Iceberg's own procedures, and only where the snapshot's counts say that it pays."""
+"""MV's storage -> the same rows in fewer files: Iceberg's own procedures, only if the snapshot's counts show that it pays off."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mvbuild.refresh.recording import recorded, summary_of
 from mvbuild.refresh.session import RunSession
 
 COMPACTED = "mvbuild.compacted.snapshot-id"
-"""Property of the storage: the snapshot in which the last compaction left it. Nothing is done again to what came out of that."""
+"""Property of the storage: the snapshot that the last compaction made, which is not compacted again."""
 _TARGET_SIZE = "write.target-file-size-bytes"
 _TARGET_DEFAULT = 512 * 1024 * 1024
 _SMALL = 0.75
@@ -28,7 +28,7 @@ _OPTIONS = {"min-input-files": "2", "delete-file-threshold": "1", "remove-dangli
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """How many data and delete files there were, and are."""
+    """The number of data and delete files before and after."""
 
     before: int
     after: int
@@ -53,7 +53,8 @@ def file_count(storage: TableState) -> int:
 
 
 def compact(session: RunSession, node: ModelNode, storage: TableState) -> TableState:
-    """The storage afterwards. CommitConflict if a refresh came first: it has won, and nothing is broken."""
+    """Compact a storage, and return its new state. Raises CommitConflict if a refresh came first: the refresh remains, and nothing is
+    broken."""
     written = _embedded(session, node, storage) if storage.of_view else _in_place(session, node, storage)
     at = written.current_snapshot
     assert at is not None
@@ -68,7 +69,7 @@ def _in_place(session: RunSession, node: ModelNode, storage: TableState) -> Tabl
 
 
 def _embedded(session: RunSession, node: ModelNode, storage: TableState) -> TableState:
-    """No catalog entry, so nothing that a procedure could be called for: a scratch table stands for it."""
+    """An embedded storage has no catalog entry for a procedure to work on, so a scratch table replaces it."""
     scratch = session.new_scratch()
     layout = TableLayout(schema=storage.schema, partition_by=storage.partition_by, sort_by=storage.sort_by)
     try:
@@ -94,7 +95,7 @@ def _embedded(session: RunSession, node: ModelNode, storage: TableState) -> Tabl
 
 
 def _settled(session: RunSession, node: ModelNode, storage: TableState, *, compacted: bool) -> TableState:
-    """The compaction is noted; and the record is repeated on top, so that the snapshots before it can expire."""
+    """Record the compaction, and repeat the refresh record on top, so that the snapshots before it can expire."""
     head = storage.current_snapshot_id
     noted = {COMPACTED: str(head)}
     record, past = stored(storage).record, next((p for p in history(storage) if p.is_current), None)

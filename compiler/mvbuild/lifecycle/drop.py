@@ -16,22 +16,22 @@ from mvbuild.ports.commits import DropCommit
 from mvbuild.ports.states import State, TableState, Unreadable, ViewState
 
 _CHECKSUM = re.compile(r"/\.[^/]+\.crc\Z")
-"""Of a file that is gone: who deleted it did not know of Hadoop's checksum."""
+"""For a deleted file: the deleter did not know about Hadoop's checksum."""
 _METADATA = re.compile(r"/metadata/[^/]+\.metadata\.json(\.gz)?\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
-    """One view or MV that is gone: its entries, and how many files went."""
+    """One dropped view or MV: its entries, and how many files were deleted."""
 
     names: tuple[TableIdentifier, ...]
     files: int
     unreadable: tuple[TableIdentifier, ...] = ()
-    """Those of the names whose files are not known and stay where they are."""
+    """The names whose files are unknown and were not deleted."""
 
 
 def drop_all(catalog: Catalog, items: Iterable[Removed]) -> tuple[tuple[Dropped, ...], tuple[Diagnostic, ...]]:
-    """Drop what nothing that stays reads; the others are told. `items` are in order: readers first."""
+    """Drop everything that no remaining node reads; the rest is reported. `items` are in order, readers first."""
     dropped: list[Dropped] = []
     diagnostics: list[Diagnostic] = []
     staying: dict[tuple[str, ...], Dependent] = {}
@@ -53,9 +53,9 @@ def drop_all(catalog: Catalog, items: Iterable[Removed]) -> tuple[tuple[Dropped,
 
 
 def drop(catalog: Catalog, item: Removed) -> Dropped:
-    """View and storage in one commit, and then the files that only they reached."""
+    """Drop view and storage in one commit, and then delete the files that only they referred to."""
     states = [s for s in (item.view, item.storage) if s is not None]
-    # A view of mvbuild's lies in the directory of its storage: of what cannot be read no file is deleted.
+    # A view of mvbuild's is in the directory of its storage; no file is deleted for an entry that cannot be read.
     files = set() if item.view and item.unreadable else _files(catalog, item, neighbours(catalog, states))
     catalog.commit([DropCommit(identifier=s.identifier, expect_metadata_location=s.metadata_location) for s in item.entries])
     broken = tuple(s.identifier for s in item.unreadable)
@@ -63,7 +63,7 @@ def drop(catalog: Catalog, item: Removed) -> Dropped:
 
 
 def neighbours(catalog: Catalog, states: Iterable[TableState | ViewState]) -> list[State]:
-    """Everything else in the namespaces of some tables and views: a directory may be shared, after a rename above all."""
+    """Everything else in the namespaces of some tables and views: a directory may be shared, above all after a rename."""
     own = {s.identifier for s in states}
     return [s for s in everything(catalog, {i.namespace for i in own}) if s.identifier not in own]
 
@@ -75,25 +75,25 @@ def everything(catalog: Catalog, namespaces: Iterable[tuple[str, ...]]) -> list[
 
 
 def tables_of(states: Iterable[State]) -> list[TableState]:
-    """The tables among them, embedded ones too."""
+    """The tables among them, including embedded ones."""
     found = [s.storage if isinstance(s, ViewState) else s for s in states]
     return [t for t in found if isinstance(t, TableState)]
 
 
 def metadata_files(catalog: Catalog, state: TableState | ViewState) -> set[str]:
-    """The current metadata: of an MV in the metadata-file format the view's own and the file that it points at."""
+    """The current metadata; for an MV in the metadata-file format, the view's own file and the one that it points to."""
     of_mv = state.properties.get(METADATA_LOCATION) if isinstance(state, ViewState) else None
     return {catalog.spelled(file) for file in (state.metadata_location, of_mv) if file}
 
 
 def shares_directory(location: str, others: Iterable[State]) -> bool:
-    """Whether another table or view lies in, below or above a location."""
+    """Whether another table or view is in, below or above a location."""
     here = location.rstrip("/") + "/"
     return any((there := _place(o) + "/").startswith(here) or here.startswith(there) for o in others)
 
 
 def _place(state: State) -> str:
-    """Of what cannot be read only its metadata file is known, which lies in a folder of its own there."""
+    """For an entry that cannot be read, only the metadata file is known, which is in a folder below its location."""
     location = state.metadata_location.rpartition("/metadata/")[0] if isinstance(state, Unreadable) else state.location
     return location.rstrip("/")
 
@@ -103,7 +103,7 @@ def _files(catalog: Catalog, item: Removed, others: list[State]) -> set[str]:
     storage = item.storage or (item.view.storage if item.view else None)
     around = tables_of(others)
     if storage is not None and not any(t.uuid == storage.uuid for t in around):
-        # What was registered a second time under another name is still somebody's.
+        # A table that was registered a second time under another name still has an owner.
         files |= catalog.files(storage)
     for table in around if files else ():
         if shares_directory(table.location, [storage] if storage else []):
@@ -113,7 +113,7 @@ def _files(catalog: Catalog, item: Removed, others: list[State]) -> set[str]:
 
 
 def _view_files(catalog: Catalog, view: ViewState, others: list[State], own: set[str]) -> set[str]:
-    """The metadata files of all its versions. No list of them exists, so where others use the directory only the current one is known."""
+    """The metadata files of all its versions. There is no list of them, so if others use the directory, only the current one is known."""
     listed = {file for file, _ in catalog.list_files(f"{view.location.rstrip('/')}/metadata") if not _CHECKSUM.search(file)}
     versions = {file for file in listed if _METADATA.search(file)}
     if shares_directory(view.location, others) or not listed <= versions | own:

@@ -1,4 +1,4 @@
-"""storage + policy + who recorded it -> the snapshots that nobody needs any more. Pure."""
+"""storage + policy + who recorded it -> the snapshots that are not needed any more. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mvbuild.ports.states import TableState
 def expirable(storage: TableState, *, before_ms: int, keep: int | Literal["all"], recorded: Iterable[int] = ()) -> frozenset[int]:
     """Snapshots that stopped being current before a time, and that no branch or tag, no refresh of the history and no record names.
 
-    Between what is kept and the current snapshot all stay, so that records can still tell compaction from change.
+    All snapshots between a kept one and the current one remain, so that records can still distinguish compaction from change.
     """
     needed = set(storage.refs.values()) | _of_history(storage, keep) | set(recorded)
     if storage.current_snapshot_id is not None:
@@ -28,7 +28,7 @@ def expirable(storage: TableState, *, before_ms: int, keep: int | Literal["all"]
 
 
 def before(now_ms: int, age: timedelta) -> int:
-    """The time that lies so far back."""
+    """The time that long ago."""
     return now_ms - int(age.total_seconds() * 1000)
 
 
@@ -49,7 +49,7 @@ def _of_history(storage: TableState, keep: int | Literal["all"]) -> set[int]:
 
 
 def _refreshed(storage: TableState) -> set[int]:
-    """The newest snapshot that carries a refresh's state: looked for past compactions."""
+    """The newest snapshot with a refresh's state, looking past compactions."""
     at = storage.current_snapshot
     while at is not None and refresh_state.KEY not in at.summary and at.operation == "replace" and at.parent_id is not None:
         at = storage.snapshots.get(at.parent_id)
@@ -58,7 +58,7 @@ def _refreshed(storage: TableState) -> set[int]:
 
 
 def _chain(storage: TableState, ends: set[int]) -> set[int]:
-    """The snapshots from the current one back to the farthest of some."""
+    """The snapshots from the current one back to the oldest of some."""
     chain: list[int] = []
     farthest = 0
     at = storage.current_snapshot
@@ -71,6 +71,6 @@ def _chain(storage: TableState, ends: set[int]) -> set[int]:
 
 
 def _ended(storage: TableState) -> dict[int, int]:
-    """When each snapshot of the log was last superseded."""
+    """When each snapshot of the log was last replaced."""
     log = storage.snapshot_log
     return {id: log[at + 1][0] for at, (_, id) in enumerate(log[:-1])}

@@ -1,4 +1,4 @@
-"""MVs + their policies -> compacted, shorter, tidier storages, one MV after another. Freshness stays what it was."""
+"""MVs + their policies -> their storages compacted and cleaned up, one MV after another. Freshness does not change."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ T = TypeVar("T")
 
 @dataclass(kw_only=True)
 class Maintained:
-    """What was done to one MV; in a dry run, what would be done."""
+    """What was done to one MV or, in a dry run, what would be done."""
 
     node: NodeId
     compaction: Compaction | None = None
-    """In a dry run `before` is the most that it can be, and `after` 0: only the engine finds out which files can be put together."""
+    """In a dry run, `before` is the maximum, and `after` 0: only the engine finds out which files can be combined."""
     snapshots: int = 0
     expired_files: int = 0
     orphans: int = 0
@@ -45,7 +45,7 @@ class Maintained:
 def maintain(
     session: RunSession, nodes: Iterable[ModelNode], *, dry_run: bool, on_done: Callable[[Maintained], None]
 ) -> tuple[Maintained, ...]:
-    """What one MV's storage does not let happen is told, and the others go on."""
+    """If one MV's storage cannot be maintained, that is reported, and the others continue."""
     if not dry_run:
         remove_leftovers(session.world, session)
     around = everything(session.catalog, _namespaces(session))
@@ -125,7 +125,7 @@ def _expire(session: RunSession, node: ModelNode, one: Maintained, began_ms: int
             had = catalog.files(storage)
             session.observe(catalog.commit([commit]))
         except CatalogError as exc:
-            # A refresh was faster; or another `maintain`, and what it has expired is not there to be read.
+            # A refresh was faster, or another `maintain`, which expired snapshots that are read here.
             if exc.unreachable or attempt + 1 == ATTEMPTS:
                 raise
             continue
@@ -136,7 +136,7 @@ def _expire(session: RunSession, node: ModelNode, one: Maintained, began_ms: int
 
 
 def _again(session: RunSession, node: ModelNode, look: Callable[[], T]) -> T:
-    """What is found, on the storage as it is now: another process may expire what is being read."""
+    """The result on the current storage: another process may expire what is being read."""
     for _ in range(ATTEMPTS - 1):
         _reload(session, node)
         try:
@@ -149,7 +149,7 @@ def _again(session: RunSession, node: ModelNode, look: Callable[[], T]) -> T:
 
 
 def _is_done(session: RunSession, node: ModelNode, before: TableState) -> bool:
-    """Whether another process has changed a storage in such a way that nothing is left to compact."""
+    """Whether another process has changed a storage so that nothing is left to compact."""
     _reload(session, node)
     now = session.world.observed.table(node.storage)
     return now is not None and now.current_snapshot_id != before.current_snapshot_id and not is_needed(now)
@@ -160,7 +160,7 @@ def _reload(session: RunSession, node: ModelNode) -> None:
 
 
 def _world(session: RunSession, *, dry_run: bool) -> World:
-    """The records of the other MVs as they are now: a run may have read a snapshot since this began."""
+    """The current records of the other MVs: a run may have read a snapshot since this began."""
     if not dry_run:
         session.reload([i for n in session.world.graph.views for i in (n.identifier, n.storage) if i])
     return session.world
@@ -174,7 +174,8 @@ def _storage(session: RunSession, node: ModelNode) -> TableState:
 
 
 def _namespaces(session: RunSession) -> set[tuple[str, ...]]:
-    """Where tables may be that lie in the directories of the project's: after a rename that need not be the namespace of the name."""
+    """The namespaces of tables that may share directories with the project's: after a rename, these need not be the namespaces of the
+    names."""
     states = session.world.observed.states.values()
     mine = {s.identifier.namespace for s in states if isinstance(s, TableState | ViewState) and s.identifier.namespace}
     return mine | {i.namespace for i in session.catalog.list_views()}

@@ -1,4 +1,4 @@
-"""storage -> files below its location that no metadata reaches, and that no run is writing."""
+"""storage -> files below its location that no metadata refers to, and that no run is writing."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _METADATA_FILE = re.compile(r"\.metadata\.json(\.gz)?\Z")
 
 
 def orphans(session: RunSession, storage: TableState, around: Iterable[State], *, before_ms: int) -> tuple[str, ...]:
-    """Only files that are older than every run that is under way. The listing comes first: what is committed after it is not in it.
+    """Only files that are older than every active run. The listing comes first, so that it does not contain later commits.
 
-    `around` is everything that may use the same directory; the storage itself may be among it.
+    `around` is everything that may use the same directory; it may include the storage itself.
     """
     catalog, entry = session.catalog, storage.of_view or storage.identifier
     listed = catalog.list_files(storage.location)
@@ -25,14 +25,14 @@ def orphans(session: RunSession, storage: TableState, around: Iterable[State], *
     found = catalog.load(sorted(near))
     now = [s for s in found.values() if isinstance(s, TableState | ViewState)]
     if entry not in {s.identifier for s in now} or len(now) < len(found):
-        # Which files something needs that cannot be read is not known.
+        # The files of an entry that cannot be read are unknown.
         return ()
     before_ms = min([before_ms, *_live(catalog, tables_of(now), before_ms)])
     old = {file for file, changed_ms in listed if changed_ms < before_ms}
     for state in now if old else ():
         old -= _referenced_files(catalog, state)
     if any(isinstance(s, ViewState) and s.identifier != entry for s in now):
-        # Earlier versions of another view's metadata are in no list.
+        # No list contains the earlier versions of another view's metadata.
         old = {file for file in old if not _METADATA_FILE.search(file)}
     return tuple(sorted(old))
 
@@ -45,6 +45,6 @@ def _referenced_files(catalog: Catalog, state: TableState | ViewState) -> set[st
 
 
 def _live(catalog: Catalog, tables: Iterable[TableState], never: int) -> list[int]:
-    """When the runs began whose branches and scratch tables are there. Left ones of dead runs were removed before."""
+    """The start times of the runs whose branches and scratch tables exist. Those of dead runs were removed before."""
     names = [*(i.name for i in catalog.list_names(SCRATCH_NAMESPACE)), *(b for t in tables for b in t.branches)]
     return [begun for name in names if (begun := started_ms(name)) is not None and begun < never]

@@ -1,4 +1,4 @@
-"""World + catalog -> Removed: what is left of removed models, and what one name stands for; one listing of the catalog's views."""
+"""World + catalog -> Removed: what removed models left, and what a name refers to; one listing of the catalog's views."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from mvbuild.ports.states import State, Unreadable, ViewState
 
 
 def find_removed(world: World, catalog: Catalog, renamed: Iterable[TableIdentifier] = ()) -> tuple[Removed, ...]:
-    """All of this project, readers first. `renamed` are about to get another name."""
+    """Everything of this project, readers first. `renamed` are about to get another name."""
     views = _views(world, catalog)
     gone = removed_views(world, views, renamed)
     found = removed(world, views, gone, _load(catalog, pointers(world, gone)))
     known = {name.key for item in found for name in item.names}
-    # Nothing reads a table without a view but by its own name, which with_dependents finds.
+    # A table without a view is only read by its own name, and with_dependents finds such readers.
     left = [item for item in abandoned(world, catalog, views) if item.identifier.key not in known]
     return (*found, *with_dependents(left, views, world.graph))
 
 
 def find_named(world: World, catalog: Catalog, name: str) -> Removed:
-    """The view or MV that mvbuild wrote under a model's name or a name of the catalog; ProjectError if there is none."""
+    """The view or MV that mvbuild wrote under a model's name or a name of the catalog. Raises ProjectError if there is none."""
     views = _views(world, catalog)
     broken = _broken(world, views, name)
     if broken is not None:
@@ -49,8 +49,8 @@ def find_named(world: World, catalog: Catalog, name: str) -> Removed:
 
 
 def _views(world: World, catalog: Catalog) -> Mapping[TableIdentifier, State]:
-    """All views of the catalog; those of the project were just observed. A view that cannot be expanded has a text all the same, which
-    names what it reads."""
+    """All views of the catalog; those of the project were just observed. A view that cannot be expanded still has a text, which names what
+    it reads."""
     listed = catalog.list_views()
     known = {i: s for i in listed if isinstance(s := world.observed.states.get(i), ViewState)}
     found = {**known, **_load(catalog, tuple(i for i in listed if i not in known))}
@@ -58,7 +58,7 @@ def _views(world: World, catalog: Catalog) -> Mapping[TableIdentifier, State]:
 
 
 def _broken(world: World, views: Mapping[TableIdentifier, State], name: str) -> Removed | None:
-    """Of what cannot be read only the name tells that it is mvbuild's."""
+    """For an entry that cannot be read, only the name shows that it is mvbuild's."""
     nodes = [n for n in world.graph.models if n.materialized != "ephemeral"]
     wanted = next((n.identifier for n in nodes if n.model.name == name), None)
     wanted = wanted or TableIdentifier.parse(name, world.graph.project.target.catalog_name)
@@ -73,7 +73,7 @@ def _broken(world: World, views: Mapping[TableIdentifier, State], name: str) -> 
 
 
 def _storage(world: World, catalog: Catalog, views: Mapping[TableIdentifier, State], name: str) -> Removed | None:
-    """The storage table of an MV that has no view, since it never had a successful refresh: by its own name, the MV's, or the model's."""
+    """The storage table of an MV that has no view, because it never had a successful refresh: by its own name, the MV's, or the model's."""
     models = [n for n in world.graph.views if n.model.name == name]
     wanted = TableIdentifier.parse(name, world.graph.project.target.catalog_name)
     keys = {n.identifier.key for n in models} or {wanted.key}

@@ -1,4 +1,4 @@
-"""Plan + RunSession -> the catalog with the new names: one commit for each rename, with all that names the renamed."""
+"""Plan + RunSession -> the catalog with the new names: one commit per rename, with everything that refers to the name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mvbuild.refresh.session import RunSession
 
 
 def rename(session: RunSession, planned: Plan) -> Plan:
-    """Carry the renames out. The plan that is left blocks the models whose rename did not come about."""
+    """Carry out the renames. The returned plan blocks the models whose rename failed."""
     world = planned.before
     if not planned.renames or world is None:
         return planned
@@ -77,7 +77,7 @@ def changes(world: World, one: Rename) -> list[Change]:
 
 
 def _as_it_is(one: Rename, states: Mapping[TableIdentifier, State]) -> Rename:
-    """An earlier rename of this run may have given the view a new text."""
+    """An earlier rename of this run may have changed the text of the view."""
     view, storage = states.get(one.view.identifier), states.get(one.storage.identifier) if one.storage else None
     return replace(
         one, view=view if isinstance(view, ViewState) else one.view, storage=storage if isinstance(storage, TableState) else one.storage

@@ -20,8 +20,8 @@ from mvbuild.refresh.session import RunSession
 
 
 def rollback(session: RunSession, node: ModelNode, refresh_id: int) -> Outcome:
-    """ProjectError if the refresh is not kept. Readers see the old rows or the new, and freshness compares with what those rows were
-    built from. Columns are those that the snapshot was written with."""
+    """Raises ProjectError if the refresh does not exist any more. Readers see the old rows or the new ones, and freshness compares with
+    what those rows were built from. Columns are those that the snapshot was written with."""
     world = session.world
     storage = world.observed.table(node.storage)
     past = find_refresh(node, storage, refresh_id)
@@ -37,7 +37,7 @@ def rollback(session: RunSession, node: ModelNode, refresh_id: int) -> Outcome:
         refresh_id,
         indirect=indirect(world, node, record),
         others=other_refreshes(world, node, storage),
-        # The schemas that were noted are those of another refresh.
+        # The recorded schemas are those of another refresh.
         also_remove=(*stale_schemas(storage.properties, {}), *stale_schema_property(storage.properties, schema)),
         set_properties={properties.REFRESH_SNAPSHOT: str(past.snapshot.snapshot_id), **schema},
         set_snapshot_id=past.snapshot.snapshot_id,
@@ -48,7 +48,7 @@ def rollback(session: RunSession, node: ModelNode, refresh_id: int) -> Outcome:
 
 
 def _for_same_definition(view: ViewState | None, record: RefreshRecord) -> RefreshRecord:
-    """A view that was only formatted anew since the refresh has another version of the same definition."""
+    """A view that was only reformatted since the refresh has another version of the same definition."""
     before = view.spark_versions.get(record.view_version_id) if view and record.view_version_id is not None else None
     now = view.representations.get("spark") if view else None
     if view is None or before is None or now is None or fingerprint(before) != fingerprint(now):
@@ -57,7 +57,7 @@ def _for_same_definition(view: ViewState | None, record: RefreshRecord) -> Refre
 
 
 def find_refresh(node: ModelNode, storage: TableState | None, refresh_id: int) -> PastRefresh:
-    """One of the refreshes that are kept; ProjectError unknown-refresh."""
+    """One of the refreshes that still exist. Raises ProjectError unknown-refresh."""
     known = history(storage) if storage is not None else ()
     for past in known:
         if past.refresh_id == refresh_id:

@@ -23,8 +23,10 @@ from mvbuild.source import Span
 
 
 def bind(graph: Graph, schemas: Schemas = NO_SCHEMAS, only: Collection[NodeId] | None = None, *, keep: bool = False) -> Bound:
-    """Nodes that cannot be told are left out, and nothing is said of them. `only`: these nodes, and what they read. With `keep` queries are
-    bound once for all processes, see `kept`."""
+    """Bind the queries of a graph. Nodes whose columns cannot be determined are left out, without a diagnostic.
+
+    `only` restricts the work to these nodes and what they read. With `keep`, results are cached for all processes, see `lineage.cache`.
+    """
     wanted = None if only is None else {*only, *graph.ancestors(only)}
     nodes = [node for node in graph.nodes.values() if wanted is None or node.id in wanted]
     cache = Cache(graph.project.target_path / NAME if keep else None)
@@ -44,7 +46,7 @@ def bind(graph: Graph, schemas: Schemas = NO_SCHEMAS, only: Collection[NodeId] |
 
 
 def bind_views(graph: Graph, schemas: Schemas) -> dict[NodeId, BoundQuery]:
-    """The queries of the views of the catalog: what each gives before the view makes its own columns of it."""
+    """Bind the queries of the views of the catalog: the columns of each query, before the view casts and renames them."""
     views = [node for node in graph.nodes.values() if isinstance(node, ViewNode)]
     wanted = {*graph.ancestors([view.id for view in views]), *(view.id for view in views)}
     binder = _Binder(graph, schemas, Cache(None), {}, {}, [])
@@ -60,7 +62,7 @@ def bind_views(graph: Graph, schemas: Schemas) -> dict[NodeId, BoundQuery]:
 
 @dataclass(frozen=True, slots=True)
 class _Binder:
-    """What is known of the nodes so far."""
+    """The nodes that are bound so far."""
 
     graph: Graph
     schemas: Schemas
@@ -95,8 +97,8 @@ class _Binder:
         self._keep(node.id, columns, bound, node.reads)
 
     def _view(self, node: ViewNode) -> None:
-        """A view of the catalog takes the first columns of its query by position, and has its own names for them. What is wrong in it is
-        not the project's to fix."""
+        """A view of the catalog takes the first columns of its query by position and has its own names for them. Errors in the view are not
+        the project's to fix."""
         bound = self.bound(node)
         known, width = self.schemas.of(node.identifier), len(node.columns)
         if not bound.complete or len(bound.columns) < width:
@@ -109,7 +111,7 @@ class _Binder:
         self._keep(node.id, columns, chosen, node.reads)
 
     def bound(self, node: ModelNode | ViewNode) -> BoundQuery:
-        """Its query over what it reads, which must be known by now."""
+        """Bind the query of a node. What the node reads must be bound already."""
         return self._bound(node.query, node.reads)
 
     def _bound(self, query: Query, reads: Sequence[NodeId]) -> BoundQuery:
@@ -153,7 +155,7 @@ class _Binder:
 
 
 def _model_columns(node: ModelNode, bound: BoundQuery) -> tuple[Column | None, ...]:
-    """None for a column whose name is not known. What an MV gives has been in its storage table."""
+    """The columns of a model; None for a column whose name is not known. Types of an MV's columns are those that its storage has."""
     is_stored = node.storage is not None
     found: list[Column | None] = []
     for column in bound.columns:
@@ -182,7 +184,7 @@ def _duplicates(columns: Iterable[Column | None], node: ModelNode) -> Iterable[D
 
 
 def _spellings(read: Read, node: Node) -> tuple[tuple[str, ...], ...]:
-    """How columns of an unaliased table can be qualified."""
+    """The ways to qualify columns of a table without an alias."""
     written = tuple(p.lower() for p in read.parts)
     full = node.identifier.key
     if read.kind == "name":

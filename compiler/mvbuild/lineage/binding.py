@@ -1,4 +1,4 @@
-"""Binding: what the modules that walk one query share, and the Findings that they leave there."""
+"""Binding: what the modules that walk one query share, and the Findings that they collect."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from mvbuild.lineage.values import Base, Finding, Relation
 
 @dataclass(slots=True)
 class Notes:
-    """What binding learned of each node of a tree, by the `id` of the node: it counts as long as somebody holds the tree."""
+    """What binding found out about each node of a tree, by the `id` of the node. It is valid as long as the tree is referenced."""
 
     types: dict[int, Type | None] = field(default_factory=dict)
-    """Of expressions."""
+    """The types of expressions."""
     names: dict[int, Meaning] = field(default_factory=dict)
-    """Of columns: what each name means."""
+    """The meaning of each column name."""
     relations: dict[int, Relation] = field(default_factory=dict)
-    """Of queries."""
+    """The columns of queries."""
 
 
 @dataclass(slots=True)
 class Binding:
-    """One query while it is bound."""
+    """The state of binding one query."""
 
     query: Callable[[exp.Expr, Scope, Binding], Relation]
     """Binds a subquery."""
     table: Callable[[exp.Table], tuple[Relation, tuple[tuple[str, ...], ...]] | None]
-    """What a table that is no CTE means, and how its columns can be qualified."""
+    """The meaning of a table that is not a CTE, and how its columns can be qualified."""
     findings: dict[tuple[str, int], Finding] = field(default_factory=dict)
     rows: set[Base] = field(default_factory=set)
-    """What decides on the rows of the SELECT that is being bound."""
+    """The columns that decide the rows of the SELECT being bound."""
     notes: Notes | None = None
-    """Where what is learned of each node goes, if anybody wants it."""
+    """Receives what is found out about each node, if the caller asked for it."""
 
     def find(self, code: str, message: str, node: exp.Expr, help: str = "") -> None:
-        """Nothing is said where the parser kept no place: a finding must point at what is meant."""
+        """Add a finding. It is dropped if the parser kept no position, because a finding must point at its cause."""
         self.find_at(code, message, place_of(node), help)
 
     def find_at(self, code: str, message: str, place: tuple[int, int] | None, help: str = "") -> None:
@@ -48,7 +48,7 @@ class Binding:
 
 
 def place_of(node: exp.Expr) -> tuple[int, int] | None:
-    """[start, end) of an expression as far as its names tell."""
+    """[start, end) of an expression, as far as the positions of its names are known."""
     if "start" in node.meta:
         return node.meta["start"], node.meta["end"] + 1
     places = [(n.meta["start"], n.meta["end"] + 1) for n in node.walk() if "start" in n.meta]

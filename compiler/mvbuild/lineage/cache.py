@@ -1,4 +1,4 @@
-"""BoundQueries <-> target/lineage-cache: what was bound once is not bound again while text and schemas are the same."""
+"""BoundQueries <-> target/lineage-cache: a query is bound again only if its text or the schemas changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAME = "lineage-cache"
 
 
 def bind_once(cache: Cache, query: Query, inputs: Sequence[Input]) -> BoundQuery:
-    """`bind_query`, or what it said before."""
+    """`bind_query`, through the cache."""
     key = _key(query, inputs)
     text = cache.get(key)
     found = _loaded(text) if text is not None else None
@@ -43,7 +43,7 @@ def _dumped(found: BoundQuery) -> str:
 
 
 def _loaded(text: str) -> BoundQuery | None:
-    """None for what no version of this module wrote."""
+    """A cached result; None if no version of this module wrote the text."""
     try:
         columns, complete, values, rows, unsure, findings = json.loads(text)
         return BoundQuery(

@@ -1,4 +1,4 @@
-"""Graph -> what is certainly wrong with the columns of its models: all of them, or those that can have changed since nothing was found."""
+"""Graph -> errors in the columns of its models: of all, or only of those that can have changed since a check found none."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from mvbuild.lineage.named import misnamed
 
 
 def check_columns(graph: Graph) -> tuple[Diagnostic, ...]:
-    """ProjectError with everything that is certainly wrong with names, types and contracts; the warnings, if nothing is. Queries are looked
-    at only where schemas.lock tells what they read, or where a contract is enforced."""
+    """Raise ProjectError with every definite error in names, types and contracts; without errors, return the warnings. Only queries whose
+    tables are in schemas.lock, or that have an enforced contract, are checked."""
     checked = _Checked.of(graph)
     changed = checked.changed() if checked is not None else None
     if changed is not None and not changed:
@@ -22,7 +22,7 @@ def check_columns(graph: Graph) -> tuple[Diagnostic, ...]:
     wrong = _misnamed(graph, graph.nodes.keys() if changed is None else changed)
     if wrong:
         raise ProjectError(wrong)
-    # Only here: most runs have nothing to check, and to import the parser of SQL takes longer than all that they do.
+    # Imported here because most runs have nothing to check, and importing the SQL parser takes longer than everything else that they do.
     from mvbuild.lineage.bind import bind
     from mvbuild.lineage.lock import of_lock, read_lock
     from mvbuild.lineage.schemas import NO_SCHEMAS
@@ -42,7 +42,7 @@ def check_columns(graph: Graph) -> tuple[Diagnostic, ...]:
 
 
 def _misnamed(graph: Graph, ids: Collection[NodeId]) -> tuple[Diagnostic, ...]:
-    """What the text of queries tells by itself: names in settings and tests of columns that they do not select."""
+    """Errors that the text of a query shows without schemas: settings and tests that name columns which the query does not select."""
 
     def columns(id_: NodeId) -> Sequence[str] | None:
         node = graph.nodes[id_]
@@ -54,13 +54,13 @@ def _misnamed(graph: Graph, ids: Collection[NodeId]) -> tuple[Diagnostic, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """What is kept of a check that found nothing, to be asked in the next run."""
+    """The cached result of a check that found nothing, for the next run."""
 
     graph: Graph
     key: str
-    """A hash of all that the columns depend on but the texts of some models."""
+    """A hash of everything that the columns depend on, except the texts of some models."""
     texts: Mapping[NodeId, str]
-    """Hashes of those."""
+    """Hashes of those texts."""
 
     @classmethod
     def of(cls, graph: Graph) -> _Checked | None:
@@ -74,7 +74,7 @@ class _Checked:
         return cls(graph, key, changed)
 
     def changed(self) -> set[NodeId] | None:
-        """The models whose text is not the one that was checked; None where nothing was."""
+        """The models whose text differs from the one that was checked; None if there was no such check."""
         known = self.graph.outlines.get(self.key)
         try:
             before: Mapping[NodeId, str] = json.loads(known) if known is not None else {}

@@ -1,4 +1,4 @@
-"""types of operands -> the type of the result, or a Finding where no mode of Spark puts them together."""
+"""types of operands -> type of the result, or a Finding if no mode of Spark accepts them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CASTS: Mapping[exp.DType, Type] = {
 
 
 def operator_type(node: exp.Expr, one: Type | None, two: Type | None, left: exp.Expr, binding: Binding) -> Type | None:
-    """Of `one node two`."""
+    """The type of `one node two`."""
     sign = ARITHMETIC.get(type(node))
     if sign is None:
         return functions.function_type(node, [one, two])
@@ -66,21 +66,21 @@ def _shifted(type_: Type | None, interval: exp.Expr) -> Type | None:
 
 
 def _literal_decimal(node: exp.Expr, type_: Type | None) -> Type | None:
-    """Beside a decimal a whole number that is written out needs its own digits only."""
+    """Beside a decimal, an integer literal needs only as many digits as it has."""
     if type_ in ("int", "bigint") and isinstance(node, exp.Literal):
         return Decimal(max(len(node.name.lstrip("0")), 1), 0)
     return type_
 
 
 def check_comparable(node: exp.Expr, one: Type | None, two: Type | None, binding: Binding) -> None:
-    """Report what no mode of Spark compares."""
+    """Report operands that no mode of Spark can compare."""
     if not are_comparable(one, two):
         message = f"A value of type {shown(one)} cannot be compared with one of type {shown(two)}"
         binding.find("type-mismatch", message, node, "Compare one of its elements or fields, or cast one of the two.")
 
 
 def are_comparable(one: Type | None, two: Type | None) -> bool:
-    """False only if it is certain."""
+    """False only if it is certain that they cannot be compared."""
     if one is None or two is None or "void" in (one, two) or "variant" in (one, two):
         return True
     if isinstance(one, COMPLEX) or isinstance(two, COMPLEX):
@@ -90,12 +90,12 @@ def are_comparable(one: Type | None, two: Type | None) -> bool:
 
 
 def shown(type_: Type | None) -> str:
-    """A type in a message."""
+    """A type as messages show it."""
     return text(type_) or type(type_).__name__.lower()
 
 
 def check_numbers(node: exp.Expr, found: Sequence[Value], binding: Binding) -> None:
-    """Report sums of what is no number in any mode of Spark."""
+    """Report sums of values that are not numbers in any mode of Spark."""
     name = functions.name_of(node)
     type_ = found[0].type if found else None
     if name in functions.NUMBERS_ONLY and (isinstance(type_, COMPLEX) or type_ in functions.NO_NUMBERS):

@@ -1,4 +1,4 @@
-"""a dotted name in a query + its Scope -> the Value that it means, or a Finding that it means nothing, or too much."""
+"""a dotted name in a query + its Scope -> the Value that it means, or a Finding if the name is unknown or ambiguous."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def names_of(node: exp.Expr) -> list[exp.Expr]:
 
 
 def star_value(node: exp.Expr, scope: Scope) -> Value:
-    """A star among the arguments of a function."""
+    """The value of a star among the arguments of a function."""
     qualifier = tuple(p.name for p in node.parts[:-1]) if isinstance(node, exp.Column) else ()
     found = star(scope.tables, qualifier)
     if found is None:
@@ -38,7 +38,7 @@ def star_value(node: exp.Expr, scope: Scope) -> Value:
 
 
 def resolved(node: exp.Expr, scope: Scope, binding: Binding) -> tuple[Value, Attribute]:
-    """The value of a plain column, and the attribute that it is: a column of FROM stays what it is."""
+    """The value of an expression and its attribute: a plain column of FROM keeps its attribute."""
     parts = [p for p in names_of(node) if isinstance(p, exp.Identifier)]
     found = meaning(scope, [p.name for p in parts])
     taken = _taken(node, parts, found, scope, binding)
@@ -85,13 +85,13 @@ def chosen(found: Meaning, names: Sequence[str], parts: Sequence[exp.Expr], bind
 
 
 def written_name(name: str) -> str:
-    """What the user wrote for a name: behind ref() and source() stand names of mvbuild's own."""
+    """The name that the user wrote: `ref()` and `source()` are rendered as internal names."""
     coded = placeholder.decode(name)
     return ".".join(coded[1]) if coded else name
 
 
 def _is_a_word(node: exp.Expr, names: Sequence[str]) -> bool:
-    """Words that Spark takes for something else than a column where no column has the name."""
+    """Words that Spark reads as something other than a column if no column has the name."""
     if len(names) > 1:
         return False
     word = names[0].lower()

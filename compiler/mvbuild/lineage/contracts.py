@@ -1,4 +1,4 @@
-"""a model with `contract: enforced` + its columns -> every difference from those that its YAML declares."""
+"""a model with `contract: enforced` + its columns -> every difference from the columns that its YAML declares."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mvbuild.source import Span
 
 
 def contract_problems(node: ModelNode, bound: Bound) -> Iterator[Diagnostic]:
-    """Nothing for models without an enforced contract. A warning where it cannot be told before Spark runs."""
+    """The problems of one contract; none for a model without an enforced contract. A type that only Spark can determine is a warning."""
     if not node.model.config.contract:
         return
     declared = node.model.properties.columns
@@ -73,5 +73,5 @@ def _types(node: ModelNode, declared: Declared, given: Column) -> Iterator[Diagn
 
 
 def _shape(type_: str | None) -> str | None:
-    """Names of fields count without their case."""
+    """A type without the case of its field names."""
     return type_.lower() if type_ else None

@@ -1,4 +1,4 @@
-"""an expression of a query + the Scope around it -> its Value: type and base columns, with Findings for names that mean nothing."""
+"""an expression of a query + the Scope around it -> its Value: type and base columns, with Findings for unknown names."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _dot(node: exp.Expr, scope: Scope, binding: Binding) -> Value:
 
 
 def _chain(node: exp.Expr, scope: Scope, binding: Binding) -> Value:
-    """`a + b + c` without a recursion for each of them."""
+    """The value of `a + b + c`, without one recursion per operator."""
     spine: list[exp.Expr] = []
     while isinstance(node, _CHAINS):
         spine.append(node)
@@ -141,7 +141,7 @@ def _count(node: exp.Expr, scope: Scope, binding: Binding) -> Value:
 
 
 def _grouping(node: exp.Expr, scope: Scope, binding: Binding) -> Value:
-    """Which groups a row is of, whatever the values of the columns are."""
+    """`grouping()`: the group that a row belongs to, whatever the values of the columns are."""
     values(_arguments(node), scope, binding)
     return Value("bigint" if isinstance(node, exp.GroupingId) else "tinyint")
 
@@ -195,7 +195,7 @@ def _lambda(node: exp.Expr, scope: Scope, binding: Binding) -> Value:
 
 
 def _identifier(node: exp.Expr, scope: Scope, binding: Binding) -> Value:  # noqa: ARG001
-    """A parameter of a lambda function: its values come from the function's other arguments."""
+    """A parameter of a lambda function: its values come from the other arguments of the function."""
     return Value()
 
 
@@ -209,7 +209,7 @@ def _window(node: exp.Expr, scope: Scope, binding: Binding) -> Value:
 
 
 def window_value(node: exp.Expr, scope: Scope, binding: Binding) -> Value:
-    """What PARTITION BY and ORDER BY of a window, and of the named one that it stands on, read."""
+    """The columns that PARTITION BY and ORDER BY of a window read, including those of the named window that it extends."""
     order = node.args.get("order")
     parts = [*(node.args.get("partition_by") or ()), *(order.expressions if order is not None else ())]
     name = node.args.get("alias") or node.args.get("first")
@@ -236,7 +236,7 @@ def _exists(node: exp.Expr, scope: Scope, binding: Binding) -> Value:
 
 
 def as_condition(node: exp.Expr, scope: Scope, binding: Binding, clause: str) -> Value:
-    """Of WHERE, ON, HAVING: certain numbers, dates and nested values are no conditions in any mode of Spark."""
+    """Check a condition of WHERE, ON or HAVING: numbers, dates and nested values that no mode of Spark accepts there are errors."""
     found = value(node, scope, binding)
     if isinstance(found.type, COMPLEX) or is_number(found.type) or found.type in ("date", "timestamp", "timestamp_ntz", "binary"):
         message = f"{clause} needs a boolean, and this has type {shown(found.type)}"

@@ -1,4 +1,4 @@
-"""a function's node + the types of its arguments -> the type that it gives in Spark, None where that is not always the same."""
+"""a function's node + the types of its arguments -> its type in Spark; None if that type is not always the same."""
 
 from __future__ import annotations
 
@@ -50,37 +50,37 @@ FIXED: Mapping[str, Type] = {
     **_names("timestamp", "CurrentTimestamp TimestampTrunc AtTimeZone FromTimeZone", "now current_timestamp"),
     **_names("binary", "Unhex FromBase64 HexString", "unbase64"),
 }
-"""Class of sqlglot in small letters, or `name()` where it has none for a function -> the type whatever the arguments are."""
+"""A sqlglot class in lower case, or `name()` for a function without a class -> its type, whatever the arguments are."""
 
 SAME = frozenset(
     "min max first last firstvalue lastvalue nthvalue anyvalue lag lead argmin argmax abs neg arraydistinct arrayfilter "
     "arraysort sortarray arrayslice shuffle arrayremove arraycompact paren ignorenulls respectnulls filter window withingroup "
     "array_distinct() sort_array() slice() arrayintersect arrayexcept nullif distinct reverse mode approxquantile positive".split()
 )
-"""Those that give the type of their first argument."""
+"""Functions whose type is that of their first argument."""
 TEXTS = frozenset(("substring", "left", "right", "pad", "dpipe", "concat"))
-"""Those that give text if all their values are text; of bytes or arrays they give such."""
+"""Functions that return text if all arguments are text; for bytes or arrays they return bytes or arrays."""
 WIDEST = frozenset(("coalesce", "greatest", "least"))
 UNITS = frozenset(
     "year years yyyy yy quarter qtr month months mon mm week weeks day days dd dayofyear hour hours minute minutes second seconds "
     "millisecond milliseconds microsecond microseconds nanosecond isoyear dow doy dayofweek epoch".split()
 )
-"""What some functions take where a column may stand."""
+"""Arguments of some functions that are keywords where a column could be."""
 CALLED_WITHOUT_PARENTHESES = frozenset(
     "user session_user current_user current_date current_time current_timestamp localtimestamp grouping__id".split()
 )
 NUMBERS_ONLY = ("sum", "avg")
-"""Aggregates of numbers: of these types they are an error in every mode."""
+"""Numeric aggregates: arguments of these types are an error in every mode of Spark."""
 NO_NUMBERS = ("boolean", "date", "timestamp", "timestamp_ntz", "binary")
 
 
 def name_of(node: exp.Expr) -> str:
-    """As the tables above have it."""
+    """The name of a function as the tables above spell it."""
     return f"{node.name.lower()}()" if isinstance(node, exp.Anonymous) else type(node).__name__.lower()
 
 
 def function_type(node: exp.Expr, arguments: Arguments) -> Type | None:
-    """`arguments`: the types of the expressions that the node has, in its own order."""
+    """The type of a function. `arguments`: the types of the node's expressions, in the node's order."""
     name = name_of(node)
     fixed = FIXED.get(name)
     if fixed is not None:
@@ -138,7 +138,7 @@ def _round(node: exp.Expr, first: Type | None) -> Type | None:
 
 
 def _days(node: exp.Expr, first: Type | None) -> Type | None:  # noqa: ARG001
-    """`datediff(end, start)` is an int; with a unit it counts that, as a bigint."""
+    """`datediff(end, start)` is an int; with a unit it counts that unit and is a bigint."""
     return "int" if node.args.get("unit") is None else "bigint"
 
 

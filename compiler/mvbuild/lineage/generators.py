@@ -1,4 +1,4 @@
-"""explode, inline, stack and the like + what they are given -> the columns that they make."""
+"""explode, inline, stack and similar functions + their arguments -> the columns that they produce."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_generator(node: exp.Expr) -> bool:
 
 
 def generated(node: exp.Expr, names: Sequence[str], scope: Scope, binding: Binding) -> Relation:
-    """`names`: the aliases that the query gives; where there are none the columns have Spark's own names."""
+    """The columns of a generator. `names`: the aliases in the query; without aliases the columns have Spark's names."""
     arguments = [value(a, scope, binding) for a in node.iter_expressions() if not isinstance(a, (exp.Identifier, exp.TableAlias))]
     given = joined(arguments)
     made = _columns(node, [a.type for a in arguments], len(names))
@@ -40,7 +40,7 @@ def generated(node: exp.Expr, names: Sequence[str], scope: Scope, binding: Bindi
 
 
 def _columns(node: exp.Expr, types: Sequence[Type | None], names: int) -> GeneratedColumns | None:
-    """None where only Spark knows."""
+    """The columns of a generator; None if only Spark knows them."""
     name, first = name_of(node), types[0] if types else None
     if name in _EXPLODES:
         return _exploded(first, names)
@@ -68,7 +68,7 @@ def _exploded(type_: Type | None, names: int) -> GeneratedColumns | None:
 
 
 def _stacked(node: exp.Expr, arguments: Sequence[Value], width: int) -> list[Value]:
-    """The values of a row follow each other: every `width`-th is of the same column."""
+    """The values of a row follow each other, so every `width`-th argument belongs to the same column."""
     if not isinstance(node.this, exp.Literal):
         return [joined(arguments)] * width
     return [joined(arguments[1 + i :: width]) for i in range(width)]

@@ -1,4 +1,4 @@
-"""Schemas <-> schemas.lock: the columns of base tables as a file that is checked in, so that nobody needs the catalog to know them."""
+"""Schemas <-> schemas.lock: the columns of base tables in a file under version control, so that no catalog is needed to know them."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _PARTS = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Locked:
-    """What `mvbuild lock` found."""
+    """The result of `mvbuild lock`."""
 
     tables: int
     differences: tuple[str, ...]
     is_new: bool
-    """There was no file, or none that could be read."""
+    """There was no file before, or none that could be read."""
     warnings: tuple[Diagnostic, ...]
 
 
@@ -43,7 +43,7 @@ def lock_path(graph: Graph) -> Path:
 
 
 def locked(graph: Graph, schemas: Schemas) -> tuple[dict[str, TableColumns], tuple[TableNode | ViewNode, ...]]:
-    """Name in the lock -> columns, for all base tables of the graph; and those that are not there."""
+    """The columns of all base tables of the graph by their name in the lock, and the tables that do not exist."""
     found: dict[str, TableColumns] = {}
     missing: list[TableNode | ViewNode] = []
     for node in base_nodes(graph):
@@ -56,7 +56,7 @@ def locked(graph: Graph, schemas: Schemas) -> tuple[dict[str, TableColumns], tup
 
 
 def lock_name(identifier: TableIdentifier, graph: Graph) -> str:
-    """As the project calls a table whatever its target: without the target's catalog, and paths below the project without its place."""
+    """The name of a table in the lock, the same for every target: without the target's catalog, and with project paths relative."""
     if identifier.is_path:
         return _relative(identifier.name, graph.project.root)
     own = identifier.catalog.lower() == graph.project.target.catalog_name.lower()
@@ -72,7 +72,7 @@ def _relative(path: str, root: Path) -> str:
 
 
 def to_text(tables: Mapping[str, TableColumns]) -> str:
-    """The file: tables by name, columns in their own order, one on a line."""
+    """The text of the file: tables by name, their columns in order, one per line."""
     content = {"version": VERSION, "tables": {name: _entry(table) for name, table in tables.items()}}
     return _HEAD + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=10_000)
 
@@ -83,7 +83,7 @@ def _entry(table: TableColumns) -> dict[str, Any]:
 
 
 def read_lock(graph: Graph) -> dict[str, TableColumns] | None:
-    """None without a lock. ProjectError with everything that is wrong in it."""
+    """Read the lock; None if there is none. Raises ProjectError with everything that is wrong in it."""
     path = lock_path(graph)
     if not path.exists():
         return None
@@ -129,7 +129,7 @@ def _column(entry: Entry, problems: list[Diagnostic]) -> Column:
 
 
 def of_lock(tables: Mapping[str, TableColumns], graph: Graph) -> Schemas:
-    """The lock's tables under their names in the catalog of the target."""
+    """The tables of the lock, under their names in the catalog of the target."""
     return Schemas(tables={_identifier(name, graph).key: table for name, table in tables.items()}, source=NAME)
 
 
@@ -146,7 +146,7 @@ def _identifier(name: str, graph: Graph) -> TableIdentifier:
 
 
 def differences(lock: Mapping[str, TableColumns], now: Mapping[str, TableColumns]) -> Iterator[str]:
-    """What is another in the catalog than in the lock, in words."""
+    """Describe how the columns in the catalog differ from those in the lock."""
     for name in sorted({*lock, *now}):
         if name not in lock:
             yield f"{name}: not in {NAME}"
@@ -168,7 +168,7 @@ def _changes(before: TableColumns, after: TableColumns) -> Iterator[str]:
 
 
 def missing_tables(nodes: Iterable[TableNode | ViewNode], graph: Graph) -> Iterator[Diagnostic]:
-    """A table that some model reads and that the catalog does not have."""
+    """Report tables that a model reads and that the catalog does not have."""
     readers = graph.children
     for node in nodes:
         first = next((n for id in readers.get(node.id, ()) if isinstance(n := graph.nodes[id], ModelNode)), None)

@@ -17,19 +17,19 @@ class Column:
 
     name: str
     type: str | None = None
-    """Spark's type in its simple form, `bigint`, `decimal(12,2)`, `struct<a:int>`; None if it cannot be known."""
+    """Spark's type in its simple form: `bigint`, `decimal(12,2)`, `struct<a:int>`. None if it cannot be known."""
     span: Span | None = field(default=None, compare=False)
-    """Where the user wrote the column: of a model its expression or alias, of a declared column its YAML."""
+    """Where the user wrote the column: the expression or alias in a model, the YAML of a declared column."""
 
     @property
     def key(self) -> str:
-        """Equal for names that Spark takes for the same."""
+        """Equal for names that Spark treats as equal."""
         return self.name.lower()
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Origin:
-    """A column of a node; `column` is spelled as the node has it where its columns are known, else as the query has it."""
+    """A column of a node. `column` has the node's spelling if its columns are known, otherwise the query's."""
 
     node: NodeId
     column: str
@@ -41,16 +41,16 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLineage:
-    """What one query takes from the nodes that it reads itself, in one step."""
+    """What one query takes from the nodes that it reads directly."""
 
     columns: tuple[Column, ...]
     """The columns that are known: all of them, in order, if the node is one of `Bound.columns`."""
     values: tuple[frozenset[Origin], ...]
     """For each of `columns`: the columns that its value is computed from."""
     rows: frozenset[Origin]
-    """The columns that decide which rows there are: of joins, filters, groups, DISTINCT."""
+    """The columns that decide which rows there are: those of joins, filters, groups and DISTINCT."""
     unsure: frozenset[int] = frozenset()
-    """Indexes of columns that may come from other columns too: what they are made of could not be resolved."""
+    """Indexes of columns that may come from other columns too, because a name in them could not be resolved."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,28 +59,28 @@ class Bound:
 
     graph: Graph
     columns: Mapping[NodeId, tuple[Column, ...]]
-    """In order; a node whose columns are not all known is absent."""
+    """The columns of each node, in order. Nodes whose columns are not all known are absent."""
     lineage: Mapping[NodeId, NodeLineage]
-    """Of models and of views of the catalog."""
+    """For models and views of the catalog."""
     diagnostics: tuple[Diagnostic, ...] = ()
-    """What is certainly wrong."""
+    """Definite errors, and warnings."""
 
     def column(self, node: NodeId, name: str) -> Column | None:
-        """By its name, in any case."""
+        """The column of that name, ignoring case."""
         index = self._index(node, name)
         return self.known(node)[index] if index is not None else None
 
     def known(self, node: NodeId) -> tuple[Column, ...]:
-        """The columns of a node as far as they are known."""
+        """The columns of a node, as far as they are known."""
         return self.lineage[node].columns if node in self.lineage else self.columns.get(node, ())
 
     def parents(self, node: NodeId, name: str) -> frozenset[Origin]:
-        """The columns of the nodes read that a column is computed from."""
+        """The columns of other nodes that a column is computed from, in one step."""
         index = self._index(node, name)
         return self.lineage[node].values[index] if index is not None and node in self.lineage else frozenset()
 
     def origins(self, node: NodeId, name: str) -> frozenset[Origin]:
-        """The columns of base tables that the value of a column comes from; of a base table the column itself."""
+        """The columns of base tables that the value of a column comes from; for a base table, the column itself."""
         return self._origins(Origin(node, name))
 
     def indirect(self, node: NodeId) -> frozenset[Origin]:
@@ -88,7 +88,7 @@ class Bound:
         return self._indirect.get(node, frozenset())
 
     def is_unsure(self, node: NodeId, name: str) -> bool:
-        """Whether a column may come from more than its `origins`: it, or one that it is made of, could not be resolved in full."""
+        """Whether a column may come from more than its `origins`, because it or a column below it could not be resolved in full."""
         return Origin(node, name).key in self._unsure
 
     def readers(self, node: NodeId, name: str) -> frozenset[Origin]:
@@ -96,7 +96,7 @@ class Bound:
         return frozenset(self._readers.get(Origin(node, name).key, ()))
 
     def decides(self, node: NodeId, name: str) -> frozenset[NodeId]:
-        """The nodes whose rows a column decides on, in one step."""
+        """The nodes whose rows depend on a column, in one step."""
         return frozenset(self._decided.get(Origin(node, name).key, ()))
 
     def _index(self, node: NodeId, name: str) -> int | None:
@@ -114,7 +114,7 @@ class Bound:
 
     @cached_property
     def _base(self) -> Mapping[tuple[NodeId, str], frozenset[Origin]]:
-        """Column of a query -> base columns. Nodes stand in topological order, so what they read is there before them."""
+        """Column of a query -> base columns. Nodes are in topological order, so the nodes that one reads come before it."""
         found: dict[tuple[NodeId, str], frozenset[Origin]] = {}
         for id, taken in self._ordered():
             for column, values in zip(taken.columns, taken.values, strict=True):
@@ -159,7 +159,7 @@ class Bound:
         return ((id, self.lineage[id]) for id in self.graph.nodes if id in self.lineage)
 
     def _is_opaque(self, node: NodeId) -> bool:
-        """A query of which nothing is known, so that nothing leads on from its columns."""
+        """Whether nothing is known about the query of a node, so that lineage ends there."""
         return node not in self.lineage and bool(self.graph.nodes[node].reads)
 
     def _through(self, origins: frozenset[Origin], base: Mapping[tuple[NodeId, str], frozenset[Origin]]) -> frozenset[Origin]:

@@ -1,4 +1,4 @@
-"""columns that data tests, `partition_by` and `sort_by` name + columns that there are -> a diagnostic for each that there is not."""
+"""columns that data tests, `partition_by` and `sort_by` name + the known columns -> a diagnostic for each unknown column."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode, TestNode
 from mvbuild.project.loaded import DataTest
 
 ColumnsOf = Callable[[NodeId], "Sequence[str] | None"]
-"""The names of a node's columns, None where not all of them are known."""
+"""The names of a node's columns; None if not all of them are known."""
 
 
 def misnamed(graph: Graph, columns: ColumnsOf, ids: Collection[NodeId]) -> Iterator[Diagnostic]:
-    """Of the settings of some nodes, and of the tests that look at them."""
+    """Diagnostics for the settings of some nodes and the tests on them."""
     for id_ in ids:
         node = graph.nodes[id_]
         if isinstance(node, ModelNode) and node.storage is not None and (names := columns(id_)) is not None:
@@ -24,7 +24,7 @@ def misnamed(graph: Graph, columns: ColumnsOf, ids: Collection[NodeId]) -> Itera
 
 
 def misnamed_in_layout(node: ModelNode, names: Iterable[str]) -> Iterator[Diagnostic]:
-    """Columns by which an MV is to be partitioned or sorted, and that its query does not give."""
+    """Report columns of `partition_by` and `sort_by` that the query of the MV does not return."""
     config, known = node.model.config, {name.lower(): name for name in names}
     fields = (*(("partition_by", p.column) for p in config.partition_by), *(("sort_by", s.column) for s in config.sort_by))
     for key, name in fields:
@@ -34,7 +34,7 @@ def misnamed_in_layout(node: ModelNode, names: Iterable[str]) -> Iterator[Diagno
 
 
 def misnamed_in_test(graph: Graph, test: TestNode, columns: ColumnsOf) -> Iterator[Diagnostic]:
-    """The column of a generic test, and the `field` of the table that it compares with."""
+    """Report an unknown column of a generic test, or an unknown `field` of the table that it compares with."""
     if not isinstance(test.test, DataTest):
         return
     asked = [(test.test.column, test.test.span)]

@@ -1,4 +1,4 @@
-"""an expression without an alias -> the name that Spark gives its column, None where only Spark can tell."""
+"""an expression without an alias -> the name that Spark gives its column; None if only Spark knows it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _CALLED: dict[type[exp.Expr], str] = {exp.Sum: "sum", exp.Min: "min", exp.Max: "
 
 
 def output_name(node: exp.Expr) -> str | None:
-    """Of columns, fields, plain literals, and the commonest aggregates of one column."""
+    """The name of a column, a field, a plain literal, or a common aggregate of one column."""
     if isinstance(node, exp.Column):
         return node.name
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):

@@ -1,4 +1,4 @@
-"""PIVOT or UNPIVOT + the Tables that it stands behind -> Tables."""
+"""PIVOT or UNPIVOT + the Tables it applies to -> Tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mvbuild.lineage.values import NOTHING, Relation, Value, attributes, joined
 
 
 def pivoted(node: exp.Expr, tables: Tables, scope: Scope, binding: Binding) -> Tables:
-    """The columns that one clause makes; under its alias, or under the names that the tables have."""
+    """The columns of one clause, under its alias or under the names of the tables."""
     seen = replace(scope, tables=tables)
     relation = _unpivot(node, tables, seen, binding) if node.args.get("unpivot") else _pivot(node, tables, seen, binding)
     alias = node.args.get("alias")
@@ -26,7 +26,7 @@ def pivoted(node: exp.Expr, tables: Tables, scope: Scope, binding: Binding) -> T
 
 
 def _pivot(node: exp.Expr, tables: Tables, scope: Scope, binding: Binding) -> Relation:
-    """Columns that neither the aggregates nor FOR name are groups; then, for each value, a column of each aggregate."""
+    """Columns that neither the aggregates nor FOR name are groups; then each value gets one column per aggregate."""
     keys = [value(field.this, scope, binding) for field in node.args.get("fields") or ()]
     aggregates = [(a.alias or None, value(a.this if isinstance(a, exp.Alias) else a, scope, binding)) for a in node.expressions]
     named = {p.name.lower() for part in (*node.expressions, *(f.this for f in node.args["fields"])) for p in part.find_all(exp.Column)}
@@ -43,7 +43,7 @@ def _pivot(node: exp.Expr, tables: Tables, scope: Scope, binding: Binding) -> Re
 
 
 def _pivot_name(given: exp.Expr, aggregate: str | None, aggregates: int, fields: int) -> str | None:
-    """As Spark calls the column of a value; None where that takes more than the text of the query."""
+    """Spark's name for the column of a value; None if the text of the query is not enough to know it."""
     if isinstance(given, (exp.PivotAlias, exp.Alias)):
         name: str | None = given.args["alias"].name
     else:
@@ -54,7 +54,7 @@ def _pivot_name(given: exp.Expr, aggregate: str | None, aggregates: int, fields:
 
 
 def _unpivot(node: exp.Expr, tables: Tables, scope: Scope, binding: Binding) -> Relation:
-    """Columns that IN does not name stay; then the name column, and the value columns."""
+    """Columns that IN does not name remain; the name column and the value columns follow."""
     field = node.args["fields"][0]
     targets = _parts(node.expressions[0])
     choices = [_parts(c.this if isinstance(c, (exp.PivotAlias, exp.Alias)) else c) for c in field.expressions]

@@ -1,4 +1,4 @@
-"""a query's tree + the Scope around it -> Relation: its columns, and what decides on its rows."""
+"""a query's tree + the Scope around it -> Relation: its columns, and what decides its rows."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from mvbuild.lineage.values import NOTHING, UNKNOWN, Attribute, Base, Named, Out
 
 _MOST_ROUNDS = 5
 _MOST_COLUMNS = 20_000
-"""Of a query. Stars of joins, one upon the other, double them each time."""
+"""The limit of columns in a query: each star over a join can double them."""
 
 
 def query(node: exp.Expr, scope: Scope, binding: Binding) -> Relation:
-    """Any query. Its own rows do not count for the SELECT around it unless that says so."""
+    """Bind any query. What decides its rows does not count for the SELECT around it unless the caller adds it."""
     around, binding.rows = binding.rows, set()
     relation = _query(node, _with(node, scope, binding), binding)
     if len(relation.columns) > _MOST_COLUMNS:
@@ -73,7 +73,7 @@ def _cte(cte: exp.Expr, relation: Relation, binding: Binding) -> Relation:
 
 
 def _recursive(cte: exp.Expr, scope: Scope, binding: Binding) -> Relation:
-    """Of a query that reads itself: its first part alone, then again with what is known by then, until nothing is added."""
+    """Bind a recursive query: first its anchor, then again with the columns found so far, until nothing is added."""
     whole = cte.this.unnest()
     known = _cte(cte, query(whole.this, scope, binding), binding)
     for _ in range(_MOST_ROUNDS):
@@ -93,7 +93,7 @@ def _same(one: Relation, two: Relation) -> bool:
 
 
 def _set_operation(node: exp.Expr, scope: Scope, binding: Binding) -> Relation:
-    """`a UNION b UNION c` without a recursion for each of them."""
+    """Bind `a UNION b UNION c`, without one recursion per operator."""
     spine: list[exp.Expr] = []
     while isinstance(node, exp.SetOperation) and (not spine or not node.args.get("with_")):
         spine.append(node)
@@ -149,7 +149,7 @@ def _check_types(node: exp.Expr, ours: Output, theirs: Output, binding: Binding)
 
 
 def _ordered(node: exp.Expr, relation: Relation, binding: Binding) -> Relation:
-    """ORDER BY with LIMIT decides which rows there are. Names are looked up without a finding: Spark looks further than here."""
+    """ORDER BY with LIMIT decides which rows there are. Unknown names are not reported here, because Spark searches more scopes."""
     order = node.args.get("order")
     if order is None or not (node.args.get("limit") or node.args.get("offset")):
         return relation
@@ -217,7 +217,7 @@ def _order(node: exp.Expr, clause: str, outputs: Sequence[Output], scope: Scope,
 
 
 def _key(node: exp.Expr, outputs: Sequence[Output], scope: Scope, binding: Binding) -> Value:
-    """A key of GROUP BY or ORDER BY: an expression, the number of a column, or ALL."""
+    """A key of GROUP BY or ORDER BY: an expression, the position of a column, or ALL."""
     inner = node.this if isinstance(node, exp.Ordered) else node
     if isinstance(inner, exp.Literal) and inner.is_int:
         index = int(inner.name) - 1
@@ -273,7 +273,7 @@ def _output(node: exp.Expr, inner: exp.Expr, scope: Scope, binding: Binding) -> 
         alias = node.args["alias"]
         if isinstance(alias, exp.Identifier):
             return Output(alias.name, value(inner, scope, binding), place_of(alias) or place_of(inner), Attribute())
-        # The parser's spelling of `variant:path`.
+        # This is how the parser represents `variant:path`.
         return Output(None, value(inner, scope, binding).typed(None), place_of(inner), Attribute())
     if isinstance(node, exp.Column):
         found, attribute = resolved(node, scope, binding)

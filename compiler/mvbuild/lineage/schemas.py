@@ -1,4 +1,4 @@
-"""what the catalog, the lock, seeds and YAML say of base tables -> Schemas: the columns of each."""
+"""the catalog, the lock, seeds and YAML -> Schemas: the columns of each base table."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ METADATA_TABLES = frozenset(
     "all_data_files all_delete_files all_entries all_files all_manifests data_files delete_files entries files history manifests "
     "metadata_log_entries partitions position_deletes refs snapshots changes".split()
 )
-"""What Iceberg lets one read behind a table's name."""
+"""Metadata tables of Iceberg, which can follow a table's name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableColumns:
-    """The columns of a table, in order; not `complete` where there may be others."""
+    """The columns of a table, in order. There may be others if `complete` is False."""
 
     columns: tuple[Column, ...]
     complete: bool = True
@@ -34,17 +34,17 @@ class TableColumns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schemas:
-    """`TableIdentifier.key` -> columns."""
+    """Columns by `TableIdentifier.key`."""
 
     tables: Mapping[tuple[str, ...], TableColumns] = field(default_factory=dict)
     source: str | None = None
-    """What has every table that there is; None where a table that is not among `tables` may exist all the same."""
+    """The source that lists every table. None if a table that is not in `tables` may still exist."""
 
     def of(self, identifier: TableIdentifier) -> TableColumns | None:
         return self.tables.get(identifier.key)
 
     def misses(self, identifier: TableIdentifier) -> bool:
-        """Whether it is certain that there is no such table."""
+        """Whether it is certain that the table does not exist."""
         if self.source is None or identifier.key in self.tables:
             return False
         key = identifier.key
@@ -55,7 +55,7 @@ NO_SCHEMAS = Schemas()
 
 
 def of_states(states: Mapping[TableIdentifier, State]) -> Schemas:
-    """What was observed of tables and of views."""
+    """The schemas of tables and views that were observed."""
     tables = {i.key: TableColumns(columns=of_schema(s.schema), uuid=s.uuid) for i, s in states.items() if not isinstance(s, Unreadable)}
     return Schemas(tables=tables)
 
@@ -65,12 +65,12 @@ def of_schema(schema: Schema) -> tuple[Column, ...]:
 
 
 def base_nodes(graph: Graph) -> Iterator[TableNode | ViewNode]:
-    """The tables and views of the catalog that the project does not make itself."""
+    """The tables and views of the catalog that the project does not create."""
     return (n for n in graph.nodes.values() if isinstance(n, TableNode | ViewNode))
 
 
 def of_node(node: Node, schemas: Schemas) -> TableColumns | None:
-    """Of a node that has no query: from the schemas, else as far as the project tells."""
+    """The columns of a node without a query: from the schemas, otherwise as the project declares them."""
     if isinstance(node, SeedNode):
         return of_seed(node.seed)
     if not isinstance(node, TableNode):
@@ -82,12 +82,12 @@ def of_node(node: Node, schemas: Schemas) -> TableColumns | None:
 
 
 def _declared(properties: Properties) -> Iterable[Column]:
-    """Nobody need describe every column of a source."""
+    """The declared columns; a source need not declare every column."""
     return (Column(c.name, text(parsed(c.data_type)) if c.data_type else None, c.span) for c in properties.columns)
 
 
 def of_seed(seed: Seed) -> TableColumns | None:
-    """The first line of the file, with the declared types. None where it cannot be read, which is told elsewhere."""
+    """The header of the file, with the declared types. None if it cannot be read, which is reported elsewhere."""
     try:
         header = next(iter(records(decode(seed.path, read_bytes(seed.file, seed.path, LARGEST_SEED)).text, seed.config.delimiter)), None)
     except (CsvError, ProjectError):

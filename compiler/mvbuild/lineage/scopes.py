@@ -10,10 +10,10 @@ from mvbuild.lineage.values import NOTHING, Base, Named, Output, Relation, Value
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A relation of FROM under the name that qualifies its columns."""
+    """A relation of FROM, with the name that qualifies its columns."""
 
     spellings: tuple[tuple[str, ...], ...]
-    """In small letters: the alias alone, or how a table without one is written, in full; its end will do."""
+    """In lower case: the alias alone or, without an alias, the full name of the table; any suffix of it matches."""
     relation: Relation
 
     def answers(self, qualifier: tuple[str, ...]) -> bool:
@@ -22,11 +22,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """All of FROM: what a qualifier can name, and what a star gives."""
+    """Everything in FROM: what a qualifier can name, and what a star expands to."""
 
     sources: tuple[Source, ...] = ()
     star: tuple[Output, ...] = ()
-    """The columns of `*` in order, those of USING once."""
+    """The columns of `*` in order, with those of USING once."""
     rest: tuple[int | None, ...] = ()
     rows: frozenset[Base] = NOTHING
 
@@ -42,22 +42,22 @@ class Tables:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What names mean at a place of a query."""
+    """The names that can be used at a place in a query."""
 
     tables: Tables = field(default_factory=Tables)
     outer: Scope | None = None
     ctes: Mapping[str, Relation] = field(default_factory=dict)
     first: Named = field(default_factory=Named)
-    """Names that win over those of FROM: of the SELECT list for HAVING, QUALIFY and ORDER BY."""
+    """Names that take precedence over FROM: those of the SELECT list, in HAVING, QUALIFY and ORDER BY."""
     last: Named = field(default_factory=Named)
     """Names that are tried after FROM: earlier aliases of the SELECT list."""
     parameters: frozenset[str] = frozenset()
-    """Of the lambda functions around the place."""
+    """The parameters of enclosing lambda functions."""
     windows: Mapping[str, Value] = field(default_factory=dict)
 
     @property
     def levels(self) -> Iterator[Scope]:
-        """From the inside out."""
+        """The scopes, from the inside out."""
         level: Scope | None = self
         while level is not None:
             yield level
@@ -67,11 +67,11 @@ class Scope:
         return Scope(tables=tables, outer=self.outer, ctes=self.ctes)
 
     def below(self) -> Scope:
-        """For a subquery of an expression."""
+        """The scope of a subquery in an expression."""
         return Scope(outer=self, ctes=self.ctes)
 
     def after(self, aliases: Named) -> Scope:
-        """For an item of the SELECT list behind others."""
+        """The scope of an item in the SELECT list, with the aliases before it."""
         return Scope(self.tables, self.outer, self.ctes, Named(), aliases, self.parameters, self.windows)
 
     def with_parameters(self, names: Iterable[str]) -> Scope:
@@ -80,16 +80,16 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """Of a dotted name. No `candidates` and no `value`: there is no such column."""
+    """The meaning of a dotted name. Without `candidates` and `value`, there is no such column."""
 
     candidates: tuple[Output, ...] = ()
     fields: int = 0
-    """How many parts at the end of the name reach into the column."""
+    """How many parts at the end of the name are fields of the column."""
     value: Value | None = None
-    """Where the column is not in any list of columns."""
+    """The value, if the column is not in any list of columns."""
     is_alias: bool = False
     is_outer: bool = False
-    """Whether it is a name of a query around the one in which it is used."""
+    """Whether the name belongs to an outer query."""
 
     @property
     def is_ambiguous(self) -> bool:
@@ -100,7 +100,7 @@ NOWHERE = Meaning()
 
 
 def meaning(scope: Scope, names: Sequence[str]) -> Meaning:
-    """`names`: in the spelling of the query. The innermost scope that knows them wins."""
+    """The meaning of a name. `names`: as the query spells them. The innermost scope that knows the name wins."""
     parts = tuple(name.lower() for name in names)
     for level in scope.levels:
         found = _of_level(level, parts, names)
@@ -114,7 +114,7 @@ def meaning(scope: Scope, names: Sequence[str]) -> Meaning:
 
 
 def _elsewhere(level: Scope, parts: tuple[str, ...]) -> bool:
-    """Whether a name that an unknown list of columns may have is one of a known list further out."""
+    """Whether an outer scope knows a name that a relation with unknown columns may have too."""
     if level.last.of(parts[0]):
         return True
     return level.outer is not None and any(_known(outer.tables, parts, True)[0] for outer in level.outer.levels)
@@ -137,7 +137,7 @@ def _of_level(scope: Scope, parts: tuple[str, ...], names: Sequence[str]) -> Mea
 
 
 def _known(tables: Tables, parts: tuple[str, ...], plain: bool) -> tuple[tuple[Output, ...], int]:
-    """Columns of known lists: the longest qualifier first, then the name alone."""
+    """Candidates among the known columns: the longest qualifier first, then the name alone."""
     for length in range(len(parts) - 1, 0, -1):
         matching = [s.relation for s in tables.sources if s.answers(parts[:length])]
         found = tuple(c for relation in matching for c in relation.columns if c.key == parts[length])
@@ -149,14 +149,14 @@ def _known(tables: Tables, parts: tuple[str, ...], plain: bool) -> tuple[tuple[O
 
 
 def _beyond(tables: Tables, parts: tuple[str, ...], names: Sequence[str]) -> Value | None:
-    """What a name means that is in no known list, None if there are no others."""
+    """The value of a name that may belong to a relation with unknown columns; None if there is no such relation."""
     for length in range(len(parts) - 1, 0, -1):
         matching = [s.relation for s in tables.sources if s.answers(parts[:length])]
         if any(parts[length] in r.hidden for r in matching):
             return Value()
         rest = {read for r in matching for read in r.rest}
         if rest:
-            # Behind the column's name there are fields, unless the qualifier names a struct after all.
+            # Fields follow the column's name, unless the qualifier is a struct after all.
             return _from_rest(rest, names[length])
     if any(parts[0] in s.relation.hidden for s in tables.sources):
         return Value()
@@ -169,7 +169,7 @@ def _from_rest(rest: set[int | None], name: str) -> Value:
 
 
 def star(tables: Tables, qualifier: tuple[str, ...]) -> Relation | None:
-    """The columns of `*` or `qualifier.*`; None if nothing has that name."""
+    """The columns of `*` or `qualifier.*`; None if no relation has that name."""
     if not qualifier:
         return Relation(tables.star, tables.rest)
     parts = tuple(name.lower() for name in qualifier)
@@ -180,12 +180,12 @@ def star(tables: Tables, qualifier: tuple[str, ...]) -> Relation | None:
 
 
 def known_names(scope: Scope) -> list[str]:
-    """Names that can be meant at a place, for help."""
+    """The names that can be used at a place, for messages."""
     outputs = (*scope.first, *scope.tables.star, *scope.last)
     return [c.name for c in outputs if c.name is not None]
 
 
 def all_values(tables: Tables) -> Value:
-    """Every column of FROM, for functions that take a star."""
+    """Every column of FROM, for functions that accept a star."""
     found = joined(c.value for c in tables.star)
     return Value(None, found.bases, found.sure and not tables.rest)

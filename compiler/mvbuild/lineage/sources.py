@@ -20,7 +20,7 @@ _NOBODY_KNOWS = Tables(rest=(None,))
 
 
 def from_tables(select: exp.Expr, scope: Scope, binding: Binding) -> Tables:
-    """All that a SELECT reads."""
+    """Everything that a SELECT reads."""
     clause = select.args.get("from_")
     joins = select.args.get("joins") or ()
     tables = item(clause.this, scope, binding) if clause is not None else Tables()
@@ -31,7 +31,7 @@ def from_tables(select: exp.Expr, scope: Scope, binding: Binding) -> Tables:
 
 
 def item(node: exp.Expr, scope: Scope, binding: Binding) -> Tables:
-    """One item of FROM, with the joins inside of it."""
+    """One item of FROM, including the joins inside it."""
     if isinstance(node, exp.Table):
         tables = _joined(_table(node, scope, binding), node.args.get("joins") or (), scope, binding)
     elif isinstance(node, exp.Subquery):
@@ -68,7 +68,7 @@ def _table(node: exp.Table, scope: Scope, binding: Binding) -> Tables:
 
 
 def _function(node: exp.Table, scope: Scope, binding: Binding) -> Tables:
-    """A table function. Its arguments may be correlated where LATERAL stands before it."""
+    """A table function. Its arguments may be correlated after LATERAL."""
     alias = node.args.get("alias")
     names = [c.name for c in alias.columns] if isinstance(alias, exp.TableAlias) else []
     if not isinstance(node.this, exp.Func):
@@ -96,7 +96,7 @@ def _is_join(node: exp.Expr) -> bool:
 
 
 def _aliased(relation: Relation, node: exp.Expr, binding: Binding, name: tuple[str, ...] = ()) -> Tables:
-    """Under the alias of a FROM item, with the names that it gives to columns."""
+    """A relation under the alias of a FROM item, with the column names of the alias."""
     alias = node.args.get("alias")
     has_name = isinstance(alias, exp.TableAlias) and isinstance(alias.this, exp.Identifier)
     spelled = (alias.this.name,) if has_name else name  # type: ignore[union-attr]
@@ -106,7 +106,7 @@ def _aliased(relation: Relation, node: exp.Expr, binding: Binding, name: tuple[s
 
 
 def renamed(relation: Relation, names: Sequence[exp.Expr], binding: Binding) -> Relation:
-    """With the names of an alias `t(a, b)`, which are as many as the columns."""
+    """A relation with the names of an alias `t(a, b)`, which has as many names as there are columns."""
     if not relation.is_closed:
         unsure = attributes((n.name, Value(sure=False), place_of(n)) for n in names)
         return replace(relation, columns=tuple(unsure), rest=())
@@ -137,7 +137,7 @@ def _row(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _lateral(node: exp.Expr, left: Tables, scope: Scope, binding: Binding) -> Tables:
-    """LATERAL VIEW, and LATERAL before a subquery or a table function: they see what stands left of them."""
+    """LATERAL VIEW, and LATERAL before a subquery or table function: they see the relations to their left."""
     alias = node.args.get("alias")
     names = [c.name for c in alias.columns] if isinstance(alias, exp.TableAlias) else []
     seen = replace(scope, tables=left)
@@ -155,7 +155,7 @@ def _lateral(node: exp.Expr, left: Tables, scope: Scope, binding: Binding) -> Ta
 def _joined(left: Tables, joins: Iterable[exp.Expr], scope: Scope, binding: Binding) -> Tables:
     for join in joins:
         if join.this.args.get("pivots"):
-            # It applies to the whole join, or to the last table of a list: the tree does not tell which.
+            # It applies to the whole join or to the last table of a list: the tree does not show which.
             return _NOBODY_KNOWS
         left = _join(left, join, scope, binding)
     return left
@@ -214,7 +214,7 @@ def _one(tables: Tables, key: str) -> Output:
 
 
 def _merged(left: Tables, right: Tables, both: Tables, pairs: Sequence[tuple[Output, Output]], side: str) -> Tables:
-    """The columns of USING come first and once."""
+    """The columns of USING come first, and once."""
     keys = {p[0].key for p in pairs}
     merged = tuple(_shown(one, two, side) for one, two in pairs)
     others = tuple(c for c in (*left.star, *right.star) if c.key not in keys)
@@ -230,7 +230,7 @@ def _shown(one: Output, two: Output, side: str) -> Output:
 
 
 def star_columns(tables: Tables, node: exp.Expr, binding: Binding) -> Relation | None:
-    """`*`, `t.*` and `* EXCEPT (...)`; None if no table has the name."""
+    """The columns of `*`, `t.*` and `* EXCEPT (...)`; None if no table has the name."""
     written = node.this if isinstance(node, exp.Column) else node
     qualifier = tuple(p.name for p in node.parts[:-1]) if isinstance(node, exp.Column) else ()
     found = star(tables, qualifier)
@@ -248,7 +248,7 @@ def star_columns(tables: Tables, node: exp.Expr, binding: Binding) -> Relation |
 
 
 def _excepted(written: exp.Expr) -> Iterator[exp.Expr]:
-    """Plain names: a field of a struct is left out of the struct, and the column stays."""
+    """Only plain names: excepting a field removes it from its struct, and the column remains."""
     for part in written.args.get("except_") or ():
         if isinstance(part, exp.Identifier) or (isinstance(part, exp.Column) and len(part.parts) == 1):
             yield part

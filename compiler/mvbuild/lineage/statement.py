@@ -1,4 +1,4 @@
-"""a model's SQL + the columns of what it reads -> BoundQuery: a pure function of these, so that its answer can be kept."""
+"""a model's SQL + the columns of what it reads -> BoundQuery: a pure function, so that its result can be cached."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from mvbuild.parse.sql import tree_of
 HIDDEN = frozenset(
     ("_file", "_pos", "_partition", "_spec_id", "_deleted", "_row_id", "_last_updated_sequence_number", "_metadata", "_change_type")
 )
-"""Columns of an Iceberg table that no star takes."""
+"""Columns of an Iceberg table that a star does not include."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """What is known of a table that a query reads."""
+    """What is known about a table that a query reads."""
 
     columns: tuple[Column, ...]
     complete: bool
     spellings: tuple[tuple[str, ...], ...] = ()
-    """How its columns can be qualified where it has no alias, in small letters; the first one is what the user calls it."""
+    """How its columns can be qualified if it has no alias, in lower case. The first spelling is the one that the user wrote."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputColumn:
-    """`place`: offsets in the text of the query."""
+    """An output column. `place`: offsets in the text of the query."""
 
     name: str | None
     type: str | None
@@ -45,10 +45,10 @@ class OutputColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundQuery:
-    """One query. Bases are columns of its reads."""
+    """The columns of one query. Bases are columns of its reads."""
 
     columns: tuple[OutputColumn, ...]
-    """Those that are known; all of them, in order, if `complete`."""
+    """The columns that are known: all of them, in order, if `complete`."""
     complete: bool
     values: tuple[frozenset[Base], ...]
     rows: frozenset[Base]
@@ -57,7 +57,7 @@ class BoundQuery:
 
 
 def bind_query(query: Query, inputs: Sequence[Input]) -> BoundQuery:
-    """`inputs`: of each entry of `query.reads`."""
+    """Bind a query. `inputs`: one for each of `query.reads`."""
     relation, findings = _bound(query, inputs)
     return BoundQuery(
         columns=tuple(OutputColumn(name=c.name, type=text(c.value.type), place=c.place) for c in relation.columns),
@@ -71,18 +71,18 @@ def bind_query(query: Query, inputs: Sequence[Input]) -> BoundQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypedQuery:
-    """One query with what was learned of each node of its tree."""
+    """One query, with what was found out about each node of its tree."""
 
     query: Query
     tree: exp.Expr
     notes: Notes
     relation: Relation
     nodes: tuple[exp.Expr, ...]
-    """All of them as they were parsed, so that none gives its `id` to another."""
+    """All nodes as parsed. The references keep each `id` from being reused."""
 
 
 def typed_query(query: Query, inputs: Sequence[Input]) -> TypedQuery | None:
-    """`inputs`: as for `bind_query`. None for a query that is not understood as a whole."""
+    """A query with its types. `inputs`: as for `bind_query`. None if a part of the query is not understood."""
     if _has_steps(query):
         return None
     notes = Notes()
@@ -102,13 +102,13 @@ def _bound(query: Query, inputs: Sequence[Input]) -> tuple[Relation, tuple[Findi
     try:
         relation = bind_tree(tree_of(query), Scope(), binding)
     except (RecursionError, SqlglotError, ValueError):
-        # Of the parser's own: numbers of thousands of digits, for one.
+        # Errors of the parser itself, for example for numbers with thousands of digits.
         return UNKNOWN, ()
     return relation, tuple(sorted(binding.findings.values(), key=lambda f: f.start))
 
 
 def _ansi(tree: exp.Expr) -> exp.Expr:
-    """Spark 4 is in ANSI mode: CAST fails where sqlglot, which knows older ones, has it give null."""
+    """Spark 4 runs in ANSI mode, where CAST fails; sqlglot, which follows older versions, assumes NULL."""
     for cast in list(tree.find_all(exp.TryCast)):
         if not cast.args.get("safe"):
             cast.replace(exp.Cast(this=cast.this, to=cast.args["to"]))
@@ -116,13 +116,13 @@ def _ansi(tree: exp.Expr) -> exp.Expr:
 
 
 def _has_steps(query: Query) -> bool:
-    """`FROM t |> ...`: the parser makes queries of the steps, which have no places and not always Spark's meaning."""
+    """`FROM t |> ...`: the parser turns the steps into queries without positions, which do not always mean what Spark means."""
     return "|>" in query.sql.text and any(t.token_type == TokenType.PIPE_GT for t in tokenize(query.sql.text))
 
 
 @dataclass(frozen=True, slots=True)
 class _Tables:
-    """Tables of the tree -> the reads that they are."""
+    """Tables of the tree -> the reads of the query."""
 
     query: Query
     inputs: Sequence[Input]

@@ -1,4 +1,4 @@
-"""Bound + a name of the user's -> what a model's columns come from, or what is made of them."""
+"""Bound + a name from the user -> the columns that a model's columns come from, or the columns computed from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Direction = Literal["upstream", "downstream"]
 
 @dataclass(frozen=True, slots=True)
 class LineageTree:
-    """A column, and those that it is made of, or that are made of it. One that stands above in another branch is not opened again."""
+    """A column and its inputs, or the columns computed from it. A column that already appears in another branch is not expanded again."""
 
     origin: Origin
     steps: tuple[LineageTree, ...] = ()
@@ -23,13 +23,13 @@ class LineageTree:
 
 
 def around(graph: Graph, name: str) -> set[NodeId]:
-    """What has to be bound to tell of a name, as `find` takes it: its node, and all that is made of it. Raises ProjectError."""
+    """The nodes to bind before `find` can answer for a name: its node and everything that reads it. Raises ProjectError."""
     node, _ = _named(graph, name)
     return {node.id} | graph.descendants([node.id])
 
 
 def find(bound: Bound, name: str) -> tuple[Node, str | None]:
-    """`model`, `model.column`, or a table by its name in the catalog with or without a column. ProjectError for what does not exist."""
+    """Find `model`, `model.column`, or a table by its catalog name, with or without a column. Raises ProjectError if it does not exist."""
     node, column = _named(bound.graph, name)
     if column is None:
         return node, None
@@ -41,7 +41,7 @@ def find(bound: Bound, name: str) -> tuple[Node, str | None]:
 
 
 def _named(graph: Graph, name: str) -> tuple[Node, str | None]:
-    """And a column, if the name is not that of a node."""
+    """The node of a name; the rest of the name is a column."""
     node = _node(graph, name)
     if node is not None:
         return node, None
@@ -54,7 +54,7 @@ def _named(graph: Graph, name: str) -> tuple[Node, str | None]:
 
 
 def _names(bound: Bound, node: NodeId, column: str) -> bool:
-    """Whether some query takes a column of that name from a node whose columns nobody knows."""
+    """Whether a query takes a column of that name from a node whose columns are unknown."""
     return bool(bound.readers(node, column) or bound.decides(node, column))
 
 
@@ -67,7 +67,7 @@ def _node(graph: Graph, name: str) -> Node | None:
 
 
 def label(node: Node) -> str:
-    """What people call a node."""
+    """The name of a node in output."""
     if isinstance(node, ModelNode):
         return node.model.name
     if isinstance(node, SeedNode):
@@ -82,7 +82,7 @@ def named(bound: Bound, origin: Origin) -> str:
 
 
 def tree(bound: Bound, origin: Origin, direction: Direction) -> LineageTree:
-    """Every step from a column, up to base tables or down to what nobody reads."""
+    """Every step from a column: up to base tables, or down to columns that are not read any more."""
     follow: Callable[[NodeId, str], frozenset[Origin]] = bound.parents if direction == "upstream" else bound.readers
     return _step(bound, origin, follow, set())
 
@@ -107,7 +107,7 @@ def flat(step: LineageTree) -> Iterator[Origin]:
 
 
 def affected(bound: Bound, origin: Origin) -> tuple[NodeId, ...]:
-    """The nodes whose rows a column decides on, by itself or by what is made of it; in topological order."""
+    """The nodes whose rows depend on a column, directly or through columns computed from it, in topological order."""
     columns = [origin, *flat(tree(bound, origin, "downstream"))]
     first = {id for one in columns for id in bound.decides(one.node, one.column)}
     reached = first | bound.graph.descendants(first)
@@ -115,7 +115,7 @@ def affected(bound: Bound, origin: Origin) -> tuple[NodeId, ...]:
 
 
 def as_json(bound: Bound, node: Node, column: str | None, direction: Direction) -> dict[str, Any]:
-    """For programs."""
+    """The JSON output."""
     names = [column] if column is not None else [c.name for c in bound.known(node.id)]
     return {
         "node": node.id,

@@ -1,4 +1,4 @@
-"""Spark or Iceberg type text -> Type, its simple form, and the type of two together where Spark's answer is always the same."""
+"""Spark or Iceberg type text -> Type, its simple form, and the common type of two types where Spark's result is always the same."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Struct:
     fields: tuple[tuple[str, Type | None], ...]
 
     def field(self, name: str) -> tuple[bool, Type | None]:
-        """Whether there is a field of that name, in any case, and its type."""
+        """Whether there is a field of that name, ignoring case, and its type."""
         name = name.lower()
         return next(((True, type_) for known, type_ in self.fields if known.lower() == name), (False, None))
 
@@ -39,11 +39,11 @@ class Decimal:
 
 
 Type = str | Array | Map | Struct | Decimal
-"""Plain types under Spark's names: `bigint`, `timestamp_ntz`; `void` is the type of NULL."""
+"""Primitive types under Spark's names: `bigint`, `timestamp_ntz`; `void` is the type of NULL."""
 
 COMPLEX = (Array, Map, Struct)
 INTEGERS: Mapping[str, int] = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
-"""Each with the digits of the decimal that holds all its values."""
+"""Each with the precision of the decimal that holds all its values."""
 FRACTIONS = ("float", "double")
 MOST_DIGITS = 38
 
@@ -83,7 +83,11 @@ _DECIMAL = re.compile(r"(?:decimal|numeric|dec)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s
 
 
 def text(type_: Type | None) -> str | None:
-    """The simple form, None if a part of it is unknown."""
+    """The simple form of a type, None if a part of it is unknown.
+
+    >>> text(parsed("STRUCT<id: LONG, tags: ARRAY<STRING>>"))
+    'struct<id:bigint,tags:array<string>>'
+    """
     if type_ is None or isinstance(type_, str):
         return type_
     if isinstance(type_, Decimal):
@@ -100,7 +104,13 @@ def text(type_: Type | None) -> str | None:
 
 @lru_cache(maxsize=4096)
 def parsed(written: str) -> Type | None:
-    """A type as a user or the lock writes it; None for what is no type that is known here."""
+    """A type as a user or the lock writes it; None if it is not a known type.
+
+    >>> parsed("NUMERIC(12, 2)")
+    Decimal(precision=12, scale=2)
+    >>> parsed("no type") is None
+    True
+    """
     simple = written.strip().lower()
     if simple in _PLAIN:
         return _PLAIN[simple]
@@ -135,7 +145,7 @@ def _field(part: str) -> tuple[str, Type] | None:
 
 
 def _split(inner: str) -> list[str]:
-    """At the commas that are not inside of brackets or a quoted name."""
+    """Split at commas that are not inside brackets or a quoted name."""
     parts, depth, start, quoted = [], 0, 0, False
     for i, char in enumerate(inner):
         if char == "`":
@@ -149,7 +159,11 @@ def _split(inner: str) -> list[str]:
 
 
 def of_iceberg(type_: Any) -> Type | None:
-    """A type of an Iceberg schema's JSON, as Spark reads it."""
+    """The type that Spark reads for a type in the JSON of an Iceberg schema.
+
+    >>> of_iceberg("long"), of_iceberg("timestamptz")
+    ('bigint', 'timestamp')
+    """
     if isinstance(type_, str):
         if type_.startswith("decimal"):
             return parsed(type_)
@@ -163,7 +177,11 @@ def of_iceberg(type_: Any) -> Type | None:
 
 
 def stored(type_: Type | None) -> Type | None:
-    """The type that a column has once an Iceberg table holds it."""
+    """The type that a column has after it was stored in an Iceberg table.
+
+    >>> stored("smallint")
+    'int'
+    """
     if isinstance(type_, str):
         return _STORED.get(type_, type_)
     if isinstance(type_, Array):
@@ -178,14 +196,20 @@ def is_number(type_: Type | None) -> bool:
 
 
 def as_decimal(type_: Type | None) -> Decimal | None:
-    """The decimal that holds the values of a whole number's type, or the decimal itself."""
+    """The decimal that holds all values of an integer type, or the decimal itself."""
     if isinstance(type_, Decimal):
         return type_
     return Decimal(INTEGERS[type_], 0) if isinstance(type_, str) and type_ in INTEGERS else None
 
 
 def common(types: Iterable[Type | None]) -> Type | None:
-    """The type of a CASE, COALESCE or UNION of these; None also where it depends on the mode of Spark (ANSI or not)."""
+    """The type of a CASE, COALESCE or UNION of these types; None also if it depends on Spark's mode (ANSI or not).
+
+    >>> common(["int", "bigint"])
+    'bigint'
+    >>> common(["int", "string"]) is None
+    True
+    """
     found: Type | None = "void"
     for type_ in types:
         found = _common(found, type_)
@@ -216,7 +240,7 @@ def _wider(one: Type | None, two: Type | None) -> Type | None:
     if "double" in (one, two):
         return "double"
     if "float" in (one, two):
-        # With a decimal, and in ANSI mode with a whole number, it is a double.
+        # With a decimal, and in ANSI mode with an integer, the result is a double.
         return "double" if isinstance(one, Decimal) or isinstance(two, Decimal) else None
     first, second = as_decimal(one), as_decimal(two)
     assert first is not None
@@ -227,7 +251,11 @@ def _wider(one: Type | None, two: Type | None) -> Type | None:
 
 
 def arithmetic(operator: str, one: Type | None, two: Type | None) -> Type | None:
-    """The type of `one operator two` for numbers, operator one of + - * / %."""
+    """The type of `one operator two` for numbers; the operator is one of + - * / %.
+
+    >>> text(arithmetic("*", Decimal(12, 2), "int"))
+    'decimal(23,2)'
+    """
     if not (is_number(one) and is_number(two)):
         return None
     if isinstance(one, Decimal) or isinstance(two, Decimal):
@@ -252,7 +280,7 @@ def _of_decimals(operator: str, one: Decimal, two: Decimal) -> Decimal:
 
 
 def _adjusted(precision: int, scale: int) -> Decimal:
-    """Spark gives up digits behind the point, down to six, before it gives up digits before it."""
+    """Spark drops fractional digits, down to six, before it drops integer digits."""
     if precision <= MOST_DIGITS:
         return Decimal(precision, scale)
     return Decimal(MOST_DIGITS, max(MOST_DIGITS - (precision - scale), min(scale, 6)))

@@ -1,4 +1,4 @@
-"""two types -> whether Spark takes the one for the other without a CAST that somebody wrote: where no value is lost, and as text."""
+"""two types -> whether Spark converts one to the other without an explicit CAST: where no value is lost, and to text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOMENTS = frozenset(
 
 
 def may_upcast(one: Type, to: Type) -> bool:
-    """Spark's `Cast.canUpCast`, without what it asks of NULL."""
+    """Spark's `Cast.canUpCast`, except its conditions on nullability."""
     if one in (to, "void"):
         return True
     if isinstance(one, Array) and isinstance(to, Array):
@@ -33,7 +33,7 @@ def may_upcast(one: Type, to: Type) -> bool:
 
 
 def _parts(ours: list[Type | None], theirs: list[Type | None]) -> bool:
-    """What is not known is not in the way."""
+    """Unknown types do not prevent an upcast."""
     pairs = zip(ours, theirs, strict=False)
     return len(ours) == len(theirs) and all(one is None or to is None or may_upcast(one, to) for one, to in pairs)
 

@@ -1,4 +1,4 @@
-"""What binding knows while it walks a query: Value of an expression, Output columns, the Relation of a FROM item or query, and Findings."""
+"""The types of binding: Value of an expression, Output columns, the Relation of a FROM item or query, and Findings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mvbuild.lineage.types import Type
 
 
 class Base(NamedTuple):
-    """A column of what a query reads: the index of the read, and the column's name."""
+    """A column of a relation that the query reads: the index of the read, and the column's name."""
 
     read: int
     column: str
@@ -21,19 +21,19 @@ NOTHING: frozenset[Base] = frozenset()
 
 
 class Value(NamedTuple):
-    """Of an expression."""
+    """The type and base columns of an expression."""
 
     type: Type | None = None
     bases: frozenset[Base] = NOTHING
     sure: bool = True
-    """False where it may come from other columns too."""
+    """False if the value may come from other columns too."""
 
     def typed(self, type_: Type | None) -> Value:
         return Value(type_, self.bases, self.sure)
 
 
 def joined(values: Iterable[Value], type_: Type | None = None) -> Value:
-    """All of them together, under one type."""
+    """Several values as one, with one type."""
     parts = list(values)
     if len(parts) == 1:
         return parts[0].typed(type_)
@@ -41,14 +41,14 @@ def joined(values: Iterable[Value], type_: Type | None = None) -> Value:
 
 
 class Attribute:
-    """Identity of an output column: a name that means the same attribute twice is not ambiguous."""
+    """The identity of an output column: a name that means the same attribute twice is not ambiguous."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A column that a relation gives. `name` is None where only Spark knows it."""
+    """A column of a relation. `name` is None if only Spark knows it."""
 
     name: str | None
     value: Value
@@ -62,11 +62,11 @@ class Output:
 
 
 _MOST_OF_A_NAME = 100
-"""Nobody can mean one of so many; a list of 20,000 columns of one name is looked through 20,000 times."""
+"""The limit of candidates for one name: without it, a list of 20,000 columns of one name would be searched 20,000 times."""
 
 
 class Named:
-    """Columns by their names. It grows while a SELECT list is bound: each item knows the names of those before it."""
+    """Columns by name. It grows while a SELECT list is bound: each item sees the names before it."""
 
     __slots__ = ("_by_key", "_columns")
 
@@ -96,30 +96,30 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """What stands in FROM, or a query."""
+    """An item of FROM, or a query."""
 
     columns: tuple[Output, ...]
-    """Those that are known, in order."""
+    """The known columns, in order."""
     rest: tuple[int | None, ...] = ()
-    """Not empty: there may be more columns, of these reads; None stands for what nobody knows."""
+    """If not empty, these reads may add further columns; None stands for an unknown source."""
     rows: frozenset[Base] = NOTHING
-    """What decides on its rows."""
+    """What decides its rows."""
     hidden: frozenset[str] = frozenset()
-    """Names that are there besides and that no star takes."""
+    """Further names that a star does not include."""
 
     @property
     def is_closed(self) -> bool:
         return not self.rest
 
     def named(self, names: Iterable[str], places: Iterable[tuple[int, int] | None] = ()) -> Relation:
-        """With other names for its columns; `names` are as many as the columns."""
+        """The relation with other column names; there must be as many names as columns."""
         given = list(names)
         spots = [*places, *([None] * len(given))]
         columns = tuple(Output(n, c.value, p or c.place, c.attribute) for c, n, p in zip(self.columns, given, spots, strict=False))
         return replace(self, columns=columns)
 
     def fresh(self) -> Relation:
-        """The same relation once more: its columns are attributes of their own."""
+        """The same relation again: its columns become new attributes."""
         again: dict[int, Attribute] = {}
         columns = tuple(Output(c.name, c.value, c.place, again.setdefault(id(c.attribute), Attribute())) for c in self.columns)
         return replace(self, columns=columns)
@@ -130,7 +130,7 @@ UNKNOWN = Relation(columns=(), rest=(None,))
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is certainly wrong, at offsets of the query's text."""
+    """A definite error, at offsets in the query's text."""
 
     code: str
     message: str
@@ -141,5 +141,5 @@ class Finding:
 
 
 def attributes(values: Iterable[tuple[str | None, Value, tuple[int, int] | None]]) -> Iterator[Output]:
-    """New columns."""
+    """Turn values into new columns."""
     return (Output(name, value, place, Attribute()) for name, value, place in values)

@@ -2,8 +2,7 @@
 
 In: `Graph`, and the columns of its nodes where they are known. Out: a report of findings, and edits that fix some of them.
 
-Read first: `rules/__init__.py` (the table), `facts.py` (what rules can ask), `check.py` (runs the rules on the selected models and
-files).
+Read first: `rules/__init__.py` (the table), `facts.py` (what rules can ask), `check.py` (runs the rules on the selected models and files).
 """
 
 from __future__ import annotations

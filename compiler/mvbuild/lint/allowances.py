@@ -1,4 +1,4 @@
-"""SourceFile -> its allowances (`-- mvbuild: allow(rule) reason`); findings + allowances -> what is left, and what is wrong with them."""
+"""SourceFile -> its allowances (`-- mvbuild: allow(rule) reason`); findings + allowances -> remaining findings, and wrong allowances."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Allowance:
     rules: tuple[tuple[str, Span], ...]
     has_reason: bool
     lines: range
-    """The lines that it is for."""
+    """The lines that it applies to."""
 
 
 def allowances(file: SourceFile) -> tuple[Allowance, ...]:
@@ -45,7 +45,7 @@ def _read(comment: Comment, alone: Collection[int]) -> Allowance | None:
     listed = _LISTED.fullmatch(directive["rest"])
     last = comment.lines[-1]
     if comment.is_alone:
-        # Several comments may stand above a line.
+        # Several comments may be above a line.
         last += 1
         while last in alone:
             last += 1
@@ -63,7 +63,7 @@ def _names(listed: re.Match[str], file: SourceFile, start: int) -> Iterator[tupl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A file whose allowances are judged. `ran`: the rules that would have said something there."""
+    """A file whose allowances are judged. `ran`: the rules that would have reported a finding there."""
 
     file: SourceFile
     allowances: tuple[Allowance, ...]
@@ -73,7 +73,7 @@ class Judged:
 def applied(
     findings: Iterable[Finding], known: Mapping[str, tuple[Allowance, ...]], own_files: Mapping[str, str]
 ) -> tuple[list[Finding], set[tuple[str, int]]]:
-    """The findings that nothing allows, and the places (path, offset) of the names in allowances that were used.
+    """The findings that are not allowed, and the places (path, offset) of the names in allowances that were used.
 
     `own_files`: node -> path of the model's file.
     """
@@ -122,7 +122,7 @@ def _of(allowance: Allowance, ran: Collection[str], used: Collection[tuple[str, 
 
 
 def _fix(allowance: Allowance) -> Fix | None:
-    """The comment goes, and its line if it has one of its own."""
+    """Remove the comment, and its line if there is nothing else on it."""
     span = allowance.comment.span
     text = span.file.text
     start, end = span.start, span.end

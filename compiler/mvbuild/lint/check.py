@@ -17,24 +17,24 @@ from mvbuild.source import SourceFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What was found, in the order of the files. Spans of files with secrets lead to copies that have stars in their places."""
+    """The findings, in the order of the files. Spans in files with secrets refer to copies in which stars replace the secrets."""
 
     findings: tuple[Finding, ...]
     models: int
-    """How many were looked at."""
+    """How many models were checked."""
 
     def count(self, level: Level) -> int:
         return sum(finding.level == level for finding in self.findings)
 
     def fails(self, least: Level) -> bool:
-        """Whether there is a finding at a level or above it."""
+        """Whether there is a finding at this level or above."""
         return any(LEVELS.index(finding.level) >= LEVELS.index(least) for finding in self.findings)
 
 
 def lint(facts: Facts, *, rules: Collection[str] = (), whole: bool = True) -> Report:
-    """`rules`: codes of those to run, all that are not off unless some are given. `whole`: files that belong to no model are looked at too.
+    """`rules`: codes of the rules to run; without codes, all that are not off. `whole`: check also files that belong to no model.
 
-    Raises ProjectError where `lint:` names rules, levels or options that do not exist.
+    Raises ProjectError if `lint:` names rules, levels or options that do not exist.
     """
     nodes = [node for node in facts.graph.models if node.id in facts.selected and node.id not in facts.graph.undefined]
     levels = levels_of(facts.graph, nodes, rules)
@@ -63,7 +63,7 @@ def _of_models(facts: Facts, levels: Levels, nodes: Iterable[ModelNode]) -> Iter
 
 
 def _found(said: Iterable[Found]) -> list[Found]:
-    """Of a query that is nested too deeply nothing is said."""
+    """Nothing is reported for a query that is nested too deeply."""
     try:
         return list(said)
     except RecursionError:
@@ -82,14 +82,14 @@ def _of_files(graph: Graph, levels: Levels, nodes: Iterable[ModelNode], whole: b
 
 
 def _files(graph: Graph, nodes: Iterable[ModelNode], whole: bool) -> Mapping[str, SourceFile]:
-    """Path -> file, of the models, and of all else where nothing was selected."""
+    """Path -> file, for the models and, if nothing was selected, for all other files."""
     project = graph.project
     others = (project.file, *project.documents, *project.macros, *project.tests) if whole else ()
     return {file.path: file for file in (*(node.model.file for node in nodes), *others)}
 
 
 def _ran(facts: Facts, levels: Levels, node: ModelNode | None) -> frozenset[str]:
-    """The rules that would have said something: not those that are off, and not those that know too little."""
+    """The rules that would have reported a finding: not those that are off, nor those that lack information."""
     return frozenset(rule.code for rule in RULES if levels.level(rule, node) != "off" and _knows(facts, rule, node))
 
 
@@ -111,7 +111,7 @@ def _helped(rule: Rule, found: Found) -> Found:
 
 
 def _once(findings: Iterable[Finding]) -> list[Finding]:
-    """What a loop of a template writes many times stands in the file once."""
+    """Text that a template's loop writes many times appears once in the file."""
     found: dict[tuple[str, str, int, int, str], Finding] = {}
     for finding in findings:
         span = finding.span

@@ -1,4 +1,4 @@
-"""SourceFile -> Comments: those of SQL (`--`, `/* */`), of Jinja (`{# #}`) or of YAML (`#`), where they stand in the file itself."""
+"""SourceFile -> Comments: those of SQL (`--`, `/* */`), of Jinja (`{# #}`) or of YAML (`#`), with their places in the file itself."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mvbuild.source import SourceFile, Span
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comment:
-    """`body` is what stands between its signs; `is_alone` if nothing else is on its lines."""
+    """`body` is the text between its delimiters; `is_alone` if nothing else is on its lines."""
 
     span: Span
     body: Span
@@ -39,14 +39,14 @@ def _comment(file: SourceFile, start: int, end: int, opening: int, closing: int)
     )
 
 
-# SQL and Jinja. The text is a template, so that no lexer of SQL reads it: it is enough to tell comments from strings.
+# SQL and Jinja. The text is a template, so an SQL lexer cannot read it; it is enough to distinguish comments from strings.
 
 _OPENING = re.compile(r"""--|/\*|\{#|\{\{|\{%|[rR]?'|[rR]?"|`""")
 _JINJA_ENDS = {"{{": "}}", "{%": "%}", "{#": "#}"}
 
 
 def _in_sql(text: str) -> Iterator[tuple[int, int, int, int]]:
-    """(start, end, length of the opening sign, length of the closing sign)."""
+    """(start, end, length of the opening delimiter, length of the closing delimiter)."""
     at = 0
     while match := _OPENING.search(text, at):
         sign, start = match[0], match.start()
@@ -80,7 +80,7 @@ def _end_of_block(text: str, at: int) -> int:
 
 
 def _end_of_tag(text: str, opening: re.Match[str]) -> int:
-    """Behind a tag of Jinja; strings in it may hold anything."""
+    """The offset after a Jinja tag; strings in it may contain anything."""
     closing = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|""" + re.escape(_JINJA_ENDS[opening[0]]), re.DOTALL)
     for match in closing.finditer(text, opening.end()):
         if match[0] == _JINJA_ENDS[opening[0]]:
@@ -89,7 +89,7 @@ def _end_of_tag(text: str, opening: re.Match[str]) -> int:
 
 
 def _end_of_string(text: str, opening: re.Match[str]) -> int:
-    """Behind a string or a quoted name of SQL. A tag in it is not its end, whatever quotes the tag has."""
+    """The offset after a string or a quoted name of SQL. A tag inside does not end it, whatever quotes the tag has."""
     quote = opening[0][-1]
     is_raw = quote == "`" or len(opening[0]) > 1
     inner = re.compile((r"" if is_raw else r"\\.|") + r"\{\{|\{%|\{#|" + quote, re.DOTALL)
@@ -107,7 +107,7 @@ _HASH = re.compile(r"(?:^|(?<=[ \t]))#[^\n]*", re.MULTILINE)
 
 
 def _in_yaml(file: SourceFile) -> Iterator[tuple[int, int, int, int]]:
-    """A # in a scalar is none: PyYAML tells where those are."""
+    """A # inside a scalar is not a comment: PyYAML gives the places of scalars."""
     found = list(_HASH.finditer(file.text))
     if not found:
         return

@@ -1,4 +1,4 @@
-"""Graph + what else is known -> Facts: what the rules ask of a project, each answer made once."""
+"""Graph + other information -> Facts: what rules can ask about a project; each answer is computed once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mvbuild.project.settings import EMPTY
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """A project as rules see it. `columns`: of nodes all of whose columns are known. `world`: the catalog, where it was asked."""
+    """A project as rules see it. `columns`: of nodes whose columns are all known. `world`: the catalog, if it was read."""
 
     graph: Graph
     selected: frozenset[NodeId]
@@ -31,14 +31,14 @@ class Facts:
         return found
 
     def feeds_mv(self, node: ModelNode) -> bool:
-        """Whether an MV stores what the query gives: the model itself, or one that reads it."""
+        """Whether an MV stores the result of the query: the model itself, or one that reads it."""
         return node.storage is not None or any(
             isinstance(other := self.graph.nodes[id], ModelNode) and other.storage is not None for id in self.graph.descendants([node.id])
         )
 
     def same_definition(self, node: ModelNode) -> tuple[ModelNode, ...]:
-        """The models whose query is the same, this one among them, in the order of their files."""
-        # What reads other tables is another query, which is cheaper to tell.
+        """The models with the same query, including this one, in the order of their files."""
+        # A model that reads other tables has another query, which is cheaper to find out.
         alike = self._by_reads.get(_reads(node), ())
         if len(alike) < 2:
             return (node,)
@@ -53,7 +53,7 @@ class Facts:
 
     @cached_property
     def tested(self) -> frozenset[NodeId]:
-        """What data tests read."""
+        """The nodes that data tests read."""
         return frozenset(read for test in self.graph.tests for read in test.reads)
 
     @cached_property

@@ -23,7 +23,7 @@ _MOST_PASSES = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fixed:
-    """What --fix did: the project as it is now, and path -> how many findings were fixed in it."""
+    """The result of --fix: the project as it is now, and path -> how many findings were fixed in it."""
 
     graph: Graph
     counts: Mapping[str, int]
@@ -31,17 +31,17 @@ class Fixed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Candidate:
-    """A file with the fixes that fit together."""
+    """A file with fixes that fit together."""
 
     file: SourceFile
     text: str
     fixes: tuple[Fix, ...]
     count: int
-    """How many findings they answer."""
+    """How many findings they fix."""
 
 
 def fix_all(graph: Graph, find: Callable[[Graph], Sequence[Finding]], recompile: Callable[[], Graph], env: Mapping[str, str]) -> Fixed:
-    """Again and again until nothing is left to fix. What does not leave the project as it was is undone, and not tried again."""
+    """Repeat until nothing is left to fix. A fix that changes the meaning of the project is undone, and not tried again."""
     counts: dict[str, int] = {}
     refused: set[tuple[str, str]] = set()
     for _ in range(_MOST_PASSES):
@@ -57,7 +57,7 @@ def fix_all(graph: Graph, find: Callable[[Graph], Sequence[Finding]], recompile:
 
 
 def _apply_all(graph: Graph, candidates: Sequence[_Candidate], recompile: Callable[[], Graph]) -> tuple[Graph, list[_Candidate]]:
-    """Write all; where the project is another one then, one after the other."""
+    """Write all of them; if that changes the project, one after the other."""
     new = _apply(graph, candidates, recompile)
     if new is not None:
         return new, list(candidates)
@@ -71,7 +71,7 @@ def _apply_all(graph: Graph, candidates: Sequence[_Candidate], recompile: Callab
 
 
 def _apply(graph: Graph, candidates: Sequence[_Candidate], recompile: Callable[[], Graph]) -> Graph | None:
-    """The project with the edits, or None and the files as they were."""
+    """The project with the edits; None, and the files as they were, if the project changed."""
     root = graph.project.root
     before = {candidate.file.path: (root / candidate.file.path).read_bytes() for candidate in candidates}
     changed: dict[str, bytes] = {}
@@ -130,7 +130,7 @@ def _edited(text: str, fixes: Iterable[Fix]) -> str:
 
 
 def _is_proven(graph: Graph, candidate: _Candidate, env: Mapping[str, str]) -> bool:
-    """The text gives exactly the tree that the fixes mean to make of the old one, under the same configuration."""
+    """The text parses to exactly the tree that the fixes make of the old one, with the same configuration."""
     node = next((n for n in graph.models if n.model.file.path == candidate.file.path), None)
     if node is None:
         return _is_same_yaml(candidate)
@@ -168,7 +168,7 @@ def _is_same_yaml(candidate: _Candidate) -> bool:
 
 
 def _is_same(old: Graph, new: Graph, edited: set[str]) -> bool:
-    """The same models and tests, and the same query of every model whose file was not edited; of the others the proof is above."""
+    """The same models and tests, and the same query of every model whose file was not edited; edited files are proven above."""
     nodes = {node.id: node for node in new.models}
     if [node.id for node in sorted(old.models, key=_id)] != sorted(nodes) or {t.id for t in old.tests} != {t.id for t in new.tests}:
         return False
@@ -190,7 +190,7 @@ def _id(node: ModelNode) -> str:
 
 
 def _like(before: bytes, candidate: _Candidate) -> bytes:
-    """The new text with the byte order mark and the line ends of the old file, each where it was."""
+    """The new text with the byte order mark and the line ends of the old file, each in its place."""
     raw = before.decode("utf-8")
     mark = "\ufeff" if raw.startswith("\ufeff") else ""
     ends = _line_ends(raw)
@@ -228,7 +228,7 @@ def _with_ends(text: str, ends: Sequence[str], first: int) -> str:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """All at once, under the permissions that it had: who is interrupted leaves the old file or the new one."""
+    """Write the whole file at once, with its permissions: after an interruption there is the old file or the new one."""
     target = path.resolve()
     scratch = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:

@@ -1,4 +1,4 @@
-"""findings -> the same, with stars in the place of secrets in the texts that their spans lead to: no renderer can print one."""
+"""findings -> the same, with stars instead of secrets in the texts that their spans refer to, so that no renderer can print a secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graph + what was observed, or schemas.lock -> the columns of every node that the rules may ask for."""
+"""Graph + the observation of the catalog, or schemas.lock -> the columns of every node that the rules need."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mvbuild.lineage.schemas import NO_SCHEMAS, Schemas, of_states
 
 
 def known_columns(graph: Graph, selected: Collection[NodeId], world: World | None = None) -> Mapping[NodeId, tuple[Column, ...]]:
-    """Of the selected models and of what they read; nodes whose columns are not all known are absent."""
+    """Columns of the selected models and of what they read; nodes whose columns are not all known are absent."""
     return bind(graph, _schemas(graph, world), only=selected, keep=True).columns
 
 

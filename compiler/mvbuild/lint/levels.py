@@ -1,4 +1,4 @@
-"""`lint:` of the project and of a model -> Levels: at which level each rule is, and with which options; or what is wrong with it."""
+"""`lint:` of the project and of a model -> Levels: the level and options of each rule; or what is wrong with it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from mvbuild.source import Span
 
 @dataclass(frozen=True, kw_only=True)
 class Levels:
-    """`of_project`: what mvbuild.yml says. `only`: the rules that were asked for on the command line; all if there are none."""
+    """`of_project`: the settings in mvbuild.yml. `only`: the rules requested on the command line; all if there are none."""
 
     of_project: Mapping[str, Any]
     only: frozenset[str] = frozenset()
 
     def level(self, rule: Rule, node: ModelNode | None = None) -> Level:
-        """The nearest that says something: config() or YAML of the model, its folder, `lint:` of the project, the table of rules."""
+        """The nearest setting: config() or YAML of the model, its folder, `lint:` of the project, the table of rules."""
         if self.only and rule.code not in self.only:
             return "off"
         own = node.model.config.lint if node is not None else EMPTY
@@ -41,7 +41,7 @@ class Levels:
 
 
 def levels_of(graph: Graph, nodes: Iterable[ModelNode], only: Collection[str] = ()) -> Levels:
-    """Raises ProjectError for rules, levels and options that do not exist, of the project and of the models that are looked at."""
+    """Raises ProjectError for rules, levels and options that do not exist, in the project and in the selected models."""
     problems = [_unknown(name, None) for name in only if name not in BY_CODE]
     for name, setting in graph.project.lint.items():
         problems += _problems(name, setting.value, setting.key or setting.span, setting)

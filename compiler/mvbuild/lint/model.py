@@ -1,4 +1,4 @@
-"""The types of linting: Rule (a line of the table), Found (what a rule says), Finding (the same with its level), Fix and its edits."""
+"""The types of linting: Rule (a line of the table), Found (what a rule reports), Finding (the same with its level), Fix and its edits."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 Level = Literal["off", "info", "warning", "error"]
 LEVELS: tuple[Level, ...] = ("off", "info", "warning", "error")
-"""From the least to the most."""
+"""From the lowest to the highest."""
 Options = Mapping[str, Any]
-"""The options of a rule as they are for one model: every option that it has."""
+"""All options of a rule, with their values for one model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Put `new` in the place of a piece of the user's file."""
+    """Replace a piece of the user's file with `new`."""
 
     span: Span
     new: str
@@ -34,16 +34,16 @@ class Edit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fix:
-    """Edits of one file, and what they make of the tree of its query. The fix is kept only if the file then parses to exactly that."""
+    """Edits of one file, and how they change the tree of its query. The fix is kept only if the file then parses to exactly that tree."""
 
     edits: tuple[Edit, ...]
     rewrite: Callable[[exp.Expr], None] | None = None
-    """Changes the tree in place; nodes keep their offsets. None: the tree stays as it is."""
+    """Changes the tree in place; nodes keep their offsets. None: the tree does not change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a rule says about one place. Without `help` the help of the rule is shown."""
+    """What a rule reports about one place. Without `help`, the help of the rule is shown."""
 
     message: str
     span: Span
@@ -51,18 +51,18 @@ class Found:
     notes: tuple[Note, ...] = ()
     fix: Fix | None = None
     of_file: bool = False
-    """It is about the model as a whole: an allowance anywhere in its file covers it."""
+    """It is about the whole model: an allowance anywhere in its file covers it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a rule says, at the level that is configured there."""
+    """What a rule reports, at the level configured there."""
 
     code: str
     level: Level
     found: Found
     node: NodeId | None = None
-    """The model, where it is about one."""
+    """The model, if it is about one."""
 
     @property
     def span(self) -> Span:
@@ -70,7 +70,7 @@ class Finding:
 
     @property
     def diagnostic(self) -> Diagnostic:
-        """As it is shown. What is off is not shown."""
+        """The diagnostic to show. A finding whose level is off is not shown."""
         severity: Literal["error", "warning", "info"] = "info" if self.level in ("off", "info") else self.level  # type: ignore[assignment]
         found = self.found
         return Diagnostic(code=self.code, message=found.message, span=found.span, notes=found.notes, help=found.help, severity=severity)
@@ -80,14 +80,14 @@ _LONGEST_LINE = 2_000
 
 
 def identity(diagnostic: Diagnostic) -> str:
-    """The same for the same finding when lines above it come or go; of two on lines that are alike too."""
+    """The same for the same finding after lines above it were added or removed, even if several lines are alike."""
     file, line = (diagnostic.span.file.path, " ".join(_line(diagnostic.span).split())) if diagnostic.span is not None else ("", "")
     text = "\x1f".join((diagnostic.code, file, line, diagnostic.message))
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def _line(span: Span) -> str:
-    """Where a span begins; of a very long line, which may have very many findings, no more than the span."""
+    """The line of a span; only the span itself if the line is very long and may have very many findings."""
     text, start = span.file.text, span.file.line_starts[span.position[0] - 1]
     end = text.find("\n", start, start + _LONGEST_LINE)
     if end < 0 and len(text) - start > _LONGEST_LINE:
@@ -96,14 +96,14 @@ def _line(span: Span) -> str:
 
 
 Check = Callable[["Facts", ModelNode, Options], Iterable[Found]]
-"""Says what is wrong with one model. Pure; what it is not sure of it does not say."""
+"""Reports errors of one model. Pure; an uncertain finding is not reported."""
 FileCheck = Callable[[SourceFile], Iterable[Found]]
 """The same for the text of any file of the project."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """An option of a rule. `check` says what is wrong with a value, empty if nothing is."""
+    """An option of a rule. `check` returns what is wrong with a value, empty if nothing is."""
 
     default: Any
     doc: str
@@ -119,16 +119,16 @@ class Rule:
     title: str
     """What it finds, in one sentence."""
     why: str
-    """What it is good for, and where it says nothing."""
+    """Why it matters, and where it reports nothing."""
     help: str
     """What to do."""
     wrong: Mapping[str, str]
-    """Files of a project in which it finds something; `right` are files in which it does not."""
+    """Files of a project in which it finds something; in those of `right` it finds nothing."""
     right: Mapping[str, str]
     check: Check | None = None
     check_file: FileCheck | None = None
     options: Mapping[str, Option] = field(default_factory=lambda: EMPTY)
     needs: Literal["", "types", "catalog"] = ""
-    """What has to be known for it to say anything, so that an allowance of it is not taken for unused where that is not known."""
+    """The information that it needs. Without that information, an allowance of it does not count as unused."""
     fix: str = ""
-    """What --fix does, if it does anything."""
+    """What --fix does, if anything."""

@@ -1,4 +1,4 @@
-"""findings -> JSON, GitHub's workflow commands, GitLab's code quality report, SARIF 2.1.0. Text: see `diagnostics.render`."""
+"""findings -> JSON, GitHub's workflow commands, GitLab's code quality report, SARIF 2.1.0. For text see `diagnostics.render`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _object(diagnostic: Diagnostic, node: str | None, fixable: bool) -> dict[str
 
 
 def to_github(findings: Iterable[Finding], failures: Iterable[Diagnostic] = (), *, folder: str = "") -> str:
-    """A workflow command a line. `folder`: from the repository to the project, as `shop/`."""
+    """One workflow command per line. `folder`: from the repository to the project, such as `shop/`."""
     return "\n".join(_command(d, folder) for d in (*failures, *(f.diagnostic for f in findings)))
 
 
@@ -54,7 +54,7 @@ def _command(diagnostic: Diagnostic, folder: str) -> str:
         (line, column), (end_line, end_column) = diagnostic.span.position, diagnostic.span.file.position(diagnostic.span.end)
         properties = {"file": folder + diagnostic.span.file.path, "line": line, "endLine": end_line}
         if line == end_line:
-            # GitHub takes columns within one line only.
+            # GitHub accepts columns only within one line.
             properties |= {"col": column, "endColumn": max(column, end_column)}
     properties["title"] = f"mvbuild ({diagnostic.code})"
     said = ",".join(f"{name}={_escaped(str(value), ':,')}" for name, value in properties.items())
@@ -72,7 +72,7 @@ def _escaped(text: str, signs: str = "") -> str:
 
 
 def to_gitlab(findings: Iterable[Finding], failures: Iterable[Diagnostic] = (), *, folder: str = "", project: str = "mvbuild.yml") -> str:
-    """A code quality report. Everything in it has a line: what has none stands at the project's own file."""
+    """A code quality report. Every entry needs a line; a finding without one is reported at the project file."""
     seen: Counter[str] = Counter()
     return json.dumps([_quality(d, folder, project, seen) for d in (*failures, *(f.diagnostic for f in findings))], indent=2)
 
@@ -95,7 +95,7 @@ def _quality(diagnostic: Diagnostic, folder: str, project: str, seen: Counter[st
 def to_sarif(
     findings: Sequence[Finding], failures: Sequence[Diagnostic] = (), *, version: str, folder: str = "", root: str | None = None
 ) -> str:
-    """One run of SARIF 2.1.0. `root`: the URI of the repository, with a slash at its end."""
+    """One run of SARIF 2.1.0. `root`: the URI of the repository, ending with a slash."""
     rules = [_rule(code) for code in dict.fromkeys((*BY_CODE, *(d.code for d in failures)))]
     indexes = {rule["id"]: at for at, rule in enumerate(rules)}
     results = [_result(d, None, indexes, folder) for d in failures]
@@ -173,7 +173,7 @@ def _region(span: Span) -> dict[str, int]:
 
 
 def _told_apart(results: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The second of two that look the same is the second again the next time."""
+    """Number equal findings, so that the second one is the second one again the next time."""
     seen: dict[str, int] = {}
     for result in results:
         for key, value in result.get("partialFingerprints", {}).items():

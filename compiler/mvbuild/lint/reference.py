@@ -1,4 +1,4 @@
-"""RULES -> docs/lint-rules.md. `python -m mvbuild.lint.reference > docs/lint-rules.md` writes it; a test tells when it is out of date."""
+"""RULES -> docs/lint-rules.md. `python -m mvbuild.lint.reference > docs/lint-rules.md` writes it; a test fails if it is out of date."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ The rules of [`mvbuild lint`](lint.md). Codes are stable: configuration, allowan
 
 
 def page() -> str:
-    """The page of all rules: the table, and a section for each."""
+    """The page of all rules: the table, and a section per rule."""
     rows = [f"| [`{rule.code}`](#{rule.code}) | {rule.level} | {'yes' if rule.fix else ''} | {rule.title} |" for rule in RULES]
     table = "\n".join(["| rule | level | `--fix` | what it finds |", "|---|---|---|---|", *rows])
     return "\n\n".join([_HEAD.strip("\n"), table, *(_section(rule) for rule in RULES)]) + "\n"
@@ -34,7 +34,7 @@ def _section(rule: Rule) -> str:
 
 
 def _files(files: Mapping[str, str]) -> str:
-    """Each file as a block of code under its name."""
+    """Each file as a code block under its name."""
     blocks = []
     for path, text in files.items():
         kind = path.rpartition(".")[2]

@@ -17,7 +17,7 @@ from mvbuild.parse.sql import tree_of
 from mvbuild.source import MappedText, Span
 
 _SILENT = re.compile(r"\{\{[-+]?\s*config\s*\(.*?\}\}|\{#.*?#\}", re.DOTALL)
-"""What gives no text and names nothing in the query."""
+"""Template tags that produce no text and name nothing in the query."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Statement:
 
     @cached_property
     def is_piped(self) -> bool:
-        """`|>`: the parser makes queries of the steps that stand nowhere in the text."""
+        """`|>`: the parser makes queries from the steps, which do not appear in the text."""
         return any(token.token_type == TokenType.PIPE_GT for token in self.tokens)
 
     @cached_property
@@ -53,30 +53,30 @@ class Statement:
         return [token.start for token in self.tokens]
 
     def read_of(self, table: exp.Expr) -> tuple[int, Read] | None:
-        """The read that a table of the tree is, with its index; None for a CTE and a function."""
+        """The read of a table in the tree, with its index; None for a CTE and a function."""
         parts = table.parts if isinstance(table, exp.Table) else ()
         start = parts[0].meta.get("start") if parts else None
         index = self.reads.get(start) if isinstance(start, int) else None
         return (index, self.query.reads[index]) if index is not None else None
 
     def extent(self, node: exp.Expr) -> tuple[int, int] | None:
-        """[start, end) of what has a place below a node."""
+        """[start, end) of the nodes with a place below a node."""
         places = [(n.meta["start"], n.meta["end"] + 1) for n in node.walk() if "start" in n.meta and "end" in n.meta]
         return (min(start for start, _ in places), max(end for _, end in places)) if places else None
 
     def span(self, start: int, end: int) -> Span:
-        """Where a piece of the query was written; of what a loop writes only its beginning."""
+        """Where a piece of the query was written; for the output of a loop, only its beginning."""
         first, last = self.text.span(start, start + 1), self.text.span(end - 1, end)
         is_whole = first.file is last.file and last.end >= first.end
         return Span(first.file, first.start, last.end) if is_whole else first
 
     def span_of(self, node: exp.Expr) -> Span:
-        """Where a node was written; the first word of the query where that is not known."""
+        """Where a node was written; if that is unknown, the first word of the query."""
         start, end = self.extent(node) or (self.tokens[0].start, self.tokens[0].end + 1)
         return self.span(start, self._closed(start, end))
 
     def _closed(self, start: int, end: int) -> int:
-        """The end, behind the parentheses that are open there."""
+        """The end, after the parentheses that are open there."""
         first, at = self.index_at(start), self.index_at(end)
         kinds = [token.token_type for token in self.tokens[first:at]]
         depth = kinds.count(TokenType.L_PAREN) - kinds.count(TokenType.R_PAREN)
@@ -85,7 +85,7 @@ class Statement:
         return end
 
     def is_named_elsewhere(self, name: str) -> bool:
-        """Whether a word stands in a part of the file that gave no text: a branch that was not taken, a statement of the template."""
+        """Whether a word occurs in a part of the file that produced no text: a branch that was not taken, a statement of the template."""
         segments = self.text.map.segments
         file = segments[0].origin.file
         if "{%" not in file.text:
@@ -99,7 +99,7 @@ class Statement:
         return any(not any(start <= word.start() < end for start, end in taken) for word in words)
 
     def index_at(self, offset: int) -> int:
-        """The index of the first token at an offset or behind it."""
+        """The index of the first token at an offset or after it."""
         return bisect_left(self._starts, offset)
 
     def word_before(self, offset: int, *kinds: TokenType) -> Token | None:
@@ -110,7 +110,7 @@ class Statement:
         return None
 
     def in_file(self, start: int, end: int) -> Span | None:
-        """The same piece of the file, if the user wrote it so: its ends stand in the file, and no statement of a template within."""
+        """The same piece of the file, if the user wrote it like that: both ends are in the file, with no statement of a template inside."""
         if start >= end or self.text.given(start) is not None or self.text.given(end - 1) is not None:
             return None
         first, last = self.text.span(start, start + 1), self.text.span(end - 1, end)
@@ -121,14 +121,14 @@ class Statement:
 
 
 def selects(tree: exp.Expr) -> Iterator[exp.Select]:
-    """Every SELECT of a query, but for those in hints."""
+    """Every SELECT of a query, except in hints."""
     for node in tree.walk():
         if isinstance(node, exp.Select):
             yield node
 
 
 def cte_of(table: exp.Expr) -> exp.CTE | None:
-    """The common table expression that a name means where it stands: the nearest one that is defined and visible there."""
+    """The common table expression that a name means at its place: the nearest one defined and visible there."""
     if not isinstance(table, exp.Table) or len(table.parts) != 1 or table.args.get("version") or not isinstance(table.this, exp.Identifier):
         return None
     name = table.name.lower()
@@ -149,7 +149,7 @@ def cte_of(table: exp.Expr) -> exp.CTE | None:
 
 
 def relations(select: exp.Select) -> list[exp.Expr]:
-    """The tables, subqueries and the like of FROM and of its joins; not LATERAL VIEW."""
+    """The tables, subqueries and similar items of FROM and of its joins, without LATERAL VIEW."""
     start = select.args.get("from_")
     found: list[exp.Expr] = []
     for node in (start.this if start else None, *(join.this for join in select.args.get("joins") or ())):
@@ -163,16 +163,16 @@ def relations(select: exp.Select) -> list[exp.Expr]:
 
 
 def name_of(relation: exp.Expr) -> str:
-    """What columns of a relation may be qualified with, in small letters; empty if nothing."""
+    """The qualifier for columns of a relation, in lower case; empty if there is none."""
     return _plain(relation.alias_or_name)
 
 
 def qualifier_of(column: exp.Column) -> str:
-    """The name of the relation before a column, in small letters; empty if there is none."""
+    """The name of the relation before a column, in lower case; empty if there is none."""
     return _plain(column.table)
 
 
 def _plain(name: str) -> str:
-    """What `ref()` and `source()` left in the text is called by its last name."""
+    """The placeholder of `ref()` or `source()` has the last part of its name."""
     coded = placeholder.decode(name)
     return (coded[1][-1] if coded else name).lower()

@@ -1,4 +1,4 @@
-"""The rules on allowances themselves; `lint.allowances` says where they are broken."""
+"""The rules on allowances themselves; `lint.allowances` finds their violations."""
 
 from __future__ import annotations
 

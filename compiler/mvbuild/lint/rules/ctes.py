@@ -1,4 +1,4 @@
-"""WITH clauses -> the common table expressions that nothing reads, and the text without them."""
+"""WITH clauses -> the common table expressions that are never used, and the text without them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def check(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:  
     used = _reached(statement.tree)
     for clause in statement.tree.find_all(exp.With):
         unused = [cte for cte in clause.expressions if id(cte) not in used]
-        # Those that stand in one that goes, go with it.
+        # Those inside a removed one are removed with it.
         if not unused or any(id(outer) not in used for outer in _around(clause)):
             continue
         unused = [cte for cte in unused if not statement.is_named_elsewhere(cte.alias)]
@@ -32,13 +32,13 @@ def check(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:  
 
 
 def _reached(tree: exp.Expr) -> set[int]:
-    """The ids of the expressions that the query reads, by way of others too."""
+    """The ids of the expressions that the query reads, directly or through others."""
     reads: dict[int | None, list[exp.CTE]] = {}
     for table in tree.find_all(exp.Table):
         cte = cte_of(table)
         if cte is not None:
             inside = [id(outer) for outer in _around(table)]
-            # A recursive one that reads itself is not used by that.
+            # A recursive expression is not used by reading itself.
             if id(cte) not in inside:
                 reads.setdefault(inside[0] if inside else None, []).append(cte)
     found: set[int] = set()
@@ -52,7 +52,7 @@ def _reached(tree: exp.Expr) -> set[int]:
 
 
 def _around(node: exp.Expr) -> list[exp.CTE]:
-    """The expressions in whose query a node stands, from the inside out."""
+    """The expressions whose query contains a node, from the inside out."""
     found = []
     parent = node.parent
     while parent is not None:
@@ -66,7 +66,7 @@ def _around(node: exp.Expr) -> list[exp.CTE]:
 
 
 def _fix(statement: Statement, clause: exp.With, unused: Sequence[exp.CTE]) -> Fix | None:
-    """All of one WITH at once: its commas have to fit."""
+    """All of one WITH at once, because its commas have to fit."""
     bounds = [_bounds(statement, cte) for cte in clause.expressions]
     keys = {cte.args["alias"].this.meta.get("start") for cte in unused}
     if any(b is None for b in bounds) or None in keys:
@@ -104,13 +104,14 @@ def _whole_clause(statement: Statement, bounds: Sequence[tuple[int, int]]) -> tu
 
 
 def _pieces(statement: Statement, bounds: Sequence[tuple[int, int]], at: int, *, is_last: bool) -> Iterator[tuple[int, int]]:
-    """What goes of one expression. A comment before the next one stays. `is_last`: none that stays follows."""
+    """What is removed for one expression. A comment before the next one remains. `is_last`: no remaining expression follows."""
     start, end = bounds[at]
     if not is_last:
         comma = statement.tokens[statement.index_at(end)]
         yield start, _skipped(statement, comma.end + 1)
         return
-    # The comma before it is the one behind the last that stays; those between went with what they follow, or go with this one.
+    # The comma before it follows the last remaining expression; those in between are removed with the expression that they follow, or with
+    # this one.
     comma_before = statement.word_before(start, TokenType.COMMA)
     if comma_before is None:
         yield start, end
@@ -122,7 +123,7 @@ def _pieces(statement: Statement, bounds: Sequence[tuple[int, int]], at: int, *,
 
 
 def _skipped(statement: Statement, offset: int) -> int:
-    """The offset of what follows, be it a comment."""
+    """The offset of the next text, including comments."""
     text = statement.text.text
     return offset + len(text[offset:]) - len(text[offset:].lstrip())
 

@@ -1,4 +1,4 @@
-"""Models -> what their YAML does not say: descriptions and data tests."""
+"""Models -> what their YAML lacks: descriptions and data tests."""
 
 from __future__ import annotations
 

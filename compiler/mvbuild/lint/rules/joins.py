@@ -38,7 +38,7 @@ def check(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:  
 
 
 def _joins(select: exp.Select) -> Iterator[exp.Join]:
-    """Of this SELECT, those in parentheses of FROM too."""
+    """The joins of this SELECT, including those in parentheses of FROM."""
     for join in select.find_all(exp.Join):
         if join.find_ancestor(exp.Select) is select:
             yield join
@@ -57,7 +57,7 @@ def _first_of(join: exp.Join, select: exp.Select) -> bool:
 
 
 def _is_small(relation: exp.Expr) -> bool:
-    """Not more than a few rows, or rows that are made of those before them."""
+    """At most a few rows, or rows that are made from those before them."""
     cte = cte_of(relation)
     if cte is not None:
         return not _is_recursive(cte) and _has_one_row(cte.this)
@@ -95,7 +95,7 @@ def _has_one_row(query: exp.Expr) -> bool:
 
 
 def _is_linked(join: exp.Join, select: exp.Select) -> bool:
-    """Whether a condition may name a column of the relation together with one of another: what is not sure counts as one that does."""
+    """Whether a condition may name a column of the relation together with one of another; in doubt it does."""
     name = name_of(join.this)
     return any(_may_link(condition, name) for condition in _conditions(join, select))
 
@@ -132,7 +132,7 @@ def _message(join: exp.Join) -> str:
 
 
 def _place(statement: Statement, join: exp.Join) -> Span:
-    """From the word that joins to the name of what is joined."""
+    """From the joining keyword to the name of what is joined."""
     parts = join.this.parts if isinstance(join.this, exp.Table) else [join.this.args["alias"].this] if join.this.args.get("alias") else []
     extents = [e for part in parts if (e := statement.extent(part))]
     if not extents:

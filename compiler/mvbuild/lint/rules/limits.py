@@ -28,7 +28,7 @@ def check(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:  
 
 
 def _is_harmless(query: exp.Expr, clause: exp.Expr) -> bool:
-    """Where it does not matter which rows are kept, or where their order may come from inside."""
+    """Whether it does not matter which rows are kept, or their order may come from an inner query."""
     count = clause.args.get("expression") or clause.args.get("count")
     if isinstance(count, exp.Literal) and count.name == "0" and isinstance(clause, (exp.Limit, exp.Fetch)):
         return True
@@ -64,7 +64,7 @@ def _is_one_row(relation: exp.Expr) -> bool:
 
 
 def _aggregates(projection: exp.Expr) -> bool:
-    """Whether it has an aggregate of its own: not in a window, nor in a subquery."""
+    """Whether it has an aggregate of its own, outside windows and subqueries."""
     for found in projection.find_all(exp.AggFunc):
         parent = found.parent
         while parent is not None and not isinstance(parent, (exp.Window, exp.Query)):
@@ -75,7 +75,7 @@ def _aggregates(projection: exp.Expr) -> bool:
 
 
 def _is_ordered_inside(query: exp.Expr) -> bool:
-    """A query of nothing but another one that has an order, which Spark keeps."""
+    """A query that only selects from an ordered one, whose order Spark keeps."""
     if isinstance(query, exp.Subquery):
         return bool(query.this.args.get("order"))
     if not isinstance(query, exp.Select) or any(query.args.get(key) for key in ("joins", "group", "distinct", "laterals")):

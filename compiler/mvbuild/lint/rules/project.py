@@ -1,4 +1,4 @@
-"""Models in their graph -> duplicates, tables that nobody declares, models that nobody reads, and storages that grew."""
+"""Models in their graph -> duplicates, undeclared tables, models that are never read, and storages that have grown."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def duplicate(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found
         return
     same = [other for other in facts.same_definition(node) if other.materialized != "ephemeral"]
     others = [other for other in same if other.id != node.id]
-    # Of several that are linted together the first is the one that stays.
+    # If several are linted together, the first one is not reported.
     if not others or (same[0].id == node.id and any(other.id in facts.selected for other in others)):
         return
     first = others[0]

@@ -1,4 +1,4 @@
-"""Refresh policies that ask for incremental refreshes -> the MVs that can never have one, and why."""
+"""Refresh policies that request incremental refreshes -> the MVs that can never have one, and why."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from mvbuild.source import MappedText, Span
 
 _ASKING = ("incremental", "incremental_strict")
 _OF_OTHER_QUERIES = ("not-linear", "no-aggregate", "no-partitions", "no-children", "rows-removed", "no-key")
-"""Codes that say of a strategy no more than that it is for something else."""
+"""Codes that only say that a strategy is for other queries."""
 _ANY = "long"
-"""The type that forbids least, for a column of which none is known."""
+"""The most permissive type, for a column of unknown type."""
 
 
 def check(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:  # noqa: ARG001
@@ -52,7 +52,7 @@ def check(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:  
 
 
 def _refusal(facts: Facts, node: ModelNode, leaves: Sequence[Leaf], text: MappedText) -> tuple[str, str, Span | None] | None:
-    """What is sure to speak against every strategy, whatever changes; a code, a message and a place."""
+    """The reason that certainly prevents every strategy, whatever changes: a code, a message and a place."""
     clock = next(nondeterministic_tokens(text.text), None)
     if clock is not None:
         return "nondeterministic", why(clock), text.span(clock.start, clock.end + 1)
@@ -75,7 +75,7 @@ def _refusal(facts: Facts, node: ModelNode, leaves: Sequence[Leaf], text: Mapped
 
 
 def _limited(node: ModelNode, facts: Facts, text: MappedText) -> tuple[str, str, Span | None] | None:
-    """A LIMIT of the result is told without any column; only where another MV reads it there is a strategy for that."""
+    """A LIMIT of the result needs no columns to be found; there is a strategy for it only if another MV reads it."""
     (tree,) = parse(tokenize(text.text), text.text)
     while isinstance(tree, exp.Subquery) and not tree.args.get("limit"):
         tree = tree.this
@@ -91,7 +91,7 @@ def _has_children(node: ModelNode, facts: Facts) -> bool:
 
 
 def _refused_by_all(node: ModelNode, facts: Facts, shape: Shape, text: MappedText) -> tuple[str, str, Span | None] | None:
-    """Each table is asked about alone, with new rows only: a change that allows most."""
+    """Each table is tried alone, with new rows only: the change that allows most strategies."""
     has_children = _has_children(node, facts)
     partitions = tuple(
         Partition(column=p.column, transform=p.transform if p.width is None else f"{p.transform}[{p.width}]")
@@ -122,7 +122,7 @@ def _known(facts: Facts, leaf: Leaf) -> Mapping[str, str] | None:
 
 
 def iceberg_type(type_: str | None) -> str:
-    """A type of Spark's by its name in Iceberg, as far as the algebra asks for it."""
+    """The Iceberg name of a type of Spark, as far as the algebra needs it."""
     if type_ is None:
         return _ANY
     if type_ in ("tinyint", "smallint"):

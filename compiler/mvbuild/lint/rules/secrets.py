@@ -1,4 +1,4 @@
-"""files of the project -> passwords, tokens and keys that stand in them. What is found is never repeated."""
+"""files of the project -> passwords, tokens and keys in them. The findings never repeat their values."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def check(file: SourceFile) -> Iterator[Found]:
 
 
 def secrets(file: SourceFile) -> tuple[tuple[str, Span], ...]:
-    """What is secret in a file, and what it is; each place once, in the order of the file."""
+    """The secrets in a file, and what they are; each place once, in the order of the file."""
     is_yaml = PurePosixPath(file.path).suffix in (".yml", ".yaml")
     found: dict[int, tuple[str, Span]] = {}
     for what, span in (*_formats(file), *(_in_yaml(file) if is_yaml else _in_sql(file)), *_defaults(file)):

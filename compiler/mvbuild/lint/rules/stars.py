@@ -1,4 +1,4 @@
-"""`SELECT *` of a table -> findings, and the columns in its place where they are known."""
+"""`SELECT *` of a table -> findings, and the columns that can replace it, if they are known."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _all(tree: exp.Expr) -> list[tuple[exp.Star, exp.Select]]:
 
 
 def _that_matter(tree: exp.Expr) -> list[tuple[exp.Star, exp.Select]]:
-    """Those that give columns to the result, or to rows that are compared as a whole (DISTINCT, UNION, INTERSECT, EXCEPT)."""
+    """Stars that add columns to the result, or to rows that are compared as a whole (DISTINCT, UNION, INTERSECT, EXCEPT)."""
     found: dict[int, tuple[exp.Star, exp.Select]] = {}
     seen: set[int] = set()
     _reach(tree, found, seen)
@@ -77,12 +77,12 @@ def _stars(select: exp.Select) -> Iterator[exp.Star]:
 
 
 def _whole(star: exp.Star) -> exp.Expr:
-    """`t.*` of its star."""
+    """`t.*` for its star."""
     return star.parent if isinstance(star.parent, exp.Column) else star
 
 
 def _expanded(star: exp.Star, select: exp.Select) -> list[exp.Expr]:
-    """The relations whose columns a star stands for."""
+    """The relations whose columns a star expands to."""
     qualifier = qualifier_of(star.parent) if isinstance(star.parent, exp.Column) else ""
     kept = [r for r in relations(select) if not (isinstance(r.parent, exp.Join) and r.parent.kind in ("SEMI", "ANTI"))]
     if not qualifier:
@@ -103,7 +103,7 @@ def _shown(statement: Statement, tables: Sequence[exp.Expr]) -> str:
 
 
 def _fix(facts: Facts, node: ModelNode, statement: Statement, star: exp.Star, select: exp.Select) -> Fix | None:
-    """Only where nothing but tables gives columns, and all of them are known."""
+    """Only if all columns come from tables, and all of them are known."""
     whole = _whole(star)
     place = statement.extent(whole)
     file = statement.in_file(*place) if place else None
@@ -130,19 +130,19 @@ def _is_plain(relation: exp.Expr, read: Read) -> bool:
 
 
 def _mixes(select: exp.Select) -> bool:
-    """Whether the star gives other columns than those of the tables one after the other."""
+    """Whether the star gives other columns than those of the tables in sequence."""
     joins = [join for node in select.walk() if isinstance(node, exp.Join) for join in (node,) if node.find_ancestor(exp.Select) is select]
     merged = any(join.args.get("using") or join.args.get("method") == "NATURAL" for join in joins)
     return merged or bool(select.args.get("laterals")) or any(isinstance(r, exp.Lateral) for r in relations(select))
 
 
 def _written(relation: exp.Expr) -> str | None:
-    """The alias of a table; None where there is none and its name may be a template's."""
+    """The alias of a table; None if there is none and its name may be a template's."""
     return relation.alias or None
 
 
 def _separator(statement: Statement, start: int) -> str:
-    """One column a line where the star has a line of its own."""
+    """One column per line if the star is on a line of its own."""
     text = statement.text.text
     line = text[text.rfind("\n", 0, start) + 1 : start]
     return ",\n" + line if line.strip() == "" and "\n" in text[:start] else ", "

@@ -1,4 +1,4 @@
-"""Comparisons in a query whose two sides are of unlike types -> findings. Where a type is not known nothing is said."""
+"""Comparisons in a query whose sides have different types -> findings. If a type is unknown, nothing is reported."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _are_unlike(left: exp.Expr, one: str, right: exp.Expr, other: str) -> bool:
     if None in kinds or kinds[0] == kinds[1] or set(kinds) == {"date", "timestamp"}:
         return False
     if any(isinstance(side.unnest(), _CONSTANT) for side in (left, right)):
-        # A date is compared with text as people write it; a literal beside a literal is no column's fault.
+        # Comparing a date with text is usual, and two literals are not the fault of a column.
         both = all(isinstance(side.unnest(), _CONSTANT) for side in (left, right))
         return not both and not (set(kinds) & {"date", "timestamp"} and "string" in kinds)
     return True
@@ -86,7 +86,7 @@ def _article(type_: str) -> str:
 
 
 def _merged(statement: Statement, types: _Types) -> Iterator[Found]:
-    """JOIN ... USING compares columns of one name."""
+    """JOIN ... USING compares columns with the same name."""
     for join in statement.tree.find_all(exp.Join):
         select = join.find_ancestor(exp.Select)
         joins: list[exp.Expr] = (select.args.get("joins") or []) if select else []
@@ -102,7 +102,7 @@ def _merged(statement: Statement, types: _Types) -> Iterator[Found]:
 
 @dataclass(frozen=True)
 class _Types:
-    """What is certain of the types in one query."""
+    """The certain types in one query."""
 
     facts: Facts
     node: ModelNode
@@ -143,7 +143,7 @@ class _Types:
         return None
 
     def _of_bare(self, column: exp.Column, select: exp.Select, inner: list[exp.Expr]) -> str | None:
-        """Only where all columns that the name could mean are known, and one of them has it."""
+        """Only if all columns that the name could mean are known, and one of them has the name."""
         known = [self._columns_of(r) for r in inner]
         is_alias = any(isinstance(p, exp.Alias) and p.alias.lower() == column.name.lower() for p in select.expressions)
         merges = any(join.args.get("using") or join.args.get("method") for join in select.args.get("joins") or ())
@@ -153,10 +153,10 @@ class _Types:
         return found[0][column.name.lower()] if len(found) == 1 else None
 
     def _columns_of(self, relation: exp.Expr) -> Mapping[str, str | None] | None:
-        """Column in small letters -> type, None if it is not known; None where the columns are not."""
+        """Column in lower case -> type, None if it is not known; None instead of the mapping if the columns are not known."""
         key = id(relation)
         if key not in self._columns:
-            self._columns[key] = None  # for a recursive one, while it is made
+            self._columns[key] = None  # for a recursive one, while it is computed
             self._columns[key] = self._computed(relation)
         return self._columns[key]
 
@@ -174,7 +174,7 @@ class _Types:
         return self._selected(relation.this) if isinstance(relation, exp.Subquery) else None
 
     def _of_node(self, id_: NodeId) -> Mapping[str, str | None] | None:
-        """All columns of a node; of a source else those that YAML declares, among which a name that is found is the one that is meant."""
+        """All columns of a node. For a source otherwise those declared in YAML: a name that is found there is the one that is meant."""
         known = self.facts.columns.get(id_)
         if known:
             return {column.key: column.type for column in known}

@@ -1,4 +1,4 @@
-"""Staleness windows and policies of MVs -> those that promise what the tables below cannot keep."""
+"""Staleness windows and policies of MVs -> those that the tables below cannot keep."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def outside(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:
 
 
 def is_foreign(table: TableNode) -> bool:
-    """Whether it is not in Iceberg, so that nobody can tell what changed in it."""
+    """Whether it is not an Iceberg table, so that its changes are unknown."""
     return table.source is not None and not table.source.type.startswith("iceberg")
 
 

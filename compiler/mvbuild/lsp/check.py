@@ -1,4 +1,4 @@
-"""a project and the buffers of an editor -> Checked: what is wrong with it, and its graph and columns if it compiles."""
+"""a project and the buffers of an editor -> Checked: its diagnostics, and its graph and columns if it compiles."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from mvbuild.project.settings import EMPTY
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckOptions:
-    """What the editor, or the command line, says about how projects are read."""
+    """How projects are read, as chosen in the editor or on the command line."""
 
     target: str | None = None
     vars: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
     freshness: bool = True
-    """Whether the catalog is asked."""
+    """Whether the catalog is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """`graph` and `bound` are None where the project does not compile."""
+    """`graph` and `bound` are None if the project does not compile."""
 
     diagnostics: tuple[Diagnostic, ...]
     graph: Graph | None = None
@@ -37,7 +37,7 @@ class Checked:
 
 
 def check(root: Path, buffers: Mapping[str, str], choices: CheckOptions) -> Checked:
-    """`buffers`: path in the project -> text, of the files that are open: these are linted. No catalog, no Spark."""
+    """`buffers`: path in the project -> text, for open files: these are linted. No catalog, no Spark."""
     try:
         with mirrored(root, buffers) as place:
             return _checked(place, frozenset(buffers), choices)
@@ -57,7 +57,7 @@ def _checked(place: Path, opened: frozenset[str], choices: CheckOptions) -> Chec
 
 
 def _linted(graph: Graph, bound: Bound, opened: frozenset[str]) -> tuple[Diagnostic, ...]:
-    """Of open files only: a large project has more than anybody wants to see at once."""
+    """Only open files, because a large project has too many findings to show at once."""
     selected = frozenset(node.id for node in graph.models if node.model.file.path in opened)
     whole = any(path.endswith((".yml", ".yaml")) for path in opened)
     try:

@@ -1,4 +1,4 @@
-"""what stands before the cursor -> what may come next: tables, columns, macros and settings in SQL; keys and words in YAML."""
+"""the text before the cursor -> what may follow: tables, columns, macros and settings in SQL; keys and words in YAML."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BUILTIN = ("ref", "source", "var", "env_var", "config", "this", "target")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """`start`: from where to the cursor the text is replaced by `new`."""
+    """`new` replaces the text from `start` to the cursor."""
 
     label: str
     new: str
@@ -82,7 +82,7 @@ def _in_template(root: Path, text: str, before: str, names: Names | None) -> Ite
 
 
 def _arguments(before: str, names: Names | None) -> Iterator[Proposal]:
-    """Of ref(), source() and the settings of config(), within their quotes."""
+    """Arguments of ref(), source() and config(), within their quotes."""
     if match := _SETTING_WORD.search(before):
         setting = MODEL_SETTINGS.get(match[1])
         words = setting.read.words if setting and isinstance(setting.read, OneOf) else ()
@@ -106,7 +106,7 @@ def _models(names: Names, start: int) -> Iterator[Proposal]:
 
 
 def _tables(text: str, names: Names | None, start: int) -> Iterator[Proposal]:
-    """CTEs by their names, models by ref() and sources by source(), which tell them apart from tables of the catalog."""
+    """CTEs by their names, models by ref() and sources by source(), which distinguish them from tables of the catalog."""
     yield from (Proposal(label=name, new=name, start=start, kind="table", detail="in this file") for name in cte_heads(text))
     if names is None:
         return
@@ -156,7 +156,7 @@ def _in_yaml(path: str, text: str, offset: int, names: Names | None) -> Iterator
 
 
 def _named(path: tuple[str, ...], text: str, offset: int, names: Names | None) -> Iterable[str]:
-    """What `name:` may be: a model or a seed that there is, or a column of the one that the entry is about."""
+    """Possible values of `name:`: an existing model or seed, or a column of the one that the entry describes."""
     if names is None or path[-1:] not in (("name",), ("column_name",)):
         return ()
     if path in (("models", "name"), ("seeds", "name")):

@@ -1,4 +1,4 @@
-"""a SQL file as it is being written -> the names of the columns of its CTEs. By patterns, as the names in it."""
+"""a SQL file that is being edited -> the names of the columns of its CTEs. With patterns, like the names in it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from mvbuild.lsp.sql_text import NAME, Named, cte_heads, is_cte, tables
 
 Known = Callable[[Named], Sequence[str]]
-"""The columns of a table that is none of the CTEs."""
+"""The columns of a table that is not one of the CTEs."""
 _SKIPPED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 _SELECT = re.compile(r"\bselect\b(?:\s+(?:distinct|all)\b)?", re.IGNORECASE)
 _END = re.compile(r"\b(?:from|where|group|having|order|limit|union|except|minus|intersect|window)\b", re.IGNORECASE)
@@ -17,7 +17,7 @@ _LAST = re.compile(rf"(?:\bas\s+|\.\s*|\A|[\s)\]])(?P<name>{NAME})\s*\Z", re.IGN
 
 
 def cte_columns(text: str, name: str, known: Known, inside: frozenset[str] = frozenset()) -> tuple[str, ...]:
-    """Of what its first SELECT projects: those with a name, and what stands behind `*`."""
+    """The columns of its first SELECT: those with a name, and what `*` expands to."""
     head = cte_heads(text).get(name.lower())
     if head is None or name.lower() in inside:
         return ()
@@ -44,7 +44,7 @@ def _behind_star(text: str, body: str, qualifier: str | None, known: Known, insi
 
 
 def _closing(text: str, start: int) -> int:
-    """The bracket that ends what begins behind one; the end of the text if it is not written yet."""
+    """The bracket that closes the one before `start`; the end of the text if it is not written yet."""
     depth = 1
     for at, char in _signs(text, start):
         depth += (char == "(") - (char == ")")
@@ -54,7 +54,7 @@ def _closing(text: str, start: int) -> int:
 
 
 def _items(body: str) -> Iterator[str]:
-    """The columns of the first SELECT, as they are written."""
+    """The columns of the first SELECT, as written."""
     select = _SELECT.search(body)
     if select is None:
         return
@@ -73,7 +73,7 @@ def _depth(text: str, start: int, end: int) -> int:
 
 
 def _signs(text: str, start: int) -> Iterator[tuple[int, str]]:
-    """Brackets and commas outside of strings, quoted names and templates."""
+    """Brackets and commas outside strings, quoted names and templates."""
     at = start
     while at < len(text):
         skipped = _SKIPPED.match(text, at)

@@ -14,7 +14,7 @@ _YAML_NAME = re.compile(r"^\s*-?\s*\{?\s*name:\s*['\"]?([\w.]+)")
 
 
 def definition(root: Path, path: str, text: str, offset: int, names: Names | None) -> Span | None:
-    """`names` is None until the project has compiled once: then files are looked for by their names."""
+    """`names` is None until the project has compiled once; until then, files are found by their names."""
     named = name_in_yaml(text, offset) if path.endswith((".yml", ".yaml")) else named_at(text, offset)
     if named is None:
         return None

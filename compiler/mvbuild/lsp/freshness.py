@@ -1,6 +1,6 @@
-"""a project -> the freshness of its MVs, asked of the catalog by `mvbuild status` in a process of its own.
+"""a project -> the freshness of its MVs, which `mvbuild status` reads from the catalog in a separate process.
 
-A catalog may take its time or never answer. So nobody waits for it: what was found last is shown, and a process that takes too long ends.
+A catalog may be slow or never answer. So nothing waits for it: the last result is shown, and a process that takes too long is ended.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from mvbuild.project.settings import EMPTY
 from mvbuild.project.targets import embedded_catalog
 
 LIMIT = 30.0
-"""Seconds that the catalog has."""
+"""The catalog's time limit in seconds."""
 MAX_AGE_SECONDS = 60.0
-"""Seconds after which an answer is asked for anew, when somebody looks."""
+"""The age in seconds after which a result is requested again when it is shown."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Freshness:
-    """What is known at the moment. `problem`: why nothing newer is."""
+    """The latest known result. `problem`: why there is no newer one."""
 
     root: Path
     choices: CheckOptions
     say: Callable[[str], None] = lambda _: None
-    """Is told what came of each question, for the editor's log."""
+    """Receives the outcome of each request, for the editor's log."""
     states: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: EMPTY)
     problem: str = ""
     asked_at: float | None = None
@@ -40,7 +40,7 @@ class Freshness:
     _task: asyncio.Task[None] | None = None
 
     def wanted(self, *, embedded: bool) -> None:
-        """Ask in the background, unless that was done just now or is being done. In an event loop."""
+        """Start a request in the background, unless there is a recent or running one. Must be called in an event loop."""
         now = time.monotonic()
         is_busy = self._task is not None and not self._task.done()
         if not self.choices.freshness or is_busy or (self.asked_at is not None and now - self.asked_at < MAX_AGE_SECONDS):
@@ -52,7 +52,7 @@ class Freshness:
         self._task = asyncio.get_running_loop().create_task(self._ask())
 
     def told(self, node: str) -> str:
-        """One line of Markdown on an MV; empty where the catalog is not to be asked."""
+        """One line of Markdown about an MV; empty if the catalog must not be read."""
         if not self.choices.freshness:
             return ""
         found = self.states.get(node)

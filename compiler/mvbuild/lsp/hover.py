@@ -1,4 +1,4 @@
-"""what the cursor is on -> Markdown about it: a table with its columns and freshness, a column, a macro, a key of YAML."""
+"""the text at the cursor -> Markdown about it: a table with its columns and freshness, a column, a macro, a key of YAML."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_COLUMNS = 50
 
 
 def hover(root: Path, path: str, text: str, offset: int, names: Names | None, freshness: Freshness) -> str:
-    """Empty where there is nothing to say."""
+    """Empty if nothing is known."""
     is_yaml = path.endswith((".yml", ".yaml"))
     named = name_in_yaml(text, offset) if is_yaml else named_at(text, offset)
     if named is None:
@@ -33,7 +33,7 @@ def hover(root: Path, path: str, text: str, offset: int, names: Names | None, fr
 
 
 def about(node: Node, names: Names, freshness: Freshness) -> str:
-    """A table: what it is, how fresh, and its columns."""
+    """A table: what it is, its freshness, and its columns."""
     lines = [f"**{name_of(node)}** {_kind(node)} `{node.identifier}`"]
     described = properties_of(node)
     if described.description:
@@ -61,7 +61,7 @@ def _kind(node: Node) -> str:
 
 
 def _column(text: str, named: Named, names: Names) -> str:
-    """Of all tables of the text that have it, or of the one that qualifies it."""
+    """The column in all tables of the text that have it, or in the one that qualifies it."""
     qualifier = named.parts[-2].lower() if len(named.parts) > 1 else None
     found = []
     for alias, node in dict(names.in_scope(text)).items():

@@ -1,6 +1,6 @@
-"""project directory + texts that are not saved -> a directory in which the project looks as it would if they were.
+"""project directory + unsaved texts -> a directory in which the project looks as if they were saved.
 
-Everything else in it is a link, so that it is made in no time and whatever reads a project reads this one.
+Everything else in it is a link. So creating it takes no time, and everything that reads projects can read this one.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from mvbuild.lsp.positions import normal
 
 @contextmanager
 def mirrored(root: Path, texts: Mapping[str, str]) -> Iterator[Path]:
-    """`texts`: by their paths in the project. The project itself where all of them are on the disk."""
+    """`texts`: by their paths in the project. Returns the project itself if all of them are saved."""
     unsaved = {tuple(path.split("/")): text for path, text in texts.items() if not _is_saved(root / path, text)}
     if not unsaved:
         yield root
         return
     with TemporaryDirectory(prefix="mvbuild-lsp-", ignore_cleanup_errors=True) as folder:
-        # What stands beside the project is there too: a model path may lead to it.
+        # Files beside the project are included: a model path may lead to them.
         _fill(root.parent, Path(folder) / "mirror", {(root.name, *path): text for path, text in unsaved.items()})
         yield Path(folder) / "mirror" / root.name
 

@@ -1,4 +1,4 @@
-"""Graph + columns -> Names: what the names in a file mean, and what is known of it."""
+"""Graph + columns -> Names: the meaning of the names in a file, and what is known about it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mvbuild.source import SourceFile, Span
 
 @dataclass(frozen=True, kw_only=True)
 class Names:
-    """Names are compared without case, as Spark does."""
+    """Names are compared as in Spark, ignoring case."""
 
     graph: Graph
     bound: Bound
@@ -37,7 +37,7 @@ class Names:
         return self.bound.known(node.id)
 
     def in_scope(self, text: str) -> Iterator[tuple[str, Node]]:
-        """(what qualifies its columns, node) of the tables of a text; not of its CTEs."""
+        """(qualifier of its columns, node) of the tables of a text, without its CTEs."""
         known = cte_heads(text)
         for named in tables(text):
             node = None if is_cte(named, known) else self.node(named)
@@ -45,7 +45,7 @@ class Names:
                 yield named.alias or named.parts[-1], node
 
     def ctes_in_scope(self, text: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-        """(what qualifies its columns, name, columns) of the CTEs that a text reads."""
+        """(qualifier of its columns, name, columns) of the CTEs that a text reads."""
         known = cte_heads(text)
         for named in tables(text):
             if is_cte(named, known):
@@ -83,7 +83,7 @@ class Names:
 
 
 def name_of(node: Node) -> str:
-    """As a file of the project calls it."""
+    """The name that a file of the project uses for it."""
     if isinstance(node, ModelNode):
         return node.model.name
     if isinstance(node, SeedNode):

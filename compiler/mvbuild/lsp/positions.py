@@ -1,4 +1,4 @@
-"""offsets in a text <-> lines and characters of the protocol, which counts code units of the encoding that was agreed on."""
+"""offsets in a text <-> lines and characters of the protocol, which counts code units of the negotiated encoding."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _BYTES = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-
 
 
 def normal(text: str) -> str:
-    """As mvbuild reads files: the lines are the same, and so are the characters in them."""
+    """The text as mvbuild reads files: with the same lines and the same characters in them."""
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def offset_of(text: str, place: Position, encoding: str) -> int:
-    """Places behind the end of a line or of the text are its end."""
+    """Positions after the end of a line or of the text become that end."""
     lines = text.split("\n")
     number, units = place
     if number >= len(lines):

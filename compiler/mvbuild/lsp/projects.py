@@ -1,4 +1,4 @@
-"""the files that an editor has open -> Projects: which project each belongs to, and what is known of each project."""
+"""the files that an editor has open -> Projects: the project of each file, and what is known about each project."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from mvbuild.lsp.names import Names
 from mvbuild.project.project_file import NAMES
 
 DELAY = 0.2
-"""Seconds without a change before a project is looked at: nobody needs to hear of every key that is pressed."""
+"""A project is checked after this many seconds without a change, so that not every key press starts a check."""
 SUFFIXES = (".sql", ".yml", ".yaml", ".csv", ".lock")
 
 
 Tell = Callable[["Project", Checked, Mapping[str, int | None]], None]
-"""Gets what was found, and in which versions of the buffers."""
+"""Receives the results, and the versions of the buffers that they are for."""
 
 
 def root_of(path: Path) -> Path | None:
-    """The nearest directory above a file that holds a project."""
+    """The nearest directory above a file that contains a project."""
     return next((folder for folder in path.parents if is_project(folder)), None)
 
 
@@ -35,22 +35,22 @@ def is_project(folder: Path) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class Project:
-    """One project. `names` is of the last version that compiled."""
+    """One project. `names` is from the last version that compiled."""
 
     root: Path
     freshness: Freshness
     buffers: dict[str, str] = field(default_factory=dict)
     versions: dict[str, int | None] = field(default_factory=dict)
-    """Of the buffers, as the editor counts them."""
+    """The versions of the buffers, as the editor counts them."""
     names: Names | None = None
     told: set[Path] = field(default_factory=set)
-    """The files of which something was said the last time."""
+    """The files with diagnostics in the last report."""
     _waiting: asyncio.TimerHandle | None = None
     _task: asyncio.Task[None] | None = None
     _again: bool = False
 
     def changed(self, executor: Executor, choices: CheckOptions, tell: Tell, delay: float = DELAY) -> None:
-        """Look at the project soon, and once more if it changes meanwhile. In an event loop; the work is done by a thread."""
+        """Check the project soon, and once more if it changes in the meantime. Must be called in an event loop; a thread does the work."""
         if self._waiting is not None:
             self._waiting.cancel()
         self._waiting = asyncio.get_running_loop().call_later(delay, self._look, executor, choices, tell)
@@ -76,7 +76,7 @@ class Project:
             self._look(executor, choices, tell)
 
     def by_file(self, diagnostics: tuple[Diagnostic, ...]) -> dict[Path, list[Diagnostic]]:
-        """What has no place is said at the project's own file."""
+        """Diagnostics without a place are reported at the project file."""
         own = next((name for name in NAMES if (self.root / name).is_file()), NAMES[0])
         found: dict[Path, list[Diagnostic]] = {}
         for one in diagnostics:
@@ -87,14 +87,14 @@ class Project:
 
 @dataclass(slots=True, kw_only=True)
 class Projects:
-    """All of them, by their directories."""
+    """All projects by their directories."""
 
     choices: CheckOptions = field(default_factory=CheckOptions)
     say: Callable[[str], None] = lambda _: None
     by_root: dict[Path, Project] = field(default_factory=dict)
 
     def of(self, path: Path) -> Project | None:
-        """The project of a file; None for a file in no project, or of a kind that none has."""
+        """The project of a file; None for a file outside projects, or of a kind that projects do not have."""
         root = root_of(path) if path.suffix.lower() in SUFFIXES else None
         return self.at(root) if root is not None else None
 
@@ -104,7 +104,7 @@ class Projects:
         return self.by_root[root]
 
     def below(self, folder: Path) -> Iterator[Project]:
-        """The project of a workspace folder, if it is one, and those right below it."""
+        """The project of a workspace folder, if it is one, and those directly below it."""
         if is_project(folder):
             yield self.at(folder)
         elif folder.is_dir():
@@ -114,5 +114,5 @@ class Projects:
 
 
 def relative(root: Path, path: Path) -> str:
-    """Also of a file beside the project, as `../shared/a.sql`."""
+    """Also of a file beside the project, such as `../shared/a.sql`."""
     return os.path.relpath(path, root).replace(os.sep, "/")

@@ -40,13 +40,13 @@ _WATCHED = "**/*.{sql,yml,yaml,csv,lock}"
 
 @dataclass(slots=True)
 class _Session:
-    """What one client has open. Only the event loop touches it."""
+    """What one client has open. Only the event loop uses it."""
 
     server: LanguageServer
     projects: Projects
     executor: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "mvbuild-check"))
     uris: dict[Path, str] = field(default_factory=dict)
-    """How the client spells the files that it has open."""
+    """The client's spelling of the URIs of open files."""
 
     @property
     def encoding(self) -> str:
@@ -58,7 +58,7 @@ class _Session:
         project.changed(self.executor, self.projects.choices, self.tell, **more)
 
     def tell(self, project: Project, checked: Checked, versions: Mapping[str, int | None]) -> None:
-        """Files that are open hear that they are well; of others what was said before is taken back."""
+        """Report diagnostics. Open files without any get an empty report; earlier reports on other files are withdrawn."""
         found = project.by_file(checked.diagnostics)
         for path in sorted({*found, *project.told, *(project.root / name for name in project.buffers)}):
             shown = [self._diagnostic(project, one) for one in found.get(path, ())]
@@ -93,7 +93,7 @@ class _Session:
         )
 
     def asked(self, document: types.TextDocumentIdentifier, position: types.Position) -> tuple[Project, str, str, int] | None:
-        """The project, the path in it, the text and the offset that a question is about."""
+        """The project, the path in it, the text and the offset of a request."""
         path = path_of(document.uri)
         project = self.projects.of(path) if path is not None else None
         if path is None or project is None:
@@ -103,13 +103,13 @@ class _Session:
 
 
 def path_of(uri: str) -> Path | None:
-    """None for what is no file: an untitled buffer, a side of a diff."""
+    """None for something that is not a file: an untitled buffer, a side of a diff."""
     found = to_fs_path(uri) if uri.startswith("file:") else None
     return Path(os.path.normpath(found)) if found else None
 
 
 def serve(choices: CheckOptions) -> None:
-    """Over stdin and stdout, to the end."""
+    """Serve over stdin and stdout until the end."""
     server = LanguageServer("mvbuild", __version__)
     session = _Session(server, Projects(choices=choices, say=lambda message: _log(server, message)))
     _documents(server, session)
@@ -221,7 +221,7 @@ def _log(server: LanguageServer, message: str) -> None:
 
 
 def _watch(server: LanguageServer) -> None:
-    """Files that change without the editor, as by a switch of branches."""
+    """Watch for files that change outside the editor, for example when a branch is checked out."""
     files = server.client_capabilities.workspace and server.client_capabilities.workspace.did_change_watched_files
     if files and files.dynamic_registration:
         watchers = [types.FileSystemWatcher(glob_pattern=_WATCHED)]
@@ -231,7 +231,7 @@ def _watch(server: LanguageServer) -> None:
 
 
 def _chosen(choices: CheckOptions, options: Any) -> CheckOptions:
-    """`initializationOptions`: {"target": ..., "vars": {...}, "freshness": false}. What is no such thing is left alone."""
+    """`initializationOptions`: {"target": ..., "vars": {...}, "freshness": false}. Other values are ignored."""
     if not isinstance(options, dict):
         return choices
     if isinstance(options.get("target"), str):

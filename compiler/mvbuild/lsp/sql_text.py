@@ -1,4 +1,4 @@
-"""a SQL file as it is being written -> the names at a place of it. By patterns: what is typed is rarely a query yet."""
+"""a SQL file that is being edited -> the names at a place in it. With patterns, because text that is being typed is rarely a query."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WORDS = re.compile(_DOTTED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """A name in a text, and what it is by its form: the argument of ref() or source(), a macro that is called, or a dotted name."""
+    """A name in a text, with its kind by its form: the argument of ref() or source(), a macro that is called, or a dotted name."""
 
     kind: Literal["ref", "source", "macro", "name"]
     parts: tuple[str, ...]
@@ -39,17 +39,17 @@ class Named:
 
 
 def without_comments(text: str) -> str:
-    """Blanks in their place."""
+    """The text with spaces instead of comments."""
     return _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
 
 
 def without_strings(text: str) -> str:
-    """Blanks in the place of what strings hold; templates stay."""
+    """The text with spaces instead of the content of strings; templates remain."""
     return _STRING.sub(lambda m: m[0] if m["string"] is None else m[0][0] + re.sub(r"[^\n]", " ", m[0][1:-1]) + m[0][-1], text)
 
 
 def named_at(text: str, offset: int) -> Named | None:
-    """What the cursor is on, or right behind of."""
+    """The name at the cursor, or directly before it."""
     plain = without_comments(text)
     for match in _CALLS.finditer(plain):
         if match.start() <= offset <= match.end():
@@ -63,7 +63,7 @@ def named_at(text: str, offset: int) -> Named | None:
 
 
 def tables(text: str) -> Iterator[Named]:
-    """What stands in FROM and JOIN, anywhere in the text, with its alias."""
+    """The tables of FROM and JOIN, anywhere in the text, with their aliases."""
     plain = without_comments(text)
     for keyword in _FROM.finditer(plain):
         match = _TABLE.match(plain, keyword.end())
@@ -82,14 +82,14 @@ class CteHead:
     """`name (a, b) AS (`."""
 
     at: int
-    """Where its name stands."""
+    """The offset of its name."""
     columns: tuple[str, ...]
     start: int
-    """Behind the bracket that opens its query."""
+    """The offset after the bracket that opens its query."""
 
 
 def cte_heads(text: str) -> dict[str, CteHead]:
-    """Name in small letters -> where it is defined; of several the last."""
+    """Name in lower case -> where it is defined; the last of several."""
     plain = without_comments(text)
     found = _CTE.finditer(plain) if "with" in plain.lower() else ()
     return {
@@ -103,7 +103,7 @@ def is_cte(named: Named, known: Container[str]) -> bool:
 
 
 def macros(text: str) -> dict[str, tuple[int, str]]:
-    """Name -> where it is defined, and its arguments as they are written."""
+    """Name -> where it is defined, and its arguments as written."""
     return {m["name"]: (m.start("name"), " ".join((m["arguments"] or "()").split())) for m in _MACRO.finditer(text)}
 
 

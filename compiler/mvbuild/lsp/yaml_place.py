@@ -1,4 +1,4 @@
-"""a place in a YAML file as it is being written -> the keys that may stand there. By indentation: what is typed is rarely YAML yet."""
+"""a place in a YAML file that is being edited -> the keys allowed there. By indentation: such text is rarely valid YAML."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LEAD = re.compile(r"^\s*(?:-\s+)*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What may stand at a place: keys with what they mean; and words, for the value of a key or an item of a list."""
+    """What is allowed at a place: keys with their meanings; and words, for the value of a key or an item of a list."""
 
     keys: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     words: tuple[str, ...] = ()
@@ -27,14 +27,14 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class _Here:
-    """What a path of keys leads to."""
+    """What a path of keys refers to."""
 
     keys: Mapping[str, str]
     words: tuple[str, ...] = ()
 
 
 def path_at(text: str, offset: int) -> tuple[tuple[str, ...], str | None]:
-    """The keys above a place, from the outermost; and the key whose value it is in, on its own line."""
+    """The keys above a place, from the outermost; and the key on its own line whose value it is."""
     current = text[:offset].rpartition("\n")[2]
     found = _LINE.match(current)
     above = [key for key, _ in levels_at(text, offset) if key is not None]
@@ -42,7 +42,7 @@ def path_at(text: str, offset: int) -> tuple[tuple[str, ...], str | None]:
 
 
 def levels_at(text: str, offset: int) -> Iterator[tuple[str | None, str | None]]:
-    """(the key above a mapping, the `name` in it), of the mappings around a place, from the inside out."""
+    """(the key above a mapping, the `name` in it) of the mappings around a place, from the inside out."""
     lines = text[:offset].split("\n")
     column = len(_lead(lines[-1]))
     name = None
@@ -72,7 +72,7 @@ def expected_at(file: str, text: str, offset: int) -> Expected:
 
 
 def doc_at(file: str, text: str, offset: int) -> str:
-    """What the key means that the cursor is on."""
+    """The meaning of the key at the cursor."""
     start = text.rfind("\n", 0, offset) + 1
     line = text[start:].partition("\n")[0]
     match = _LINE.match(line)

@@ -1,4 +1,4 @@
-"""what a template does -> nothing, or TooMuch: the bounds on its time, its memory and its output, see docs/decisions/011."""
+"""what a template does -> nothing, or TooMuch: the limits on its time, memory and output, see docs/decisions/011."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _CONTAINERS = (list, tuple, set, frozenset, dict, MappingView, Namespace)
 
 
 class TooMuch(Exception):
-    """A template that works, writes or holds more than any template should."""
+    """A template that computes, writes or stores more than is allowed."""
 
 
 def check_template(text: str) -> None:
-    """Refuse what would take Python's compiler too long, before Jinja reads it."""
+    """Refuse templates that would take Python's compiler too long, before Jinja reads them."""
     tags = expressions = end = 0
     while (start := text.find("{", end)) >= 0:
         close = _CLOSING.get(text[start : start + 2])
@@ -39,7 +39,7 @@ def check_template(text: str) -> None:
 
 
 class Budget:
-    """What one template may still use up."""
+    """What one template may still use."""
 
     def __init__(self) -> None:
         self._steps = 0
@@ -49,7 +49,7 @@ class Budget:
         self._deadline = time.thread_time() + LONGEST_SECONDS
 
     def step(self) -> None:
-        """One call, operation or pass of a loop. The time is the processor's: a busy machine refuses nothing."""
+        """One call, operation or pass of a loop. The time is that of the processor, so a busy machine does not change the result."""
         self._steps += 1
         if self._steps > MOST_STEPS:
             raise TooMuch(f"The template takes more than {MOST_STEPS:,} steps")
@@ -62,13 +62,13 @@ class Budget:
             raise TooMuch(f"The template writes more than {LONGEST_OUTPUT:,} characters")
 
     def capture(self, characters: int) -> None:
-        """What expressions give, inside macros and set blocks too."""
+        """The output of expressions, including that in macros and set blocks."""
         self._captured += characters
         if self._captured > LONGEST_OUTPUT:
             raise TooMuch(f"The template writes more than {LONGEST_OUTPUT:,} characters")
 
     def made(self, value: Any) -> Any:
-        """A value that came to be. All are counted, since nobody knows which of them the template keeps."""
+        """A value that was created. All values are counted, because it is unknown which of them the template keeps."""
         if isinstance(value, Iterator):
             return self._each(value)
         self.grow(sys.getsizeof(value))
@@ -86,8 +86,8 @@ class Budget:
 
 
 def check_held(values: Iterable[Any]) -> int:
-    """How many values are in these, and refusal where they are too many: a list that holds another one twice, and so on for 50 lists, has
-    10^15 values when it is written."""
+    """Count the values in these, and refuse too many: a list that contains another one twice, and so on for 50 lists, has 10^15 values when
+    it is written."""
     level = [value for value in values if isinstance(value, _CONTAINERS)]
     held = depth = characters = 0
     while level:

@@ -1,4 +1,4 @@
-"""SQL text -> whether it takes columns of a table without naming them, so that their number and order decide about its rows."""
+"""SQL text -> whether it takes columns of a table without naming them, so that their number and order affect its rows."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _STAR = re.compile(
     r"(?:select|distinct|all|,|\.|\*/|\n|(?<!count)\()\s*\*(?!/)|\bnatural\b|\btable\b|\bpivot\b",
     re.IGNORECASE,
 )
-"""What takes columns without naming them, also after a hint or a comment, as the arguments of a function, and as the groups of PIVOT. Too
-often is safe."""
+"""Syntax that takes columns without naming them, also after a hint or a comment, as the arguments of a function, and as the groups of
+PIVOT. A false match is safe."""
 
 
 def takes_columns_by_position(sql: str) -> bool:
@@ -29,7 +29,7 @@ def takes_columns_by_position(sql: str) -> bool:
 
 
 def _is_by_position(node: exp.Expr) -> bool:
-    """A star, also that of a query which begins with FROM; and `t AS u(a, b)`, which gives the columns of a table other names."""
+    """A star, including that of a query which begins with FROM; and `t AS u(a, b)`, which renames the columns of a table."""
     if isinstance(node, exp.Star):
         return not isinstance(node.parent, exp.Count)
     if not isinstance(node, exp.TableAlias) or not node.columns:

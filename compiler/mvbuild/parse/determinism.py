@@ -1,4 +1,4 @@
-"""SQL text -> the first word in it whose value is not that of the tables: a clock, a random number, the session, a user's function."""
+"""SQL text -> the first word that makes the result depend on more than the tables: a clock, the session, a user's function..."""
 
 from __future__ import annotations
 
@@ -18,24 +18,28 @@ _NONDETERMINISTIC = frozenset(
     "tablesample ai_query version identifier".split()
 )
 _CALLED = frozenset("user version uniform random shuffle reflect uuid now rand unix_timestamp identifier".split())
-"""Those that are likely names of columns: they count where a bracket follows."""
+"""Words that are also likely column names: they only count if a bracket follows."""
 _WITHOUT_ARGUMENTS = frozenset(("unix_timestamp",))
-"""With an argument its value is that of the argument."""
+"""With an argument, the value is that of the argument."""
 _OF_NOW = frozenset(("now", "today", "tomorrow", "yesterday"))
-"""Strings that become another date each day."""
+"""Strings that mean another date each day."""
 _LITERALS = frozenset(("date", "timestamp", "timestamp_ntz", "timestamp_ltz"))
 _SAMPLE = 12
 """Words of a TABLESAMPLE clause."""
 _MAYBE = re.compile(rf"\b(?:{'|'.join(sorted(_NONDETERMINISTIC | _OF_NOW | {'session'}))})\b", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$\{(?:(\w+?):)?\S+?\}", re.ASCII)
-"""As Spark finds them, before it reads the text as SQL: in strings, names and comments too."""
+"""As Spark finds them before it parses the text as SQL: in strings, names and comments too."""
 _PREFIXES = frozenset((None, "spark", "sparkconf", "hivevar", "hiveconf", "env", "system"))
-"""With any other one the text stays as it is."""
+"""Any other reference is left as it is."""
 
 
 def nondeterministic_word(sql: str, *, strictly: bool = False, substituted: bool = True) -> str:
-    """Empty if there is none. `strictly`: words that are hardly more than suspicious count too, where a doubt costs little. `substituted`:
-    whether Spark replaces `${name}`, as it does unless `spark.sql.variable.substitute` is off."""
+    """Empty if there is none. `strictly`: include words that are only suspicious, where a false match costs little. `substituted`: whether
+    Spark replaces `${name}`, which it does unless `spark.sql.variable.substitute` is off.
+
+    >>> nondeterministic_word("SELECT current_date() FROM t"), nondeterministic_word("SELECT day FROM t")
+    ('current_date', '')
+    """
     return next((token.text for token in nondeterministic_tokens(sql, strictly=strictly, substituted=substituted)), "")
 
 
@@ -54,7 +58,7 @@ def nondeterministic_tokens(sql: str, *, strictly: bool = False, substituted: bo
 
 
 def why(token: Token) -> str:
-    """Why the value of such a word is not that of the tables."""
+    """Why the value of such a word depends on more than the tables."""
     if token.token_type == TokenType.PARAMETER:
         return f"Spark replaces {token.text} with a setting of the session that reads the query"
     if token.token_type == TokenType.FUNCTION:
@@ -63,7 +67,7 @@ def why(token: Token) -> str:
 
 
 def variables(sql: str) -> Iterator[Token]:
-    """What Spark replaces by a setting of the session, a property of its JVM or a variable of its environment."""
+    """References that Spark replaces by a setting of the session, a property of its JVM or an environment variable."""
     if "${" not in sql:
         return
     for found in _VARIABLE.finditer(sql):

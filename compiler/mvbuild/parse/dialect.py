@@ -12,10 +12,10 @@ _SPARK = Dialect.get_or_raise("spark")
 
 
 def tokenize(text: str) -> list[Token]:
-    """Raises sqlglot's TokenError where a quote or comment is not closed."""
+    """Raises sqlglot's TokenError if a quote or comment is not closed."""
     return list(_SPARK.tokenize(text))
 
 
 def parse(tokens: Sequence[Token], text: str) -> list[exp.Expr | None]:
-    """Raises sqlglot's ParseError at the first token that does not fit."""
+    """Raises sqlglot's ParseError at the first unexpected token."""
     return list(_SPARK.parser(error_level=ErrorLevel.IMMEDIATE).parse(list(tokens), text))

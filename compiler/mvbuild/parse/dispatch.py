@@ -1,4 +1,4 @@
-"""Macros of a project -> `adapter` in templates, of which mvbuild has `dispatch` alone: the macro for Spark, else the default one."""
+"""Macros of a project -> `adapter` in templates, of which mvbuild only has `dispatch`: the macro for Spark, otherwise the default one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from jinja2 import UndefinedError
 
 PREFIXES = ("spark__", "default__")
-"""As dbt-spark looks for macros, the first that exists."""
+"""The order in which dbt-spark looks for macros; the first existing one is used."""
 
 
 class Adapter:
@@ -21,7 +21,7 @@ class Adapter:
         self._project = project
 
     def dispatch(self, macro_name: str, macro_namespace: str | None = None) -> Any:
-        """The macro `spark__<name>` or `default__<name>` of this project. Jinja's UndefinedError where there is neither."""
+        """The macro `spark__<name>` or `default__<name>` of this project. Raises Jinja's UndefinedError if there is neither."""
         if macro_namespace in (None, self._project):
             for prefix in PREFIXES:
                 if (found := self._names.get(f"{prefix}{macro_name}")) is not None:

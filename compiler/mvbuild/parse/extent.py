@@ -29,12 +29,16 @@ _SEPARATORS = (
 
 
 def has_many_words(text: str) -> bool:
-    """Words and signs; those in strings and comments are counted too, which no query has so many of."""
+    """Count words and symbols, including those in strings and comments: no real query has that many.
+
+    >>> has_many_words("SELECT 1")
+    False
+    """
     return len(text) > MOST_WORDS and next((True for n, _ in enumerate(_WORD.finditer(text), 1) if n > MOST_WORDS), False)
 
 
 def is_too_deep(tokens: Sequence[Token]) -> bool:
-    """Brackets within brackets, and what the parser nests without any: `a + b + c`, `a or b or c`, `x[1][2]`, `q union q union q`."""
+    """Brackets within brackets, and what the parser nests without brackets: `a + b + c`, `a or b or c`, `x[1][2]`, `q union q union q`."""
     if len(tokens) <= MOST_BRACKETS:
         return False
     kind: TokenType | None = None

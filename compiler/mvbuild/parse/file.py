@@ -1,4 +1,4 @@
-"""one SQL file -> ParsedFile: its template rendered, its query parsed; and the same from what an earlier run has kept of it."""
+"""one SQL file -> ParsedFile: its template rendered, its query parsed; and the same from the cache of an earlier run."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _CODEC = Codec((Setting, Query, Read, TimeTravel))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedFile:
-    """`query` is None where something is wrong, which the diagnostics say: `rendering` those of the template, `sql` those of the query."""
+    """`query` is None if something is wrong. The diagnostics are in `rendering` for the template, and in `sql` for the query."""
 
     layers: tuple[Layer, ...]
     query: Query | None
     text: MappedText | None = None
-    """What the template gave; only where the query is kept nowhere else."""
+    """The output of the template; only set if there is no query to store it."""
     has_text: bool = True
     rendering: tuple[Diagnostic, ...] = ()
     sql: tuple[Diagnostic, ...] = ()
@@ -31,7 +31,7 @@ class ParsedFile:
 
 
 def key_of(file: SourceFile, own: Own | None) -> str:
-    """`own`: what `this` is, None in a test."""
+    """`own`: the value of `this`, None in a test."""
     return digest("sql", own and (own.model, own.namespace, own.alias), file.text)
 
 
@@ -47,7 +47,7 @@ def parse_file(file: SourceFile, own: Own | None, templates: Templates) -> Parse
         text=rendered.text,
         has_text=rendered.text is not None,
         rendering=rendered.diagnostics,
-        # Where a value of the template is missing, a comma stands before nothing.
+        # If a value of the template is missing, a comma may be followed by nothing.
         sql=wrong if not rendered.diagnostics else tuple(d for d in wrong if COMMA not in d.message),
         asked=rendered.asked,
         is_plain=rendered.is_plain,
@@ -55,7 +55,7 @@ def parse_file(file: SourceFile, own: Own | None, templates: Templates) -> Parse
 
 
 def dumped(parsed: ParsedFile, file: SourceFile, templates: Templates) -> str | None:
-    """None for what is not kept: files with diagnostics, which are few, and places in other files."""
+    """None for what is not cached: files with diagnostics, which are few, and places in other files."""
     if parsed.query is None or parsed.rendering or parsed.sql:
         return None
     surroundings = "" if parsed.is_plain else templates.surroundings
@@ -65,7 +65,7 @@ def dumped(parsed: ParsedFile, file: SourceFile, templates: Templates) -> str | 
 
 
 def loaded(cache: str, file: SourceFile, templates: Templates) -> ParsedFile | None:
-    """None where the project would answer the template otherwise now."""
+    """None if the project would answer the template differently now."""
     try:
         surroundings, asked, layers, query = _CODEC.loads(cache, file)
     except Uncacheable:

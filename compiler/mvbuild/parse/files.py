@@ -1,4 +1,4 @@
-"""all SQL files of a project -> ParsedFiles: those that are known as they were kept, the others anew."""
+"""all SQL files of a project -> ParsedFiles: known ones from the cache, the others parsed."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from mvbuild.source import SourceFile
 from mvbuild.workers import Workers
 
 FEWEST = 300
-"""Files for which another process pays: it starts in the time that about half of them take."""
+"""With this many files another process pays off: it starts in the time that about half of them take."""
 Task = tuple[SourceFile, "Own | None"]
-"""A file, and what `this` is in it if it is a model."""
+"""A file, and the value of `this` in it if it is a model."""
 
 
 def parse_files(tasks: Sequence[Task], templates: Templates, cache: Cache, workers: Workers) -> list[ParsedFile]:
@@ -37,7 +37,7 @@ def parse_files(tasks: Sequence[Task], templates: Templates, cache: Cache, worke
 
 
 def kept_of(given: tuple[LoadedProject, Mapping[str, str]], tasks: Sequence[Task]) -> list[str | None]:
-    """What is to be kept of each file, by another process."""
+    """The cache entries for some files, made by another process."""
     templates = Templates(*given)
     return [dumped(parse_file(file, own, templates), file, templates) for file, own in tasks]
 
@@ -60,7 +60,7 @@ def _parsed(task: Task, key: str, templates: Templates, cache: Cache) -> ParsedF
 
 
 def _slim(project: LoadedProject) -> LoadedProject:
-    """What templates can see: of models and seeds their names, of the target no secrets."""
+    """What templates can see: the names of models and seeds, and the target without secrets."""
     nothing = SourceFile("", "")
     names = (*(model.name for model in project.models), *(seed.name for seed in project.seeds))
     models = tuple(ModelFile(name=name, file=nothing, folders=(), layers=(), properties=Properties()) for name in names)

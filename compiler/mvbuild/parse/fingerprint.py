@@ -1,7 +1,7 @@
 """SQL text -> hash of its tokens: the same for every formatting of one query, different for different queries.
 
-Case counts in every word that may be a name. Spark compares names without it, but a name can become data: a key of a map, a field of JSON,
-a value of UNPIVOT. Only Spark can tell; `folded` says which queries are worth asking it about.
+Case counts in every word that may be a name. Spark ignores the case of names, but a name can become data: a key of a map, a field of JSON,
+a value of UNPIVOT. Only Spark can decide; `folded` finds the queries for which it is worth asking Spark.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _EXACT = _STRINGS | {TokenType.NUMBER, TokenType.IDENTIFIER, TokenType.HINT}
 _CLAUSES = "FROM WHERE GROUP HAVING ORDER SORT CLUSTER DISTRIBUTE LIMIT OFFSET WINDOW QUALIFY LATERAL UNION EXCEPT MINUS INTERSECT"
 _LIST_ENDS = frozenset(_CLAUSES.split())
 _NO_ENDS = _EXACT | {TokenType.COMMA, TokenType.DOT, TokenType.L_PAREN, TokenType.R_PAREN, TokenType.ALIAS, TokenType.STAR}
-"""Tokens that begin no clause."""
+"""Tokens that do not start a clause."""
 _COLUMN_WORDS = _LIST_ENDS | {"SELECT", "ON"}
 _BEFORE_ALIAS = frozenset(
     (
@@ -40,7 +40,7 @@ _WORD = re.compile(r"\w+")
 
 
 class _Stream:
-    """The tokens of a query, with what is asked of each of them worked out once."""
+    """The tokens of a query, with their properties computed once."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self.texts = [token.text for token in tokens]
@@ -58,18 +58,24 @@ class _Stream:
         return self.types[index] if 0 <= index < len(self.types) else None
 
     def first_word(self, index: int) -> str:
-        """Of a token, in capitals: `GROUP` of `group by`."""
+        """The first word of a token, in upper case: `GROUP` of `group by`."""
         words = self.texts[index].upper().split(None, 1)
         return words[0] if words else ""
 
 
 def fingerprint(sql: str) -> str:
-    """SHA-256 of the tokens. Comments, blanks, and the case of keywords and functions do not count."""
+    r"""SHA-256 of the tokens. Comments, spaces, and the case of keywords and functions do not count.
+
+    >>> fingerprint("SELECT a FROM t") == fingerprint("select a\nfrom t -- all rows")
+    True
+    >>> fingerprint("SELECT a FROM t") == fingerprint("SELECT A FROM t")
+    False
+    """
     return _hash(sql, _StrictlyCased)
 
 
 def folded(sql: str) -> str:
-    """The same, but the case of unquoted names does not count either, except that of output columns and of what looks like a field."""
+    """The same, but the case of unquoted names does not count either, except for output columns and possible fields."""
     return _hash(sql, _cased)
 
 
@@ -95,10 +101,10 @@ def _words(sql: str, keep: Callable[[_Stream], Container[int]]) -> Iterator[str]
             continue
         raw = sql[start : end + 1]
         if start == last_end + 1 and index and _is_glue_significant(stream, index):
-            # 'a''b' is one quote, 'a' 'b' two strings; t.1 is a column, `t .1` is not.
+            # 'a''b' is one quoted text, 'a' 'b' two strings; t.1 is a column, `t .1` is not.
             yield "\x1e"
         lower = raw.lower()
-        # What has no capitals is the same either way, and so is most of a query.
+        # Without upper-case letters both forms are equal, which is the case for most of a query.
         if kind in _EXACT or (lower == raw and raw.isidentifier()) or (words := lower.split()) == [raw] or index in cased:
             yield raw
         else:
@@ -107,7 +113,7 @@ def _words(sql: str, keep: Callable[[_Stream], Container[int]]) -> Iterator[str]
 
 
 def _is_glue_significant(stream: _Stream, index: int) -> bool:
-    """Of a token that is not the first."""
+    """For a token that is not the first."""
     kind, before = stream.types[index], stream.types[index - 1]
     if kind in _STRINGS:
         return before in _STRINGS or before == TokenType.VAR
@@ -136,7 +142,7 @@ _VALUES = frozenset(("null", "true", "false"))
 
 
 class _StrictlyCased:
-    """Indexes of all words but keywords where only a keyword can stand, functions, and the types of casts and literals."""
+    """Indexes of all words except keywords where only a keyword is allowed, functions, and the types of casts and literals."""
 
     def __init__(self, stream: _Stream) -> None:
         self._stream = stream
@@ -153,7 +159,7 @@ class _StrictlyCased:
         calls, types = stream.calls, stream.types
         # `struct(a End)` names its field without AS.
         ends = (i for i in range(len(types) - 1) if types[i + 1] in _AFTER and calls[i] == "struct" and stream.words[i])
-        # What follows a dot may be a name anyhow.
+        # After a dot, any word may be a name.
         return _stored_names(stream).union(ends)
 
 
@@ -183,7 +189,7 @@ def _is_of_literal(stream: _Stream, index: int) -> bool:
 
 
 def _calls(types: Sequence[TokenType], lowers: Sequence[str]) -> list[str]:
-    """For each token the word before the bracket that it stands in, in small letters."""
+    """For each token the word before the bracket around it, in lower case."""
     around, found = [""], []
     for index, kind in enumerate(types):
         if kind == TokenType.R_PAREN and len(around) > 1:
@@ -208,7 +214,7 @@ def _stored_names(stream: _Stream) -> set[int]:
     first = _outermost(stream)
     outer = next((bounds for bounds in lists if bounds[0] == first), None)
     stars = outer is None or any(stream.types[i] == TokenType.STAR and _is_projected(stream, i) for i in range(*outer))
-    # A star takes its names from the queries inside.
+    # A star takes its names from the inner queries.
     kept = {i for found in (lists if stars else [outer] if outer else []) for item in _items(stream, found) for i in _names(stream, item)}
     return kept | _struct_fields(stream)
 
@@ -217,7 +223,7 @@ _PROJECTING = frozenset((TokenType.SELECT, TokenType.COMMA, TokenType.DOT, Token
 
 
 def _is_projected(stream: _Stream, index: int) -> bool:
-    """A star that is a column list, not a product or count(*)."""
+    """A star that is a column list, and neither a product nor count(*)."""
     return stream.types[index - 1] in _PROJECTING
 
 
@@ -244,7 +250,7 @@ def _base(stream: _Stream, start: int) -> int:
 
 
 def _select_lists(stream: _Stream) -> Iterator[tuple[int, int]]:
-    """[start, end) of the columns of each SELECT, beginning with the index after the word itself."""
+    """[start, end) of the columns of each SELECT, starting with the index after the word itself."""
     types, depths = stream.types, stream.depths
     for index in (i for i, kind in enumerate(types) if kind == _SELECT):
         end, depth = index + 1, depths[index]
@@ -254,7 +260,7 @@ def _select_lists(stream: _Stream) -> Iterator[tuple[int, int]]:
 
 
 def _ends_list(stream: _Stream, index: int) -> bool:
-    """Whether a token at the depth of a list's SELECT is the first word of a clause."""
+    """Whether a token at the depth of a list's SELECT starts a clause."""
     if stream.types[index] in _NO_ENDS or stream.first_word(index) not in _LIST_ENDS:
         return False
     words = stream.texts[index].upper().split()
@@ -264,7 +270,7 @@ def _ends_list(stream: _Stream, index: int) -> bool:
 
 
 def _outermost(stream: _Stream) -> int | None:
-    """The start of the list whose names are the query's: of its first SELECT outside WITH and FROM."""
+    """The start of the list with the query's names: that of its first SELECT outside WITH and FROM."""
     types, depths = stream.types, stream.depths
     depth = 0
     while depth < len(types) and types[depth] == TokenType.L_PAREN:
@@ -285,7 +291,7 @@ def _items(stream: _Stream, bounds: tuple[int, int]) -> Iterator[tuple[int, int]
 
 
 def _names(stream: _Stream, item: tuple[int, int]) -> Iterator[int]:
-    """The words of a column that make its name: its alias, or everything that Spark derives a name from."""
+    """The words that form a column's name: its alias, or everything from which Spark derives a name."""
     start, end = item
     if end <= start:
         return
@@ -317,7 +323,7 @@ def _struct_fields(stream: _Stream) -> set[int]:
 
 
 def _nested_fields(stream: _Stream) -> set[int]:
-    """`m.Key` of a map column is another value than `m.key`. What follows table.column or an unknown column keeps its case."""
+    """`m.Key` of a map column is another value than `m.key`. Words after table.column or an unknown column keep their case."""
     if TokenType.DOT not in stream.types:
         return set()
     relations = _relation_words(stream)
@@ -355,7 +361,7 @@ def _names_table(stream: _Stream, index: int) -> bool:
 
 
 def _relation_words(stream: _Stream) -> set[str]:
-    """Words that may name a table in this query: parts of names after FROM and JOIN, and everything that stands as an alias may."""
+    """Words that may name a table in this query: parts of names after FROM and JOIN, and everything in the position of an alias."""
     words: set[str] = set()
     types, lowers = stream.types, stream.lowers
     lists: dict[int, bool] = {}

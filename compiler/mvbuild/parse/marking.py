@@ -13,7 +13,7 @@ from mvbuild.parse.sandbox import COUNTED, HELD, JOINED, MADE
 from mvbuild.parse.template_text import TemplateText
 from mvbuild.source import MappedText, Segment, SourceMap, Span
 
-# Noncharacters of Unicode: no text has them.
+# Noncharacters of Unicode, which no text contains.
 _OPEN, _CLOSE = "\ufdd0", "\ufdd1"
 _MARK = re.compile(f"{_OPEN}([0-9]+){_CLOSE}")
 
@@ -23,7 +23,7 @@ _TAGS: dict[type[nodes.Node], str] = {nodes.CallBlock: "call", nodes.FilterBlock
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What a mark announces. `line` is given for tags that have no expression of their own to point at."""
+    """What a mark announces. `line` is set for tags without an expression of their own."""
 
     verbatim: bool
     line: int | None = None
@@ -31,10 +31,10 @@ class Piece:
 
 
 class Marker(NodeTransformer):
-    """Numbers every piece of output in the order of the file, and marks those that are written straight to the result.
+    """Numbers every piece of output in the order of the file, and marks those that are written directly to the result.
 
-    Text inside macros, set, call and filter blocks is counted and not marked: a mark would change what comparisons and filters see.
-    Loops, comparisons, and whatever makes values without a call are put under the sandbox's budget on the way.
+    Text inside macros, set, call and filter blocks is counted but not marked, because a mark would change what comparisons and filters see.
+    At the same time it puts loops, comparisons, and everything that creates values without a call under the sandbox's budget.
     """
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class Marker(NodeTransformer):
 
 
 def mapped(marked: str, pieces: Sequence[Piece], text: TemplateText) -> MappedText:
-    """Take the marks out of a rendered text and make the map of them."""
+    """Remove the marks from a rendered text and make the map from them."""
     origins = _origins(pieces, text)
     clean: list[str] = []
     segments: list[Segment] = []
@@ -136,7 +136,7 @@ def mapped(marked: str, pieces: Sequence[Piece], text: TemplateText) -> MappedTe
 
 
 def _origins(pieces: Sequence[Piece], text: TemplateText) -> list[Span]:
-    """The place of each piece: the lexer gives data and expressions in the same order as the parser."""
+    """The place of each piece: the lexer returns data and expressions in the same order as the parser."""
     data = iter([Span(text.file, x.start, x.end) for x in text.lexemes if x.kind == "data"])
     tags = iter([Span(text.file, tag[0].start, tag[-1].end) for tag in text.tags if tag[0].kind == "variable_begin"])
     return [text.tag(piece.line, piece.word) if piece.line else next(data if piece.verbatim else tags) for piece in pieces]

@@ -1,4 +1,4 @@
-"""SQL text -> the columns in it that tell where a table keeps its rows: a rewrite of files changes them, and no row."""
+"""SQL text -> the columns in it that describe where a table stores its rows: rewriting files changes them without changing rows."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _COLUMNS = frozenset(
     "_file _pos _spec_id _partition _deleted _row_id _last_updated_sequence_number _change_type _change_ordinal _commit_snapshot_id "
     "_metadata".split()
 )
-"""Iceberg's, and `_metadata`, which Spark gives the tables of its own formats."""
+"""Iceberg's, and `_metadata`, which Spark adds to tables of its own formats."""
 OF_ALL_SPECS = "_partition"
-"""A struct with a field for every partition spec that the table ever had: a new spec, which makes no snapshot, changes it."""
+"""A struct with a field for every partition spec that the table ever had. A new spec, which makes no snapshot, changes it."""
 _MAYBE = re.compile(rf"\b(?:{'|'.join(sorted(_COLUMNS))})\b", re.IGNORECASE)
 _STRINGS = (TokenType.STRING, TokenType.RAW_STRING)
 
 
 def metadata_columns(sql: str) -> frozenset[str]:
-    """In small letters. A table may have a column of its own by such a name: then that one is meant."""
+    """In lower case. If a table has its own column of that name, that one is meant."""
     if not _MAYBE.search(sql):
         return frozenset()
     try:

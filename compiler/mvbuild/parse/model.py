@@ -1,4 +1,4 @@
-"""The types that parsing gives: ParsedModel, Query and the tables that a query reads."""
+"""The result types of parsing: ParsedModel, Query and the tables that a query reads."""
 
 from __future__ import annotations
 
@@ -17,55 +17,56 @@ class TimeTravel:
 
     kind: Literal["version", "timestamp"]
     value: str | int
-    """A snapshot id, or the name of a branch or tag, or a timestamp literal."""
+    """A snapshot id, the name of a branch or tag, or a timestamp literal."""
     start: int
     end: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """One place in a query where a table stands. Offsets are of the table's name in the query's text."""
+    """One reference to a table in a query. Offsets are of the table's name in the query's text."""
 
     kind: Literal["name", "ref", "source"]
     parts: tuple[str, ...]
-    """The name as it was written, without quotes: ("raw", "orders"); for ref() the model's name; for source() source and table."""
+    """The name as written, without quotes: ("raw", "orders"); for ref() the model's name; for source() source and table."""
     start: int
     end: int
     span: Span
     alias: str | None
     travel: TimeTravel | None
     qualifiers: tuple[tuple[int, int], ...]
-    """Where columns (and stars) are qualified by this table's written name, offsets of the qualifier. Empty when there is an alias."""
+    """The offsets of qualifiers, where columns (and stars) are qualified by this table's written name. Empty if there is an alias."""
     tail: int = 0
-    """Where an alias may be added: after the time-travel, WITH (options) and TABLESAMPLE clauses. 0 means right after the name."""
+    """Where an alias may be added: after the time-travel, WITH (options) and TABLESAMPLE clauses. 0 means directly after the name."""
     wrap: tuple[int, str, str] | None = None
-    """For `TABLE name`, where Spark allows no version and no alias: the offset to replace from, and what to put around the new text."""
+    """For `TABLE name`, which Spark allows neither a version nor an alias: the offset to replace from, and what to put around the new text.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """One SELECT statement: the text that the user's template gave, and every table that it reads, in the order of the text."""
+    """One SELECT statement: the output of the user's template, and every table that it reads, in the order of the text."""
 
     sql: MappedText
     reads: tuple[Read, ...]
     columns: tuple[str, ...] | None
-    """Names of the output columns as written; None where a star makes them depend on the catalog."""
+    """Names of the output columns as written; None if a star makes them depend on the catalog."""
 
 
 Asked = tuple[str, tuple[str, ...], "str | None"]
-"""What a template asked of the project: ref, source, var or env_var, the names it gave, and the answer or a hash of it."""
+"""What a template asked of the project: ref, source, var or env_var, the names in the call, and the answer or a hash of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
-    """What a template gave. `text` is None where it could not be rendered to its end."""
+    """The output of a template. `text` is None if it could not be rendered completely."""
 
     text: MappedText | None
     layers: tuple[Layer, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     asked: tuple[Asked, ...] = ()
     is_plain: bool = True
-    """Whether it depends on nothing but its own text and what it asked: on no macro, and on no name like `target`."""
+    """Whether it depends only on its own text and what it asked: on no macro, and on no name such as `target`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +80,12 @@ class ParsedModel:
     properties: Properties
     query: Query
     problems: tuple[Diagnostic, ...] = ()
-    """What is wrong with its SQL: then the query tells nothing but its text."""
+    """What is wrong with its SQL; then the query has only its text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedTest:
-    """A SQL test: the rows that its query returns are wrong."""
+    """A SQL test: it fails for every row that its query returns."""
 
     name: str
     file: SourceFile

@@ -1,4 +1,4 @@
-"""sqlglot tree -> the names of a query's output columns, as far as its text alone tells them."""
+"""sqlglot tree -> the names of a query's output columns, as far as its text determines them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sqlglot import exp
 
 
 def output_columns(tree: exp.Expr) -> tuple[str, ...] | None:
-    """None where a star, a generator or an expression without an alias leaves the names to Spark."""
+    """None if Spark determines the names: for a star, a generator or an expression without an alias."""
     while isinstance(tree, (exp.Subquery, exp.SetOperation)):
         tree = tree.this
     if not isinstance(tree, exp.Select):

@@ -1,4 +1,4 @@
-"""model or source name -> the identifier that stands for it in rendered SQL, and back."""
+"""model or source name -> the identifier that represents it in rendered SQL, and back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,11 @@ def for_source(source: str, table: str) -> str:
 
 
 def decode(identifier: str) -> tuple[Literal["ref", "source"], tuple[str, ...]] | None:
-    """The kind and the names, or None for an identifier of the user's own."""
+    """The kind and the names; None for an identifier of the user.
+
+    >>> decode("__mvbuild_source__:raw.orders")
+    ('source', ('raw', 'orders'))
+    """
     if identifier.startswith(_REF):
         return "ref", (unquote(identifier.removeprefix(_REF)),)
     if identifier.startswith(_SOURCE):

@@ -1,7 +1,6 @@
-"""template file -> MappedText without Jinja, for templates that do nothing but call ref(), source() and config() with literals.
+"""template file -> MappedText without Jinja, for templates that only call ref(), source() and config() with literals.
 
-None for every other template: the full path (render.py) is the one that defines what is right, and tells what is wrong. A test compares
-the two.
+None for every other template: the full path (render.py) defines what is valid, and reports errors. A test compares the two.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from mvbuild.source import MappedText, Segment, SourceFile, SourceMap, Span
 
 LONGEST = 1_000_000
 MOST_TAGS = 1_000
-"""More of them are for the full path, which has bounds (budget.py)."""
+"""Templates with more calls take the full path, which has limits (budget.py)."""
 _OTHER = re.compile(r"\{[%#]|[\r\ufdd0]")
 _OPEN = re.compile(r"\{\{[ \t]*(ref|source|config)\(\s*")
 _CLOSE = re.compile(r"\s*\)\s*\}\}")
@@ -33,11 +32,11 @@ _NOTHING = object()
 
 
 Resolve = Callable[[str, tuple[str, ...]], "str | None"]
-"""`ref` or `source` and its arguments -> the placeholder in SQL, None for what the project does not know."""
+"""`ref` or `source` and its arguments -> the placeholder in SQL; None for names that the project does not have."""
 
 
 def render_plain(file: SourceFile, resolve: Resolve) -> Rendered | None:
-    """The same text, map and layers that Jinja would give."""
+    """The same text, map and layers as from Jinja."""
     text = file.text
     if len(text) > LONGEST or text.count("{{") > MOST_TAGS or _OTHER.search(text):
         return None
@@ -81,7 +80,7 @@ def render_plain(file: SourceFile, resolve: Resolve) -> Rendered | None:
     if at < len(text):
         write(text[at:], at, len(text), verbatim=True)
     if any("\n" not in text[end:start] for (_, end), (start, _) in pairwise(configs)):
-        return None  # Jinja tells lines and no columns: two calls on one line have one place there
+        return None  # Jinja reports lines without columns: two calls on one line have one place there
     return Rendered(text=MappedText("".join(clean), SourceMap(tuple(segments))), layers=tuple(layers), asked=tuple(dict.fromkeys(asked)))
 
 
@@ -117,7 +116,7 @@ def _settings(file: SourceFile, at: int) -> tuple[Layer, int] | None:
 
 
 def _literal(text: str, at: int) -> tuple[Any, int]:
-    """A string, a number, a word or a list of these, and where it ends; _NOTHING for all else."""
+    """A string, a number, a word or a list of these, and where it ends; _NOTHING for anything else."""
     if found := _STRING.match(text, at):
         return _unquoted(found), found.end()
     if found := _NUMBER.match(text, at):

@@ -21,7 +21,7 @@ _TEST_SETTINGS = ("enabled", "severity")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedProject:
-    """The enabled models and SQL tests. `warnings` stop nothing."""
+    """The enabled models and SQL tests. `warnings` do not stop the stage."""
 
     models: tuple[ParsedModel, ...]
     tests: tuple[ParsedTest, ...]
@@ -30,7 +30,7 @@ class ParsedProject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Outcome:
-    """One file: what it parsed to unless it is disabled or wrong."""
+    """One file: its parsed form, unless it is disabled or wrong."""
 
     parsed: ParsedModel | ParsedTest | None
     diagnostics: tuple[Diagnostic, ...]
@@ -38,12 +38,12 @@ class _Outcome:
 
     @property
     def of_query(self) -> tuple[Diagnostic, ...]:
-        """What is wrong with the SQL of a model, which stops nothing else."""
+        """The errors in the SQL of a model, which block nothing else."""
         return self.parsed.problems if isinstance(self.parsed, ParsedModel) else ()
 
 
 def parse_project(project: LoadedProject, *, env: Mapping[str, str], workers: Workers) -> ParsedProject:
-    """Raises ProjectError with the errors of all files at once; not for those in the SQL of models alone."""
+    """Raises ProjectError with the errors of all files at once, but not for errors in the SQL of models."""
     templates = Templates(project, env)
     active = [model for model in project.models if not _is_disabled(model.layers)]
     tasks: list[Task] = [*((m.file, _own(m)) for m in active), *((file, None) for file in project.tests)]
@@ -68,14 +68,14 @@ def parse_project(project: LoadedProject, *, env: Mapping[str, str], workers: Wo
 
 
 def parse_model(model: ModelFile, templates: Templates) -> ParsedModel | None:
-    """One alone; None where it is disabled. Raises ProjectError with all that is said of it, warnings too."""
+    """Parse one model; None if it is disabled. Raises ProjectError with all of its diagnostics, including warnings."""
     (file,) = parse_files([(model.file, _own(model))], templates, templates.project.cache, Workers(1))
     parsed = _alone(_model(model, file))
     return parsed if isinstance(parsed, ParsedModel) else None
 
 
 def parse_test(file: SourceFile, templates: Templates) -> ParsedTest | None:
-    """One alone; None where it is disabled. Raises ProjectError with all that is said of it, warnings too."""
+    """Parse one test; None if it is disabled. Raises ProjectError with all of its diagnostics, including warnings."""
     (found,) = parse_files([(file, None)], templates, templates.project.cache, Workers(1))
     parsed = _alone(_test(file, found))
     return parsed if isinstance(parsed, ParsedTest) else None
@@ -88,7 +88,7 @@ def _alone(outcome: _Outcome) -> ParsedModel | ParsedTest | None:
 
 
 def parse_text(name: str, sql: str) -> Query:
-    """The SQL of a view from a catalog, which has no file; `name` stands for its path. Raises ProjectError."""
+    """Parse the SQL of a view from a catalog, which has no file; `name` replaces its path. Raises ProjectError."""
     from mvbuild.parse.sql import parse_query
 
     query, diagnostics = parse_query(MappedText.of(SourceFile(name, sql)))
@@ -103,7 +103,7 @@ def _model(model: ModelFile, file: ParsedFile) -> _Outcome:
         return _Outcome(parsed=None, diagnostics=problems, enabled=False)
     parsed, query = None, file.query
     if file.sql and file.text:
-        # With its text it has a place in the graph: what is wrong with it blocks what reads it, and nothing else.
+        # With its text it has a place in the graph: its errors block what reads it, and nothing else.
         query = Query(sql=file.text, reads=(), columns=None)
     if query:
         parsed = ParsedModel(
@@ -123,7 +123,7 @@ def _own(model: ModelFile) -> Own:
 
 
 def _is_disabled(layers: Iterable[Layer]) -> bool:
-    """Whether the project or YAML file disables a model, so that its template need not even render."""
+    """Whether the project or YAML file disables a model, so that its template need not be rendered."""
     settings = [layer["enabled"].value for layer in layers if "enabled" in layer]
     return bool(settings) and settings[-1] is False
 

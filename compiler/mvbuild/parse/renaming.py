@@ -1,4 +1,4 @@
-"""SQL + old names -> new names: a query that reads the same tables after they were renamed, and is otherwise the same text."""
+"""SQL + old names -> new names: a query that reads the same tables after they were renamed, with otherwise unchanged text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mvbuild.parse.splice import Edit, edited
 
 
 def with_new_names(sql: str, complete: Callable[[Read], TableIdentifier], names: Mapping[TableIdentifier, TableIdentifier]) -> str | None:
-    """The Spark SQL of a view; `complete` gives the full name of what it reads. None if it reads nothing that was renamed, or cannot be
+    """The Spark SQL of a view; `complete` returns the full name of what it reads. None if it reads nothing that was renamed, or cannot be
     parsed."""
     by_key = {old.key: new for old, new in names.items()}
     try:
@@ -25,7 +25,7 @@ def with_new_names(sql: str, complete: Callable[[Read], TableIdentifier], names:
 
 
 def with_new_names_in_text(text: str, names: Mapping[TableIdentifier, TableIdentifier]) -> str:
-    """The same for a dialect that is not parsed: full names are exchanged, in the quotes that they have."""
+    """The same for a dialect that is not parsed: full names are replaced, with their quotes."""
     for old, new in names.items():
         for was, becomes in ((old.parts, new.parts), (old.parts[1:], new.parts[1:])):
             text = _replaced(text, was, becomes)
@@ -33,12 +33,12 @@ def with_new_names_in_text(text: str, names: Mapping[TableIdentifier, TableIdent
 
 
 def mentions(text: str, name: TableIdentifier) -> bool:
-    """Whether a text in whatever dialect has the last part of the name as a word."""
+    """Whether a text, in any dialect, contains the last part of the name as a word."""
     return re.search(_spelled(name.parts[-1:]), text, flags=re.IGNORECASE) is not None
 
 
 def _edits(query: Query, read: Read, new: TableIdentifier) -> Iterator[Edit]:
-    """Columns that are qualified by the old name become so by the new one, unless the query has that word for something else."""
+    """Columns qualified by the old name become qualified by the new one, unless the query uses that word for something else."""
     here = read.span
     if read.alias is not None or not read.qualifiers:
         yield Edit(start=read.start, end=read.end, new=new.sql, origin=here)

@@ -1,4 +1,4 @@
-"""template file + names -> MappedText: the rendered SQL with the way back to the file, or what is wrong with the template."""
+"""template file + names -> MappedText: the rendered SQL with the map back to the file, or what is wrong with the template."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class _Compiled:
     macros: tuple[str, ...]
     assigned: frozenset[str]
     keeps_values: bool
-    """Whether it sets names outside of its macros, which its macros share."""
+    """Whether it sets names outside its macros, which its macros share."""
 
 
 class Renderer:
     """One Jinja environment for all the templates of a run."""
 
     def __init__(self, project: LoadedProject, env: Mapping[str, str], names: Mapping[str, Any] = MappingProxyType({})) -> None:
-        """`names` are known to the templates besides those of mvbuild, or in their place."""
+        """`names` are known to the templates in addition to those of mvbuild, or replace them."""
         self._env = Sandbox()
         self._places = TemplateLines()
         self._names = TemplateNames(project, env, self._places)
@@ -56,10 +56,10 @@ class Renderer:
         self.asked: list[Asked] = []
         """What the macro files ask when they are loaded."""
         self.diagnostics = tuple(d for file in project.macros for d in self._load_macros(file))
-        """What is wrong with the macro files."""
+        """Errors in the macro files."""
 
     def render(self, file: SourceFile, own: Own | str | None = None) -> Rendered:
-        """The text of a model, or of a test where nothing is `this`. A model's name alone has no settings."""
+        """The text of a model, or of a test, which has no `this`. A model's name alone has no settings."""
         own = Own(model=own) if isinstance(own, str) else own
         if not _JINJA.search(file.text):
             return Rendered(text=MappedText.of(file))
@@ -68,7 +68,7 @@ class Renderer:
         text, rendering = self._rendered(file, own, compiled)
         named = own.configured(rendering.layers) if own is not None else None
         if rendering.uses_own and named != own:
-            # A config() of the template itself names the model, perhaps behind the place that asked.
+            # A config() of the template itself names the model, perhaps after the place that asked.
             text, rendering = self._rendered(file, named, compiled)
         return Rendered(
             text=text,
@@ -103,7 +103,7 @@ class Renderer:
         return tuple(rendering.diagnostics)
 
     def _forget(self) -> None:
-        """Run the macro files again that keep values, as in `{% set seen = [] %}`: one template must not see what another did to them."""
+        """Reload the macro files that keep values, as in `{% set seen = [] %}`: one template must not see what another one did to them."""
         for compiled, defined in self._keeping:
             rendering = self._names.current = Rendering(file=compiled.text.file, own=None)
             context = compiled.template.new_context(self._table, shared=True)
@@ -146,7 +146,7 @@ class Renderer:
         ), ()
 
     def _run(self, compiled: _Compiled, rendering: Rendering, context: Any = None) -> str | None:
-        """The marked output. What goes wrong is recorded in `rendering`."""
+        """The marked output. Errors are recorded in `rendering`."""
         self._env.budget = Budget()
         context = context or compiled.template.new_context(self._table, shared=True)
         try:
@@ -224,7 +224,7 @@ def _refusal(node: nodes.Node, file: SourceFile) -> Diagnostic:
 
 
 def _explained(message: str) -> str:
-    """Jinja's words in ours, where its own need a knowledge of Jinja."""
+    """An explanation of Jinja's message, where that requires knowledge of Jinja."""
     if unexpected := re.search(r"^Encountered unknown tag '(end\w+)'(?:.*innermost block that needs to be closed is '(\w+)')?", message):
         what = f"Unexpected {{% {unexpected[1]} %}}"
         return f"{what}: {{% {unexpected[2]} %}} is" if unexpected[2] else what
@@ -233,7 +233,7 @@ def _explained(message: str) -> str:
 
 
 def _offender(message: str, line: int, file: SourceFile) -> Span:
-    """The word that a syntax error is about; Jinja knows only its line."""
+    """The word that a syntax error is about; Jinja only reports its line."""
     if at := re.search(r"^unexpected char .* at (\d+)$", message):
         return Span(file, int(at[1]), int(at[1]) + 1)
     whole = file.line_span(line)
@@ -248,7 +248,7 @@ def _offender(message: str, line: int, file: SourceFile) -> Span:
 
 
 def _open_tag(word: str, file: SourceFile) -> Span:
-    """The innermost tag of a kind that has no end."""
+    """The innermost open tag of a kind."""
     opened: list[Span] = []
     for tag in re.finditer(rf"\{{%[-+]?\s*(end)?{word}\b.*?%\}}", file.text, re.DOTALL):
         if not tag[1]:
@@ -259,7 +259,7 @@ def _open_tag(word: str, file: SourceFile) -> Span:
 
 
 def _word(place: TemplateLine, name: str) -> Span:
-    """A name, or the string that holds it, on the line of a failed expression; else the expression."""
+    """A name, or the string that contains it, on the line of a failed expression; otherwise the expression."""
 
     def matches(lexeme: Lexeme) -> bool:
         return lexeme.text == name if lexeme.kind == "name" else lexeme.kind == "string" and lexeme.text[1:-1] == name

@@ -1,6 +1,6 @@
-"""tokens of Spark SQL -> tokens that sqlglot parses: a few spellings that it does not know, exchanged for ones that read the same tables.
+"""tokens of Spark SQL -> tokens that sqlglot parses: a few unsupported spellings, replaced by others that read the same tables.
 
-The tree serves to find tables, columns and their types. It is never written as SQL, so that a clause that says nothing of these may go.
+The tree is used to find tables, columns and their types. It is never written as SQL, so clauses without influence on these may be dropped.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _UNUSUAL = re.compile(
     r"with\s+single)",
     re.IGNORECASE,
 )
-"""Without these there is nothing to exchange. `WITH name` is no such word."""
+"""Without these there is nothing to replace. `WITH name` is not such a word."""
 _SET_OPERATORS = (TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT)
 _SHIFT = 3
 """How many tokens `>>>` is."""
 
 
 def respelled(tokens: Sequence[Token], text: str) -> Sequence[Token]:
-    """The same tokens, with a few spellings exchanged for equal ones that sqlglot parses; offsets stay."""
+    """The same tokens, with a few spellings replaced by equal ones that sqlglot parses; offsets do not change."""
     if not _UNUSUAL.search(text):
         return tokens
     out: list[Token] = []
@@ -37,7 +37,7 @@ def respelled(tokens: Sequence[Token], text: str) -> Sequence[Token]:
 
 
 def parenthesized(tokens: Sequence[Token], index: int) -> int:
-    """The index after the parenthesis that opens at `index`; `index` itself where none opens."""
+    """The index after the parenthesis that opens at `index`; `index` itself if none opens."""
     depth = 0
     for i in range(index, len(tokens)):
         depth += (tokens[i].token_type == TokenType.L_PAREN) - (tokens[i].token_type == TokenType.R_PAREN)
@@ -47,14 +47,14 @@ def parenthesized(tokens: Sequence[Token], index: int) -> int:
 
 
 def _respelled(tokens: Sequence[Token], index: int, before: Token | None) -> tuple[Sequence[Token], int]:
-    """What stands for the token at `index`, and how many tokens that takes the place of."""
+    """What replaces the token at `index`, and how many tokens it replaces."""
     token = tokens[index]
     kind, word, after = token.token_type, token.text.upper(), tokens[index + 1 : index + 4]
     kinds, words = [t.token_type for t in after], [t.text.upper() for t in after]
     if kind == TokenType.TABLE and _begins_query(before) and kinds and kinds[0] in NAMES:
         return _select_star(token), 1
     if kind == TokenType.TABLE and _is_table_argument(tokens, index, before):
-        # The name follows, and its parenthesis.
+        # The name follows, with its parenthesis.
         return (_like(token, TokenType.L_PAREN, "("), *_select_star(token)), 2
     if kind == TokenType.R_PAREN and kinds and _opens_table_argument(tokens, index):
         return (token,), _end_of_argument(tokens, index + 1) - index
@@ -64,7 +64,7 @@ def _respelled(tokens: Sequence[Token], index: int, before: Token | None) -> tup
     if kind == TokenType.WITH and kinds[:1] == [TokenType.L_PAREN]:
         return (), parenthesized(tokens, index + 1) - index
     if kind == TokenType.WINDOW and kinds[:1] == [TokenType.L_PAREN]:
-        # The function: the clause has a name first.
+        # This is the function; the clause would begin with a name.
         return (_like(token, TokenType.VAR, token.text),), 1
     if kind == TokenType.VAR and word == "MAX" and words[:2] == ["RECURSION", "LEVEL"] and kinds[2:] == [TokenType.NUMBER]:
         return (), 4
@@ -103,7 +103,8 @@ def _opens_table_argument(tokens: Sequence[Token], close: int) -> bool:
 
 
 def _end_of_argument(tokens: Sequence[Token], index: int) -> int:
-    """The index of the comma or parenthesis that ends an argument; `index` itself where a query in it must not be passed over."""
+    """The index of the comma or parenthesis that ends an argument; `index` itself if the argument contains a query, which must not be
+    skipped."""
     at = index
     while at < len(tokens) and tokens[at].token_type not in (TokenType.COMMA, TokenType.R_PAREN):
         at = max(parenthesized(tokens, at), at + 1)
@@ -111,7 +112,7 @@ def _end_of_argument(tokens: Sequence[Token], index: int) -> int:
 
 
 def _is_shift(tokens: Sequence[Token], index: int) -> bool:
-    """`a >>> 1`, where no `array<` is open that `>` would close."""
+    """`a >>> 1`, if no `array<` is open that `>` would close."""
     three = tokens[index : index + _SHIFT]
     starts = [t.start - at for at, t in enumerate(three) if t.token_type == TokenType.GT]
     if len(starts) < _SHIFT or len(set(starts)) > 1:

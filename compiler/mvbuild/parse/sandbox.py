@@ -1,4 +1,4 @@
-"""() -> the Jinja environment that models are rendered in: no files, no Python internals, bounded work."""
+"""() -> the Jinja environment in which models are rendered: no files, no Python internals, bounded work."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from mvbuild.parse.budget import LONGEST_OUTPUT, Budget, TooMuch, check_held
 _LARGEST_COUNT = 1_000_000
 _LARGEST_BITS = 10_000
 _BYTES_EACH = 64
-"""Of a value in a list, about."""
+"""The approximate bytes of a value in a list."""
 
 COUNTED, JOINED, MADE, HELD = "mvbuild_counted", "mvbuild_joined", "mvbuild_made", "mvbuild_held"
-"""Filters that marking.py puts around the sequences of loops, `~`, what makes values without a call, and what is compared."""
+"""Filters that marking.py puts around the sequences of loops, `~`, expressions that create values without a call, and comparisons."""
 
 
 class Returned(Exception):
@@ -33,8 +33,8 @@ class Returned(Exception):
 class Sandbox(SandboxedEnvironment):
     """Jinja's own sandbox, with a budget per template.
 
-    A template may change the lists and mappings that it has: what it gets from outside is a copy (template_names.py), and macro files
-    that keep values of their own are run anew for each template (render.py).
+    A template may change its lists and mappings: values from outside are copies (template_names.py), and macro files that keep values are
+    reloaded for each template (render.py).
     """
 
     intercepted_binops = frozenset(("+", "-", "*", "**", "%"))
@@ -51,14 +51,14 @@ class Sandbox(SandboxedEnvironment):
         self.budget = Budget()
         for name in ("lipsum", "cycler", "joiner"):
             del self.globals[name]
-        # Not the same twice; of HTML, and slow on long texts.
+        # Results that differ each time; HTML filters that are slow on long texts.
         for name in ("random", "striptags", "urlize", "xmlattr"):
             del self.filters[name]
         for name, function in list(self.filters.items()):
             self.filters[name] = self._bounded(function, _SIZES.get(name))
         for name, function in list(self.tests.items()):
             self.tests[name] = self._bounded(function, None)
-        # dbt's filters convert values in YAML alone; in SQL they give their value as it is.
+        # dbt's filters convert values only in YAML; in SQL they return the value unchanged.
         self.filters |= dict.fromkeys(("as_bool", "as_native", "as_number", "as_text"), _as_is)
         self.filters |= {COUNTED: self._counted, JOINED: self._joined, MADE: self._made, HELD: self._held}
 
@@ -110,7 +110,7 @@ class Sandbox(SandboxedEnvironment):
         return text
 
     def _bounded(self, function: Any, size: Callable[..., int] | None) -> Callable[..., Any]:
-        """A filter or test that takes no huge width or count, and whose result is counted."""
+        """A filter or test that refuses huge widths and counts, and whose result is counted."""
         first = 1 if hasattr(function, "jinja_pass_arg") else 0
 
         @functools.wraps(function)
@@ -141,7 +141,7 @@ class Sandbox(SandboxedEnvironment):
 
     def _made(self, value: Any) -> Any:
         if isinstance(value, tuple):
-            check_held((value,))  # a tuple can become a key, whose hash walks through it
+            check_held((value,))  # a tuple can become a key, whose hash visits all of it
         return self.budget.made(value)
 
     def _held(self, value: Any) -> Any:
@@ -149,7 +149,7 @@ class Sandbox(SandboxedEnvironment):
         return value
 
 
-# About how many characters come of a filter. What a template gives it may be of any type, which the filter itself refuses.
+# The approximate length of a filter's result. A template may pass any type, which the filter itself refuses.
 
 
 def _of_replace(value: Any, old: Any, new: Any, *_: Any, **__: Any) -> int:
@@ -228,7 +228,7 @@ def _check_growth(collection: Collection[Any], arguments: tuple[Any, ...]) -> No
 
 
 def _check_widths(text: str, arguments: tuple[Any, ...]) -> None:
-    """Widths as digits, or as arguments of their own: '{:{}}'."""
+    """Widths as digits, or as arguments: '{:{}}'."""
     if re.search(r"\d{6,}", text):
         raise TooMuch("A width in a format is too large")
     if re.search(r":[^{}]*\{", text):
@@ -241,7 +241,7 @@ def _check_counts(arguments: tuple[Any, ...]) -> None:
 
 
 def _size_of(operator: str, left: Any, right: Any) -> int:
-    """About how many characters or items an operation makes, 0 where that cannot be many."""
+    """The approximate number of characters or items that an operation creates, 0 if there cannot be many."""
     if isinstance(left, Undefined) or isinstance(right, Undefined):
         return 0
     if operator == "+":

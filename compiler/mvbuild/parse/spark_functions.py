@@ -1,4 +1,4 @@
-"""The names that Spark's own functions have, and the words that may have a bracket behind them without being a function."""
+"""The names of Spark's own functions, and the words that may be followed by a bracket without being a function."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ FUNCTIONS = frozenset(
     xpath_long xpath_number xpath_short xpath_string xxhash64 year zeroifnull zip_with
     """.split()
 )
-"""Spark 4.1: SHOW SYSTEM FUNCTIONS, and what its grammar knows besides. Names that only an older one has may be missing."""
+"""Spark 4.1: SHOW SYSTEM FUNCTIONS, and further names in its grammar. Names that only older versions have may be missing."""
 ICEBERG_FUNCTIONS = frozenset("bucket days hours iceberg_version months truncate years".split())
 """In the namespace `system` of a catalog."""
 WORDS = frozenset(

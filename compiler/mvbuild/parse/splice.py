@@ -1,4 +1,4 @@
-"""Query + replacements of its reads -> MappedText: the user's own text with only the table names exchanged."""
+"""Query + replacements of its reads -> MappedText: the user's own text with only the table names replaced."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from mvbuild.source import MappedText, Segment, SourceMap, Span
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """What Spark reads instead of a table's name. `alias` keeps columns qualified by the name working; a read's own alias wins over it."""
+    """What Spark reads instead of a table's name. `alias` keeps columns qualified by the name valid; a read's own alias takes
+    precedence."""
 
     text: str | MappedText
     alias: str | None = None
@@ -21,7 +22,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """Put `new` in the place of [start, end); a plain string maps back to `origin`."""
+    """Replace [start, end) with `new`; a plain string maps back to `origin`."""
 
     start: int
     end: int
@@ -30,13 +31,13 @@ class Edit:
 
 
 def splice(query: Query, replacements: Mapping[int, Replacement]) -> MappedText:
-    """Exchange reads by their index in `query.reads`. Everything else stays byte for byte."""
+    """Replace reads by their index in `query.reads`. All other bytes stay the same."""
     edits = [edit for index, replacement in replacements.items() for edit in _edits(query.reads[index], replacement)]
     return edited(query.sql, edits)
 
 
 def edited(text: MappedText, edits: Iterable[Edit], *, spaced: bool = True) -> MappedText:
-    """Apply edits that do not overlap. Where two words would grow together a space is put between them, if `spaced`."""
+    """Apply edits that do not overlap. If `spaced`, a space is inserted where two words would merge."""
     pieces: list[MappedText] = []
     at = 0
     for edit in sorted(edits, key=lambda e: (e.start, e.end)):
@@ -53,7 +54,7 @@ def edited(text: MappedText, edits: Iterable[Edit], *, spaced: bool = True) -> M
 
 
 def cut(text: MappedText, start: int, end: int) -> MappedText:
-    """The part [start, end) with its own way back."""
+    """The part [start, end) with its own map back."""
     segments = text.map.segments
     first = max(bisect_right(segments, start, key=lambda s: s.offset) - 1, 0)
     part: list[Segment] = []
@@ -66,7 +67,7 @@ def cut(text: MappedText, start: int, end: int) -> MappedText:
 
 
 def joined(pieces: Iterable[MappedText]) -> MappedText:
-    """One text after the other; empty ones leave no trace."""
+    """The texts in sequence; empty ones have no effect."""
     texts: list[str] = []
     segments: list[Segment] = []
     at = 0

@@ -39,13 +39,13 @@ _OPENING = re.compile(r"--(?:\\\n|[^\n])*|/\*|'|\"|`|[rR]'|[rR]\"")
 
 
 _SLIPS = (IndexError, KeyError, ValueError, TypeError, AttributeError, AssertionError)
-"""What sqlglot raises besides its own errors, on calls without the arguments that it expects."""
+"""Further exceptions of sqlglot, for calls without the arguments that it expects."""
 
 
 def parse_query(sql: MappedText, own: Mapping[str, str] = EMPTY) -> tuple[Query | None, tuple[Diagnostic, ...]]:
-    """The query, or None and what is wrong with it. With diagnostics beside a query its reads are not complete.
+    """The query, or None and what is wrong with it. If there are diagnostics beside a query, its reads are not complete.
 
-    `own`: the model's name -> what it is called within strings.
+    `own`: the model's name -> its text within strings.
     """
     if has_many_words(sql.text):
         return None, (_too_large(sql, f"The query has more than {MOST_WORDS:,} tokens"),)
@@ -88,7 +88,7 @@ def _query(text: MappedText, tokens: Sequence[Token]) -> tuple[Query | None, tup
     problems = (*problems, *_misplaced(tokens, covered, text))
     columns = output_columns(tree)
     for node in nodes:
-        # A tree whose nodes know their parents would stay until the collector of garbage has looked at everything.
+        # A tree whose nodes refer to their parents would stay in memory until the next garbage collection.
         node.parent = None
     return Query(sql=text, reads=reads, columns=columns), problems
 
@@ -98,7 +98,7 @@ def _is_hint(node: exp.Expr) -> bool:
 
 
 def tree_of(query: Query) -> exp.Expr:
-    """The tree of a query again, names and literals with their offsets in its text."""
+    """Parse a query again, with names and literals at their offsets in its text."""
     (tree,) = parse(respelled(tokenize(query.sql.text), query.sql.text), query.sql.text)
     assert tree is not None, "it was parsed before"
     return tree
@@ -120,7 +120,7 @@ def _statements(tokens: Sequence[Token]) -> Iterator[list[Token]]:
 
 
 def _shape(statements: Sequence[Sequence[Token]], sql: MappedText) -> Iterator[Diagnostic]:
-    """What can be told of a file before its SQL is parsed."""
+    """What is known about a file before its SQL is parsed."""
     if not statements:
         yield error("empty-sql", "There is no SQL here", sql.span(0, len(sql.text.rstrip()) or 1))
         return
@@ -139,13 +139,13 @@ def _shape(statements: Sequence[Sequence[Token]], sql: MappedText) -> Iterator[D
 
 
 def _invisible(tokens: Sequence[Token], sql: MappedText) -> Iterator[Diagnostic]:
-    """Characters that nobody sees, outside of strings and quoted names: they would make a mystery of the error that follows."""
+    """Invisible characters outside strings and quoted names, which would make the next error hard to understand."""
     if _PLAIN.fullmatch(sql.text):
         return
     for token in tokens:
         text = "" if token.token_type in (TokenType.STRING, TokenType.IDENTIFIER) else sql.text[token.start : token.end + 1]
         for offset, char in enumerate(text, token.start):
-            # `group by` is one token, whatever stands between the words.
+            # `group by` is one token, whatever is between the words.
             if unicodedata.category(char) in ("Cc", "Cf") and char not in _BLANKS:
                 message = f"Invisible character U+{ord(char):04X}"
                 yield error("sql-syntax", message, sql.span(offset, offset + 1), help="Remove it.")
@@ -168,7 +168,7 @@ def _named_in_strings(sql: MappedText, tokens: Sequence[Token], own: Mapping[str
 
 
 def _continued_comments(tokens: Sequence[Token], sql: MappedText) -> Iterator[Diagnostic]:
-    r"""Spark goes on with a `--` comment that ends in a backslash, sqlglot does not."""
+    r"""Spark continues a `--` comment that ends in a backslash, sqlglot does not."""
     if "\\\n" not in sql.text:
         return
     at = 0
@@ -185,7 +185,7 @@ def _continued_comments(tokens: Sequence[Token], sql: MappedText) -> Iterator[Di
 
 
 def _unclosed(sql: MappedText) -> Diagnostic:
-    """The quote or comment that has no end."""
+    """The quote or comment that is never closed."""
     names = {"'": "A string", '"': "A string", "`": "A quoted name", "/*": "A comment"}
     at = 0
     while match := _OPENING.search(sql.text, at):
@@ -227,7 +227,7 @@ def _syntax(exc: ParseError, tokens: Sequence[Token], text: MappedText) -> Diagn
 
 
 def _written(text: MappedText, token: Token) -> Iterator[Note]:
-    """What an expression of the template gave, where the error is in that and so not to be seen in the file."""
+    """The output of a template's expression, if the error is in it and so not visible in the file."""
     given = text.given(token.start)
     if given is not None and placeholder.PREFIX not in given and _shown(token) in given:
         lines = given.strip().splitlines()
@@ -235,7 +235,7 @@ def _written(text: MappedText, token: Token) -> Iterator[Note]:
 
 
 def _explained(description: str, shown: str, is_last: bool) -> str:
-    """sqlglot's words in ours: its own may be a dump of a token."""
+    """An explanation of sqlglot's message, which may be a dump of a token."""
     incomplete = description.startswith(("Expecting", "Required keyword", "Failed to parse"))
     if is_last and (incomplete or "SENTINEL" in description):
         return f"Unexpected end of the SQL, after '{shown}'"
@@ -266,7 +266,7 @@ def _not_a_query(text: MappedText, tokens: Sequence[Token]) -> Diagnostic:
 
 
 def _ill_formed(text: MappedText, tokens: Sequence[Token]) -> Diagnostic:
-    """sqlglot takes the arguments of some functions for granted, and slips where one is missing."""
+    """sqlglot assumes that some functions have all their arguments, and fails if one is missing."""
     calls = [at for at in range(1, len(tokens)) if tokens[at].token_type == TokenType.L_PAREN]
     ends = {at: parenthesized(tokens, at) for at in calls}
     guilty = [at for at in calls if _slips(text.text[tokens[at - 1].start : tokens[min(ends[at], len(tokens)) - 1].end + 1])]

@@ -1,4 +1,4 @@
-"""tokens of a query -> what is said of commas: those that nothing follows, and those that may be missing."""
+"""tokens of a query -> messages about commas: those that nothing follows, and those that may be missing."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _CLAUSES = (
     TokenType.INTERSECT,
 )
 COMMA = "this comma"
-"""In the messages about commas, and in no others."""
+"""Used in messages about commas only."""
 _JSON = "Read JSON fields with get_json_object() or variant_get(); quote names with special characters with `backticks`."
 
 
 def trailing_commas(tokens: Sequence[Token], sql: MappedText, near: Token | None = None) -> Iterator[Diagnostic]:
-    """Before a clause, a parenthesis or the end; only just before the token `near`, if one is given. sqlglot passes over most of them, and
-    Spark does not."""
+    """Trailing commas before a clause, a parenthesis or the end; only directly before the token `near`, if one is given. sqlglot accepts
+    most of them, Spark does not."""
     last = len(tokens) if near is None else _index(tokens, near)
     for at in range(0 if near is None else max(0, last - 2), last):
         token = tokens[at]
@@ -46,7 +46,7 @@ def _ends_list(after: Sequence[Token]) -> bool:
 
 
 def missing_between(tokens: Sequence[Token], token: Token) -> str:
-    """The help where a value follows another one: `u.email u.country` looks like an alias until its dot, `a b c` until its end."""
+    """The help if a value follows another one: `u.email u.country` looks like an alias until its dot, `a b c` until its end."""
     at = _index(tokens, token)
     if token.text in (":", ".", "[") and any(t.token_type == TokenType.COLON for t in tokens[max(0, at - 2) : at + 1]):
         return _JSON

@@ -1,4 +1,4 @@
-"""LoadedProject -> what ref() and source() stand for: the placeholder of a model, seed or source table, without a template around it."""
+"""LoadedProject -> the results of ref() and source(): the placeholder of a model, seed or source table, outside of a template."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TableNames:
         self.sources = {(s.source.lower(), s.name.lower()): (s.source, s.name) for s in project.sources}
 
     def resolve(self, kind: str, names: tuple[str, ...]) -> str | None:
-        """What a call of ref() or source() gives; None for a call that is wrong."""
+        """The result of a call of ref() or source(); None for an invalid call."""
         if kind == "ref":
             *project, name = names
             known = self.models.get(name.lower())

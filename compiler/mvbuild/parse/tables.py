@@ -23,7 +23,7 @@ BACKTICKS = "Quote the name with `backticks`, or rename the table to a plain nam
 
 @dataclass(slots=True, kw_only=True)
 class _Relation:
-    """A name that columns of one SELECT can be qualified with; `qualifiers` is None where it is not a table read without alias."""
+    """A name that can qualify columns of one SELECT; `qualifiers` is None unless it is a table read without an alias."""
 
     spellings: tuple[tuple[str, ...], ...]
     exact: bool
@@ -42,17 +42,17 @@ class _Relation:
 
 @dataclass(slots=True, kw_only=True)
 class _Found:
-    """What one walk over the tree gathered."""
+    """What one traversal of the tree found."""
 
     text: MappedText
     tokens: Sequence[Token]
     kinds: Sequence[TokenType]
-    """Of the tokens."""
+    """The types of the tokens."""
     at: dict[int, int]
     """Start offset -> index of the first token there."""
     reads: dict[int, Read] = field(default_factory=dict)
     known: set[int] = field(default_factory=set)
-    """Start offsets of all relation names, of CTEs and functions too."""
+    """Start offsets of all relation names, including CTEs and functions."""
     scopes: dict[int, list[_Relation]] = field(default_factory=lambda: defaultdict(list))
     """id of a SELECT -> its relations."""
     unaliased: dict[int, _Relation] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class _Found:
 def find_reads(nodes: Iterable[exp.Expr], tokens: Sequence[Token], text: MappedText) -> tuple[tuple[Read, ...], tuple[Diagnostic, ...]]:
     """The tables that a query reads, in the order of the text.
 
-    `nodes`: its tree from the top, without what is inside of hints. Offsets of `tokens` are offsets of `text`.
+    `nodes`: its tree from the top, without the content of hints. Offsets of `tokens` are offsets of `text`.
     """
     count, kinds = len(tokens), [token.token_type for token in tokens]
     at = dict(zip([token.start for token in reversed(tokens)], range(count - 1, -1, -1), strict=True))
@@ -121,7 +121,7 @@ def _table(node: exp.Table, found: _Found) -> None:
     is_cte = len(parts) == 1 and not node.args.get("version") and _is_cte(node, names[0])
     offsets = _name_offsets(parts, found)
     if offsets is None:
-        # The parser names the steps of a |> query by tables of its own.
+        # The parser gives the steps of a |> query table names of its own.
         if not is_cte:
             _unreliable(parts, found)
         return
@@ -215,7 +215,7 @@ def _relate(node: exp.Expr, relation: _Relation, found: _Found) -> None:
 
 
 def _is_cte(node: exp.Expr, name: str) -> bool:
-    """Whether a WITH around the place defines the name, visibly there."""
+    """Whether an enclosing WITH defines the name, and it is visible at this place."""
     name = name.lower()
     child, parent = node, node.parent
     while parent is not None:
@@ -252,7 +252,7 @@ def _column(node: exp.Column, found: _Found) -> None:
 
 
 def _best(relations: Iterable[_Relation], names: tuple[str, ...]) -> tuple[_Relation | None, int]:
-    """The relation that takes the most parts; among equals one with an alias, which is never rewritten."""
+    """The relation that matches the most parts; among equals one with an alias, which is never rewritten."""
     best: _Relation | None = None
     length = 0
     for relation in relations:
@@ -263,7 +263,7 @@ def _best(relations: Iterable[_Relation], names: tuple[str, ...]) -> tuple[_Rela
 
 
 def _chain(node: exp.Column) -> list[exp.Expr]:
-    """All parts of a path `a.b.c.d.e`, the star of `a.*` among them."""
+    """All parts of a path `a.b.c.d.e`, including the star of `a.*`."""
     chain: list[exp.Expr] = list(node.parts)
     current: exp.Expr = node
     while isinstance(current.parent, exp.Dot) and current.parent.this is current and isinstance(current.parent.expression, exp.Identifier):
@@ -312,7 +312,7 @@ def _qualified(parts: Sequence[exp.Expr], relation: _Relation, found: _Found) ->
 
 
 def _hints(found: _Found) -> None:
-    """`/*+ BROADCAST(raw.orders) */` names a table too; a hint is one token, so it is read by itself."""
+    """`/*+ BROADCAST(raw.orders) */` names a table too. A hint is one token, so its text is read separately."""
     if _HINT not in found.kinds:
         return
     for token in found.tokens:
@@ -331,7 +331,7 @@ def _hints(found: _Found) -> None:
 
 
 def _chains(tokens: Sequence[Token]) -> Iterator[list[Token]]:
-    """Dotted names between other tokens, but for those that a parenthesis makes a function."""
+    """Dotted names between other tokens, except those that a parenthesis makes functions."""
     index = 0
     while index < len(tokens):
         end = _chain_end(tokens, index)
@@ -341,7 +341,7 @@ def _chains(tokens: Sequence[Token]) -> Iterator[list[Token]]:
 
 
 def _chain_end(tokens: Sequence[Token], index: int) -> int:
-    """The index after the dotted name that begins at a token; the same index where none begins."""
+    """The index after the dotted name that begins at a token; the same index if none begins."""
     if tokens[index].token_type not in (TokenType.VAR, TokenType.IDENTIFIER):
         return index
     index += 1
@@ -354,7 +354,7 @@ def _chain_end(tokens: Sequence[Token], index: int) -> int:
 
 
 def _name_offsets(parts: Sequence[exp.Expr], found: _Found) -> tuple[int, int] | None:
-    """[start, end) of a dotted name, None unless the tokens there spell exactly these parts."""
+    """[start, end) of a dotted name, None unless the tokens there are exactly these parts."""
     index = found.at.get(parts[0].meta.get("start", -1))
     if index is None:
         return None
@@ -374,7 +374,7 @@ def _unreliable(parts: Sequence[exp.Expr], found: _Found) -> None:
 
 
 def _extent(node: exp.Expr, found: _Found) -> tuple[int, int]:
-    """Where a node stands as far as its identifiers tell, else the whole query's first word."""
+    """The place of a node as far as its identifiers show, otherwise the whole query's first word."""
     offsets = [(n.meta["start"], n.meta["end"] + 1) for n in node.find_all(exp.Identifier, exp.Func) if "start" in n.meta]
     if offsets:
         return min(o[0] for o in offsets), max(o[1] for o in offsets)
@@ -387,14 +387,14 @@ def _lower(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name.lower() for name in names)
 
 
-# A second way to the same answer
+# A second way to the same result
 
 
 _COUNTED = frozenset((TokenType.L_PAREN, TokenType.R_PAREN, TokenType.SELECT, TokenType.JOIN, TokenType.FROM))
 
 
 def _account(found: _Found) -> None:
-    """Every name after FROM or JOIN must be known from the tree: where the parser lost one a dependency would be missing."""
+    """Every name after FROM or JOIN must be known from the tree: if the parser lost one, a dependency would be missing."""
     selects = [False]
     for index, kind in enumerate(found.kinds):
         if kind not in _COUNTED:

@@ -38,17 +38,17 @@ def env_answer(env: Mapping[str, str], name: str) -> str | None:
 
 
 class Stopped(Exception):
-    """Rendering cannot go on; why has been recorded."""
+    """Rendering cannot continue; the reason has been recorded."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Rendering:
-    """What the template that is being rendered has said so far."""
+    """What the current template has reported so far."""
 
     file: SourceFile
     own: Own | None
     uses_own: bool = False
-    """Whether the names of the model were asked for."""
+    """Whether the names of the model were used."""
     layers: list[Layer] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
@@ -102,7 +102,7 @@ class Exceptions:
 
 
 class TemplateNames:
-    """The names, and the rendering that they record into. One object serves a whole run: `current` is set for each template."""
+    """The names, and the rendering that they record into. One object is used for a whole run: `current` is set for each template."""
 
     def __init__(self, project: LoadedProject, env: Mapping[str, str], places: TemplateLines) -> None:
         self._project = project
@@ -180,7 +180,7 @@ class TemplateNames:
     def var(self, name: Any, default: Any = _NO_DEFAULT) -> Any:
         self.current.asked.append(("var", (str(name),), var_answer(self._project.vars, name)))
         if name in self._project.vars:
-            return deepcopy(self._project.vars[name])  # templates may change their lists, and must not change each other's
+            return deepcopy(self._project.vars[name])  # templates may change their lists, but not each other's
         if default is not _NO_DEFAULT:
             return default
         near = did_you_mean(str(name), self._project.vars) if self._project.vars else ""
@@ -273,7 +273,7 @@ class TemplateNames:
         self._say(error(code, message, self._place(word, literal), help=help))
 
     def _say(self, diagnostic: Diagnostic) -> None:
-        """Each thing once, however often a loop comes by."""
+        """Report each message once, however often a loop repeats it."""
         said = self.current.diagnostics
         diagnostic = called_from(diagnostic, self._places.calls_now())
         if all((d.code, d.message, d.span) != (diagnostic.code, diagnostic.message, diagnostic.span) for d in said):
@@ -285,7 +285,7 @@ class TemplateNames:
             raise Stopped
 
     def _place(self, word: str, literal: Any) -> Span:
-        """The literal argument of the running call, else the tag that the call stands in."""
+        """The literal argument of the running call, otherwise the tag that contains the call."""
         place = self._places.running()
         if place is None:
             return self.current.file.line_span(1)
@@ -294,7 +294,7 @@ class TemplateNames:
 
 
 def called_from(diagnostic: Diagnostic, calls: Iterable[Span]) -> Diagnostic:
-    """With the calls of macros that led there: the mistake may be in what they pass."""
+    """With the macro calls that led there: the error may be in their arguments."""
     return replace(diagnostic, notes=(*diagnostic.notes, *(Note(message="called here", span=span) for span in calls)))
 
 

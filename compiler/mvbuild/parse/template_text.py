@@ -1,4 +1,4 @@
-"""template file -> Lexemes: where each word of a template's expressions stands, and which one a running or failed template is at."""
+"""template file -> Lexemes: the place of each word in a template's expressions, and the one at which a template runs or failed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mvbuild.source import SourceFile, Span
 
 @dataclass(frozen=True, slots=True)
 class Lexeme:
-    """A piece of a template as Jinja's lexer cuts it: kind `name`, `string`, `data`, `variable_begin`..."""
+    """A piece of a template as Jinja's lexer splits it: kind `name`, `string`, `data`, `variable_begin`..."""
 
     kind: str
     text: str
@@ -61,7 +61,7 @@ class TemplateText:
         return next((Span(self.file, x.start, x.end) for x in self.lexemes if matches(x)), None)
 
     def tag(self, line: int, name: str = "") -> Span:
-        """The tag on a line that has the name in it; without a name the only tag there. Else the line."""
+        """The tag on a line that contains the name; without a name, the only tag there. Otherwise the line."""
         tags = [tag for tag in self._tags_on(line) if not name or any(x.kind == "name" and x.text == name for x in tag)]
         tags.sort(key=lambda tag: tag[0].line != line)
         if not tags or (len(tags) > 1 and not name):
@@ -80,7 +80,7 @@ class TemplateText:
         return None
 
     def macro(self, line: int) -> str:
-        """The name of the macro that a line is in; empty outside of all."""
+        """The name of the macro around a line; empty outside macros."""
         name = ""
         for tag in self.tags:
             words = [x.text for x in tag if x.kind == "name"][:2]
@@ -105,7 +105,7 @@ class TemplateLine:
 
 
 class TemplateLines:
-    """The templates of a run, to find the one that a Python frame belongs to."""
+    """The templates of a run, to find the template of a Python frame."""
 
     def __init__(self) -> None:
         self._texts: dict[str, TemplateText] = {}
@@ -114,11 +114,11 @@ class TemplateLines:
         self._texts[text.file.path] = text
 
     def running(self) -> TemplateLine | None:
-        """Where the template is that called the function that asks."""
+        """The place in the template that called the current function."""
         return next(self._running(sys._getframe(1)), None)
 
     def calls_now(self) -> tuple[Span, ...]:
-        """The calls of macros by which the template got to where it runs, the nearest one first."""
+        """The macro calls through which the template got to where it runs, the nearest one first."""
         return _calls(tuple(self._running(sys._getframe(1))))
 
     def failed(self, exc: BaseException) -> TemplateLine | None:
@@ -126,7 +126,7 @@ class TemplateLines:
         return next(iter(self._failed(exc)), None)
 
     def calls(self, exc: BaseException) -> tuple[Span, ...]:
-        """The calls of macros by which a template got to where it failed, the nearest one first."""
+        """The macro calls through which a template got to where it failed, the nearest one first."""
         return _calls(self._failed(exc))
 
     def _running(self, frame: FrameType | None) -> Iterator[TemplateLine]:
@@ -157,7 +157,8 @@ _MOST_CALLS = 3
 
 
 def _calls(places: Sequence[TemplateLine]) -> tuple[Span, ...]:
-    """Where each of these lines, but for the innermost, calls the macro that the one before it is in. Of many only those at both ends."""
+    """For each of these lines except the innermost, the call of the macro that contains the previous one. If there are many, only those at
+    both ends."""
     macros = [(place, place.text.macro(place.line)) for place in places]
     # A loop may have a frame of its own.
     left = ((outer, name) for (inner, name), (outer, around) in pairwise(macros) if name and (outer.text, around) != (inner.text, name))
@@ -177,7 +178,7 @@ def _end_of_argument(tag: Sequence[Lexeme], begin: int) -> int:
 
 
 def _lexemes(env: Environment, text: str) -> Iterator[Lexeme]:
-    """Whitespace control makes the lexer drop blanks, so each piece is found again from where the last one ended."""
+    """Whitespace control makes the lexer drop spaces, so each piece is searched from where the last one ended."""
     at, line, counted = 0, 1, 0
     for _, kind, value in env.lex(text):
         at = text.index(value, at)

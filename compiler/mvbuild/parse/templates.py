@@ -1,4 +1,4 @@
-"""template file -> Rendered, by the cheapest way that is right: as it stands, without Jinja, or by Jinja, which is loaded only then."""
+"""template file -> Rendered, in the cheapest valid way: unchanged, without Jinja, or with Jinja, which is only loaded then."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Templates:
         self._tables = TableNames(project)
 
     def render(self, file: SourceFile, own: Own | None = None) -> Rendered:
-        """The text of a model, or of a test where nothing is `this`."""
+        """The text of a model, or of a test, which has no `this`."""
         if "{" not in file.text:
             return Rendered(text=MappedText.of(file))
         return render_plain(file, self._tables.resolve) or self.renderer.render(file, own)
 
     def names_in_text(self, own: Own | None, layers: Iterable[Layer]) -> Mapping[str, str]:
-        """What `this` is within a string: the model's full name in the catalog."""
+        """The value of `this` within a string: the model's full name in the catalog."""
         if own is None:
             return {}
         target, named = self.project.target, own.configured(layers)
@@ -47,7 +47,7 @@ class Templates:
         return Renderer(self.project, self.env)
 
     def problems(self, cache: Cache) -> tuple[Diagnostic, ...]:
-        """What is wrong with the macro files. Those in which nothing was found are not loaded for that again."""
+        """Errors in the macro files. Files without errors are not loaded again for this."""
         if not self.project.macros:
             return ()
         key = digest("macros", self.surroundings, sorted(self._tables.models.values()), sorted(self._tables.sources.values()), self._given)
@@ -67,7 +67,7 @@ class Templates:
 
     @cached_property
     def surroundings(self) -> str:
-        """Of all that a template may depend on besides its text and what it asks."""
+        """A hash of everything that a template may depend on besides its text and what it asks."""
         project = self.project
         target = project.target
         macros = [(file.path, file.text) for file in project.macros]

@@ -1,4 +1,4 @@
-"""tokens after a table's name -> TimeTravel, and where an alias may stand."""
+"""tokens after a table's name -> TimeTravel, and the place for an alias."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LITERAL_TYPES = frozenset(("TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "DATE
 def time_travel(
     version: exp.Expr | None, tokens: Sequence[Token], index: int, text: MappedText
 ) -> tuple[TimeTravel | None, int, Diagnostic | None]:
-    """The clause that begins at `index` if the parser saw one there, the offset where an alias may be added, and what is wrong."""
+    """The clause that begins at `index` if the parser found one there, the offset for an alias, and what is wrong."""
     if version is None:
         return None, _tail(tokens, index), None
     words, value = _clause(tokens, index, text.text)
@@ -53,7 +53,7 @@ def _clause(tokens: Sequence[Token], index: int, text: str) -> tuple[list[str], 
 
 
 def _literal(version: exp.Expr, words: list[str], tokens: Sequence[Token], index: int, text: str) -> tuple[str | int, int] | None:
-    """The value and the index of its last token, None for anything that is computed."""
+    """The value and the index of its last token, None for a computed value."""
     value = version.expression
     if len(words) < 3 or index >= len(tokens):
         return None
@@ -73,8 +73,8 @@ def _literal(version: exp.Expr, words: list[str], tokens: Sequence[Token], index
 
 
 def _is_read(text: str, type_: str) -> bool:
-    """Whether a string, or a literal of a type, is a time that depends on nothing but the session's zone. A DATE forgets the time of day,
-    and a TIMESTAMP_NTZ its zone."""
+    """Whether a string, or a typed literal, is a time that depends only on the session's zone. A DATE loses the time of day, and a
+    TIMESTAMP_NTZ its zone."""
     if type_ == "DATE" and not _DATE.fullmatch(text):
         return False
     if type_ == "TIMESTAMP_NTZ" and instant_ms(text, "+01:00") == instant_ms(text, "+02:00"):
@@ -87,7 +87,7 @@ def _is_digits(text: str) -> bool:
 
 
 def _tail(tokens: Sequence[Token], index: int) -> int:
-    """The offset after WITH (options) and TABLESAMPLE (...) REPEATABLE (...), which Spark wants before the alias."""
+    """The offset after WITH (options) and TABLESAMPLE (...) REPEATABLE (...), which must come before the alias."""
     for word in ("WITH", "TABLESAMPLE", "REPEATABLE"):
         if index + 1 < len(tokens) and tokens[index].text.upper() == word and tokens[index + 1].token_type == TokenType.L_PAREN:
             index = _after_parentheses(tokens, index + 1)

@@ -1,4 +1,4 @@
-"""SQL text -> the calls in it of functions that are not Spark's own: what they read, and whether they change, the text does not tell."""
+"""SQL text -> the calls in it of functions that are not Spark's own: the text does not show what they read, nor whether they change."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from mvbuild.parse.spark_functions import FUNCTIONS, ICEBERG_FUNCTIONS, WORDS
 _OWN = FUNCTIONS | WORDS
 _LAST_WORD = re.compile(r"(\.\s*)?(\w+)\Z")
 _LONGEST = 80
-"""How much of the text before a bracket is looked at. Of a longer word the end is, which is not one of Spark's."""
+"""How much of the text before a bracket is checked. The end of a longer word is not one of Spark's functions."""
 _BUILTIN = (("builtin",), ("system", "builtin"))
 _NO_NAMES = (TokenType.STRING, TokenType.RAW_STRING, TokenType.NUMBER, TokenType.HINT)
 _NO_CALL = ("AS", "WITH", "RECURSIVE")
-"""Before the name of a list of columns."""
+"""Words before a name with a list of columns."""
 
 
 def user_functions(sql: str) -> Iterator[Token]:
@@ -39,8 +39,8 @@ def user_functions(sql: str) -> Iterator[Token]:
 
 
 def _may_call(sql: str) -> bool:
-    """Without tokens, since ten thousand queries are asked: whether a word that is not Spark's own, a quoted one, or a comment is before a
-    bracket."""
+    """Without tokens, because ten thousand queries are checked: whether a word that is not Spark's own, a quoted one, or a comment precedes
+    a bracket."""
     for part in sql.split("(")[:-1]:
         text = part.rstrip()
         if text.endswith(("`", "*/")) or "--" in text[text.rfind("\n") + 1 :]:
@@ -52,7 +52,7 @@ def _may_call(sql: str) -> bool:
 
 
 def called_functions(sql: str) -> tuple[str, ...]:
-    """Their names as they are written, with what qualifies them."""
+    """Their names as written, with their qualifiers."""
     found: dict[str, None] = {}
     starts = {token.start for token in user_functions(sql)}
     tokens = tokenize(sql) if starts else []
@@ -79,7 +79,7 @@ def _is_call(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _qualifiers(tokens: Sequence[Token], index: int, sql: str = "") -> tuple[str, ...]:
-    """The names before a name, each followed by a dot; as they are written where the text is given."""
+    """The names before a name, each followed by a dot; as written, if the text is given."""
     names: list[str] = []
     while index > 1 and tokens[index - 1].token_type == TokenType.DOT:
         index -= 2

@@ -1,4 +1,4 @@
-"""text of a date and time -> the instant that Spark casts it to in a time zone; None where that is not certain."""
+"""text of a date and time -> the instant that Spark casts it to in a time zone; None if that is not certain."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ _UTC = frozenset(("Z", "UTC", "GMT", "UT"))
 _SHORT = frozenset(
     "ACT AET AGT ART AST BET BST CAT CNT CST CTT EAT ECT IET IST JST MIT NET NST PLT PNT PRT PST SST VST EST MST HST".split()
 )
-"""To Java they are other places, or offsets without summer time."""
+"""Abbreviations that Java reads as other places, or as offsets without daylight saving time."""
 _LARGEST = timedelta(hours=18)
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def instant_ms(text: str, zone: str) -> int | None:
-    """Milliseconds since 1970. `zone`: that of the session, for a text that names none."""
+    """Milliseconds since 1970. `zone`: that of the session, for a text without one.
+
+    >>> instant_ms("2026-01-31 12:00:00", "UTC"), instant_ms("2026-01-31 12:00:00+01:00", "UTC")
+    (1769860800000, 1769857200000)
+    """
     found = _TIME.fullmatch(text.strip())
     if found is None:
         return None
@@ -39,12 +43,12 @@ _FIRST = (1, 1, 1, 0, 0, 0)
 
 
 def is_time(text: str) -> bool:
-    """Whether Spark reads it in every session."""
+    """Whether Spark reads it as a time in every session."""
     return instant_ms(text, "UTC") is not None
 
 
 def zone_of(name: str) -> tzinfo | None:
-    """A time zone as Spark names it; None of one that is not known here."""
+    """A time zone by Spark's name; None for one that is not known here."""
     if name in _UTC:
         return timezone.utc
     offset = _OFFSET.fullmatch(name)

@@ -1,4 +1,4 @@
-"""World + MV -> Alteration: what of its catalog entries differs from the configuration and can follow it without touching a row."""
+"""World + MV -> Alteration: the differences between its catalog entries and the configuration that need no change of rows."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from mvbuild.ports.states import TableState, ViewState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alteration:
-    """Nothing of it makes data stale."""
+    """None of these changes makes data stale."""
 
     layout: TableLayout | None
-    """Partition spec, sort order and column comments for the storage table, where they differ."""
+    """Partition spec, sort order and column comments for the storage table, if they differ."""
     properties: PropertyChanges
     view_version: bool
     """The view needs a new version: its text or its columns' comments differ."""
     view_properties: PropertyChanges
-    """The view's comment, the policy by which it is served, and what marks it as an MV, where they differ."""
+    """The view's comment, serving policy and marks as an MV, if they differ."""
     what: tuple[str, ...]
-    """In words, for messages."""
+    """The changes in words, for messages."""
 
 
 def alteration(world: World, node: ModelNode) -> Alteration | None:
-    """None if there is nothing to alter, or nothing to alter it on. ProjectError for a column that the storage does not have."""
+    """None if there is nothing to alter, or no storage to alter. Raises ProjectError for a column that the storage does not have."""
     storage, view = world.observed.table(node.storage), world.observed.view(node.identifier)
     if storage is None or view is None:
         return None
@@ -64,14 +64,14 @@ def _differs(wanted: TableLayout, storage: TableState) -> bool:
 
 
 def wanted_view_properties(node: ModelNode) -> dict[str, str]:
-    """What a view says besides its definition and what marks it as an MV: a comment, which SQL is mvbuild's, and how the MV is served."""
+    """The view's properties besides its definition and its marks as an MV: a comment, which SQL is mvbuild's, and the serving policy."""
     description, dialects = node.model.properties.description, sorted(further_dialects(node))
     found = ({_COMMENT: description} if description else {}) | ({DIALECTS: ",".join(dialects)} if dialects else {})
     return found if node.storage is None else found | policy_properties(node.model.config)
 
 
 def changed_view_properties(node: ModelNode, view: ViewState) -> PropertyChanges:
-    """What makes the view say that; no new version of it is needed."""
+    """The changes that set these properties; they need no new version."""
     wanted, has = wanted_view_properties(node), view.properties
     return PropertyChanges(
         set={name: value for name, value in wanted.items() if has.get(name) != value},
@@ -80,7 +80,7 @@ def changed_view_properties(node: ModelNode, view: ViewState) -> PropertyChanges
 
 
 def changed_marks(node: ModelNode, view: ViewState, storage: TableState) -> PropertyChanges:
-    """What makes the view the one of this storage again, for mvbuild and for other engines."""
+    """The changes that make the view the one of this storage again, for mvbuild and for other engines."""
     wanted, gone = wanted_marks(view, storage, node.id)
     return PropertyChanges(set=wanted, remove=gone)
 

@@ -32,7 +32,7 @@ from mvbuild.plan.strictness import fallback_warning, strict_error
 from mvbuild.ports.states import TableState
 
 _OF_OTHERS = {"upstream-stale", "upstream-unknown", "upstream-behind", "seed-changed", "child-view-edited"}
-"""Reasons that hold only when the run also changes what they name."""
+"""Reasons that only apply if the run also changes the nodes that they name."""
 
 
 def build_plan(
@@ -43,9 +43,9 @@ def build_plan(
     warnings: tuple[Diagnostic, ...] = (),
     changes: ReadChange | None = None,
 ) -> Plan:
-    """What a run of the selected nodes would do. ProjectError where a name that it would write is taken by something else.
+    """What a run of the selected nodes would do. Raises ProjectError if a name that it would write is taken by something else.
 
-    `changes` tells what changed in a table between two snapshots; without, every refresh is planned as a full one.
+    `changes` returns what changed in a table between two snapshots; without it, every refresh is planned as a full one.
     """
     taken = collisions(world, selected)
     if taken:
@@ -80,10 +80,10 @@ class _Draft:
     selected: frozenset[NodeId]
     changes: ReadChange | None
     needed: Mapping[NodeId, Reason] = field(default_factory=dict)
-    """MVs inside their own windows that are too old for another one that is selected."""
+    """MVs within their own windows that are too old for another selected one."""
     steps: dict[NodeId, Step] = field(default_factory=dict)
     changing: set[TableIdentifier] = field(default_factory=set)
-    """What the steps so far give new content or a new definition."""
+    """The nodes to which the steps so far give new content or a new definition."""
 
     def add(self, step: Step) -> None:
         self.steps[step.node] = step
@@ -126,7 +126,7 @@ class _Draft:
         counted = tuple(r for r in reasons if self._counts(r))
         needed = self._needed(node)
         if needed or any(not r.heals for r in counted):
-            # Only names inside the query differ: Spark can tell whether it is the same query still.
+            # Only inner names of the query differ: Spark can decide whether it is still the same query.
             redefined = not needed and all(r.change == "names" for r in counted)
             told = (*needed, *(r for r in reasons if self._counts(r) or r.effect == "fresh"))
             if redefined:
@@ -153,7 +153,7 @@ class _Draft:
         return Step(node=node.id, action="reuse", reasons=reasons)
 
     def _refresh(self, node: ModelNode, reasons: tuple[Reason, ...], *, converts: bool) -> Step:
-        """With the strategy, unless that depends on what this run writes first."""
+        """With the strategy, unless it depends on what this run writes first."""
         wrong = self._misnamed.get(node.id)
         if wrong is not None:
             return Step(node=node.id, action="blocked", reasons=reasons, diagnostic=wrong)
@@ -172,7 +172,7 @@ class _Draft:
         return replace(step, action=action, strategy=choice.strategy, choice=choice)
 
     def _moves_upstream(self, node: ModelNode, storage: TableState) -> bool:
-        """Readers who know only the specification do not look at the records of upstream MVs."""
+        """Readers that know only the specification do not read the records of upstream MVs."""
         above = list(upstream_mvs(self.world, node))
         if not above or storage.of_view is not None:
             return False
@@ -181,7 +181,7 @@ class _Draft:
         return self.freshness[node.id].is_fresh and not self._has_written(node)
 
     def _is_recorded(self, upstream: ModelNode) -> bool:
-        """Whether this run gives an MV another record, or its view another version, and keeps its rows."""
+        """Whether this run gives an MV another record, or its view another version, without changing its rows."""
         step = self.steps.get(upstream.id)
         if step is None or step.action not in ("record", "alter", "redefine", "convert"):
             return False
@@ -195,7 +195,7 @@ class _Draft:
 
     @cached_property
     def _misnamed(self) -> Mapping[NodeId, Diagnostic]:
-        """MVs with a setting or a data test that names a column which is not there, by what the catalog has now."""
+        """MVs with a setting or a data test that names a missing column, by the current catalog."""
         return misnamed_columns(self.world, self.selected)
 
     def _is_written(self, id_: NodeId) -> bool:
@@ -206,7 +206,7 @@ class _Draft:
         return self.freshness[id_].reasons if id_ in self.freshness else ()
 
     def _needed(self, node: ModelNode) -> tuple[Reason, ...]:
-        """Why it is refreshed inside its own window, if there is something that it has not seen, or that this run writes first."""
+        """Why it is refreshed within its own window, if there are changes that it has not seen, or that this run writes first."""
         if node.id not in self.needed:
             return ()
         graph = self.world.graph
@@ -220,7 +220,7 @@ class _Draft:
         return reason.code not in _OF_OTHERS or reason.table in self.changing
 
     def _blocked(self, node: ModelNode) -> Diagnostic | None:
-        """A table or view that the node reads does not exist, and this run does not make it; or the catalog cannot hold the node."""
+        """A table or view that the node reads does not exist, and this run does not create it; or the catalog cannot store the node."""
         graph, below = self.world.graph, node_inputs(self.world.graph, node)
         refused = graph.blocked.get(node.id) or self._refused(node) or self._unreadable(node, below)
         if refused:
@@ -237,7 +237,7 @@ class _Draft:
         return self._unrecordable(node, below)
 
     def _unrecordable(self, node: ModelNode, below: Inputs) -> Diagnostic | None:
-        """The metadata file has one snapshot for each table."""
+        """The metadata file has one snapshot per table."""
         graph, observed = self.world.graph, self.world.observed
         if node.storage is None or wanted_format(node, observed.table(node.storage)) != "metadata-file":
             return None
@@ -265,7 +265,7 @@ class _Draft:
         return error("unsupported-format", message, span, help=help)
 
     def _unreadable(self, node: ModelNode, below: Inputs) -> Diagnostic | None:
-        """Metadata that cannot be read: the node's own must not be overwritten, what it reads must not be guessed."""
+        """Metadata that cannot be read: the node's own must not be overwritten, and that of its inputs must not be guessed."""
         graph = self.world.graph
         own = unreadable(self.world, node)
         if own is not None:

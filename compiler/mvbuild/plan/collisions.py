@@ -1,4 +1,4 @@
-"""World -> Diagnostics for names that a run would write and that something else has."""
+"""World -> Diagnostics for names that a run would write and that are taken."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mvbuild.source import SourceFile, Span
 
 
 def collisions(world: World, selected: frozenset[NodeId]) -> list[Diagnostic]:
-    """One diagnostic per name. What mvbuild, or another engine as an MV of the same name, wrote is no collision."""
+    """One diagnostic per name. An entry that mvbuild wrote, or another engine as an MV of the same name, is not a collision."""
     found: list[Diagnostic] = []
     for id_ in sorted(selected):
         node = world.graph.nodes[id_]
@@ -40,7 +40,7 @@ def _of_seed(world: World, node: SeedNode) -> Iterator[Diagnostic]:
 
 
 def _is_of_seed(table: TableState, node: SeedNode) -> bool:
-    """Loaded by mvbuild, or made by a run that did not come to the rows."""
+    """Loaded by mvbuild, or created by a run that ended before it wrote rows."""
     return SEED_CHECKSUM in table.properties or table.properties.get(OWNER) == node.id
 
 
@@ -63,14 +63,14 @@ def _of_model(world: World, node: ModelNode) -> Iterator[Diagnostic]:
 
 
 def _is_view_of(world: World, node: ModelNode, view: ViewState) -> bool:
-    """A materialized view of whatever engine; or mvbuild's own, which somebody created again with the same definition."""
+    """A materialized view of any engine; or mvbuild's own, which another writer recreated with the same definition."""
     storage = world.observed.table(node.storage)
     is_again = storage is not None and storage.properties.get(OWNER) == node.id and same_definition(world, node, view)
     return node.storage is not None and (is_mv(view) or is_again)
 
 
 def _is_storage_of(storage: TableState, view: State | None) -> bool:
-    """Marked as ours, or the view (of whatever engine) points at it or embeds it."""
+    """Marked as ours, or the view (of any engine) points to it or embeds it."""
     if OWNER in storage.properties or storage.of_view is not None:
         return True
     pointer = view.properties.get(properties.STORAGE_TABLE, "") if isinstance(view, ViewState) else ""

@@ -17,8 +17,8 @@ from mvbuild.project.settings import StorageFormat
 
 
 def conversions(world: World, selected: frozenset[NodeId], to: StorageFormat) -> Plan:
-    """A step for each selected MV that has storage, blocked where that cannot be read. A warning for each that is configured otherwise: a
-    run would convert it back."""
+    """A step for each selected MV with storage, blocked if that cannot be read. A warning for each one with another format in its
+    configuration: a run would convert it back."""
     steps = []
     for node in world.graph.views:
         storage = world.observed.table(node.storage)

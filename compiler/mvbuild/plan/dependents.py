@@ -1,4 +1,4 @@
-"""views of the catalog + graph -> who reads a view or its storage. Pure."""
+"""views of the catalog + graph -> the nodes and views that read a view or its storage. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Dependent:
     identifier: TableIdentifier
     is_model: bool = False
     why: str = ""
-    """Empty where it plainly reads what is asked about."""
+    """Empty if it certainly reads the target."""
 
     def __str__(self) -> str:
         return f"{self.identifier}{' (' + self.why + ')' if self.why else ''}"
@@ -31,7 +31,7 @@ class Dependent:
 def dependents(
     targets: Mapping[TableIdentifier, Iterable[TableIdentifier]], views: Iterable[ViewState], graph: Graph
 ) -> dict[TableIdentifier, tuple[Dependent, ...]]:
-    """For each target, with the names that it goes by (its own and its storage's), all that reads it directly."""
+    """For each target, by its own names and those of its storage, everything that reads it directly."""
     views, catalogs = tuple(views), Catalogs.of(graph.project).names
     return {target: tuple(_of_one(target, tuple(names), views, graph, catalogs)) for target, names in targets.items()}
 
@@ -53,13 +53,13 @@ def _of_one(
 
 
 def _reads(view: ViewState, names: tuple[TableIdentifier, ...], catalogs: tuple[str, ...]) -> str | None:
-    """None if it does not, else what is to be said besides. A catalog that nobody knows may be this one under another name."""
+    """None if it does not read it, otherwise a note. An unknown catalog may be this one under another name."""
     keys, known = {n.key for n in names}, {c.lower() for c in (view.identifier.catalog, *catalogs)}
     pointer = storage_name(view)
     if pointer is not None and pointer.key in keys:
         return "has it as its storage"
     for dialect, sql in view.representations.items():
-        # Most views mention none of the names, and parsing is what takes time.
+        # Most views mention none of the names, and parsing takes most of the time.
         if not any(mentions(sql, n) for n in names):
             continue
         try:

@@ -1,4 +1,4 @@
-"""World + MV -> Explanation: its query as a tree, what changed below it, and what every strategy says to that. Pure, without Spark."""
+"""World + MV -> Explanation: its query as a tree, what changed below it, and the result of every strategy. Pure, without Spark."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from mvbuild.ports.states import TableState
 from mvbuild.source import Span
 
 What = Literal["changed", "not-relevant", "compacted", "same-rows", "nothing", "unknown"]
-"""same-rows: there are newer snapshots, and together they add and remove nothing · unknown: what changed cannot be told."""
+"""same-rows: there are newer snapshots, which together add and remove nothing · unknown: the change cannot be determined."""
 _OTHER_QUERY = ("never-refreshed", "definition-changed", "nondeterministic")
-"""The storage may have other columns than the query."""
+"""Reasons after which the storage may have other columns than the query."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class TableNow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What a strategy says. `code` is empty where it is right and nothing else is better."""
+    """The result of a strategy. `code` is empty if it can be used and no other one is better."""
 
     strategy: str
     code: str = ""
@@ -64,7 +64,7 @@ class Verdict:
     is_chosen: bool = False
     work: Cost | None = None
     keys: tuple[str, ...] = ()
-    """Columns of the storage by which the rows are found that are computed again."""
+    """Columns of the storage by which the rows to compute again are found."""
 
     @property
     def help(self) -> str:
@@ -73,7 +73,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Supposed:
-    """What every strategy would say to a change of all tables."""
+    """The result of every strategy if all tables changed."""
 
     change: Kinds
     verdicts: tuple[Verdict, ...]
@@ -89,12 +89,12 @@ class Explanation:
     tree: tuple[Operator, ...]
     tables: tuple[TableNow, ...]
     verdicts: tuple[Verdict, ...]
-    """On what changed; empty where there is nothing to refresh."""
+    """For the actual changes; empty if there is nothing to refresh."""
     supposed: tuple[Supposed, ...]
     untold: tuple[str, Span | None] | None = None
     """Why there is no tree: a message, and its place."""
     warnings: tuple[Diagnostic, ...] = ()
-    """What a run would say: above all where a policy cannot be kept."""
+    """What a run would report, above all if it cannot follow a policy."""
 
     @property
     def choice(self) -> StrategyChoice | None:
@@ -102,11 +102,11 @@ class Explanation:
 
 
 def explain(world: World, node: ModelNode, read: ReadChange) -> Explanation:
-    """What a refresh of this MV alone would be, and why. ProjectError as for a plan."""
+    """What a refresh of this MV alone would be, and why. Raises ProjectError as for a plan."""
     planned = build_plan(world, frozenset({node.id}), changes=read)
     step = planned.steps[0]
     if step.diagnostic and step.diagnostic.code == "missing-table":
-        # It cannot be refreshed alone: with what it reads perhaps.
+        # It cannot be refreshed alone, but perhaps together with what it reads.
         below = {id for id in world.graph.ancestors([node.id]) if isinstance(world.graph.nodes[id], ModelNode | SeedNode)}
         planned = build_plan(world, frozenset({node.id, *below}), changes=read)
         step = next(one for one in planned.steps if one.node == node.id)
@@ -132,7 +132,7 @@ def explain(world: World, node: ModelNode, read: ReadChange) -> Explanation:
 
 
 def _shape(asked: Question, step: Step, storage: TableState | None) -> tuple[Inputs | None, Shape | None, tuple[str, Span | None] | None]:
-    """The query over the tables as they are now; or why it has no tree."""
+    """The query over the current tables, or why it has no tree."""
     graph, node, pins = asked.world.graph, asked.node, asked.pins
     if node.id in graph.undefined:
         wrong = graph.undefined[node.id]
@@ -191,7 +191,7 @@ def _absent(world: World, leaf: Leaf) -> str:
 
 
 def _name(world: World, leaf: Leaf) -> str:
-    """Of an MV its own, though its storage is what is read."""
+    """For an MV its own name, although its storage is read."""
     return str(world.graph.nodes[leaf.node].identifier)
 
 

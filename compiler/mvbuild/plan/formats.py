@@ -1,4 +1,4 @@
-"""model + what the catalog has -> in which format the MV is kept, and in which it should be."""
+"""model + what the catalog has -> the current and the wanted storage format of the MV."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mvbuild.project.settings import StorageFormat
 
 
 def wanted_format(node: ModelNode, storage: TableState | None) -> StorageFormat:
-    """As configured; else as it is, so that an MV which was migrated stays so."""
+    """As configured; otherwise the current one, so that a migrated MV keeps its format."""
     return node.model.config.storage_format or (found_format(storage) if storage is not None else "table-properties")
 
 
@@ -20,13 +20,13 @@ def found_format(storage: TableState) -> StorageFormat:
 
 
 def is_embedded(world: World, node: ModelNode) -> bool:
-    """Whether the storage is, or is about to be, part of the MV's metadata file."""
+    """Whether the storage is, or will be, part of the MV's metadata file."""
     storage = world.observed.table(node.storage)
     return (wanted_format(node, None) if storage is None else found_format(storage)) == "metadata-file"
 
 
 def unrecordable(node: ModelNode, why: str) -> Diagnostic:
-    """What is said where the metadata file cannot hold what the MV reads."""
+    """The error if the metadata file cannot express what the MV reads."""
     span = node.model.config.spans.get("storage_format") or node.model.file.line_span(1)
     message = f"'{node.model.name}' cannot be recorded in a metadata file: {why}"
     help = "Use `storage: {format: table-properties}`, or read each table at one snapshot."
@@ -34,5 +34,5 @@ def unrecordable(node: ModelNode, why: str) -> Diagnostic:
 
 
 def is_mv(view: ViewState) -> bool:
-    """Whether the catalog takes a view for an MV, in either format."""
+    """Whether the catalog has the view as an MV, in either format."""
     return view.storage is not None or properties.is_materialized(view.properties)

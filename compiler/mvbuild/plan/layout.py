@@ -17,23 +17,24 @@ from mvbuild.project.settings import PartitionField
 from mvbuild.project.table_properties import RESERVED
 
 STORAGE_DEFAULTS: Mapping[str, str] = {
-    # PyIceberg, which publishes, cannot write v3; merge-on-read makes the later incremental refreshes cheap.
+    # PyIceberg, which publishes, cannot write v3. Merge-on-read makes later incremental refreshes cheap.
     "format-version": "2",
     "write.delete.mode": "merge-on-read",
     "write.update.mode": "merge-on-read",
     "write.merge.mode": "merge-on-read",
-    # Every refresh makes several metadata files; without a bound they would pile up for ever.
+    # Every refresh makes several metadata files; without a limit they would accumulate forever.
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
 }
 
 CONFIGURED = "mvbuild.table-properties"
-"""Property of a storage table: the names of those that it has from the configuration, as a JSON list. What goes there must go here."""
+"""Property of a storage table: a JSON list of the properties that come from the configuration, so that they are removed when the
+configuration no longer has them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyChanges:
-    """What makes the properties of a storage table those of the configuration."""
+    """The changes that make the properties of a storage table those of the configuration."""
 
     set: Mapping[str, str]
     remove: tuple[str, ...]
@@ -43,7 +44,7 @@ class PropertyChanges:
 
 
 def storage_layout(node: ModelNode, schema: Schema) -> TableLayout:
-    """What the storage table must look like to hold the query's result. ProjectError for a column that the result does not have."""
+    """The layout that the storage table needs for the query's result. Raises ProjectError for a column that the result does not have."""
     config = node.model.config
     names: dict[str, str] = {f["name"].lower(): f["name"] for f in schema["fields"]}
     wrong = tuple(misnamed_in_layout(node, names.values()))
@@ -55,14 +56,15 @@ def storage_layout(node: ModelNode, schema: Schema) -> TableLayout:
 
 
 def storage_properties(node: ModelNode) -> dict[str, str]:
-    """Properties of a new storage table; the user's win."""
+    """Properties of a new storage table; the user's take precedence."""
     return {**STORAGE_DEFAULTS, **node.model.config.table_properties, **_listed(node), OWNER: node.id}
 
 
 def changed_properties(node: ModelNode, storage: TableState) -> PropertyChanges:
-    """What the configuration asks for and the table has otherwise, and what it asked for once; the format version is fixed when it is made.
+    """What the configuration sets and the table has differently, and what the configuration no longer sets. The format version is fixed
+    when the table is created.
 
-    A table of before that list, or of another writer, gets it with the next change that it needs anyway.
+    A table from before that list existed, or of another writer, gets it with the next change that it needs anyway.
     """
     has, listed = storage.properties, _listed(node)
     wanted = {**_configured(node), OWNER: node.id}
@@ -84,7 +86,7 @@ def _listed(node: ModelNode) -> dict[str, str]:
 
 
 def _names(listed: str | None) -> list[str]:
-    """Nothing of a list that another writer broke, and never a name that mvbuild needs."""
+    """Empty for a list that another writer broke; never includes a name that mvbuild needs."""
     try:
         names = json.loads(listed or "[]")
     except ValueError:
@@ -100,7 +102,7 @@ def documented(node: ModelNode, schema: Schema) -> Schema:
 
 
 def docs(schema: Schema) -> list[str | None]:
-    """Of its columns, in their order."""
+    """The docs of its columns, in order."""
     return [field.get("doc") for field in schema["fields"]]
 
 
@@ -109,12 +111,12 @@ def _doc(text: str | None) -> dict[str, str]:
 
 
 def same_columns(one: Schema, other: Schema) -> bool:
-    """Whether two schemas have the same names and types in the same order; field ids, docs and nullability aside."""
+    """Whether two schemas have the same names and types in the same order, ignoring field ids, docs and nullability."""
     return bool(_shape(one) == _shape(other))
 
 
 def same_layout(table: TableState, layout: TableLayout) -> bool:
-    """Whether rows of this layout can go into the table as it is."""
+    """Whether rows with this layout can go into the table as it is."""
     return same_columns(table.schema, layout.schema) and table.partition_by == layout.partition_by and table.sort_by == layout.sort_by
 
 

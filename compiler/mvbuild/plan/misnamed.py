@@ -1,4 +1,4 @@
-"""World + selection -> the MVs that name a column which is not there, in `partition_by`, `sort_by` or a data test: not to be computed."""
+"""World + selection -> the MVs that name a missing column in `partition_by`, `sort_by` or a data test, and must not be computed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from mvbuild.project.loaded import DataTest
 
 
 def misnamed_columns(world: World, selected: frozenset[NodeId]) -> Mapping[NodeId, Diagnostic]:
-    """By what the catalog has now; nothing where columns cannot be told before Spark sees the query."""
+    """By the current catalog; empty if columns are unknown before Spark sees the query."""
     graph = world.graph
     shaped = [n for n in graph.views if n.id in selected and (n.model.config.partition_by or n.model.config.sort_by)]
     tests = [test for test in graph.tests if isinstance(test.test, DataTest) and not selected.isdisjoint(test.gates)]
     if not shaped and not tests:
         return {}
-    # Only here: a run with nothing to refresh needs no parser of SQL.
+    # Imported here because a run with nothing to refresh needs no SQL parser.
     from mvbuild.lineage.bind import bind
     from mvbuild.lineage.schemas import of_states
 
@@ -35,6 +35,6 @@ def misnamed_columns(world: World, selected: frozenset[NodeId]) -> Mapping[NodeI
             wrong.setdefault(node.id, diagnostic)
     for test in tests:
         for diagnostic in misnamed_in_test(graph, test, columns):
-            # Whichever of them is refreshed last would be published on its word.
+            # The one of them that is refreshed last would depend on the test.
             wrong |= {gate: diagnostic for gate in test.gates if gate not in wrong}
     return wrong

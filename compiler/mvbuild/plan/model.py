@@ -16,9 +16,9 @@ from mvbuild.plan.removed import Removed
 from mvbuild.plan.renames import Rename
 
 Action = Literal["load", "create", "replace", "refresh", "redefine", "record", "alter", "convert", "reuse", "blocked"]
-"""load a seed · create or replace a plain view · refresh an MV · redefine: the view gets a new text that means the same, and is refreshed
-only if Spark does not prove that · record: the data is the same though a base table was compacted, only the record moves on · alter:
-partitioning, sort order, properties or comments follow the configuration, no data is touched · convert to another storage format ·
+"""load a seed · create or replace a plain view · refresh an MV · redefine: the view gets a new text with the same meaning, and is refreshed
+only if Spark does not prove that · record: the data is the same although a base table was compacted, and only the record moves on · alter:
+partitioning, sort order, properties or comments follow the configuration, and no data is touched · convert to another storage format ·
 reuse: nothing to do · blocked: it cannot be done now."""
 
 
@@ -30,11 +30,11 @@ class Step:
     action: Action
     reasons: tuple[Reason, ...]
     strategy: str | None = None
-    """How an MV is refreshed, see incremental.strategies; None where that depends on what this run writes first."""
+    """How an MV is refreshed, see incremental.strategies; None if it depends on what this run writes first."""
     choice: StrategyChoice | None = None
-    """The strategy with all that speaks for and against it."""
+    """The strategy with all reasons for and against it."""
     converts: bool = False
-    """The MV changes its storage format, before all else."""
+    """The MV changes its storage format, before anything else."""
     diagnostic: Diagnostic | None = None
     """Why a node is blocked."""
 
@@ -52,16 +52,16 @@ class Plan:
     freshness: Mapping[NodeId, Freshness]
     warnings: tuple[Diagnostic, ...] = ()
     renames: tuple[Rename, ...] = ()
-    """Models that are to stand under another name; `world` is as if they did already."""
+    """Models that get another name; `world` is as if they had it already."""
     before: World | None = None
-    """The world without the renames, and with the former names."""
+    """The world without the renames, with the former names."""
     removed: tuple[Removed, ...] = ()
-    """What mvbuild wrote for models that are gone; empty unless it was asked for."""
+    """What mvbuild wrote for models that were removed; empty unless it was requested."""
 
     @cached_property
     def gating(self) -> Mapping[NodeId, tuple[TestNode, ...]]:
-        """MV -> the data tests that must pass before it is published: each test stands at the last MV of its own that the plan refreshes,
-        so that it never sees one of them new and another one about to change."""
+        """MV -> the data tests that must pass before it is published. Each test belongs to the last of its MVs that the plan refreshes, so
+        that it never sees one of them new and another one about to change."""
         refreshed = {s.node for s in self.steps if s.action == "refresh"}
         by_gate: dict[NodeId, list[TestNode]] = {}
         for test in self.world.graph.tests:
@@ -76,5 +76,5 @@ class Plan:
 
     @property
     def needs_engine(self) -> bool:
-        """Whether the steps that are planned need Spark: loading seeds and moving a record on do not."""
+        """Whether the planned steps need Spark: loading seeds and moving a record on do not."""
         return any(s.action in ("create", "replace", "refresh", "redefine") for s in self.steps)

@@ -1,4 +1,4 @@
-"""World + Freshness + selection -> the MVs that are inside their own windows, and too old for an MV that reads them and is selected."""
+"""World + Freshness + selection -> the MVs within their own windows that are too old for a selected MV that reads them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from mvbuild.graph.model import ModelNode, NodeId
 
 
 def needed_fresher(world: World, freshness: Mapping[NodeId, Freshness], selected: frozenset[NodeId]) -> Mapping[NodeId, Reason]:
-    """A window lets an MV be old; it does not let those be old that read it. All MVs between them have to be newer as well, so that one
-    which is not selected ends the way up: then a refresh of what is above it would be of no use."""
+    """A window allows an MV to be old, but not the MVs that read it. All MVs in between must be newer as well, so an unselected one ends
+    the search: a refresh of the MVs that it reads would have no effect."""
     found: dict[NodeId, Reason] = {}
     asked: set[tuple[NodeId, timedelta | None]] = set()
 

@@ -1,4 +1,4 @@
-"""ModelConfig <-> the properties by which a view tells readers without the project how its MV is served."""
+"""ModelConfig <-> the properties by which a view shows its serving policy to readers without the project."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def policy_properties(config: ModelConfig) -> dict[str, str]:
 
 
 def policy_of(properties: Mapping[str, str]) -> ModelConfig:
-    """The policy that a view has. A value that is none of ours counts as the default, which never serves what is not fresh."""
+    """The policy of a view. An unknown value counts as the default, which never serves stale rows."""
     window = properties.get(MAX_STALENESS, "")
     stale, failed = properties.get(WHEN_STALE), properties.get(WHEN_TESTS_FAIL)
     return ModelConfig(

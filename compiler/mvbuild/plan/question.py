@@ -16,7 +16,7 @@ from mvbuild.plan.layout import same_layout, storage_layout
 def question(
     world: World, node: ModelNode, reasons: tuple[Reason, ...], pins: Mapping[Leaf, Pin], read: ReadChange, *, forced: bool = False
 ) -> Question:
-    """`forced`: a full refresh was asked for."""
+    """`forced`: a full refresh was requested."""
     children = (world.graph.nodes[child] for child in world.graph.children[node.id])
     return Question(
         world=world,
@@ -31,7 +31,7 @@ def question(
 
 
 def _keeps_layout(world: World, node: ModelNode) -> bool:
-    """Whether partitioning and sort order are as they are configured; the columns are those of the same query."""
+    """Whether partitioning and sort order are as configured; the columns are those of the same query."""
     storage = world.observed.table(node.storage)
     try:
         return storage is None or same_layout(storage, storage_layout(node, storage.schema))

@@ -1,4 +1,4 @@
-"""World + views of the catalog -> Removed: what mvbuild wrote for models that the project does not have any more. Pure."""
+"""World + views of the catalog -> Removed: what mvbuild wrote for models that the project no longer has. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mvbuild.ports.states import State, TableState, Unreadable, ViewState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removed:
-    """An MV or view that no model stands for; or a storage table whose model is a plain view now."""
+    """An MV or view without a model; or a storage table whose model is a plain view now."""
 
     view: ViewState | None
     storage: TableState | None
@@ -27,11 +27,11 @@ class Removed:
     note: str = ""
     help: str = ""
     dependents: tuple[Dependent, ...] = ()
-    """What reads it directly, those that are removed as well included."""
+    """Everything that reads it directly, including other removed entries."""
     kept_by: tuple[Dependent, ...] = ()
-    """Those of the dependents that stay: while there are any, it is not dropped."""
+    """The dependents that remain: as long as there are any, it is not dropped."""
     unreadable: tuple[Unreadable, ...] = ()
-    """Its entries of which nothing but the name is known. Nothing keeps it then: as it is, nobody can read it."""
+    """Its entries of which only the name is known. They do not prevent dropping it, because nothing can read it as it is."""
 
     @property
     def identifier(self) -> TableIdentifier:
@@ -39,7 +39,7 @@ class Removed:
 
     @property
     def entries(self) -> tuple[ViewState | TableState | Unreadable, ...]:
-        """In the catalog; first that by which it is known."""
+        """Its entries in the catalog, the main one first."""
         found = (self.view, *self.unreadable, self.storage)
         return tuple(s for s in found if s is not None)
 
@@ -50,7 +50,7 @@ class Removed:
 
 
 def removed_views(world: World, views: Mapping[TableIdentifier, State], renamed: Iterable[TableIdentifier] = ()) -> tuple[ViewState, ...]:
-    """Views that mvbuild wrote for this project, and whose name is no model's now. `renamed` are on their way to another name."""
+    """Views that mvbuild wrote for this project, and whose name no model has now. `renamed` are about to get another name."""
     here = {n.identifier.key for n in world.graph.models if n.materialized != "ephemeral"} | {i.key for i in renamed}
     prefix = f"model.{world.graph.project.name}."
     found = [s for s in views.values() if isinstance(s, ViewState) and s.properties.get(OWNER, "").startswith(prefix)]
@@ -58,7 +58,7 @@ def removed_views(world: World, views: Mapping[TableIdentifier, State], renamed:
 
 
 def pointers(world: World, views: Iterable[ViewState]) -> tuple[TableIdentifier, ...]:
-    """Names of the storage tables that removed views, and views that were MVs before, point at."""
+    """Names of the storage tables that removed views, and views that were MVs before, point to."""
     former = [v for n in world.graph.models if n.materialized == "view" and (v := world.observed.view(n.identifier))]
     return tuple(dict.fromkeys(p for v in (*views, *former) if (p := storage_name(v))))
 
@@ -66,7 +66,7 @@ def pointers(world: World, views: Iterable[ViewState]) -> tuple[TableIdentifier,
 def removed(
     world: World, views: Mapping[TableIdentifier, State], gone: Iterable[ViewState], storages: Mapping[TableIdentifier, State]
 ) -> tuple[Removed, ...]:
-    """In the order in which they can be dropped: who reads comes before what it reads. `storages` has what `pointers` named."""
+    """In the order in which they can be dropped: readers before what they read. `storages` has the tables named by `pointers`."""
     gone, taken = tuple(gone), {n.storage.key for n in world.graph.views if n.storage}
     items = [_of_view(world.graph, v, _own_storage(v, storages, taken)) for v in gone]
     for node in world.graph.models:
@@ -92,20 +92,21 @@ def named(world: World, view: ViewState, storages: Mapping[TableIdentifier, Stat
 
 
 def unreadable(world: World, node: ModelNode, broken: Unreadable) -> Removed:
-    """A model's entry that cannot be read, with its storage if that can be."""
+    """A model's entry that cannot be read, with its storage if that can be read."""
     storage = world.observed.table(node.storage)
     is_own = storage is not None and storage.of_view is None and storage.properties.get(OWNER) == node.id
     return Removed(view=None, storage=storage if is_own else None, model=node.id, unreadable=(broken,))
 
 
 def with_dependents(items: Iterable[Removed], views: Mapping[TableIdentifier, State], graph: Graph) -> tuple[Removed, ...]:
-    """Who reads them, and who of these stays. What keeps one of them keeps what that one reads, too."""
+    """Add what reads them, and which readers remain. A reader that prevents dropping one of them also protects everything that this one
+    reads."""
     items = tuple(items)
     former = {i.storage.identifier: i for i in items if i.view is None and i.storage is not None}
     states = [s for s in views.values() if isinstance(s, ViewState)]
     found = dependents({i.identifier: i.names for i in items}, states, graph)
     for identifier, item in former.items():
-        # The view that was the MV still has the pointer, and does not read it any more.
+        # The view that was the MV still has the pointer, but no longer reads the table.
         own = {n.identifier.key for n in graph.models if n.id == item.model}
         found[identifier] = tuple(d for d in found[identifier] if not (d.identifier.key in own and d.why == "has it as its storage"))
     staying: dict[TableIdentifier, tuple[Dependent, ...]] = {}
@@ -120,7 +121,7 @@ def with_dependents(items: Iterable[Removed], views: Mapping[TableIdentifier, St
 
 
 def ordered(items: Iterable[Removed]) -> tuple[Removed, ...]:
-    """Readers before what they read. Views cannot read each other in a circle, so one is always free."""
+    """Readers before what they read. Views cannot form a cycle, so there is always one without readers."""
     left = {i.identifier.key: i for i in items}
     out: list[Removed] = []
     while left:
@@ -147,7 +148,7 @@ def _of_view(graph: Graph, view: ViewState, storage: TableState | None) -> Remov
 
 
 def _own_storage(view: ViewState, storages: Mapping[TableIdentifier, State], taken: set[tuple[str, ...]]) -> TableState | None:
-    """Only what mvbuild wrote for the same project, and what no model of today stores its rows in."""
+    """Only what mvbuild wrote for the same project, and what no current model uses as storage."""
     pointer = storage_name(view)
     state = storages.get(pointer) if pointer else None
     if not isinstance(state, TableState) or state.identifier.key in taken:

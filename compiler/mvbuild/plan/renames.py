@@ -1,7 +1,7 @@
-"""World + former states -> Renames, and the world as it is after them. Pure.
+"""World + former states -> Renames, and the world after them. Pure.
 
-A rename takes along all that names the renamed: the views of this project are given the new name in their text, which means the same, and
-records that name their versions move on with them. So nothing becomes stale, and nobody reads a name that is gone.
+A rename includes everything that names the renamed entry: the views of this project get the new name in their text, which means the same,
+and records that name their versions move on with them. So nothing becomes stale, and nothing reads a name that no longer exists.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ Names = Mapping[TableIdentifier, TableIdentifier]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rename:
-    """A model whose view, storage table or both stand under a former name."""
+    """A model whose view, storage table or both have a former name."""
 
     node: NodeId
     view: ViewState
     view_to: TableIdentifier
     storage: TableState | None = None
-    """The storage's own entry, where it gets another name."""
+    """The storage's own entry, if it gets another name."""
     storage_to: TableIdentifier | None = None
 
     @property
     def names(self) -> dict[TableIdentifier, TableIdentifier]:
-        """Old -> new, of what really changes."""
+        """Old -> new, for names that change."""
         pairs = [(self.view.identifier, self.view_to)]
         if self.storage is not None and self.storage_to is not None:
             pairs.append((self.storage.identifier, self.storage_to))
@@ -49,12 +49,12 @@ class Rename:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Followed:
-    """A view of this project whose text names what is renamed."""
+    """A view of this project whose text names a renamed entry."""
 
     view: ViewState
     representations: Mapping[str, str]
     properties: Mapping[str, str]
-    """The definition that a view of its storage keeps."""
+    """The definition stored by a view that selects from its storage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class MovedRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Renames, and what stands in the way of others."""
+    """Renames, and the errors that prevent others."""
 
     renames: tuple[Rename, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -85,7 +85,7 @@ class _Search:
 
 
 def find_renames(world: World, former: Mapping[TableIdentifier, State], selected: frozenset[NodeId]) -> Found:
-    """The renames of the selected models. A `previous_name` whose view is gone already, or never was, is no finding."""
+    """The renames of the selected models. A `previous_name` whose view was renamed already, or never existed, is ignored."""
     search = _Search(world=world, former=former)
     for node in world.graph.models:
         if node.id in selected and node.materialized != "ephemeral":
@@ -131,7 +131,7 @@ def _of_view(search: _Search, node: ModelNode, view: ViewState) -> None:
 
 
 def _of_storage(search: _Search, node: ModelNode, view: ViewState) -> None:
-    """The view keeps its name, and its storage table has got another one in the configuration."""
+    """The view keeps its name, but its storage table has another name in the configuration."""
     if view.properties.get(OWNER) == node.id and node.storage not in (None, storage_name(view)):
         storage = _former_storage(search, view)
         if storage is not None and node.storage not in search.world.observed.states:
@@ -164,12 +164,12 @@ def _prefix(graph: Graph) -> str:
     return f"model.{graph.project.name}."
 
 
-# --- what the renames bring along ------------------------------------------------------------------------------------------------
+# --- consequences of the renames --------------------------------------------------------------------------------------------------
 
 
 def renamed_text(view: ViewState, names: Names) -> dict[str, str] | None:
-    """The representations of a view with the new names; None if it names none of them. SQL of another engine that must name them, and does
-    so in a way of its own, would be of something else: it goes."""
+    """The representations of a view with the new names; None if it contains none of them. If another engine's SQL needs the change but
+    writes the name in its own way, it would refer to something else: it is removed."""
     sql = view.representations.get("spark")
     spark = with_new_names(sql, lambda read: name_in_view(read, view), names) if sql else None
     texts = {dialect: with_new_names_in_text(text, names) for dialect, text in view.representations.items() if dialect != "spark"}
@@ -181,14 +181,14 @@ def renamed_text(view: ViewState, names: Names) -> dict[str, str] | None:
 
 
 def renamed_properties(view: ViewState, names: Names) -> dict[str, str]:
-    """The definition that a view of its storage keeps as a property, with the new names."""
+    """The definition property of a view that selects from its storage, with the new names."""
     kept = view.properties.get(DEFINITION)
     renamed = with_new_names(kept, lambda read: name_in_view(read, view), names) if kept else None
     return {DEFINITION: renamed} if renamed else {}
 
 
 def followed(world: World, renames: Iterable[Rename]) -> tuple[Followed, ...]:
-    """Views of this project that name what is renamed, those that are renamed themselves included."""
+    """Views of this project that name a renamed entry, including views that are renamed themselves."""
     renames = tuple(renames)
     names = _names(renames)
     views = {s.identifier: s for s in world.observed.states.values() if isinstance(s, ViewState)}
@@ -201,7 +201,7 @@ def followed(world: World, renames: Iterable[Rename]) -> tuple[Followed, ...]:
 
 
 def moved_records(world: World, renames: Iterable[Rename], changed: Iterable[Followed]) -> tuple[MovedRecord, ...]:
-    """The records of refreshes that were made with the view versions which the renames replace by equal ones."""
+    """The records of refreshes with the view versions that the renames replace by equal ones."""
     versions = {f.view.uuid: (f.view.version_id, f.view.last_version_id + 1) for f in changed}
     if not versions:
         return ()
@@ -232,7 +232,7 @@ def _moved(record: RefreshRecord | None, view: ViewState, versions: Mapping[str,
 
 
 def renamed_world(world: World, renames: Iterable[Rename]) -> World:
-    """The world as it will be, for judging: the same states under their new names. Versions stay, as the records do that name them."""
+    """The future world, for judging: the same states under their new names. Versions do not change, nor do the records that name them."""
     renames = tuple(renames)
     if not renames:
         return world
@@ -261,7 +261,7 @@ def renamed_world(world: World, renames: Iterable[Rename]) -> World:
 
 
 def new_properties(rename: Rename) -> dict[str, str]:
-    """What the view says of itself under its new name."""
+    """The view's properties under its new name."""
     pointer = properties.view_properties(rename.storage_to) if rename.storage_to else {}
     return {OWNER: rename.node, **pointer}
 

@@ -1,4 +1,4 @@
-"""MV + StrategyChoice -> the error of `incremental_strict`, or the warning of `incremental`, where a refresh would be full."""
+"""MV + StrategyChoice -> the error of `incremental_strict`, or the warning of `incremental`, if a refresh would be full."""
 
 from __future__ import annotations
 

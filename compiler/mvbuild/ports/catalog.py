@@ -12,7 +12,7 @@ from mvbuild.ports.states import State, TableState, ViewState
 
 
 class CatalogError(Exception):
-    """The catalog could not do what was asked. `unreachable` tells a lost connection from a refusal."""
+    """The catalog could not do what was asked. `unreachable` distinguishes a lost connection from a refusal."""
 
     def __init__(self, message: str, *, unreachable: bool = False) -> None:
         super().__init__(message)
@@ -20,7 +20,7 @@ class CatalogError(Exception):
 
 
 class CommitConflict(CatalogError):
-    """What a commit expected is no longer true. Nothing was changed."""
+    """Something that a commit expected is no longer true. Nothing was changed."""
 
 
 class AlreadyExists(CatalogError):
@@ -31,7 +31,7 @@ RefusedChange = Literal["snapshot-expired", "equality-deletes", "non-iceberg-sou
 
 
 class ChangeRefused(CatalogError):
-    """The change of a table cannot be told from its metadata; `code` says why."""
+    """The change of a table cannot be determined from its metadata; `code` says why."""
 
     def __init__(self, code: RefusedChange, message: str) -> None:
         super().__init__(message)
@@ -45,102 +45,105 @@ class Catalog(Protocol):
 
     @property
     def atomic(self) -> bool:
-        """Whether `commit` moves all its tables in one step, with its views where those are kept as tables are; a REST catalog has its own
-        ways for views, and they go first. If False it goes in the order given, views first."""
+        """Whether `commit` changes all tables in one step, and views as well if the catalog stores them like tables. A REST catalog commits
+        views separately, and they go first. If False, commits are made in the given order, views first."""
 
     @property
     def has_views(self) -> bool:
-        """Whether it keeps views. One that does not (a file-system warehouse) holds MVs in the metadata-file format only."""
+        """Whether it has views. A catalog without views (a file-system warehouse) can hold MVs in the metadata-file format only."""
 
     @property
     def has_branches(self) -> bool:
-        """Whether `on_branch` and BranchCommit can be had."""
+        """Whether it supports `on_branch` and BranchCommit."""
 
     def on_branch(self, branch: str) -> Catalog:
-        """The same catalog as an Iceberg branch sees it: where a table has the branch, what is current is the branch's; and whatever is
-        committed changes the branch alone. The branch of a table whose `main` moved on since it was built counts as none."""
+        """The same catalog as an Iceberg branch sees it: if a table has the branch, its current state is that of the branch, and commits
+        change only the branch. A branch is ignored if the table's `main` changed after the branch was built."""
 
     def load(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, State]:
-        """The tables and views of that name (exact case); names that do not exist are left out."""
+        """The tables and views of these names (exact case). Names that do not exist are left out."""
 
     def list_names(self, namespace: tuple[str, ...]) -> tuple[TableIdentifier, ...]:
         """All tables and views of a namespace; empty if it does not exist."""
 
     def list_views(self) -> tuple[TableIdentifier, ...]:
-        """All views (and MVs in the metadata-file format) of all namespaces, mvbuild's scratch namespace aside."""
+        """All views (and MVs in the metadata-file format) of all namespaces, except mvbuild's scratch namespace."""
 
     def ensure_namespace(self, namespace: tuple[str, ...]) -> None:
-        """Create the namespace (and its parents) unless it is there."""
+        """Create the namespace and its parents if they do not exist."""
 
     def create_table(self, identifier: TableIdentifier, layout: TableLayout, properties: Mapping[str, str]) -> TableState:
-        """A new table without snapshots. AlreadyExists if the name is taken."""
+        """Create a table without snapshots. Raises AlreadyExists if the name is taken."""
 
     def create_branch(self, table: TableState, branch: str) -> TableState:
-        """A branch at the current snapshot of main; for a table without snapshots at a new, empty snapshot that main does not have."""
+        """Create a branch at the current snapshot of main. If the table has no snapshot, the branch gets a new, empty one that main does
+        not have."""
 
     def stage(self, table: TableState, layout: TableLayout, scratch: TableIdentifier) -> TableState:
         """Register a scratch table that shares the table's snapshots and location, with `layout` as its current schema, spec and order.
 
-        What is written there becomes the table's by a TableCommit with `staged`; the table itself is untouched until then.
+        A TableCommit with `staged` publishes what is written there; until then the table itself is not changed.
         """
 
     def new_storage(self, view: TableIdentifier, layout: TableLayout, properties: Mapping[str, str]) -> TableState:
-        """Table metadata for an MV in the metadata-file format that was never refreshed: a file that nothing points at yet."""
+        """Write the table metadata of an MV in the metadata-file format that was never refreshed: a file that nothing refers to yet."""
 
     def pin_schema(self, table: TableState, snapshot_id: int, scratch: TableIdentifier, *, own_schema: bool = False) -> TableState:
         """Register a scratch table whose only snapshot is `snapshot_id` of `table`, read with the table's *current* schema or its own."""
 
     def change(self, table: TableState, old: int, new: int) -> TableChange:
-        """What differs between any two snapshots (NO_SNAPSHOT: the empty table), by metadata alone. ChangeRefused if it cannot be told."""
+        """The difference between any two snapshots (NO_SNAPSHOT: the empty table), from metadata only. Raises ChangeRefused if metadata
+        does not show it."""
 
     def may_match(self, change: TableChange, conjunctions: Sequence[tuple[Predicate, ...]]) -> bool:
-        """Whether a row of the change can meet all predicates of one of the conjunctions, as far as metadata tells. Reads nothing."""
+        """Whether metadata allows a row of the change to satisfy all predicates of one of the conjunctions. Reads no data."""
 
     def matching(self, change: TableChange, predicates: Sequence[Predicate]) -> FileGroup:
-        """The files that were added in which a row can meet all predicates, as far as metadata tells. Reads nothing."""
+        """The added files in which, by their metadata, a row can satisfy all predicates. Reads no data."""
 
     def value_ranges(self, change: TableChange, side: Side, columns: Iterable[str]) -> Mapping[str, ValueRange]:
-        """The ranges of columns in the rows that came or went, of those columns for which metadata tells one. Reads nothing."""
+        """The ranges of columns in the rows that were added or removed, for columns whose range the metadata shows. Reads no data."""
 
     def compares(self, change: TableChange, columns: Sequence[str]) -> bool:
-        """Whether files were written again, and `net_rows` can read and compare these columns, as far as metadata tells. Reads nothing."""
+        """Whether files were rewritten and, as far as metadata shows, `net_rows` can read and compare these columns. Reads no data."""
 
     def net_rows(self, change: TableChange, columns: Sequence[str]) -> NetRows | None:
-        """Columns for which `compares` holds, read and compared in this process, under the table's current schema; None where they cannot
-        be read, or too many rows differ: the engine does it then."""
+        """Read and compare columns for which `compares` holds in this process, under the table's current schema. None if they cannot be
+        read or too many rows differ; then the engine does it."""
 
     def stage_change(self, change: TableChange, new_scratch: Callable[[], TableIdentifier]) -> StagedChange:
-        """Register scratch tables of metadata alone that show the rows of a change, under the table's current schema."""
+        """Register scratch tables, made of metadata only, that show the rows of a change under the table's current schema."""
 
     def drop_scratch(self, identifier: TableIdentifier) -> None:
-        """Remove a scratch table's entry and metadata files, never a data file. Nothing happens if it does not exist."""
+        """Remove the entry and metadata files of a scratch table, but no data file. Does nothing if the table does not exist."""
 
     def commit(self, changes: Sequence[Change]) -> Mapping[TableIdentifier, TableState | ViewState]:
-        """All changes or none (see `atomic`); CommitConflict if an expectation does not hold. Gives the new states.
+        """Make all changes or none (see `atomic`), and return the new states. Raises CommitConflict if an expectation does not hold.
 
-        A TableCommit with `of_view` and the ViewCommit of that view are one swap; the state of the view that is given has the storage.
+        A TableCommit with `of_view` and the ViewCommit of that view are one swap; the returned state of the view includes the storage.
         """
 
     def replace_rows(
         self, identifier: TableIdentifier, layout: TableLayout, columns: Mapping[str, Sequence[Any]], properties: Mapping[str, str]
     ) -> TableState:
-        """Create the table if need be, give it `layout`, and make `columns` (name -> values) its whole content, in one snapshot of main."""
+        """Create the table if needed, give it `layout`, and replace its content with `columns` (name -> values), in one snapshot of
+        main."""
 
     def rows(self, table: TableState, limit: int, snapshot_id: int | None = None) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-        """Column names and up to `limit` rows of the current snapshot, or of another under its own schema, read without Spark."""
+        """Column names and up to `limit` rows of the current snapshot, or of another one under its own schema, read without Spark."""
 
     def drop(self, identifier: TableIdentifier) -> None:
-        """Drop a table or view entry, leaving its files."""
+        """Drop the entry of a table or view, but keep its files."""
 
     def files(self, table: TableState) -> frozenset[str]:
-        """Every file that the table's metadata reaches: metadata files of its log, manifest lists, manifests, data and delete files of all
-        snapshots, statistics."""
+        """Every file that the table's metadata refers to: its logged metadata files, manifest lists, manifests, data and delete files of
+        all snapshots, and statistics."""
 
     def spelled(self, location: str) -> str:
-        """The one spelling that `files` and `list_files` have for a location: engines differ in file:/x, file:///x and /x."""
+        """The spelling of a location that `files` and `list_files` use: engines write file:/x, file:///x and /x."""
 
     def list_files(self, location: str) -> tuple[tuple[str, int], ...]:
-        """(file, time of its last change in ms since the epoch) of everything below a location; spelled as `files` spells them."""
+        """(file, modification time in ms since the epoch) of everything below a location, spelled as in `files`."""
 
     def delete_files(self, files: Iterable[str]) -> int:
-        """Delete files, and the local directories that become empty; how many there were. Missing ones do not matter."""
+        """Delete files, and local directories that become empty. Returns how many files there were; missing files are ignored."""

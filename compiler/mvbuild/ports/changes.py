@@ -1,4 +1,4 @@
-"""What differs between two snapshots of a table, in files and bytes; what is asked of it; and where it is staged for an engine."""
+"""The difference between two snapshots of a table, in files and bytes; questions about it; and where it is staged for an engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class FileGroup:
 
     files: int = 0
     rows: int = 0
-    """Record counts of the data files: deletes are not subtracted."""
+    """The record counts of the data files; deletes are not subtracted."""
     bytes: int = 0
 
     def __add__(self, other: FileGroup) -> FileGroup:
@@ -31,24 +31,24 @@ class ChangePart:
     """NO_SNAPSHOT for the empty table."""
     new: int
     added: FileGroup
-    """Data files that `new` has and `old` has not."""
+    """Data files in `new` that are not in `old`."""
     removed: FileGroup
-    """Data files that `old` has and `new` has not."""
+    """Data files in `old` that are not in `new`."""
     altered: FileGroup
-    """In both, and their deletes differ: whole files."""
+    """Files in both whose deletes differ: the whole files."""
     only_deletes: bool
-    """No altered file can have got rows back; False if that is not known."""
+    """No altered file can have rows that were restored; False if that is not known."""
     had_deletes: bool
     """An altered file may have had deletes at `old`; False only if none had."""
     deleted_rows: int
-    """What `new` deletes in altered files, for estimates: by how many records the new deletes of a file (or partition) are more than those
-    that they replace."""
+    """The rows that `new` deletes in altered files, for estimates: by how many records the new deletes of a file (or partition) exceed
+    those that they replace."""
     files: Any = field(repr=False, compare=False)
-    """The adapter's own: manifest entries, for staging and for relevance."""
+    """The adapter's own manifest entries, for staging and relevance."""
 
     @property
     def bytes(self) -> int:
-        """Size of the files that hold the change."""
+        """The size of the files with the change."""
         return self.added.bytes + self.removed.bytes + self.altered.bytes
 
 
@@ -60,7 +60,7 @@ class TableChange:
     old: int
     new: int
     parts: tuple[ChangePart, ...]
-    """The change is their sum, as bags: a row may be added by one and removed by a later one. None is without files."""
+    """The change is the sum of the parts, as bags: one part may add a row that a later one removes. Every part has files."""
     manifests_read: int
     manifest_bytes_read: int
 
@@ -70,7 +70,7 @@ class TableChange:
 
     @property
     def may_restore(self) -> bool:
-        """Whether rows that deletes hid may have come back."""
+        """Whether deleted rows may have been restored."""
         return any(part.altered.files and part.had_deletes and not part.only_deletes for part in self.parts)
 
     @property
@@ -91,12 +91,12 @@ class TableChange:
 
     @property
     def rows(self) -> int:
-        """About how many rows the change has on both sides."""
+        """The approximate number of rows of the change, on both sides."""
         return self.added.rows + self.removed.rows + sum(part.deleted_rows for part in self.parts)
 
     @property
     def bytes(self) -> int:
-        """Size of the files that hold the change; altered files may be read twice."""
+        """The size of the files with the change. Altered files may be read twice."""
         return sum(part.bytes for part in self.parts)
 
 
@@ -105,17 +105,18 @@ Operator = Literal["=", "<", "<=", ">", ">=", "is null", "is not null", "in", "s
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A column of the table's current schema and a constant. NULL meets none but `is null`."""
+    """A column of the table's current schema and a constant. NULL satisfies only `is null`."""
 
     column: str
     operator: Operator
     value: Any = None
-    """Of the column's type: int, Decimal with its scale, str, bool, date, or datetime without a zone. For `in` a tuple of them."""
+    """A value of the column's type: int, Decimal with its scale, str, bool, date, or datetime without a zone. For `in`, a tuple of values.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """One of these conjunctions."""
+    """Satisfied by one of these conjunctions."""
 
     branches: tuple[tuple[Predicate, ...], ...]
 
@@ -124,37 +125,37 @@ Predicate = Comparison | AnyOf
 
 
 Side = Literal["plus", "minus"]
-"""The rows that came, or those that went."""
+"""The rows that were added, or those that were removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueRange:
-    """Of a column in some rows. No row has a value outside; without bounds, no row has a value at all."""
+    """The range of a column in some rows. No row has a value outside; without bounds, every value is NULL."""
 
     type: str
-    """Iceberg's: int, long, date, string or a decimal."""
+    """Iceberg's type: int, long, date, string or a decimal."""
     low: Any
     high: Any
     has_null: bool
     """False only if no row is NULL."""
     values: tuple[Any, ...] = ()
-    """Every value, where the rows were read and are few."""
+    """Every value, if the rows were read and are few."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRows:
-    """Rows that were read outside of the engine."""
+    """Rows that were read outside the engine."""
 
     count: int
     ranges: Mapping[str, ValueRange]
-    """Of the columns whose values have an order that all agree on."""
+    """The ranges of columns whose values have an order that all systems agree on."""
     data: Any = field(repr=False, compare=False)
-    """The adapter's own, for `Engine.supply`."""
+    """The adapter's own data, for `Engine.supply`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetRows:
-    """The rows of a change without those that it has on both sides: T(new) = T(old) - minus + plus, as bags."""
+    """The rows of a change, without those on both sides: T(new) = T(old) - minus + plus, as bags."""
 
     plus: ReadRows
     minus: ReadRows
@@ -162,12 +163,12 @@ class NetRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedPart:
-    """Scratch tables with the files of one part; None where there are no files."""
+    """Scratch tables with the files of one part; None for a side without files."""
 
     added: TableIdentifier | None = None
-    """As of the part's `new`."""
+    """At the part's `new`."""
     removed: TableIdentifier | None = None
-    """As of the part's `old`."""
+    """At the part's `old`."""
     altered_old: TableIdentifier | None = None
     altered_new: TableIdentifier | None = None
     only_deletes: bool = True
@@ -182,6 +183,6 @@ class StagedChange:
 
     @property
     def tables(self) -> tuple[TableIdentifier, ...]:
-        """Every scratch table, each to be dropped with `Catalog.drop_scratch`."""
+        """Every scratch table; drop each one with `Catalog.drop_scratch`."""
         found = (table for part in self.parts for table in (part.added, part.removed, part.altered_old, part.altered_new))
         return tuple(table for table in found if table is not None)

@@ -1,4 +1,4 @@
-"""Time as mvbuild needs it."""
+"""The clock that mvbuild needs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """A source of time; tests bring their own."""
+    """A source of time; tests replace it."""
 
     def now_ms(self) -> int:
         """Milliseconds since the Unix epoch."""
 
     def monotonic(self) -> float:
-        """Seconds that only go up, for durations."""
+        """Seconds that never go back, for durations."""

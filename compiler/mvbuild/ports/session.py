@@ -1,4 +1,4 @@
-"""settings of a Spark session -> Session: what of them changes the meaning of SQL, as far as it is known."""
+"""settings of a Spark session -> Session: the settings that are known to affect the meaning of SQL."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ MEANING: Mapping[str, str] = {
     "spark.sql.parser.quotedRegexColumnNames": "false",
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
 }
-"""With the defaults of Spark 4. The time zone has none: it is that of the machine."""
+"""With the defaults of Spark 4. The time zone has no default here: Spark takes that of the machine."""
 MEANING_OF_ALL = ("spark.sql.ansi.", "spark.sql.parser.", "spark.sql.legacy.", "spark.sql.session.collation")
-"""Settings whose names begin so count where they are set."""
+"""Settings with these prefixes count if they are set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """The settings of a session that change what SQL means, but for those that have Spark's default."""
+    """The settings of a session that affect the meaning of SQL, without those at Spark's default."""
 
     settings: Mapping[str, str]
     is_whole: bool
-    """Whether the session itself was asked. If not these are what the project configures, and others may come from the environment."""
+    """Whether the session itself was asked. If not, these are the settings of the project, and others may come from the environment."""
 
     @property
     def zone(self) -> str:
@@ -52,12 +52,12 @@ class Session:
 
 
 def session_of(settings: Mapping[str, str]) -> Session:
-    """Of all settings that a session has."""
+    """The session with all of these settings."""
     return Session(settings=_of_meaning(settings), is_whole=True)
 
 
 def configured_session(config: Mapping[str, str]) -> Session:
-    """Of a session of mvbuild's own that is not started yet: its time zone is UTC unless it is configured."""
+    """A session that mvbuild will start itself: its time zone is UTC unless another one is configured."""
     return Session(settings=_of_meaning({TIME_ZONE: "UTC", **config}), is_whole=False)
 
 

@@ -1,4 +1,4 @@
-"""Base tables outside of the target's catalog: in another metastore, or at a path. What mvbuild needs of them; it never writes there."""
+"""Base tables outside the target's catalog: in another metastore, or at a path. mvbuild only reads them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from mvbuild.ports.states import TableState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceLocation:
-    """Where a base table lies that the target's catalog does not have."""
+    """The location of a base table that the target's catalog does not have."""
 
     identifier: TableIdentifier
-    """For the two file-system types the path alone, as its name."""
+    """For the two file-system types, only the path, as the name."""
     type: TableType
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """PyIceberg's properties of the other metastore, or options of the storage. They may hold secrets."""
+    """PyIceberg's properties of the other metastore, or options of the storage. They may contain secrets."""
 
 
 class SourceError(CatalogError):
@@ -36,7 +36,7 @@ class SourceError(CatalogError):
 
 
 class Sources(Protocol):
-    """The state of such tables, in the words of Iceberg: the versions of a Delta table are its snapshots."""
+    """The state of such tables, in Iceberg's terms: the versions of a Delta table are its snapshots."""
 
     def load(self, locations: Iterable[SourceLocation]) -> Mapping[TableIdentifier, TableState]:
-        """Those that exist. SourceError, with secrets masked, for the first that cannot be read."""
+        """The tables that exist. Raises SourceError, with secrets masked, for the first one that cannot be read."""

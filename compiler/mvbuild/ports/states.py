@@ -1,4 +1,4 @@
-"""Tables and views as a catalog has them: what is read of one. No PyIceberg types."""
+"""Tables and views as a catalog has them. No PyIceberg types."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ Schema = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """One snapshot of a table, under the names of the Iceberg specification."""
+    """One snapshot of a table, with the names of the Iceberg specification."""
 
     snapshot_id: int
     parent_id: int | None
     sequence_number: int
     timestamp_ms: int
     operation: str
-    """append, replace, overwrite or delete; empty where an old writer left it out."""
+    """append, replace, overwrite or delete; empty if an old writer omitted it."""
     schema_id: int | None
     summary: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """A field of a partition spec: source column, transform as Iceberg writes it ("month", "bucket[16]", "identity")."""
+    """A field of a partition spec: source column, and transform as Iceberg writes it ("month", "bucket[16]", "identity")."""
 
     column: str
     transform: str
@@ -50,7 +50,7 @@ class Sort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableState:
-    """A table as one metadata file gives it."""
+    """A table as described by one metadata file."""
 
     identifier: TableIdentifier
     uuid: str
@@ -63,7 +63,7 @@ class TableState:
     partition_by: tuple[Partition, ...]
     """The default partition spec."""
     sort_by: tuple[Sort, ...]
-    """The default sort order; a field that is no plain column has its transform in `column`."""
+    """The default sort order. For a field with a transform, `column` contains the transform."""
     snapshots: Mapping[int, Snapshot]
     snapshot_log: Sequence[tuple[int, int]]
     """(timestamp-ms, snapshot id) of each change of the current snapshot, oldest first."""
@@ -73,11 +73,11 @@ class TableState:
     properties: Mapping[str, str]
     type: TableType = "iceberg-metastore"
     of_view: TableIdentifier | None = None
-    """The MV that this storage is embedded in: it has no entry of its own in the catalog (metadata-file format)."""
+    """The MV that embeds this storage, which has no entry of its own in the catalog (metadata-file format)."""
     mv: MvMetadata | None = None
     """The metadata file that embeds it."""
     is_held: bool = False
-    """The commit that makes this state current is held back: only the metadata file has it, not the entry of that name."""
+    """The commit that makes this state current is pending: only the metadata file has it, not yet the entry of that name."""
 
     @property
     def current_snapshot(self) -> Snapshot | None:
@@ -90,7 +90,7 @@ class TableState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewState:
-    """A view as one metadata file gives it; only the current version."""
+    """A view as described by one metadata file; only the current version."""
 
     identifier: TableIdentifier
     uuid: str
@@ -98,30 +98,30 @@ class ViewState:
     metadata_location: str
     version_id: int
     last_version_id: int
-    """The highest version id in the metadata: the next version gets this plus one."""
+    """The highest version id in the metadata; the next version gets this plus one."""
     representations: Mapping[str, str]
     """Dialect (lower case) -> SQL of the current version."""
     spark_versions: Mapping[int, str]
-    """Version id -> SQL for Spark, of every version that is kept."""
+    """Version id -> SQL for Spark, for every version in the metadata."""
     default_catalog: str | None
     default_namespace: tuple[str, ...]
     schema: Schema
     properties: Mapping[str, str]
     storage: TableState | None = None
-    """The storage that an MV in the metadata-file format embeds. Its identifier is that of the view."""
+    """The storage that an MV in the metadata-file format embeds. It has the identifier of the view."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:
-    """A table or view whose metadata cannot be read or breaks a rule of its format, or a view that cannot be expanded. It stops nothing
-    but what depends on it."""
+    """A table or view whose metadata cannot be read or breaks a rule of its format, or a view that cannot be expanded. It blocks only what
+    depends on it."""
 
     identifier: TableIdentifier
     reason: str
-    """What is wrong, with the file, and the field where there is one."""
+    """What is wrong, with the file and, if there is one, the field."""
     metadata_location: str = ""
     code: str = "unreadable-metadata"
-    """Of the diagnostic for what reads it."""
+    """The code of the diagnostic for whatever reads it."""
     help: str = ""
 
 

@@ -1,7 +1,7 @@
-"""the `catalog:` of a target, or `properties:` of a source -> what looks like a misspelt property in it.
+"""the `catalog:` of a target, or `properties:` of a source -> properties in it that look misspelled.
 
-mvbuild passes on properties that it does not know, to PyIceberg and to Spark. One that is almost a known one is refused: it would be
-ignored without a word, and the catalog be another one than was meant.
+mvbuild passes unknown properties on to PyIceberg and Spark. A property that is almost a known one is refused: it would be ignored silently,
+and the catalog would be another one than intended.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _KNOWN = frozenset(
 _FREE = tuple(
     "header. auth. jdbc. hadoop. spark. s3.access-points. s3.write.tags. s3.delete.tags. adls.sas-token. adls.connection-string.".split()
 )
-"""What follows these is another's to name."""
+"""Prefixes after which any name is allowed."""
 
 
 def misspelt(node: Node | None) -> Iterator[Diagnostic]:

@@ -1,4 +1,4 @@
-"""text of a CSV file -> Records: fields with their places. An empty field is NULL, and a quoted empty field is not."""
+"""text of a CSV file -> Records: fields with their places. An empty field is NULL; a quoted empty field is an empty text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 class CsvError(Exception):
-    """The file cannot be read any further; `start` is where."""
+    """The rest of the file cannot be read; `start` is where."""
 
     def __init__(self, message: str, start: int) -> None:
         super().__init__(message)
@@ -17,15 +17,15 @@ class CsvError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One row. `ends` are the ends of the fields as they were written; a field begins one character after the one before it."""
+    """One row. `ends` are the ends of the fields as written; a field begins one character after the previous one."""
 
     start: int
     values: tuple[str | None, ...]
     ends: tuple[int, ...] | None
-    """None where no field is quoted: then the written fields are the values."""
+    """None if no field is quoted: then the written fields are the values."""
 
     def place(self, column: int) -> tuple[int, int]:
-        """Start and end of a field in the text, its quotes included."""
+        """Start and end of a field in the text, including its quotes."""
         if self.ends is not None:
             return (self.ends[column - 1] + 1 if column else self.start), self.ends[column]
         start = self.start + sum(len(v or "") + 1 for v in self.values[:column])
@@ -37,7 +37,7 @@ class Record:
 
 
 def records(text: str, delimiter: str) -> Iterator[Record]:
-    """The rows of a text with \\n line ends; empty lines are none. Raises CsvError."""
+    r"""The rows of a text with \n line ends, without empty lines. Raises CsvError."""
     quoted = re.compile(rf'"([^"]*(?:""[^"]*)*)"(?={re.escape(delimiter)}|\n|\Z)')
     at, length = 0, len(text)
     while at < length:

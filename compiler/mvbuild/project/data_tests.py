@@ -17,14 +17,14 @@ from mvbuild.source import Span
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """What the tests are of, as the names of tests spell it: prefix "" and a model's name, or "source_" and `source_table`."""
+    """What the tests are of, as their names spell it: prefix "" and a model's name, or "source_" and `source_table`."""
 
     prefix: str
     name: str
 
 
 def read_tests(node: Node | None, tested: Tested, column: str | None, report: list[Diagnostic]) -> Iterator[DataTest]:
-    """The tests of a column, or with `column` None those of the whole, which name a column each."""
+    """The tests of a column or, with `column` None, those of the table, which name a column each."""
     for item in node.items if isinstance(node, ListNode) else ():
         found = _kind_of(item, report)
         if found:
@@ -35,7 +35,7 @@ def read_tests(node: Node | None, tested: Tested, column: str | None, report: li
 
 
 def repeated(tests: tuple[DataTest, ...]) -> Iterator[Diagnostic]:
-    """Tests of one table that have the same name."""
+    """Tests of one table with the same name."""
     first: dict[str, DataTest] = {}
     for test in tests:
         other = first.setdefault(test.name, test)

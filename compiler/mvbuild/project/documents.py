@@ -1,4 +1,4 @@
-"""YAML files of a project -> Described: what they say of models, seeds and sources."""
+"""YAML files of a project -> Described: what they declare about models, seeds and sources."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from mvbuild.source import SourceFile
 from mvbuild.workers import Workers
 
 FEWEST = 300_000
-"""Characters for which another process pays."""
+"""With this many characters, another process pays off."""
 _Read = tuple[tuple[NamedEntry, ...], list[Diagnostic]]
 
 
 def read_documents(
     files: Sequence[SourceFile], templates: Templates, cache: Cache, report: list[Diagnostic], workers: Workers
 ) -> Described:
-    """What the files say together. What one of them says without a template and without a mistake is kept."""
+    """What the files declare together. The result of a file without templates and errors is cached."""
     described = Described(files=list(files))
     read = _in_parallel(files, cache, workers)
     for number, file in enumerate(files):
@@ -36,7 +36,7 @@ def read_documents(
 
 
 def _in_parallel(files: Sequence[SourceFile], cache: Cache, workers: Workers) -> dict[int, _Read]:
-    """Of those that nobody knows yet, if that is much: what this process read itself. What others read is kept."""
+    """Read unknown files in parallel, if there are many. Returns what this process read itself; what others read is cached."""
     new = [i for i, file in enumerate(files) if "{{" not in file.text and cache.get(_key(file)) is None]
     if sum(len(files[i].text) for i in new) < FEWEST:
         return {}
@@ -50,7 +50,7 @@ def _in_parallel(files: Sequence[SourceFile], cache: Cache, workers: Workers) ->
 
 
 def said_in(_: None, files: Sequence[SourceFile]) -> list[str | None]:
-    """What is to be kept of files without templates, by another process."""
+    """The cache entries for files without templates, made by another process."""
     found = []
     for file in files:
         said, wrong = _read(file, None, None)

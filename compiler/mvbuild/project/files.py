@@ -1,4 +1,4 @@
-"""folders of a project -> Listing, Contents: which files there are, and what is in them."""
+"""folders of a project -> Listing, Contents: which files there are, and their content."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.source import SourceFile, Span
 
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-"""A pipe that nobody writes to is opened all the same, and then refused."""
+"""Opening a pipe without a writer must not block; it is refused afterwards."""
 LARGEST_TEXT = 10_000_000
-"""Bytes of a file of SQL or YAML."""
+"""The limit of bytes in a SQL or YAML file."""
 LARGEST_SEED = 25_000_000
 LARGEST_LOCK = 25_000_000
 
@@ -40,14 +40,14 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Files and folders below some paths, in the order of their names; hidden ones are left out."""
+    """Files and folders below some paths, ordered by name, without hidden ones."""
 
     files: tuple[Found, ...]
     folders: frozenset[tuple[str, ...]]
 
 
 def list_files(root: Path, paths: Iterable[str], *, without: Path) -> Listing:
-    """Everything below the paths but for the folder `without`, each folder once, however many links lead to it."""
+    """Everything below the paths except the folder `without`; each folder once, however many links lead to it."""
     files: dict[str, Found] = {}
     folders: set[tuple[str, ...]] = set()
     excluded = os.path.realpath(without)
@@ -82,7 +82,7 @@ def _walk(directory: str, relative: str, folders: tuple[str, ...], seen: set[str
 
 
 def _leads_to(check: Callable[[], bool]) -> bool:
-    """A link that leads to itself leads to nothing; it is found again when it is read."""
+    """A link to itself leads nowhere; reading it reports that."""
     try:
         return check()
     except OSError:
@@ -90,30 +90,30 @@ def _leads_to(check: Callable[[], bool]) -> bool:
 
 
 class Contents:
-    """The files of a project, each read once: what a hash was made of is what is parsed."""
+    """The files of a project, each read once, so that the text that was hashed is the text that is parsed."""
 
     def __init__(self, root: Path) -> None:
         self._root = str(root)
         self._read: dict[str, bytes | SourceFile] = {}
-        """A text takes the place of the bytes that it was: large projects are read whole."""
+        """A text replaces the bytes that it was decoded from, because large projects are read completely."""
         self._hashes: dict[str, str] = {}
 
     def of(self, path: str, largest: int) -> bytes:
-        """To be asked for before the text. Raises ProjectError."""
+        """The bytes of a file; call it before `text`. Raises ProjectError."""
         found = self._read.get(path)
         if not isinstance(found, bytes):
             found = self._read[path] = read_bytes(os.path.join(self._root, path), path, largest)  # noqa: PTH118  (many are read)
         return found
 
     def hash(self, path: str, largest: int) -> str:
-        """Of the bytes. Raises ProjectError."""
+        """The hash of the bytes. Raises ProjectError."""
         found = self._hashes.get(path)
         if found is None:
             found = self._hashes[path] = blake2b(self.of(path, largest), digest_size=16).hexdigest()
         return found
 
     def text(self, path: str) -> SourceFile:
-        """Line ends as \n, without a byte order mark. Raises ProjectError."""
+        r"""The text with \n line ends, without a byte order mark. Raises ProjectError."""
         found = self._read.get(path)
         if not isinstance(found, SourceFile):
             content = self.of(path, LARGEST_TEXT)
@@ -122,7 +122,7 @@ class Contents:
         return found
 
     def texts(self, found: Iterable[Found], report: list[Diagnostic]) -> Iterator[tuple[Found, SourceFile]]:
-        """Of the files that can be read."""
+        """The texts of the files that can be read."""
         for item in found:
             try:
                 yield item, self.text(item.path)
@@ -131,12 +131,12 @@ class Contents:
 
 
 def read_text(root: Path, path: str) -> SourceFile:
-    """A file that is read alone, see `Contents.text`."""
+    """Read a single file, see `Contents.text`."""
     return Contents(root).text(path)
 
 
 def read_bytes(file: str | Path, path: str, largest: int) -> bytes:
-    """The content of a plain file: a pipe or a device could be read for ever. Raises ProjectError."""
+    """The content of a regular file: reading a pipe or a device may never end. Raises ProjectError."""
     try:
         opened = os.open(file, _READ)
         try:
@@ -158,7 +158,7 @@ def read_bytes(file: str | Path, path: str, largest: int) -> bytes:
 
 
 def decode(path: str, content: bytes) -> SourceFile:
-    """Bytes -> text. Raises ProjectError at the first byte that is no UTF-8, and where Git has left a conflict."""
+    """Bytes -> text. Raises ProjectError at the first byte that is not UTF-8, and at a Git conflict."""
     try:
         file = SourceFile(path, _normal(content.decode("utf-8")))
     except UnicodeDecodeError as exc:
@@ -173,7 +173,7 @@ def decode(path: str, content: bytes) -> SourceFile:
 
 
 def _conflict(file: SourceFile) -> Span | None:
-    """The line that begins a Git conflict, if the two others come after it."""
+    """The line that begins a Git conflict, if the two other lines follow."""
     at, begin = 0, None
     for marker in ("<<<<<<<", "=======", ">>>>>>>"):
         found = re.compile(rf"^{marker}(?: .*)?$", re.MULTILINE).search(file.text, at)
@@ -184,7 +184,7 @@ def _conflict(file: SourceFile) -> Span | None:
 
 
 def _content(opened: int, size: int) -> bytes:
-    """To the end of the file, or `size` bytes."""
+    """Up to the end of the file, or `size` bytes."""
     content = os.read(opened, size)
     while len(content) < size and (more := os.read(opened, size - len(content))):
         content += more

@@ -29,7 +29,7 @@ def layer_of(node: Node | None) -> Layer:
 
 
 def repeated_settings(node: Node | None) -> Iterator[Diagnostic]:
-    """Settings that stand in one block with and without a `+`."""
+    """Settings that appear in one block with and without a `+`."""
     entries = node.entries if isinstance(node, MapNode) else ()
     plain_keys = {entry.key for entry in entries}
     for entry in entries:
@@ -54,7 +54,7 @@ class FolderLayers:
 def read_folders(
     node: Node | None, *, project: str, known: Collection[Folders], settings: Collection[str], report: list[Diagnostic]
 ) -> FolderLayers:
-    """`known` are the folders that exist, and the files as if they were folders. The project's name may stand above them."""
+    """`known` are the existing folders, and the files as if they were folders. The project's name may be the outermost level."""
     found = FolderLayers()
     if isinstance(node, MapNode):
         _read(node, (), _Rules(project=project, known=frozenset(known), settings=frozenset(settings), report=report), found, at_top=True)

@@ -20,7 +20,7 @@ _METHODS = frozenset("split strip lstrip rstrip lower upper startswith endswith 
 
 
 class Interpolation:
-    """Renders the scalars of a project. Messages name variables, and never a value: it may be a secret."""
+    """Renders the scalars of a project. Messages name variables but no values, which may be secrets."""
 
     def __init__(self, env: Mapping[str, str], vars: Mapping[str, Any], names: Mapping[str, Any] | None = None) -> None:
         self.diagnostics: list[Diagnostic] = []
@@ -33,7 +33,7 @@ class Interpolation:
         self._sandbox.allowed = {self._env_var, self._var}
 
     def render(self, node: Node, *, keep: frozenset[str] = frozenset()) -> Node:
-        """The tree with every template replaced by what it gives, but for those below the keys of `keep`."""
+        """The tree with every template replaced by its value, except below the keys of `keep`."""
         if isinstance(node, MapNode):
             entries = tuple(e if e.key in keep else Entry(e.key, e.span, self.render(e.node, keep=keep)) for e in node.entries)
             return MapNode(entries, node.span)
@@ -61,7 +61,7 @@ class Interpolation:
         return ScalarNode(None, span, rendered=True)
 
     def _value(self, text: str) -> Any:
-        """A template that is one expression keeps its type: `{{ var('list') }}` is a list."""
+        """A template with a single expression keeps its type: `{{ var('list') }}` is a list."""
         parsed = self._sandbox.parse(text)
         if any(parsed.find_all((nodes.For, nodes.Macro, nodes.Import, nodes.FromImport, nodes.Include, nodes.Extends))):
             raise SecurityError
@@ -98,7 +98,7 @@ class _Missing(Exception):
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
-    """Calls the functions of Interpolation and harmless methods of text and mappings, and does no arithmetic that grows."""
+    """Calls the functions of Interpolation and harmless methods of text and mappings, without arithmetic that can grow."""
 
     allowed: Any = frozenset()
     intercepted_binops = frozenset(("*", "**", "%"))

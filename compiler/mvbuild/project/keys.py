@@ -46,7 +46,7 @@ SAYS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What stands under a key. `block` is the table of the mappings below it."""
+    """What is allowed under a key. `block` is the table of the mappings below it."""
 
     kind: Kind
     doc: str
@@ -271,7 +271,7 @@ TESTS: Mapping[str, Block] = {kind: _test_block(kind) for kind in TEST_ARGUMENTS
 
 
 def check(node: Node, block: Block, *, ignored: tuple[str, ...] = ()) -> Iterator[Diagnostic]:
-    """Every unknown, missing and badly typed key of a mapping and of what is below it, but for settings, folders and tests."""
+    """Every unknown, missing and badly typed key of a mapping and of what is below it, except settings, folders and tests."""
     if not isinstance(node, MapNode):
         yield error("wrong-type", f"{block.what} must be a mapping", node.span)
         return
@@ -343,7 +343,7 @@ def _fits(node: ScalarNode, kind: Kind) -> bool:
 
 
 def count_of(node: Node | None) -> int | None:
-    """A whole number above 0; a template gives it as text."""
+    """An integer above 0; a template returns it as text."""
     if not isinstance(node, ScalarNode):
         return None
     value = node.value

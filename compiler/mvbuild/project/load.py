@@ -1,4 +1,4 @@
-"""project directory -> LoadedProject: every file read, every YAML key checked, nothing rendered or parsed of the SQL."""
+"""project directory -> LoadedProject: every file read, every YAML key checked, no SQL rendered or parsed."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _YAML = (".yml", ".yaml")
 
 @dataclass(frozen=True, kw_only=True)
 class Opened:
-    """A project of which mvbuild.yml was read, and no other file yet."""
+    """A project whose mvbuild.yml was read, and no other file yet."""
 
     root: Path
     project: ProjectFile
     templates: Templates
-    """Of YAML."""
+    """The templates of YAML."""
     output: Path
     lists: Mapping[str, Listing]
     """The files of each kind: model, seed, macro, test."""
     contents: Contents
     cache: Cache
     report: list[Diagnostic]
-    """What was found so far; reading goes on with it."""
+    """The diagnostics so far; reading continues with them."""
 
     @cached_property
     def documents(self) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ class Opened:
 
     @cached_property
     def files(self) -> Mapping[str, tuple[Found, ...]]:
-        """Those of each kind that are what the kind is made of: SQL, and CSV of seeds."""
+        """The files of each kind that have its suffix: SQL, and CSV for seeds."""
         return {kind: tuple(f for f in of.files if f.suffix == (".csv" if kind == "seed" else ".sql")) for kind, of in self.lists.items()}
 
     @cached_property
@@ -77,7 +77,7 @@ def open_project(
     target_path: Path | None = None,
     threads: int | None = None,
 ) -> Opened:
-    """Raises ProjectError where nothing of the project can be read without what is wrong."""
+    """Raises ProjectError if an error prevents reading anything else of the project."""
     root = root.resolve()
     report: list[Diagnostic] = []
     project, templates = read_project_file(root, target=target, vars=vars, env=env, threads=threads, report=report)
@@ -120,7 +120,7 @@ def load(opened: Opened, workers: Workers) -> LoadedProject:
 
 
 def loaded_project(opened: Opened, *, models: tuple[ModelFile, ...], seeds: Sequence[Seed], described: Described) -> LoadedProject:
-    """With the files that only have to be read. Raises one ProjectError with all that was found."""
+    """Add the files that only have to be read. Raises one ProjectError with all errors."""
     project, report = opened.project, opened.report
     loaded = LoadedProject(
         root=opened.root,
@@ -147,7 +147,7 @@ def loaded_project(opened: Opened, *, models: tuple[ModelFile, ...], seeds: Sequ
 
 
 def describe(opened: Opened, paths: Iterable[str], workers: Workers) -> Described:
-    """What some YAML files say together."""
+    """What some YAML files declare together."""
     files = [file for _, file in opened.contents.texts((Found(path, ()) for path in paths), opened.report)]
     return read_documents(files, opened.templates, opened.cache, opened.report, workers)
 
@@ -160,7 +160,7 @@ def _models(opened: Opened, described: Described) -> list[ModelFile]:
 
 
 def model_file(opened: Opened, item: Found, file: SourceFile, entry: Entry | None) -> ModelFile:
-    """`entry`: what YAML says of the model."""
+    """`entry`: what YAML declares about the model."""
     return ModelFile(
         name=item.stem,
         file=file,
@@ -201,7 +201,7 @@ def _distinct(layers: FolderLayers, entries: Iterable[Entry]) -> Iterator[Layer]
 
 
 def _collisions(models: Sequence[ModelFile], seeds: Sequence[Seed]) -> Iterator[Diagnostic]:
-    """ref() knows one table of a name, and Spark ignores case."""
+    """ref() knows one table per name, and Spark ignores case."""
     first: dict[str, ModelFile | Seed] = {}
     named: tuple[ModelFile | Seed, ...] = (*models, *seeds)
     for one in named:
@@ -229,7 +229,7 @@ def _undescribed(models: Sequence[ModelFile], seeds: Sequence[Seed], described: 
 
 
 def _each_once(report: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
-    """What an anchor holds is found at each of its aliases."""
+    """The content of an anchor is found again at each of its aliases."""
     seen: set[tuple[str, str, Span | None]] = set()
     for diagnostic in report:
         key = (diagnostic.code, diagnostic.message, diagnostic.span)

@@ -1,4 +1,4 @@
-"""The types of a project as it stands on disk: LoadedProject and its parts."""
+"""The types of a project as it is on disk: LoadedProject and its parts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mvbuild.project.settings import EMPTY, Layer, SeedConfig
 from mvbuild.source import SourceFile, Span
 
 Publish = Literal["each", "atomic"]
-"""Every MV in a commit of its own, or all that a run made in one."""
+"""Each MV in its own commit, or everything that a run made in one commit."""
 TestKind = Literal["not_null", "unique", "accepted_values", "relationships"]
 
 
@@ -50,7 +50,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Properties:
-    """What YAML says of a model, seed or source table, but for its configuration."""
+    """What YAML declares about a model, seed or source table, except its configuration."""
 
     description: str = ""
     columns: tuple[Column, ...] = ()
@@ -73,21 +73,21 @@ class ModelFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seed:
-    """A CSV file. Its rows are read only where they are needed: see `seeds.read`."""
+    """A CSV file. Its rows are only read when they are needed: see `seeds.read`."""
 
     name: str
     path: str
     """Relative to the project."""
     file: Path
     checksum: str
-    """SHA-256 of the bytes of the file together with the declared types: when it changes the seed is loaded again."""
+    """SHA-256 of the bytes of the file together with the declared types: if it changes, the seed is loaded again."""
     config: SeedConfig
     properties: Properties
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceTable:
-    """A declared table of a source that mvbuild reads and never writes."""
+    """A declared table of a source, which mvbuild only reads."""
 
     source: str
     name: str
@@ -97,9 +97,9 @@ class SourceTable:
     """The table's name in the catalog."""
     type: TableType = "iceberg-metastore"
     path: str | None = None
-    """Where the table lies, as it was written; only for the two file-system types."""
+    """The location of the table, as written; only for the two file-system types."""
     options: Mapping[str, str] = field(default_factory=lambda: EMPTY, repr=False)
-    """`properties:` of the YAML: PyIceberg's catalog properties of another metastore, or options of the storage for a path."""
+    """`properties:` of the YAML: PyIceberg's catalog properties of another metastore, or the storage options for a path."""
     properties: Properties
     tags: tuple[str, ...]
     meta: Mapping[str, Any]
@@ -110,7 +110,7 @@ class SourceTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSettings:
-    """Spark of a target: `master` for a session of its own, or `remote` for Spark Connect; `config` is passed on as it is."""
+    """Spark of a target: `master` for its own session, or `remote` for Spark Connect; `config` is passed on unchanged."""
 
     master: str = "local[*]"
     remote: str | None = field(default=None, repr=False)
@@ -119,12 +119,12 @@ class SparkSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where a project is built. `catalog` holds PyIceberg's catalog properties, `type` among them."""
+    """Where a project is built. `catalog` contains PyIceberg's catalog properties, including `type`."""
 
     name: str
     catalog_name: str
     catalog: Mapping[str, str] = field(repr=False)
-    """With its secrets, which a notebook must not show with a Graph."""
+    """With its secrets, which a notebook must not show when it shows a Graph."""
     namespace: tuple[str, ...]
     spark: SparkSettings
     threads: int
@@ -136,7 +136,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedProject:
-    """Everything that was read from the project directory, checked for form, nothing rendered or parsed."""
+    """Everything that was read from the project directory, checked for form, with nothing rendered or parsed."""
 
     root: Path
     name: str
@@ -147,19 +147,19 @@ class LoadedProject:
     target_names: tuple[str, ...]
     target_path: Path
     publish: Publish = "each"
-    """What a run does with what it built, unless it is told on the command line."""
+    """How a run publishes what it built, unless the command line says otherwise."""
     branch: str | None = None
-    """The Iceberg branch that stands for the project's tables; None for `main`."""
+    """The Iceberg branch of the project's tables; None for `main`."""
     vars: Mapping[str, Any]
     models: tuple[ModelFile, ...]
     seeds: tuple[Seed, ...]
     sources: tuple[SourceTable, ...]
     macros: tuple[SourceFile, ...]
     tests: tuple[SourceFile, ...]
-    """SQL tests: a query each that returns the rows that are wrong."""
+    """SQL tests: queries that return the wrong rows."""
     lint: Layer = field(default_factory=lambda: EMPTY)
-    """Levels of lint rules, as mvbuild.yml has them."""
+    """Levels of lint rules in mvbuild.yml."""
     documents: tuple[SourceFile, ...] = ()
     """The YAML files below the model and seed paths."""
     cache: Cache = field(default_factory=Cache, repr=False, compare=False)
-    """What earlier runs have made of the same files."""
+    """What earlier runs made of the same files."""

@@ -41,19 +41,19 @@ class ProjectFile:
     target_names: tuple[str, ...]
     lint: Layer
     models: Node | None
-    """Folder configuration of models; `seeds` that of seeds."""
+    """Folder configuration of models; `seeds` is that of seeds."""
     seeds: Node | None
 
 
 @dataclass(slots=True)
 class Templates:
-    """env_var(), var() and `target` for all YAML files. Jinja is imported for the first text that has a `{{`."""
+    """env_var(), var() and `target` for all YAML files. Jinja is imported for the first text with a `{{`."""
 
     env: Mapping[str, str]
     vars: Mapping[str, Any]
     report: list[Diagnostic]
     target: Target | None = None
-    """None while it is not chosen yet."""
+    """None until it is chosen."""
     _interpolation: Interpolation | None = None
 
     def render(self, node: Node, text: str, keep: frozenset[str] = frozenset()) -> Node:
@@ -80,7 +80,7 @@ def read_project_file(
     threads: int | None,
     report: list[Diagnostic],
 ) -> tuple[ProjectFile, Templates]:
-    """Raises ProjectError where nothing of the project can be read without it; other errors go to `report`."""
+    """Raises ProjectError if nothing of the project can be read without it; other errors go to `report`."""
     file, tree = _tree(root, report)
     given = _vars(file, tree, vars, env, report)
     templates = Templates(env, given, report)
@@ -110,7 +110,7 @@ def read_project_file(
 
 
 def has_project(root: Path) -> bool:
-    """Whether a directory has a project file, whatever is in it."""
+    """Whether a directory has a project file, whatever it contains."""
     return any((root / name).is_file() for name in NAMES)
 
 
@@ -138,7 +138,7 @@ def _no_project(root: Path) -> Diagnostic:
 
 
 def _vars(file: SourceFile, tree: MapNode, given: Mapping[str, Any], env: Mapping[str, str], report: list[Diagnostic]) -> dict[str, Any]:
-    """The project's vars below those of the caller. dbt's form, with the project's name above them, is accepted."""
+    """The vars of the project, overridden by those of the caller. dbt's form, with the project's name above them, is accepted."""
     node = _node(tree, "vars")
     if not isinstance(node, MapNode):
         return dict(given)
@@ -150,7 +150,7 @@ def _vars(file: SourceFile, tree: MapNode, given: Mapping[str, Any], env: Mappin
 
 
 def _with_target(tree: MapNode, chosen: Entry | None, templates: Templates, text: str) -> MapNode:
-    """The target that is used, rendered. What the others need of the environment need not be there."""
+    """Render only the chosen target: the others may need environment variables that are not set."""
     declared = _node(tree, "targets")
     if chosen is None or not isinstance(declared, MapNode):
         return tree
@@ -158,7 +158,7 @@ def _with_target(tree: MapNode, chosen: Entry | None, templates: Templates, text
 
 
 def _rendered(tree: MapNode, templates: Templates, text: str) -> MapNode:
-    """Everything besides vars and targets."""
+    """Everything except vars and targets."""
     return MapNode(
         tuple(e if e.key in _SEPARATE else Entry(e.key, e.span, templates.render(e.node, text)) for e in tree.entries), tree.span
     )

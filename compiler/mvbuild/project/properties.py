@@ -1,4 +1,4 @@
-"""YAML files below the model and seed paths -> Described: what they say of models, seeds and sources."""
+"""YAML files below the model and seed paths -> Described: what they declare about models, seeds and sources."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from mvbuild.project.yaml_spans import ListNode, MapNode, Node, ScalarNode, is_e
 from mvbuild.source import SourceFile, Span
 
 NOT_RENDERED = frozenset(("description", "data_tests", "tests"))
-"""Keys whose values are no templates of this stage: text for people, expressions for the graph."""
+"""Keys whose values are not rendered in this stage: text for people, expressions for the graph."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What YAML says of one model or seed. `types` are the declared types of its columns."""
+    """What YAML declares about one model or seed. `types` are the declared types of its columns."""
 
     name: str
     span: Span
@@ -34,7 +34,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Described:
-    """All files together; names in small letters, because Spark ignores case."""
+    """All files together; names in lower case, because Spark ignores case."""
 
     models: dict[str, Entry] = field(default_factory=dict)
     seeds: dict[str, Entry] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Described:
     files: list[SourceFile] = field(default_factory=list)
 
     def add(self, kind: str, said: Entry | SourceTable, report: list[Diagnostic]) -> None:
-        """What was said first counts."""
+        """The first declaration counts."""
         if isinstance(said, SourceTable):
             table = self.sources.setdefault((said.source.lower(), said.name.lower()), said)
             if table is not said:
@@ -54,12 +54,12 @@ class Described:
 
 
 NamedEntry = tuple[str, Entry | SourceTable]
-"""`models`, `seeds` or `sources`, and what the file says of one of them."""
+"""`models`, `seeds` or `sources`, and what the file declares about one of them."""
 CODEC = Codec((Setting, Column, DataTest, Properties, Entry, SourceTable))
 
 
 def read_properties(file: SourceFile, tree: Node, report: list[Diagnostic]) -> Iterator[NamedEntry]:
-    """What one file says, in its order."""
+    """What one file declares, in its order."""
     report.extend(check(tree, PROPERTIES))
     for kind in ("models", "seeds"):
         for node in _items(tree, kind):

@@ -25,7 +25,7 @@ _LARGEST_FLOAT = 3.4028234663852886e38
 
 @dataclass(frozen=True, slots=True)
 class SeedType:
-    """`name` is the type in Iceberg's JSON; `parse` raises ValueError with what is wrong, to follow "the value ..."."""
+    """`name` is the type in Iceberg's JSON; `parse` raises ValueError with a message that follows "the value ..."."""
 
     name: str
     parse: Callable[[str], Any]
@@ -33,7 +33,7 @@ class SeedType:
 
 @lru_cache(maxsize=1024)
 def seed_type(text: str) -> SeedType | None:
-    """None for what is no type of a seed's column."""
+    """None for a type that a seed's column cannot have."""
     match = _NAME.match(text)
     if match is None:
         return None

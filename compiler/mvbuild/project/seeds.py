@@ -25,7 +25,7 @@ _INSTEAD = "Load it into a table, and read that table as a source."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedRows:
-    """`types` are Iceberg's names; `columns` hold bool, int, float, Decimal, date, datetime, str, bytes and None."""
+    """`types` are Iceberg's names; `columns` contain bool, int, float, Decimal, date, datetime, str, bytes and None."""
 
     names: tuple[str, ...]
     types: tuple[str, ...]
@@ -33,7 +33,7 @@ class SeedRows:
 
 
 def read(seed: Seed) -> SeedRows:
-    """Raises ProjectError with the first 50 mistakes of the file and the number of the others."""
+    """Raises ProjectError with the first 50 errors of the file and the number of the others."""
     file = _text(seed)
     header = _header(file, seed)
     names = tuple((value or "").strip() for value in header.values)
@@ -48,7 +48,7 @@ def read(seed: Seed) -> SeedRows:
 
 
 def check(seeds: Iterable[Seed]) -> None:
-    """Read every seed, for its mistakes alone. Raises one ProjectError with those of all."""
+    """Read every seed only to find errors. Raises one ProjectError with the errors of all."""
     diagnostics: list[Diagnostic] = []
     for seed in seeds:
         try:
@@ -74,7 +74,7 @@ def type_problems(types: Mapping[str, Setting]) -> Iterator[Diagnostic]:
 
 
 def _canonical(setting: Setting) -> str:
-    """Different names of one type are the same."""
+    """Different names of one type become the same."""
     found = seed_type(str(setting.value))
     return found.name if found else str(setting.value)
 
@@ -100,7 +100,7 @@ def _header(file: SourceFile, seed: Seed) -> Record:
 
 
 def _columns(text: str, delimiter: str, types: Sequence[SeedType]) -> tuple[tuple[Any, ...], ...] | None:
-    """None if anything is wrong with a row. Rows are not kept: a large file has more of them than the memory holds."""
+    """None if a row has an error. Rows are not kept, because a large file has more of them than fit into memory."""
     columns: list[list[Any]] = [[] for _ in types]
     found = records(text, delimiter)
     next(found)
@@ -155,7 +155,7 @@ def _wrong_length(file: SourceFile, row: Record, expected: int) -> Diagnostic:
 
 
 def _mistakes(file: SourceFile, delimiter: str, names: Sequence[str], types: Sequence[SeedType]) -> Iterator[Callable[[], Diagnostic]]:
-    """What makes the diagnostic of each mistake of the rows: a file may have millions."""
+    """Functions that make the diagnostics of the rows' errors: a file may have millions."""
     found = records(file.text, delimiter)
     next(found)
     typed = [(at, type_) for at, type_ in enumerate(types) if type_ is not STRING]

@@ -45,7 +45,7 @@ def flag(key: str, setting: Setting) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """One word of a list. `instead` gives the help for words that people try."""
+    """One word of a list. `instead` has the help for words that people try."""
 
     words: tuple[str, ...]
     instead: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -80,7 +80,7 @@ def namespace(key: str, setting: Setting) -> tuple[str, ...] | None:
 
 
 def texts(key: str, setting: Setting) -> tuple[str, ...]:
-    """Text, or a list of texts, without repeats."""
+    """Text, or a list of texts, without duplicates."""
     return tuple(dict.fromkeys(value for value, _ in _listed(key, setting)))
 
 
@@ -93,7 +93,7 @@ def mapping(key: str, setting: Setting) -> Mapping[str, Any]:
 
 
 def text_mapping(key: str, setting: Setting) -> Mapping[str, str]:
-    """A mapping whose numbers and booleans become text, as Iceberg's table properties are."""
+    """A mapping whose numbers and booleans become text, as Iceberg's table properties require."""
     out: dict[str, str] = {}
     for name, value in mapping(key, setting).items():
         as_written = as_text(value)
@@ -116,7 +116,7 @@ def max_staleness(key: str, setting: Setting) -> timedelta | None:
 
 
 def only_key(key: str, setting: Setting, name: str, reader: Callable[[str, Setting], Any]) -> Any:
-    """The value of the one key that a mapping may have."""
+    """The value of the only key that a mapping may have."""
     _known_keys(key, setting, (name,))
     return reader(name, setting.at(name)) if mapping(key, setting).get(name) is not None else None
 
@@ -143,7 +143,7 @@ def history(key: str, setting: Setting) -> int | str:
 
 
 def tolerance(key: str, setting: Setting) -> float | None:
-    """A number, 0 or above. YAML takes `1e-9` for text."""
+    """A number, 0 or greater. YAML reads `1e-9` as text."""
     if setting.value is None:
         return None
     try:
@@ -258,7 +258,7 @@ def delimiter(key: str, setting: Setting) -> str:
 
 
 def column_types(key: str, setting: Setting) -> Mapping[str, Setting]:
-    """Column -> the name of its type, with its place. Whether the type exists is for seed_types to say."""
+    """Column -> the name of its type, with its place. seed_types checks whether the type exists."""
     for name, value in mapping(key, setting).items():
         if not isinstance(value, str):
             raise Unfit(f"'{key}' must map each column to the name of a type", setting.at(name).span)
@@ -280,7 +280,7 @@ def _listed(key: str, setting: Setting, *, split: bool = False) -> list[tuple[st
 
 
 def _split(text: str) -> list[str]:
-    """At the commas outside of parentheses."""
+    """Split at commas outside parentheses."""
     return re.split(r",(?![^()]*\))", text)
 
 
@@ -289,7 +289,7 @@ def _unquoted(column: str) -> str:
 
 
 def as_text(value: Any) -> str | None:
-    """A scalar as a property's text: true and false in small letters, dates in ISO form; None for what is no scalar."""
+    """A scalar as the text of a property: true and false in lower case, dates in ISO form; None for anything else."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):

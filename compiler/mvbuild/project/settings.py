@@ -29,7 +29,7 @@ EMPTY: Mapping[Any, Any] = MappingProxyType({})
 class Setting:
     """One value that the user set, as plain Python (str, int, float, bool, None, list, dict), and where.
 
-    `key` is the place of its key, `inner` the settings in a mapping or list; a config() call knows neither.
+    `key` is the place of its key, `inner` the settings in a mapping or list; a config() call has neither.
     """
 
     value: Any
@@ -38,12 +38,12 @@ class Setting:
     inner: Mapping[str | int, Setting] = field(default_factory=lambda: EMPTY)
 
     def at(self, name: str | int) -> Setting:
-        """An item of the value, at its own place where that is known."""
+        """An item of the value, at its own place if that is known."""
         return self.inner.get(name) or Setting(self.value[name], self.span)
 
 
 Layer = Mapping[str, Setting]
-"""Settings that stand at one place: a folder of mvbuild.yml, a model's YAML, a config() call."""
+"""Settings that are set at one place: a folder of mvbuild.yml, a model's YAML, a config() call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,19 +66,20 @@ class SortField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintainPolicy:
-    """What `mvbuild maintain` does to an MV's storage."""
+    """What `mvbuild maintain` does with an MV's storage."""
 
     compact: bool = True
     """Rewrite small files, and data files with delete files."""
     expire_after: timedelta = timedelta(days=5)
-    """A snapshot that stopped being current longer ago than this may go, unless a refresh of the history or a downstream MV needs it."""
+    """A snapshot that stopped being current longer ago than this may be removed, unless a refresh of the history or a downstream MV needs
+    it."""
     orphans_after: timedelta = timedelta(days=3)
-    """A file that no metadata reaches and that is older than this is removed."""
+    """A file that no metadata refers to and that is older than this is removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig:
-    """The configuration of a model. Names that are None are filled in by the graph from the target and the model's name."""
+    """The configuration of a model. Names that are None are set by the graph from the target and the model's name."""
 
     materialized: Materialization = "materialized_view"
     enabled: bool = True
@@ -96,23 +97,23 @@ class ModelConfig:
     when_tests_fail: WhenTestsFail = "serve"
     serve_unknown: bool = False
     storage_format: StorageFormat | None = None
-    """None: as the project says, else table-properties."""
+    """None: the project's setting, otherwise table-properties."""
     refresh_history: int | Literal["all"] = 1
     """How many refreshes are kept for time travel."""
     catalog_view: CatalogView = "definition"
     float_tolerance: float | None = None
-    """None: floating point results must be exactly those of a full recomputation."""
+    """None: floating-point results must be exactly those of a full recomputation."""
     dialects: tuple[str, ...] = ()
     contract: bool = False
-    """Whether the columns that YAML declares must be those of the query."""
+    """Whether the columns declared in YAML must be those of the query."""
     previous_name: str | None = None
     maintain: MaintainPolicy = MaintainPolicy()
     lint: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
-    """Rule -> level, or a mapping of level and options; the rules are known to `lint` only."""
+    """Rule -> level, or a mapping of level and options; only `lint` knows the rules."""
     tags: tuple[str, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
     spans: Mapping[str, Span] = field(default_factory=lambda: EMPTY)
-    """Where each setting that is not a default was written; of a property of the table under `table_properties.<name>`."""
+    """Where each setting that is not a default was written; for table properties under `table_properties.<name>`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,14 +133,14 @@ class SeedConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingKey:
-    """A configuration key: how its value is read, what the nearest layer does to the farther ones, and what it is for."""
+    """A configuration key: how its value is read, how nearer layers change farther ones, and what it is for."""
 
     read: Callable[[str, Setting], Any]
     field: str
     """The field of ModelConfig or SeedConfig."""
     doc: str
     kind: str
-    """The shape of the value, as keys.py names it."""
+    """The shape of the value, as keys.py calls it."""
     merge: Literal["nearest", "append", "update"] = "nearest"
 
 
@@ -293,7 +294,7 @@ SEED_SETTINGS: Mapping[str, SettingKey] = {
 }
 
 ALIASES: Mapping[str, str] = {"database": "catalog", "schema": "namespace", "tblproperties": "table_properties"}
-"""dbt's and Spark's words -> mvbuild's."""
+"""Words of dbt and Spark -> mvbuild's."""
 
 KNOWN_MODEL_SETTINGS: frozenset[str] = frozenset((*MODEL_SETTINGS, *ALIASES))
 KNOWN_SEED_SETTINGS: frozenset[str] = frozenset((*SEED_SETTINGS, *ALIASES))
@@ -310,7 +311,7 @@ _NOT_NEEDED: Mapping[str, str] = {
 
 
 def model_config(layers: Sequence[Layer]) -> tuple[ModelConfig, tuple[Diagnostic, ...]]:
-    """The configuration of a model, from its layers in the order from the farthest to the nearest."""
+    """The configuration of a model from its layers, the farthest first."""
     values, spans, diagnostics = _merged(layers, MODEL_SETTINGS)
     values["partition_by"] = tuple(PartitionField(transform=t, column=c, width=w) for t, c, w in values.get("partition_by") or ())
     values["sort_by"] = tuple(SortField(column=c, descending=d, nulls_first=n) for c, d, n in values.get("sort_by") or ())
@@ -326,7 +327,7 @@ def seed_config(layers: Sequence[Layer]) -> tuple[SeedConfig, tuple[Diagnostic, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Own:
-    """What `this` is in a template: a model, and the names that its settings give it in the catalog."""
+    """The value of `this` in a template: a model, and the names in the catalog that its settings give it."""
 
     model: str
     namespace: tuple[str, ...] | None = None
@@ -338,7 +339,7 @@ class Own:
         return self.alias or self.model
 
     def configured(self, layers: Iterable[Layer]) -> Own:
-        """The same with what further layers say of its names."""
+        """The same with the names that further layers set."""
         named = [{key: setting for key, setting in layer.items() if ALIASES.get(key, key) in ("namespace", "alias")} for layer in layers]
         said = {ALIASES.get(key, key) for layer in named for key in layer}
         values = _merged(named, MODEL_SETTINGS)[0] if said else {}
@@ -347,12 +348,12 @@ class Own:
 
 
 def check_layer(layer: Layer) -> tuple[Diagnostic, ...]:
-    """The unknown keys and bad values of one layer of a model."""
+    """The unknown keys and invalid values of one layer of a model."""
     return _merged((layer,), MODEL_SETTINGS)[2]
 
 
 def check_seed_layer(layer: Layer) -> tuple[Diagnostic, ...]:
-    """The unknown keys and bad values of one layer of a seed."""
+    """The unknown keys and invalid values of one layer of a seed."""
     return _merged((layer,), SEED_SETTINGS)[2]
 
 
@@ -406,7 +407,7 @@ def _contradictions(config: ModelConfig) -> Iterator[Diagnostic]:
         if config.storage_format == "metadata-file":
             yield from _not_in_a_metadata_file(config)
         return
-    # A format and the like may well come from a folder, for all that stands in it.
+    # A format and similar settings may come from a folder, for everything in it.
     for name in ("partition_by", "sort_by"):
         if name in config.spans and getattr(config, name):
             notes = (Note(message=f"materialized as {config.materialized}", span=config.spans.get("materialized")),)

@@ -1,4 +1,4 @@
-"""a source and its table in YAML -> TableLocation: of which type the table is, and where it lies if not in the target's catalog."""
+"""a source and its table in YAML -> TableLocation: the type of the table, and where it is if not in the target's catalog."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEFAULT: TableType = "iceberg-metastore"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableLocation:
-    """The keys that say where a table lies, after the table's have won over the source's."""
+    """The location keys of a table, after the table's keys have overridden the source's."""
 
     type: TableType
     path: str | None
@@ -28,11 +28,11 @@ class TableLocation:
 
 
 def place_of(source: MapNode, table: MapNode, name: Span, report: list[Diagnostic]) -> TableLocation:
-    """What the YAML says of one table. What contradicts its type goes to `report`."""
+    """What the YAML declares about one table. Keys that contradict its type go to `report`."""
     outer = _type(source, report) or DEFAULT
     kind = _type(table, report) or outer
     entries = {key: found for key in ("path", "properties", "identifier") if (found := _entry(table, key))}
-    # What a source says of a metastore is no option of a path, and the other way round.
+    # Properties of a source's metastore are not options of a path, and the other way round.
     shared = _entry(source, "properties") if kind == outer else None
     catalog = _entry(source, "catalog") or _entry(source, "database")
     options: dict[str, str] = {}
@@ -67,7 +67,7 @@ def _type(node: MapNode, report: list[Diagnostic]) -> TableType | None:
     word = _text(entry)
     found = next((t for t in TYPES if t == word), None)
     if entry and word and found is None:
-        # Not the value itself, which may have come from the environment.
+        # Not the value itself, which may come from the environment.
         diagnostic = error("wrong-type", f"'type' must be one of {', '.join(TYPES)}", entry.node.span, help=did_you_mean(word, TYPES))
         if diagnostic not in report:
             report.append(diagnostic)

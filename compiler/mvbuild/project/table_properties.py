@@ -1,4 +1,4 @@
-"""`table_properties:` -> the properties as text, or Unfit: what mvbuild writes itself is not for the user, and numbers are numbers."""
+"""`table_properties:` -> the properties as text, or Unfit: users cannot set properties that mvbuild writes, and numbers must be numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RESERVED = (
     "iceberg.child.view.version.",
     "materialized-view.",
 )
-"""How the names begin by which MVs, their records and their storages are known."""
+"""Prefixes of the properties that identify MVs, their records and their storages."""
 _WHOLE: Mapping[str, int] = {
     # Iceberg reads these as Java's int.
     **dict.fromkeys(
@@ -36,7 +36,7 @@ _WHOLE: Mapping[str, int] = {
 
 
 def table_properties(key: str, setting: Setting) -> Mapping[str, str]:
-    """A property that Iceberg cannot read would fail every later write to the table."""
+    """A property that Iceberg cannot read would make every later write to the table fail."""
     found = text_mapping(key, setting)
     for name, value in found.items():
         if name.startswith(RESERVED):

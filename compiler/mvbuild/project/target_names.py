@@ -1,4 +1,4 @@
-"""Target -> `target` in templates, of SQL and of YAML alike."""
+"""Target -> `target` in templates, both of SQL and of YAML."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mvbuild.project.loaded import Target
 
 @dataclass(frozen=True, slots=True)
 class TargetNames:
-    """What a template can ask of the target that is used. `type` is the adapter that dbt would have: mvbuild runs Spark SQL."""
+    """What a template can read of the chosen target. `type` is the adapter that dbt would have: mvbuild runs Spark SQL."""
 
     name: str
     catalog: str

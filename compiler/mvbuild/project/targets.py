@@ -17,7 +17,7 @@ DEFAULT_NAME = "dev"
 
 
 def choose_target(file: SourceFile, project: MapNode, asked: str | None, default: Entry | None) -> Entry | None:
-    """The entry of the target to use; None where the project declares no targets. Raises ProjectError for a target that is not there."""
+    """The entry of the chosen target; None if the project declares no targets. Raises ProjectError for a target that does not exist."""
     declared = names(project)
     name, span = asked, None
     is_secret = False
@@ -61,7 +61,7 @@ def target_of(root: Path, entry: Entry | None, threads: int | None, report: list
 
 
 def _catalog_span(block: MapNode | None, entry: Entry | None) -> Span | None:
-    """The key `catalog:`, or else the target's name: what a catalog that fails points at."""
+    """The key `catalog:`, or otherwise the target's name: where errors of the catalog are reported."""
     catalog = block.get("catalog") if block else None
     found = catalog or entry
     return found.span if found else None
@@ -79,7 +79,7 @@ def _spark(node: Node | None, report: list[Diagnostic]) -> SparkSettings:
 
 
 def strings(node: Node | None, what: str, report: list[Diagnostic]) -> dict[str, str]:
-    """The entries of a mapping as texts, but for empty ones; `what` names one of them in messages."""
+    """The entries of a mapping as texts, without empty ones; `what` names one of them in messages."""
     out: dict[str, str] = {}
     for entry in node.entries if isinstance(node, MapNode) else ():
         if is_empty(entry.node):

@@ -27,7 +27,7 @@ _SAFE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_SAFE):  # type: ignore[misc]
-    """The same words come again and again, and PyYAML matches each with the patterns of numbers, dates and so on."""
+    """The same words occur again and again, and PyYAML matches each of them with the patterns of numbers, dates and so on."""
 
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
@@ -68,7 +68,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class MapNode:
-    """Entries in the order of the file, merge keys (`<<`) resolved, each key once."""
+    """Entries in the order of the file, with merge keys (`<<`) resolved and each key once."""
 
     entries: tuple[Entry, ...]
     span: Span
@@ -84,8 +84,8 @@ Node = ScalarNode | ListNode | MapNode
 
 
 def read_yaml(file: SourceFile, *, last_wins: bool = False) -> tuple[Node | None, tuple[Diagnostic, ...]]:
-    """The document of a file; None where it is empty, or where its syntax is wrong, which the diagnostics say. A duplicate key is an error;
-    `last_wins` has its last value taken, as other readers of YAML do."""
+    """The document of a file; None if it is empty, or if its syntax is wrong, which diagnostics report. A duplicate key is an error; with
+    `last_wins` its last value is taken, as by other readers of YAML."""
     unprintable = _UNPRINTABLE.search(file.text)
     if unprintable:
         span = Span(file, unprintable.start(), unprintable.end())
@@ -116,7 +116,7 @@ def plain(node: Node) -> Any:
 
 
 def node_of(value: Any, span: Span) -> Node:
-    """Plain values (of a template) as a tree whose parts all stand at `span`."""
+    """Plain values (of a template) as a tree whose parts all have the place `span`."""
     if isinstance(value, Mapping):
         return MapNode(tuple(Entry(str(k), span, node_of(v, span)) for k, v in value.items()), span)
     if isinstance(value, (list, tuple)):
@@ -125,7 +125,7 @@ def node_of(value: Any, span: Span) -> Node:
 
 
 def has_templates(node: Node, keep: frozenset[str] = frozenset()) -> bool:
-    """Whether a scalar below the node, but not below the keys of `keep`, has a `{{` in it."""
+    """Whether a scalar below the node, except below the keys of `keep`, contains a `{{`."""
     if isinstance(node, MapNode):
         return any(entry.key not in keep and has_templates(entry.node, keep) for entry in node.entries)
     if isinstance(node, ListNode):
@@ -139,11 +139,11 @@ def is_empty(node: Node | None) -> bool:
 
 
 class _Hopeless(Exception):
-    """The rest of the document cannot be built; why has been recorded."""
+    """The rest of the document cannot be built; the reason has been recorded."""
 
 
 class _Builder:
-    """PyYAML's nodes -> ours. A node that several aliases share is built once and counted each time."""
+    """PyYAML's nodes -> ours. A node shared by several aliases is built once and counted each time."""
 
     def __init__(self, file: SourceFile, *, last_wins: bool) -> None:
         self.file = file
@@ -151,7 +151,7 @@ class _Builder:
         self.diagnostics: list[Diagnostic] = []
         self._built: dict[int, Node] = {}
         self._sizes: dict[int, int] = {}
-        """Of all but scalars."""
+        """The sizes of all nodes except scalars."""
         self._open: set[int] = set()
         self._size = 0
         self._aliased = 0
@@ -215,7 +215,7 @@ class _Builder:
         return (*written.values(), *(e for k, e in merged.items() if k not in written)) if merged else tuple(written.values())
 
     def _key(self, raw: Any, depth: int) -> tuple[str | None, Span]:
-        """None for what is no text."""
+        """None for a key that is not text."""
         if raw.__class__ is yaml.ScalarNode and raw.tag == _TEXT:
             self._size += 1
             return raw.value, self._span(raw)
@@ -246,7 +246,7 @@ class _Builder:
             return raw.value
 
     def _span(self, raw: Any, last: Node | None = None) -> Span:
-        """Where a node was written; a block collection ends with its last part, not with the comments and empty lines below it."""
+        """Where a node was written; a block collection ends with its last part, not with the comments and empty lines after it."""
         start, end, text = raw.start_mark.index, raw.end_mark.index, self.file.text
         if last is not None and not getattr(raw, "flow_style", False) and start <= last.span.end <= end:
             end = last.span.end
@@ -269,8 +269,8 @@ class _Builder:
 
 
 def _too_much(file: SourceFile) -> tuple[Diagnostic, ...]:
-    """For texts that could be too deep for the recursion of the composer, or too many nodes for the memory: look at the parser's events,
-    which come one by one."""
+    """For texts that could be too deep for the recursion of the composer, or have too many nodes for the memory: check the parser's events
+    one by one."""
     text = file.text
     brackets = text.count("[") + text.count("{")
     could_be_many = len(text) > MOST_NODES and brackets + sum(map(text.count, (",", ":", "-", "\n"))) > MOST_NODES

@@ -1,6 +1,6 @@
 """Plan + engine + catalog -> RunResult.
 
-In: a `Plan`, and the catalog and engine of a `RunSession`. Out: what became of each node, as a `RunResult`.
+In: a `Plan`, and the catalog and engine of a `RunSession`. Out: the outcome for each node, as a `RunResult`.
 
 Read first: `run.py` (the order of the steps), `materialize.py` (one refresh from the pinned query to the commit), `recording.py` (the one
 place that turns a record into a commit, in either storage format).
@@ -8,15 +8,15 @@ place that turns a record into a commit, in either storage format).
 **Staging.** If the result fits the storage table as it is, Spark writes to an audit branch of it, `mvbuild_<host>_<pid>_<time>_<random>`.
 If columns, partitioning or sort order change, a branch is not enough, because all branches of a table share one schema. Spark then writes
 to a scratch table: a copy of the storage's metadata with the new layout, registered in the namespace `mvbuild_scratch`. Publishing takes
-over snapshot, schema, spec and order in the same commit; until then readers see the old schema with the old data. Names say which process
+over snapshot, schema, spec and order in the same commit; until then readers see the old schema with the old data. Names show which process
 made them, and the next run removes what a dead process left (`run_id.py`, `staging_area.py`). A scratch table also reads a pinned snapshot
 under the table's current schema, since `VERSION AS OF` shows the snapshot's own.
 
-**Incremental refreshes.** `incremental.py` carries out a rewrite on the audit branch: one DELETE by position, one append. `inputs.py`
-has the SQL for what it reads. Where files were rewritten, rows on both sides of the change cancel out first: in this process where that
-is possible (docs/decisions/013), else in Spark (`net_change.py`). Rows that the query leaves out anyway are dropped before that
+**Incremental refreshes.** `incremental.py` carries out a rewrite on the audit branch: one DELETE by position, one append. `inputs.py` has
+the SQL for what it reads. If files were rewritten, rows on both sides of the change cancel out first: in this process if possible
+(docs/decisions/013), otherwise in Spark (`net_change.py`). Rows that the query leaves out anyway are dropped before that
 (`incremental/change_filters.py`). Before anything is written, Spark must confirm that the tree is the user's query (`round_trip.py`). The
-storage then notes this in `mvbuild.proven-query`, and only then may metadata alone say that a change is irrelevant. If Spark does not
+storage then records this in `mvbuild.proven-query`, and only then may metadata alone decide that a change is irrelevant. If Spark does not
 confirm it, or if a statement fails, the refresh is full, on the same branch. A refresh that finds no difference makes no snapshot, unless
 it reads a table at several branches, which only `refresh-state` can separate: the record moves on, and readers downstream see no change.
 

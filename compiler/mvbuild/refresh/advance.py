@@ -33,7 +33,7 @@ def advance(
     tests: tuple[TestResult, ...],
     mark: str = "",
 ) -> Outcome:
-    """Nobody downstream sees a change. `tests`: what tests said of the rows as they stay. `mark`: see incremental.proof."""
+    """Readers downstream see no change. `tests`: the results of tests on the rows, which do not change. `mark`: see incremental.proof."""
     storage, view = world.observed.table(node.storage), world.observed.view(node.identifier)
     assert storage is not None, node.id
     assert view is not None, node.id

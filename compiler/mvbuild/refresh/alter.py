@@ -55,8 +55,8 @@ _RECORD = "only its record moved on"
 def for_new_version(
     world: World, node: ModelNode, storage: TableState, view: ViewCommit, record: RefreshRecord, change: Alteration | None
 ) -> Sequence[TableCommit | ViewCommit]:
-    """A new version of the view, and the same snapshot recorded for it. The `refresh-state` in that snapshot keeps naming the version that
-    was refreshed: who reads nothing else takes the storage for stale, which is safe, and nobody downstream sees a new snapshot."""
+    """A new version of the view, and the same snapshot recorded for it. The `refresh-state` in that snapshot still names the version that
+    was refreshed. A reader of nothing else finds the storage stale, which is safe, and readers downstream see no new snapshot."""
     assert view.version_id is not None
     moved = replace(record, view_version_id=view.version_id)
     return [
@@ -115,7 +115,7 @@ def _restated(world: World, node: ModelNode, storage: TableState, before: Refres
 
 
 def _moved(session: RunSession, node: ModelNode, record: RefreshRecord) -> RefreshRecord:
-    """On the snapshots of base tables that were only compacted. A table inside its window stays as it was read."""
+    """The record at the new snapshots of base tables that were only compacted. A table within its window stays as it was read."""
     answer = judge_one(session.world, node, {})
     compacted = {r.table for r in answer.reasons if r.code == "base-table-compacted"}
     moved: dict[BaseTable, int] = {}

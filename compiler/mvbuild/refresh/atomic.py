@@ -17,7 +17,7 @@ _HELP = "Nothing was published: every table and every record is as before the ru
 
 
 def require_atomic(graph: Graph, is_atomic: bool) -> None:
-    """ProjectError where the catalog cannot move several tables in one commit. Asked before anything else is done."""
+    """Raise ProjectError if the catalog cannot change several tables in one commit. Called before anything else."""
     if not is_atomic:
         target = graph.project.target
         kind = target.catalog.get("type", "this")
@@ -26,7 +26,7 @@ def require_atomic(graph: Graph, is_atomic: bool) -> None:
 
 
 def publish_together(result: RunResult, pending: PendingCommits, on_event: Callable[[Message], None]) -> RunResult:
-    """Never raises for what the catalog says: the result tells."""
+    """Errors of the catalog are in the result; they are not raised."""
     if not result.ok:
         pending.discard()
         failed = next((r.node for r in result.results if r.status == "error"), "a data test")

@@ -43,7 +43,7 @@ test_inputs.__test__ = False  # type: ignore[attr-defined]
 
 
 def require_columns(graph: Graph, node: ModelNode, tests: Sequence[TestNode], schema: Schema) -> None:
-    """ProjectError for tests of columns that the query does not give: before its rows are computed."""
+    """Raise ProjectError for tests of columns that the query does not return, before its rows are computed."""
     names = [field["name"] for field in schema["fields"]]
     wrong = tuple(d for test in tests for d in misnamed_in_test(graph, test, lambda id: names if id == node.id else None))
     if wrong:
@@ -75,7 +75,7 @@ def run_audits(engine: Engine, clock: Clock, tests: Sequence[tuple[TestNode, str
 
 
 def failures(tests: Sequence[TestNode], results: Sequence[TestResult]) -> tuple[Diagnostic, ...]:
-    """A diagnostic for each test that does not let its MV be published."""
+    """A diagnostic for each test that prevents its MV from being published."""
     return tuple(
         error("test-failed", f"data test {test.name}: {result.message}", test.span, help=f"See the rows: {_one_line(result.sql)}")
         for test, result in zip(tests, results, strict=True)

@@ -1,7 +1,7 @@
-"""StagedChange + columns -> the Spark SQL of its rows: those that came (`plus`) and those that went (`minus`), as bags.
+"""StagedChange + columns -> the Spark SQL of its rows: those added (`plus`) and those removed (`minus`), as bags.
 
-Iceberg's metadata column `_deleted` gives the rows that deletes hide. Both tables of an altered file share it: where both hide a row, its
-place in the file tells that it is the same.
+Iceberg's metadata column `_deleted` returns the rows that deletes hide. Both tables of an altered file share the file: if both hide a row,
+its position in the file shows that it is the same.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""MV + RunSession -> StrategyChoice, and what is reported of it: in messages, in run_results.json and as errors of a strict policy."""
+"""MV + RunSession -> StrategyChoice, and how it is reported: in messages, in run_results.json and as errors of a strict policy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def chosen(session: RunSession, world: World, node: ModelNode, pins: Mapping[Leaf, Pin], *, forced: bool) -> StrategyChoice:
-    """ProjectError where the policy forbids what is left."""
+    """Raises ProjectError if the policy forbids the remaining strategies."""
     if session.changes is None:
         return StrategyChoice(strategy=FULL, code="forced", message="")
     reasons = judge_one(world, node, {}).reasons
@@ -36,7 +36,7 @@ def chosen(session: RunSession, world: World, node: ModelNode, pins: Mapping[Lea
 
 
 def fallen_back(node: ModelNode, choice: StrategyChoice, why: NotIncremental) -> StrategyChoice:
-    """A full refresh in the place of a strategy that could not be carried out."""
+    """A full refresh instead of a strategy that could not be carried out."""
     full = replace(choice, strategy=FULL, code=why.code, message=why.message, expected=choice.full, rewrite=None, difference=None)
     refused = strict_error(node, full)
     if refused:
@@ -45,7 +45,7 @@ def fallen_back(node: ModelNode, choice: StrategyChoice, why: NotIncremental) ->
 
 
 def summary_of_choice(choice: StrategyChoice) -> dict[str, str]:
-    """What the summary of the refresh's snapshot says of the choice, besides the strategy."""
+    """What the summary of the refresh's snapshot records about the choice, besides the strategy."""
     numbers = {
         EXPECTED_BYTES: choice.expected.bytes if choice.expected else None,
         EXPECTED_ROWS: choice.expected.rows if choice.expected else None,
@@ -68,14 +68,14 @@ def progress_text(node: ModelNode, choice: StrategyChoice, done: WriteOutcome | 
 
 
 _EXPECTED = ("never-refreshed", "forced")
-"""Why a refresh is full where nobody thought otherwise."""
+"""Why a refresh is full if there is no other reason."""
 
 
 def result_details(
     choice: StrategyChoice, done: WriteOutcome | None, made: Sequence[Snapshot] = (), before: Snapshot | None = None
 ) -> dict[str, Any]:
-    """For run_results.json: the strategy and why, what was expected of it, and what it did. `made`: the snapshots of the refresh, the last
-    one first, and `before` the one on which it began."""
+    """For run_results.json: the strategy and its reason, what was expected of it, and what it did. `made`: the snapshots of the refresh,
+    last one first, and `before` the one from which it started."""
     full_removed = rows_removed(made, before) if made else None
     return {
         "strategy": choice.strategy,

@@ -20,8 +20,8 @@ ATTEMPTS = 3
 
 
 def convert(session: RunSession, node: ModelNode, to: StorageFormat | None = None) -> Outcome:
-    """To the format that is configured, or to another. One commit: the view, its storage and the record move together. If another process
-    changes the MV at the same time it is converted as that left it."""
+    """Convert to the configured format, or to another one. One commit: the view, its storage and the record move together. If another
+    process changes the MV at the same time, the changed MV is converted."""
     for _ in range(ATTEMPTS - 1):
         try:
             return _attempt(session, node, to)

@@ -1,7 +1,7 @@
-"""two pinned queries + engine -> Proof: whether they are one query under other names, so that the data of one is the data of the other.
+"""two pinned queries + engine -> Proof: whether they are the same query with other names, so that both have the same data.
 
-Sound, not complete; two witnesses must agree. The texts must be the same word by word but for names inside: that settles literals, which
-plans print without their types and quotes. Spark's plans must be the same but for ids and names inside: that settles what each name means.
+Sound, not complete; two checks must agree. The texts must be equal word by word except for inner names: that compares literals, which plans
+print without their types and quotes. Spark's plans must be equal except for ids and inner names: that compares what each name means.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _IDS = re.compile(r"#(\d+)|\bplan_id=(\d+)")
 _GENERATE = re.compile(r"(Generate .*, (?:true|false), )\w+(, \[)")
 _NODE = re.compile(r"([\s:+\-]*)(?:\*\(\d+\) )?(\w*)")
 _LEAVES = ("RelationV2", "BatchScan", "OneRowRelation", "ReusedExchange", "ReusedSubquery")
-"""Plan nodes without children that print all that they read."""
+"""Plan nodes without children that print everything that they read."""
 _HIDING = (
     "LocalRelation",
     "LocalTableScan",
@@ -38,22 +38,22 @@ _HIDING = (
     "InMemoryTableScan",
     "ScriptTransformation",
 )
-"""Plan nodes that do not print their rows. Iceberg's answers from metadata, as of count(*), are among them."""
+"""Plan nodes that do not print their rows. This includes Iceberg's results from metadata, for example for count(*)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """`why` is a clause: what the proof rests on, or what it lacks."""
+    """`why` is a clause: what the proof is based on, or what is missing."""
 
     equal: bool
     why: str
 
 
 def proves_equal(engine: Engine, old_sql: str, new_sql: str, *, has_travel: bool = False) -> Proof:
-    """Whether two queries, every table in them at a snapshot, give the same rows and columns.
+    """Whether two queries, with every table at a snapshot, return the same rows and columns.
 
-    `has_travel`: a version was chosen by the user, so that a snapshot id is not the whole story. A query that the engine refuses proves
-    nothing; EngineError is raised.
+    `has_travel`: the user chose a version, so that a snapshot id is not sufficient. A query that the engine refuses proves nothing;
+    EngineError is raised.
     """
     doubt = _doubt(old_sql, new_sql, has_travel)
     if doubt:
@@ -70,12 +70,12 @@ def proves_equal(engine: Engine, old_sql: str, new_sql: str, *, has_travel: bool
 
 
 def with_plain_columns(sql: str, count: int) -> str:
-    """The query with other column names: a column that is called inside as in the result has no alias in the plan, others have."""
+    """The query with other column names: a column with the same name inside and in the result has no alias in the plan, others have one."""
     return f"SELECT * FROM ({sql}\n) AS result({', '.join(f'column_{n}' for n in range(count))})"
 
 
 def _doubt(old_sql: str, new_sql: str, has_travel: bool) -> str:
-    """What speaks against equality, or against a proof, in the texts alone."""
+    """Reasons in the texts alone against equality, or against a proof."""
     if has_travel:
         return "the query reads a version of a table that it chooses itself"
     try:
@@ -99,14 +99,15 @@ def _doubt(old_sql: str, new_sql: str, has_travel: bool) -> str:
 
 
 def same_plan(one: str, other: str) -> bool:
-    """Whether two texts of EXPLAIN EXTENDED show one plan, and all of it."""
+    """Whether two texts of EXPLAIN EXTENDED show the same plan completely."""
     return not plan_difference(one, other)
 
 
 def plan_difference(one: str, other: str, *, physical: bool = True) -> str:
-    """Why two texts of EXPLAIN EXTENDED do not prove one plan; empty if they do. Both the optimized and the physical plan count:
+    """Why two texts of EXPLAIN EXTENDED do not prove that the plans are equal; empty if they do. Both the optimized and the physical plan
+    count:
 
-    the first does not show the filters that Iceberg answers by partitions, the second does. Without `physical` the first alone does, and
+    the first does not show the filters that Iceberg answers by partitions, the second does. Without `physical` the first one is enough, and
     columns that are only passed on under another name do not matter.
     """
     plans = [_plans(text, physical=physical) for text in (one, other)]
@@ -122,7 +123,7 @@ def plan_difference(one: str, other: str, *, physical: bool = True) -> str:
 
 
 def _plans(text: str, *, physical: bool) -> str:
-    """The optimized plan, and the physical one where it counts; empty if either is missing: Spark prints an error in place of a plan."""
+    """The optimized plan, and the physical one if it counts; empty if either is missing: Spark prints an error instead of a plan."""
     parts = _SECTION.split(text)
     sections = dict(zip(parts[1::2], parts[2::2], strict=True))
     found = [sections.get(name, "").strip() for name in ("Optimized Logical Plan", "Physical Plan")]
@@ -148,7 +149,7 @@ def _hidden(plan: str) -> str:
 
 
 def _renumbered(plan: str) -> str:
-    """Ids in order of appearance, and names of columns only where a table gives them: elsewhere the id says which column it is."""
+    """Ids in order of appearance, and names of columns only where a table provides them: elsewhere the id identifies the column."""
     kept = [(match.start(2), match.end(2)) for match in _LEAF.finditer(plan)]
     numbers: dict[str, int] = {}
 

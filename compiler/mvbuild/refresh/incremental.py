@@ -1,6 +1,6 @@
 """StrategyChoice + StagingArea -> the rows of the storage brought up to date on the audit branch, by deleting positions and appending rows.
 
-One way for classic Spark and Connect, and for v2 and v3: a MERGE could not say in its snapshot what the refresh was.
+This works for classic Spark and Connect, and for v2 and v3. A MERGE could not store in its snapshot what the refresh did.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mvbuild.refresh.write_outcome import NotIncremental, WriteOutcome
 def write(
     session: RunSession, node: ModelNode, choice: StrategyChoice, user_sql: str, place: StagingArea, summary: Mapping[str, str]
 ) -> WriteOutcome:
-    """NotIncremental where Spark does not prove the rewrite or fails to run it: a full refresh is the answer then."""
+    """Raises NotIncremental if Spark does not confirm the rewrite or fails to run it; then the refresh is full."""
     inputs = RefreshInputs(session=session, node=node.id, choice=choice, place=place)
     try:
         with inputs.names():
@@ -44,7 +44,7 @@ def write(
 
 
 def _prove(inputs: RefreshInputs, user_sql: str) -> None:
-    """The tree is the query: Spark's optimizer makes the same of both."""
+    """The tree is the query: Spark's optimizer produces the same plan for both."""
     choice = inputs.choice
     assert choice.shape is not None
     assert choice.inputs is not None
@@ -56,7 +56,7 @@ def _prove(inputs: RefreshInputs, user_sql: str) -> None:
 
 
 _Rows = tuple[int | None, int | None]
-"""How many came and went; None: the summary of the snapshot tells."""
+"""How many rows were added and removed; None: the summary of the snapshot has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,26 +72,26 @@ class _Writer:
         if difference.partitions is not None and difference.came is not None:
             return self._overwrite_partitions(difference.partitions, difference.came)
         if difference.gone is None and difference.came is not None:
-            # Straight from the query to the storage: they may be many, and are needed once.
+            # Directly from the query to the storage: there may be many rows, and they are needed once.
             self._insert(inputs.sql(difference.came, self._columns()), self.summary)
             return None, 0
         gone, came = inputs.cached("gone", difference.gone), inputs.cached("came", difference.came)
         removed, added = self._counts(difference, gone, came)
         told = {**self.summary, ROWS_REMOVED: str(removed)}
         if removed and removed == self._stored_rows():
-            # Not one row stays: files go as they are, and nothing is marked in them.
+            # No row remains: whole files are removed, without marking rows in them.
             self._overwrite(self._came(came), told, "true")
         elif added or removed:
             if gone is not None and removed:
                 self._delete(gone)
-            # Last, also without rows: this snapshot says what the refresh was.
+            # Last, even without rows: this snapshot records what the refresh did.
             self._insert(self._came(came), told)
         return added, removed
 
     def _prepare(self, difference: Difference) -> None:
-        """The statements before; what is read once is put where it is read."""
+        """The earlier statements; relations used once are inlined."""
         reads = Counter(n.name for relation in difference.relations for n in walk(relation) if isinstance(n, Ref))
-        # What goes and what comes is counted first.
+        # Both the removed and the added rows are counted first.
         reads.update(r.name for r in (difference.gone, difference.came) if isinstance(r, Ref))
         counted = _counted_at_once(difference)
         for cte in difference.ctes:
@@ -101,7 +101,7 @@ class _Writer:
                 self.inputs.keep(cte, at_once=cte.name != counted)
 
     def _counts(self, difference: Difference, gone: str | None, came: str | None) -> tuple[int, int]:
-        """How many rows go and come, in one query. NotIncremental if fewer can go than must."""
+        """How many rows are removed and added, in one query. Raises NotIncremental if fewer can be removed than expected."""
         together, relations = _counted_at_once(difference), self.inputs.relations
         if together is not None:
             parts = [f"count_if({_condition(side)})" for side in (difference.gone, difference.came) if side is not None]
@@ -116,8 +116,8 @@ class _Writer:
         return int(row[0]), int(row[1])
 
     def _stored_rows(self) -> int | None:
-        """Those that deletes hide among them: how many these are nobody knows once another writer has compacted the table, and left deletes
-        of files that are gone. That many rows are never removed as long as some are hidden."""
+        """The rows in files, including those hidden by deletes: how many these are is unknown after another writer compacted the table and
+        left deletes of files that are gone. A refresh never removes that many rows while some are hidden."""
         before = self.inputs.place.before
         snapshot = before.snapshots.get(before.current_snapshot_id) if before.current_snapshot_id is not None else None
         return rows_in_files(snapshot) if snapshot is not None else None
@@ -125,7 +125,7 @@ class _Writer:
     # --- writing ------------------------------------------------------------------------------------------------------------------
 
     def _overwrite_partitions(self, write: OverwritePartitions, came: Relation) -> _Rows:
-        """By a condition that names them, so that one that has no rows any more is emptied too."""
+        """By a condition that names them, so that a partition without rows is emptied too."""
         keys = ", ".join(f"hex(CAST({quote(name)} AS STRING))" for *_, name in write.partitions)
         inputs = self.inputs
         found = inputs.session.engine.rows(f"SELECT {keys} FROM {inputs.relations[write.keys.name]}", MAX_PARTITIONS + 1).rows
@@ -154,7 +154,7 @@ class _Writer:
         inputs.session.engine.prepare(sql).append(inputs.place.table, inputs.place.branch, summary)
 
     def _came(self, came: str | None) -> str:
-        """The rows that come, as the storage has them."""
+        """The added rows, with the columns of the storage."""
         names = self._columns()
         if came is None:
             return f"SELECT {', '.join(map(quote, names))} FROM {self.inputs.target} WHERE false"
@@ -165,7 +165,7 @@ class _Writer:
 
 
 def _counted_at_once(difference: Difference) -> str | None:
-    """The name of the statement that has both what goes and what comes, told apart by a condition."""
+    """The name of the statement with both removed and added rows, which a condition distinguishes."""
     if difference.removes is not None or difference.gone is None or difference.came is None:
         return None
     sides = [_filtered_ref(side) for side in (difference.gone, difference.came)]

@@ -1,4 +1,4 @@
-"""StrategyChoice + StagingArea -> SQL for what a refresh reads: pinned tables, and their changes through scratch tables that list files.
+"""StrategyChoice + StagingArea -> SQL for what a refresh reads: pinned tables, and their changes as scratch tables that list files.
 
 What is read more than once is computed once, and large tables are read within the bounds of what they are joined with. Nothing depends on
 the session's configuration, which other threads share.
@@ -47,12 +47,12 @@ from mvbuild.refresh.sql import pinned_table
 from mvbuild.refresh.staging_area import StagingArea
 
 NET_ROWS = 1_000_000
-"""Rows of a change that are compared with each other though no file was written again: an update may set what was there."""
+"""Up to this many rows of a change are compared with each other although no file was rewritten: an update may have set an equal value."""
 
 
 @dataclass
 class RefreshInputs:
-    """Of one refresh. Errors are the engine's and the catalog's."""
+    """The inputs of one refresh. Errors are the engine's and the catalog's."""
 
     session: RunSession
     node: str
@@ -61,11 +61,11 @@ class RefreshInputs:
     place: StagingArea
     known: dict[tuple[str, str], Bounds] = field(default_factory=dict)
     relations: dict[str, str] = field(default_factory=dict)
-    """Scan or let -> what stands for it in the statements after: the name of what was kept, or a query."""
+    """Scan or let -> its replacement in later statements: the name of a cached relation, or a query."""
     made: list[str] = field(default_factory=list)
-    """The names of what was kept, each after those that it is made of."""
+    """The names of cached relations, each after those that it is computed from."""
     read: dict[str, ReadRows] = field(default_factory=dict)
-    """Scan -> the rows of a change that were read here."""
+    """Scan -> the rows of a change that were read in this process."""
     statements: list[str] = field(default_factory=list)
 
     @property
@@ -75,7 +75,7 @@ class RefreshInputs:
 
     @cached_property
     def wanted(self) -> dict[int, exp.Expr]:
-        """Leaf -> what the rows of its change fulfil that are read."""
+        """Leaf -> the condition on the rows of its change that are read."""
         return change_filters(self.difference.relations)
 
     @property
@@ -86,7 +86,7 @@ class RefreshInputs:
 
     @contextmanager
     def names(self) -> Iterator[None]:
-        """Temporary names and scratch tables go at the end, whatever happens."""
+        """Temporary names and scratch tables are always removed at the end."""
         scratch: list[TableIdentifier] = []
         try:
             for leaf, change in self.choice.changes.items():
@@ -100,7 +100,7 @@ class RefreshInputs:
                 self._define_change(leaf, change, change_sql(staged, columns))
             yield
         finally:
-            for name in reversed(self.made):  # what is made of others first: Spark resolves a view by its text
+            for name in reversed(self.made):  # dependent ones first: Spark resolves a view by its text
                 self.session.engine.forget(name)
             for table in scratch:
                 self.session.catalog.drop_scratch(table)
@@ -124,19 +124,19 @@ class RefreshInputs:
         return pinned_table(pin, self.session.schema_pin, own_version=own)
 
     def _stored(self) -> str:
-        """The storage before the refresh: Spark computes what was kept again once the table that it was made of is written to."""
+        """The storage before the refresh: Spark recomputes cached rows after a write to the table that they come from."""
         before = self.place.before
         if before.current_snapshot_id is None:
             return self.target
         return self._at(Pin(table=before, snapshot_id=before.current_snapshot_id, ref=None, moves=True))
 
     def sql(self, relation: Relation, columns: Sequence[str] = ()) -> str:
-        """`columns`: the names that its columns get."""
+        """`columns`: the names of its columns."""
         names = list(zip(relation.columns, columns or relation.columns, strict=True))
         return sql_of(bounded(pruned(relation), self.known), self.source, outputs=names)
 
     def keep(self, cte: Cte, *, at_once: bool = True) -> None:
-        """Computed once; with its bounds where that narrows down what comes after."""
+        """Compute it once; with its bounds if they restrict what comes after."""
         columns = self._bounded_columns(cte) if self.narrows(cte) else ()
         told = {column: found for column in columns if (found := bounds_of(cte.relation, column, self.known))}
         cached = self.relations[cte.name] = self._cache(cte.name, self.sql(cte.relation), at_once=at_once and not columns)
@@ -145,7 +145,7 @@ class RefreshInputs:
         self.known.update({(cte.name, column): found for column, found in told.items()})
 
     def inline(self, cte: Cte) -> None:
-        """For what is read once, or made of what is kept."""
+        """For a relation that is used once, or is computed from a cached one."""
         self.relations[cte.name] = f"({self.sql(cte.relation)})"
 
     def _cache(self, what: str, sql: str, *, at_once: bool = True) -> str:
@@ -156,13 +156,13 @@ class RefreshInputs:
         return quote(name)
 
     def _name(self, what: str) -> str:
-        """A new temporary name, unlike those of other refreshes of this session."""
+        """A new temporary name, different from those of other refreshes of this session."""
         own = sha256(self.node.encode()).hexdigest()[:8]
         self.made.append(f"{self.session.run.branch}_{own}_{what}")
         return self.made[-1]
 
     def cached(self, what: str, relation: Relation | None) -> str | None:
-        """The name of a relation that is read more than once."""
+        """The name of a relation that is used more than once."""
         if relation is None:
             return None
         if isinstance(relation, Ref):
@@ -200,7 +200,7 @@ class RefreshInputs:
                 self.relations[f"{leaf} {version}"] = f"({sql})"
 
     def _net(self, leaf: int, plus: str, minus: str) -> tuple[str, str]:
-        """Rows that did not change are on both sides where files were written again, or a row was set to what it was: they cancel out."""
+        """If files were rewritten, or a row was set to equal values, unchanged rows are on both sides: they cancel out."""
         types, condition = self._types(leaf), self.wanted.get(leaf)
         if condition is not None:
             names, where = ", ".join(map(quote, types)), condition.sql("spark", comments=False)
@@ -223,9 +223,9 @@ class RefreshInputs:
         return columns_read(shape.root).get(leaf, frozenset())
 
     def bound_changes(self) -> bool:
-        """What changed is kept where it is read more than once, or can narrow down what it is joined with. Whether anything did change: the
+        """A change is cached if it is read more than once, or can restrict what it is joined with. Returns whether anything changed: the
         columns that the query reads may have the same rows as before."""
-        # Asked of every table: a strategy need not read what changed, so what it reads may tell nothing.
+        # For every table: a strategy need not read the changes, so what it reads may not show them.
         sides = [self.read.get(f"{leaf} {version}") for leaf in self.choice.changes for version in ("plus", "minus")]
         if sides and all(rows is not None and not rows.count for rows in sides):
             return False
@@ -260,7 +260,7 @@ class RefreshInputs:
         return not counted or any(rows != 0 for rows in counted)
 
     def _is_known_from_files(self, scan: Scan, columns: Sequence[str]) -> bool:
-        """Whether the metadata of a few files that were added has its bounds: reading them twice costs less than a statement."""
+        """Whether the metadata of a few added files has its bounds: reading them twice costs less than a statement."""
         change = self.choice.changes[scan.leaf]
         if scan.version != "plus" or not change.is_insert_only or change.bytes >= LITTLE or change.rows <= MAX_VALUES:
             return False
@@ -272,7 +272,7 @@ class RefreshInputs:
         self.known.update({(name, column): bounds for column, found in ranges.items() if (bounds := bounds_of_range(found))})
 
     def _bounds(self, tables: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[int, dict[str, Bounds]]]:
-        """The number of rows, and the bounds of some columns, of each."""
+        """The row count of each, and the bounds of some columns."""
         if not tables:
             return []
         engine, found = self.session.engine, []
@@ -283,7 +283,7 @@ class RefreshInputs:
         return found
 
     def narrows(self, cte: Cte) -> bool:
-        """Whether knowing its keys first leaves out enough of what is read afterwards to be worth a statement of its own."""
+        """Whether knowing its keys first saves enough reading to be worth a statement of its own."""
         if not self._bounded_columns(cte):
             return False
         if cte.name.startswith(KEYS):
@@ -292,7 +292,7 @@ class RefreshInputs:
         return total(before, before.current_snapshot_id, "total-files-size") >= LITTLE
 
     def _read_bytes(self) -> int:
-        """Of the tables that are read whole, but for what is known of their keys."""
+        """The bytes of tables that would be read completely without knowledge of their keys."""
         assert self.choice.inputs is not None
         pending, found = self.difference.relations, 0
         while pending:
@@ -304,7 +304,7 @@ class RefreshInputs:
         return found
 
     def _bounded_columns(self, cte: Cte) -> Sequence[str]:
-        """Those by which later statements look up rows in large tables."""
+        """The columns by which later statements look up rows in large tables."""
         write = self.choice.rewrite.write if self.choice.rewrite else None
         if cte.name.startswith(KEYS):
             return cte.relation.columns

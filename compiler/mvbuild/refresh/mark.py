@@ -1,6 +1,6 @@
-"""a refresh whose data tests failed + RunSession -> a mark in the catalog, by which readers keep the last good refresh.
+"""a refresh whose data tests failed + RunSession -> a mark in the catalog, so that readers keep the last good refresh.
 
-The commit sets one property of the storage. It makes no snapshot and leaves the record alone, so it changes neither rows nor freshness.
+The commit sets one property of the storage. It makes no snapshot and does not touch the record, so it changes neither rows nor freshness.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ ATTEMPTS = 3
 
 
 def mark_failed(session: RunSession, node: ModelNode, world: World, failure: AuditFailed, started_ms: int) -> AuditFailed:
-    """The failure, with a warning if it could not be marked. A storage that another run has refreshed meanwhile, from the same tables or
-    later ones, is left as it is; and a first refresh in the metadata-file format has none, since its storage comes when it is published."""
+    """The failure, with a warning if it could not be marked. If another run has refreshed the storage in the meantime, from the same tables
+    or newer ones, it is not marked. A first refresh in the metadata-file format has no storage to mark before it is published."""
     wanted = failed_tests.encode(_failed(node, world, failure, started_ms))
     try:
         for _ in range(ATTEMPTS):

@@ -52,13 +52,13 @@ from mvbuild.refresh.views import mv_commit
 from mvbuild.refresh.write_outcome import NotIncremental, WriteOutcome
 
 ATTEMPTS = 3
-"""Lost commit races after which a refresh gives up; each is followed by a new look at what the winner left."""
+"""After this many lost commit races a refresh gives up; after each one it looks again at the state that the winner left."""
 
 
 def refresh(session: RunSession, node: ModelNode, tests: Sequence[TestNode], *, forced: bool = False) -> Outcome:
     """Refresh an MV from the run's pinned snapshots, and publish it if the tests pass. `forced`: in full, whatever changed.
 
-    If another run published it first, and that one read what this one was to read, or what came after it, that is as good.
+    If another run published first, and read what this run had to read or newer data, that refresh is reused.
     """
     world = session.world
     for _ in range(ATTEMPTS):
@@ -81,7 +81,7 @@ def refresh(session: RunSession, node: ModelNode, tests: Sequence[TestNode], *, 
 
 
 def _entries(world: World, node: ModelNode) -> set[tuple[TableIdentifier, bool]]:
-    """What it reads, and whether that has an entry of its own: a migration of an upstream MV takes its storage's away, or gives it one."""
+    """What it reads, and whether each has its own entry: migrating an upstream MV removes the entry of its storage, or creates one."""
     found = (pin(world.graph, world.observed, leaf) for leaf in node_inputs(world.graph, node).leaves)
     return {(known_as(p.table), p.table.of_view is None) for p in found if p}
 
@@ -144,15 +144,15 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
 def _possible(
     node: ModelNode, choice: StrategyChoice, storage: TableState | None, layout: TableLayout, conf: Mapping[str, str]
 ) -> StrategyChoice:
-    """In full where only what Spark says of the query and of itself tells that it must be."""
+    """In full if only Spark's analysis of the query or its settings show that it must be."""
     if not choice.is_incremental or storage is None:
         return choice
     if not same_layout(storage, layout):
-        # Another writer may have made it, with columns in another order.
+        # Another writer may have created it, with another order of columns.
         return fallen_back(node, choice, NotIncremental("layout-changed", "the columns of the storage differ from those of the query"))
     before, settings = settings_of(storage), settings_mark(conf)
     if before != settings:
-        # A row that goes would be looked for as these settings make it, and not as it was stored.
+        # Rows to remove would be searched with the values that these settings give, and not with the stored ones.
         what = (
             f"the settings of the session differ from those of the last refresh ({_zone(before) or 'unknown'} then, {_zone(settings)} now)"
         )
@@ -172,13 +172,13 @@ def _zone(settings: str) -> str:
 
 
 def _mark(choice: StrategyChoice, settings: str) -> str:
-    """Of the proof that an incremental refresh rests on."""
+    """The mark of the proof that an incremental refresh relies on."""
     assert choice.inputs is not None
     return mark_of(choice.inputs, settings)
 
 
 def _audit_as_it_is(session: RunSession, node: ModelNode, world: World, tests: Sequence[TestNode]) -> tuple[TestResult, ...]:
-    """The tests on rows that stay as they are: what else they read may have changed."""
+    """Run the tests on rows that do not change: other tables that the tests read may have changed."""
     storage = world.observed.table(node.storage)
     assert storage is not None, node.id
     if not tests or storage.current_snapshot_id is None:
@@ -195,7 +195,7 @@ def _write(
     place: StagingArea,
     summary: Mapping[str, str],
 ) -> tuple[StrategyChoice, WriteOutcome | None]:
-    """By the strategy that was chosen; in full where that turns out not to be possible. What an attempt left on the branch is replaced."""
+    """Write with the chosen strategy, or in full if that turns out to be impossible. What an attempt left on the branch is replaced."""
     if choice.is_incremental:
         try:
             return choice, incremental.write(session, node, choice, sql, place, {**summary, **summary_of_choice(choice)})
@@ -206,8 +206,8 @@ def _write(
 
 
 def _with_properties(session: RunSession, node: ModelNode, world: World) -> World:
-    """The properties of the table that are configured otherwise are set before anything is written: one that the engine cannot read would
-    fail every refresh, also the one that is to mend it."""
+    """Configured properties of the table are set before anything is written: one that the engine cannot read would make every refresh fail,
+    including the one that corrects it."""
     storage = world.observed.table(node.storage)
     changes = changed_properties(node, storage) if storage is not None else None
     wanted = {name: value for name, value in changes.set.items() if name != OWNER} if changes else {}
@@ -239,7 +239,7 @@ def _staged_state(catalog: Catalog, place: StagingArea) -> TableState:
 def _audit(
     session: RunSession, node: ModelNode, world: World, written: TableState, head: int, gating: Sequence[TestNode], sql: str
 ) -> tuple[TestResult, ...]:
-    """The tests on the rows that were written; AuditFailed if one of them says no."""
+    """Run the tests on the rows that were written. Raises AuditFailed if one fails."""
     audited = Pin(table=written, snapshot_id=head, ref=None, moves=True)
     queries = []
     for test in gating:
@@ -267,10 +267,10 @@ def _publish(
     mark: str,
     settings: str,
 ) -> TableCommit:
-    """`main` moves to the tested snapshot and the record is set, or neither."""
+    """Move `main` to the tested snapshot and set the record, or do neither."""
     before, head = place.before, place.head(written)
     number = next_refresh_id(before)
-    # What was staged has the columns' comments; after a rollback the table itself may have those of before.
+    # The staged table has the columns' comments; after a rollback the table itself may have older ones.
     layout = storage_layout(node, before.schema) if place.branch else None
     schema = schema_property(written.snapshots[head])
     properties_of_refresh = {

@@ -1,4 +1,4 @@
-"""SQL of the rows that came and of those that went -> SQL of what is left of both when equal rows cancel out."""
+"""SQL of the added and of the removed rows -> SQL of what remains of both when equal rows cancel out."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _FLOATS = {"float": "FLOAT", "double": "DOUBLE"}
 
 
 def is_comparable(type_: Any) -> bool:
-    """Whether it can be told that two values are the same one. Maps and variants cannot be compared, and to GROUP BY 0.0 is -0.0, which
-    other text comes from: a float by itself is compared as text, one inside of something else is not."""
+    """Whether equality of two values means that they are the same. Maps and variants cannot be compared, and GROUP BY treats 0.0 like -0.0,
+    whose texts differ: a float column is compared as text, a float inside another value cannot be."""
     return _float(type_) is not None or _is_exact(type_)
 
 
@@ -34,10 +34,10 @@ def _float(type_: Any) -> str | None:
 
 
 def net_sql(plus: str, minus: str, types: Types) -> str:
-    """Each row, and how many more there are of it in `plus` than in `minus`. The text of a float gives back the same float.
+    """Each row, and how many more copies of it `plus` has than `minus`. The text of a float converts back to the same float.
 
-    Rows are sent to where they are counted before anything is counted: a task that reads files of one side finds no equal rows, and to
-    group them there first costs a third of the time (measured with 2.4 million rows on each side).
+    Rows are shuffled before they are counted. A task that reads files of one side finds no equal rows, and grouping them there first costs
+    a third of the time (measured with 2.4 million rows on each side).
     """
     weight, columns = _free("mvbuild_weight", types), ", ".join(map(quote, types))
     shown = ", ".join(_cast(name, "STRING") if _float(type_) else quote(name) for name, type_ in types.items())
@@ -47,7 +47,7 @@ def net_sql(plus: str, minus: str, types: Types) -> str:
 
 
 def net_side(net: str, side: Side, types: Types) -> str:
-    """The rows that are more on one side, in all their copies. `net`: the name of what the other query gave."""
+    """The rows of which one side has more, in all their copies. `net`: the name of the result of the other query."""
     weight = _free("mvbuild_weight", types)
     number = weight if side == "plus" else f"-{weight}"
     columns = ", ".join(_cast(name, cast) if (cast := _float(type_)) else quote(name) for name, type_ in types.items())

@@ -1,4 +1,4 @@
-"""MV + RunSession -> World: what the MV depends on as it is now, after another process has changed something of it."""
+"""MV + RunSession -> World: the current state of everything that the MV depends on, after another process has changed some of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from mvbuild.refresh.session import RunSession
 
 
 def observe_again(session: RunSession, node: ModelNode) -> World:
-    """Everything that the MV depends on as it is now. The run itself takes over only the MV's own new state: its pins stay."""
+    """The current state of everything that the MV depends on. The run itself takes over only the MV's own new state: its pins do not
+    change."""
     graph = session.world.graph
     below = node_inputs(graph, node)
     own = [i for i in (node.identifier, node.storage) if i]

@@ -1,4 +1,4 @@
-"""The type of what became of one node: Outcome; and AuditFailed, when its data tests said no."""
+"""The outcome of one node: Outcome; and AuditFailed, if its data tests failed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mvbuild.refresh.result import TestResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of one node."""
+    """The outcome of one node."""
 
     message: str
     reused: bool = False
@@ -22,7 +22,7 @@ class Outcome:
 
 
 class AuditFailed(ProjectError):
-    """Data tests found bad rows: nothing was published. Carries the results."""
+    """Data tests found wrong rows: nothing was published. Carries the results."""
 
     def __init__(self, error: ProjectError, tests: tuple[TestResult, ...], sql: str) -> None:
         super().__init__(error.diagnostics)

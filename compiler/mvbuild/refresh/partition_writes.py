@@ -1,4 +1,4 @@
-"""the partitions that a change affects -> the condition by which they are replaced."""
+"""the partitions that a change affects -> the condition that selects them for replacement."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from mvbuild.names import quote
 
 MAX_PARTITIONS = 1000
-"""Each is a part of the condition that replaces them."""
+"""The conditions of single partitions are combined."""
 
 
 def partition_condition(partitions: Sequence[tuple[str, str, str]], row: Sequence[str | None], types: Mapping[str, Any]) -> str:
     """The rows of one partition, by the values of its columns, as the bytes of their text in hex: (column, transform, _).
 
-    Nothing of the data stands in the condition as text: Spark would read `${...}` and backslashes in it.
+    The condition contains no data as text, because Spark would interpret `${...}` and backslashes in it.
     """
     parts = []
     for (name, transform, _), text in zip(partitions, row, strict=True):

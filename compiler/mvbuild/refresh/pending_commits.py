@@ -1,7 +1,7 @@
-"""commits of one run -> the states that they will give, and one commit of all of them at its end (`run --atomic`).
+"""commits of one run -> the states that they will produce, and one commit of all of them at its end (`run --atomic`).
 
-Until then the MVs of the run read each other by snapshot id: what was written lies on audit branches or in scratch tables, which stay
-until the end of the run, however it ends.
+Until then the MVs of the run read each other by snapshot id: what was written is on audit branches or in scratch tables, which remain until
+the end of the run, however it ends.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from mvbuild.ports.states import State, TableState, ViewState
 
 
 class _NotPublished(Exception):
-    """Ends the workplaces as a failure would: what was written there goes."""
+    """Ends the workplaces like a failure: what was written there is removed."""
 
 
 @dataclass
 class PendingCommits:
-    """What a run holds back. Safe to use from several threads."""
+    """The pending commits of a run. Thread-safe."""
 
     catalog: Catalog
     clock: Clock
@@ -35,7 +35,7 @@ class PendingCommits:
     _lock: Lock = field(default_factory=Lock)
 
     def add(self, changes: Sequence[TableCommit | ViewCommit], world: World, written: TableState | None) -> dict[TableIdentifier, State]:
-        """The states that the changes will make of what `world` has. `written` is a table that was written, where that happened."""
+        """Add changes, and apply them to what `world` has. `written` is a table that was written, if there is one."""
         after = _After(world=world, written=written, now_ms=self.clock.now_ms())
         found = after.states(changes)
         with self._lock:
@@ -44,7 +44,7 @@ class PendingCommits:
         return found
 
     def keep(self, staging_area: ExitStack) -> None:
-        """Leave a place that was written to as it is until the end of the run."""
+        """Keep a place that was written to until the end of the run."""
         with self._lock:
             self._staging_areas.append(staging_area.pop_all())
 
@@ -57,7 +57,7 @@ class PendingCommits:
         return not self._changes
 
     def commit(self) -> None:
-        """Everything, or CommitConflict and nothing. After any other CatalogError it may be either."""
+        """Commit everything, or raise CommitConflict and commit nothing. After any other CatalogError, the outcome is unknown."""
         try:
             self.catalog.commit(self._changes)
         except BaseException:
@@ -66,7 +66,7 @@ class PendingCommits:
         self._end(None)
 
     def discard(self) -> None:
-        """Nothing of it is published; what was written goes."""
+        """Publish nothing; what was written is removed."""
         self._end(_NotPublished())
 
     def _end(self, failure: _NotPublished | None) -> None:
@@ -79,7 +79,7 @@ class PendingCommits:
 
 
 def _closed(staging_area: ExitStack, failure: _NotPublished | None) -> None:
-    # What cannot be removed goes with the next run, as after a crash: it says nothing about what was published.
+    # The next run removes what cannot be removed now, as after a crash; it does not affect what was published.
     with suppress(_NotPublished, CatalogError), staging_area:
         if failure is not None:
             raise failure
@@ -87,7 +87,7 @@ def _closed(staging_area: ExitStack, failure: _NotPublished | None) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _After:
-    """A world, and what some changes will make of it."""
+    """A world, after some changes."""
 
     world: World
     written: TableState | None

@@ -1,4 +1,4 @@
-"""text of an optimized plan -> the same plan without what only renames, leaves out or orders, its conditions in one order."""
+"""text of an optimized plan -> the same plan without nodes that only rename, drop or order columns, and with sorted conditions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ATTRIBUTES = re.compile(r"Project \[(?:\w*#\d+L?(?:, )?)*\]\Z")
 _CONDITION = re.compile(r"(?P<node>Filter |Join \w+, )(?P<condition>\(.*\))\Z")
 _SCANNED = re.compile(r"RelationV2\[([^\[\]\n]*)\]")
 _WIDTH = 3
-"""Characters by which a plan is indented at each level."""
+"""Characters that indent a plan at each level."""
 
 
 @dataclass
@@ -23,11 +23,11 @@ class _Node:
 
 
 def without_renames(plan: str) -> str:
-    """A column that is another one under a new id becomes that one; a projection of plain columns goes, but for the first one, which says
-    what the columns of the result are, and those below UNION, which goes by position."""
-    # Spark keeps to the word CROSS where a join without a condition has got one.
+    """A column that is another one under a new id becomes that one. A projection of plain columns is removed, except the first one, which
+    defines the columns of the result, and those below UNION, which works by position."""
+    # Spark keeps the word CROSS even if a join without a condition has got one.
     plan = _without_long_names(plan).replace("Join Cross, ", "Join Inner, ")
-    # Spark does not care for the case of a unit of time.
+    # Spark ignores the case of a unit of time.
     plan = re.sub(r"\bdate_trunc\((\w+), ", lambda match: match[0].lower(), plan)
     names = {new: f"#{old}{suffix}" for old, suffix, new in _RENAME.findall(plan)}
 
@@ -50,13 +50,13 @@ def without_renames(plan: str) -> str:
 
 
 def _labels(plan: str) -> dict[str, str]:
-    """Id of a column -> what it is called whatever the ids are: the number of its table in the plan, and its name there."""
+    """Id of a column -> its name whatever the ids are: the number of its table in the plan, and its name there."""
     scanned = enumerate(_SCANNED.findall(plan))
     return {id_: f"{at}.{name}" for at, columns in scanned for name, id_ in re.findall(r"(\w+)#(\d+)", columns)}
 
 
 def _in_order(line: str, labels: Mapping[str, str]) -> str:
-    """The parts of a condition, which all must hold, in an order that does not depend on how they were written."""
+    """The parts of a conjunction, in an order that does not depend on how they were written."""
     match = _CONDITION.search(line)
     parts = _conjuncts(match["condition"]) if match else []
     if match is None or len(parts) < 2:
@@ -69,7 +69,7 @@ def _in_order(line: str, labels: Mapping[str, str]) -> str:
 
 
 def _conjuncts(condition: str) -> list[str]:
-    """`((a AND b) AND c)` -> a, b, c; the condition itself where it is anything else."""
+    """`((a AND b) AND c)` -> a, b, c; the condition itself if it is anything else."""
     depth, start, parts = 0, 1, []
     for at, char in enumerate(condition):
         depth += {"(": 1, ")": -1}.get(char, 0)
@@ -83,7 +83,7 @@ def _conjuncts(condition: str) -> list[str]:
 
 
 def with_plain_names(plan: str) -> str:
-    """Columns of tables whose names have other characters than letters, digits and underscores get names that have not."""
+    """Replace names of table columns that contain other characters than letters, digits and underscores."""
     for columns in _SCANNED.findall(plan):
         for name, id_ in re.findall(r"(?:\A|, )((?:(?!, |#\d).)+)#(\d+)", columns):
             if not re.fullmatch(r"\w+", name):
@@ -92,7 +92,7 @@ def with_plain_names(plan: str) -> str:
 
 
 def _without_long_names(plan: str) -> str:
-    """Columns that nobody named are called like their expression: only the id counts."""
+    """Columns without a name are named by their expression: only the id counts."""
     for name, id_ in {(match[1], match[2]) for match in _ALIAS.finditer(plan) if not match[1].isidentifier()}:
         plan = plan.replace(f"{name}#{id_}", f"column#{id_}")
     return plan
@@ -106,7 +106,7 @@ def _tree(lines: Sequence[str]) -> list[_Node]:
         assert match is not None
         depth = len(match["indent"]) // _WIDTH + (1 if match["branch"] else 0)
         node = _Node(match["text"])
-        # The plan of a subquery stands one level deeper than a child.
+        # The plan of a subquery is indented one level deeper than a child.
         parent = path[min(depth, len(path)) - 1] if depth and path else None
         (parent.children if parent else roots).append(node)
         path[depth:] = [node]
@@ -114,7 +114,8 @@ def _tree(lines: Sequence[str]) -> list[_Node]:
 
 
 def _unordered(node: _Node) -> _Node:
-    """What a table keeps of a result is its rows. An order below LIMIT or within an operator stays: it decides which rows there are."""
+    """A table stores only the rows of a result. An order below LIMIT or within an operator remains, because it decides which rows there
+    are."""
     if len(node.children) != 1:
         return node
     if node.text.startswith("Sort ["):
@@ -138,7 +139,7 @@ def _simplified(node: _Node, *, keep: bool) -> _Node:
 
 
 def _without_repeats(project: str) -> str:
-    """A projection that gives a plain column twice, once under another name, gives it once."""
+    """A projection with a plain column twice, once under another name, has it once."""
     seen: set[str] = set()
     kept = []
     for item in _items(project[len("Project [") : -1]):
@@ -149,7 +150,7 @@ def _without_repeats(project: str) -> str:
 
 
 def _items(text: str) -> Iterator[str]:
-    """The parts between commas that are in no brackets."""
+    """The parts between commas outside brackets."""
     depth, start = 0, 0
     for at, char in enumerate(text):
         depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(char, 0)
@@ -160,7 +161,7 @@ def _items(text: str) -> Iterator[str]:
 
 
 def _outputs(node: _Node) -> list[str] | None:
-    """The columns that a node gives, in order; None where that is not plain to see."""
+    """The columns of a node, in order; None if they are not certain."""
     if node.text.startswith("Filter ") and len(node.children) >= 1:
         return _outputs(node.children[-1])
     match = _SCANNED.match(node.text)

@@ -1,4 +1,4 @@
-"""MappedText + engine -> PreparedQuery, or diagnostics at the place in the user's file that the engine complains of."""
+"""MappedText + engine -> PreparedQuery, or diagnostics at the place in the user's file that the engine reports."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _CODES: Mapping[str, str] = {
 
 
 def prepare(engine: Engine, sql: MappedText, node: ModelNode) -> PreparedQuery:
-    """Analyze a model's query. The prepared query's errors at run time are told in the same way."""
+    """Analyze a model's query. Errors of the prepared query at run time are reported in the same way."""
     with explained(sql, node):
         return _Explained(engine.prepare(sql.text), sql, node)
 
 
 @contextmanager
 def explained(sql: MappedText, node: ModelNode) -> Iterator[None]:
-    """QueryError -> ProjectError; but where a pinned snapshot is gone CommitConflict, since a new look at the table mends that."""
+    """QueryError -> ProjectError; if a pinned snapshot is gone CommitConflict, because reading the table again corrects that."""
     try:
         yield
     except SnapshotGone as exc:
@@ -59,7 +59,7 @@ class _Explained:
 
 
 def diagnostic(exc: QueryError, sql: MappedText, name: str, span: Span) -> Diagnostic:
-    """What the engine said of a query; `span` where it did not tell a place."""
+    """The engine's error about a query; at `span` if it did not report a place."""
     if exc.start is not None:
         span = sql.span(exc.start, exc.end if exc.end is not None else exc.start + 1)
     code = _CODES.get(exc.condition, "query-failed")

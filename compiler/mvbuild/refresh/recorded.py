@@ -1,4 +1,4 @@
-"""World + MV -> Recorded: the query of its last refresh with the snapshots that it read, or Unverifiable: why it has none. Pure."""
+"""World + MV -> Recorded: the query of its last refresh with the snapshots that it read, or Unverifiable: why there is none. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NOTHING_TO_COMPARE = (
     "view-missing",
     "view-version-not-recorded",
 )
-"""Reasons of freshness without which there are no rows, no record or no definition to go by."""
+"""Reasons of freshness that mean missing rows, record or definition."""
 
 
 class Unverifiable(Exception):
@@ -53,12 +53,12 @@ class Recorded:
     reads: tuple[NodeId, ...]
     pins: Mapping[Leaf, Pin]
     own_schemas: frozenset[str]
-    """UUIDs of tables that were read with the schema of the snapshot, which is not their current one."""
+    """UUIDs of tables that were read with the schema of the snapshot instead of their current one."""
     notes: tuple[Reason, ...]
 
 
 def recorded_state(world: World, node: ModelNode) -> Recorded:
-    """Unverifiable with the first thing that stands in the way."""
+    """Raises Unverifiable with the first obstacle."""
     found = judge_one(world, node, {}).reasons
     for reason in found:
         if reason.code in _NOTHING_TO_COMPARE:
@@ -81,7 +81,7 @@ def recorded_state(world: World, node: ModelNode) -> Recorded:
 
 
 def _definition(world: World, node: ModelNode, view: ViewState, record: RefreshRecord) -> tuple[Query, tuple[NodeId, ...], str]:
-    """The project's query if it is the one that was refreshed, else that of the view's version in the record."""
+    """The project's query if it is the one that was refreshed, otherwise that of the view's version in the record."""
     version = record.view_version_id
     text = stored_definition(view, node.storage) if version == view.version_id else view.spark_versions.get(version or 0)
     if text is not None and fingerprint(text) == fingerprint(definition(world.graph, node).text):
@@ -94,7 +94,7 @@ def _definition(world: World, node: ModelNode, view: ViewState, record: RefreshR
 
 
 def _require_views(world: World, below: Inputs, record: RefreshRecord) -> None:
-    """The query is expanded with the views as they are: that must be how they were."""
+    """The query is expanded with the current views, so they must not have changed."""
     edited = pending_views(world) if below.views else frozenset()
     for id_ in below.views:
         identifier = world.graph.nodes[id_].identifier
@@ -144,7 +144,7 @@ def _pin(world: World, record: RefreshRecord, leaf: Leaf) -> Pin:
 
 
 def _snapshot_id(states: Sequence[BaseTable], now: Pin) -> int | None:
-    """What was read of `main` comes first; a branch or tag has a state of its own; a version that the user chose is what it was."""
+    """States of `main` come first; a branch or tag has a state of its own; a version that the user chose does not change."""
     if now.moves:
         return next((t.snapshot_id for t in states if t.ref == now.ref), None)
     return now.snapshot_id if any(t.snapshot_id == now.snapshot_id for t in states) else None
@@ -166,7 +166,8 @@ def _missing(world: World, leaf: Leaf) -> Unverifiable:
 
 
 def _has_own_schema(storage: TableState, read: Pin, texts: Sequence[str]) -> bool:
-    """A refresh reads a snapshot under the schema that is current then. Whether that is the snapshot's own, and another one by now."""
+    """Whether the refresh read the snapshot under its own schema, and the table has another one by now: a refresh reads under the schema
+    that is current then."""
     table = read.table
     own = None if read.is_empty else table.snapshots[read.snapshot_id].schema_id
     if not read.moves or (own is None and not read.is_empty):

@@ -1,4 +1,4 @@
-"""World + pins -> RefreshRecord, and RefreshRecord + storage -> TableCommit: what a refresh writes down, in the format of its MV."""
+"""World + pins -> RefreshRecord, and RefreshRecord + storage -> TableCommit: what a refresh records, in the format of its MV."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def record_of(world: World, below: Inputs, pins: Mapping[Leaf, Pin], version: in
 
 
 def described(world: World, node: ModelNode, record: RefreshRecord) -> RefreshRecord:
-    """With what the properties and `refresh-state` do not tell of tables outside of the catalog: from what the MV reads now, else from the
-    refreshes that its metadata file lists, else by what a path looks like."""
+    """Add what properties and `refresh-state` do not contain about tables outside the catalog: from what the MV reads now, otherwise from
+    the refreshes in its metadata file, otherwise from the form of a path."""
     found = dict(_known_types(world, node))
     return replace(
         record,
@@ -75,7 +75,7 @@ def other_refreshes(world: World, node: ModelNode, storage: TableState) -> tuple
 
 
 def _known_types(world: World, node: ModelNode) -> Iterator[tuple[str, tuple[TableType, tuple[tuple[str, str], ...]]]]:
-    """UUID -> type and place; what counts comes last."""
+    """UUID -> type and place; later entries take precedence."""
     storage = world.observed.table(node.storage)
     for refresh in storage.mv.refreshes if storage and storage.mv else ():
         with suppress(RecordError):
@@ -87,7 +87,7 @@ def _known_types(world: World, node: ModelNode) -> Iterator[tuple[str, tuple[Tab
 
 
 def _by_path(world: World, table: BaseTable) -> BaseTable:
-    """No table of a catalog is without a namespace. Versions of a Delta table count from 0; ids of Iceberg's snapshots are large."""
+    """A table without a namespace is not in a catalog. Versions of a Delta table count from 0; ids of Iceberg's snapshots are large."""
     if table.type != "iceberg-metastore" or table.catalog or table.namespace or "/" not in table.name:
         return table
     declared = (at.type for identifier, at in world.graph.outside.items() if identifier.name == table.name)
@@ -96,7 +96,8 @@ def _by_path(world: World, table: BaseTable) -> BaseTable:
 
 
 def _place(world: World, leaf: Leaf) -> tuple[tuple[str, str], ...]:
-    """Of a table in another metastore, what names that one. Neither a secret nor a place with a user in it gets into a record."""
+    """For a table in another metastore, the properties that identify the metastore. Neither secrets nor addresses with a user are
+    recorded."""
     node = world.graph.nodes[leaf.node]
     outside = node.outside if isinstance(node, TableNode) else None
     if outside is None or outside.type != "iceberg-metastore":
@@ -106,13 +107,13 @@ def _place(world: World, leaf: Leaf) -> tuple[tuple[str, str], ...]:
 
 
 def summary_of(record: RefreshRecord, refresh_id: int, strategy: str, definition: str) -> dict[str, str]:
-    """What the snapshot of a refresh says of it, in every format. `definition`: its fingerprint."""
+    """What the snapshot of a refresh records about it, in every format. `definition`: its fingerprint."""
     return {refresh_state.KEY: refresh_state.encode(record), REFRESH_ID: str(refresh_id), STRATEGY: strategy, DEFINITION: definition}
 
 
 def restated(storage: TableState, record: RefreshRecord, definition: str) -> dict[str, str] | None:
-    """A property holds one snapshot of a table. What else was read of it (a branch, a tag, or the same table under another name) only the
-    summary of a snapshot holds, so that the same files get one of their own."""
+    """A property has one snapshot per table. If more was read of a table (a branch, a tag, or the same table under another name), only the
+    summary of a snapshot can record it, so the same files get a new snapshot."""
     if storage.current_snapshot_id is None or max(Counter(t.uuid for t in record.base_tables).values(), default=0) < 2:
         return None
     strategy = next((past.strategy for past in history(storage) if past.is_current), "")
@@ -153,7 +154,7 @@ def kept_refreshes(node: ModelNode) -> int | None:
 
 
 def require_recordable(node: ModelNode, record: RefreshRecord) -> None:
-    """ProjectError if the metadata file cannot hold the record. Asked before anything is computed."""
+    """Raise ProjectError if the metadata file cannot express the record. Called before anything is computed."""
     try:
         metadata_file.encode_refresh(record, refresh_id=1, sequence_number=None)
     except RecordError as exc:

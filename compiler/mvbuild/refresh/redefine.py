@@ -1,4 +1,4 @@
-"""MV with a changed definition + RunSession -> Outcome if Spark proves that its rows are the same, else None: then it is refreshed."""
+"""MV with a changed definition + RunSession -> Outcome if Spark proves that its rows are the same, otherwise None: then it is refreshed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mvbuild.refresh.views import next_version
 
 
 def redefine(session: RunSession, node: ModelNode) -> Outcome | None:
-    """Give the view its new text and record the same data for it. None where the proof, or the commit, does not come about."""
+    """Give the view its new text and record the same data for it. None if the proof or the commit fails."""
     world = session.world
     view, storage = world.observed.view(node.identifier), world.observed.table(node.storage)
     record = stored(storage).record if storage else None
@@ -38,7 +38,7 @@ def redefine(session: RunSession, node: ModelNode) -> Outcome | None:
 
 
 def prove(session: RunSession, node: ModelNode) -> Proof:
-    """Whether the definition in the catalog and the one in the project give the same rows on the snapshots of this run."""
+    """Whether the definitions in the catalog and in the project return the same rows on the snapshots of this run."""
     world = session.world
     view = world.observed.view(node.identifier)
     old = stored_definition(view, node.storage) if view else None
@@ -60,7 +60,7 @@ def prove(session: RunSession, node: ModelNode) -> Proof:
 
 
 def resolved(world: World, node: ModelNode, sql: str) -> tuple[Query, tuple[NodeId, ...]] | None:
-    """The query of a stored definition, whose names are full ones, with the nodes of the graph that it reads."""
+    """The query of a stored definition, whose names are full names, with the nodes of the graph that it reads."""
     try:
         query = parse_text(f"view {node.identifier}", sql)
     except ProjectError:

@@ -1,4 +1,4 @@
-"""The types of a run's outcome: NodeResult, TestResult, RunResult; and the events that tell its progress."""
+"""The types of a run's outcome: NodeResult, TestResult, RunResult; and its progress events."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Tested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """Something that takes long has begun, outside any node: starting Spark, resolving jars."""
+    """Something slow has begun, outside any node: starting Spark, resolving jars."""
 
     message: str
 

@@ -1,6 +1,6 @@
-"""the user's query + the tree of it, written as SQL again -> whether Spark takes them for one query.
+"""the user's query + its tree, written as SQL again -> whether Spark reads them as the same query.
 
-The rewrites are made of the tree, and what is told from metadata rests on it. Where the tree is not the query, all of that is wrong.
+Rewrites are made from the tree, and conclusions from metadata rely on it. If the tree is not the query, all of that is wrong.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mvbuild.refresh.sql import pinned_table
 
 
 def round_trip_difference(engine: Engine, written: str, shape: Shape, source: Source) -> str:
-    """Empty if both have the same optimized plan; else why that is not known."""
+    """Empty if both have the same optimized plan; otherwise why that is not certain."""
     outputs = [(name, f"column_{at}") for at, (name, _) in enumerate(shape.outputs)]
     generated = sql_of(pruned(shape.root), source, outputs=outputs)
     try:
@@ -37,7 +37,7 @@ def round_trip_difference(engine: Engine, written: str, shape: Shape, source: So
 def mark_after_full(
     session: RunSession, world: World, node: ModelNode, pins: Mapping[Leaf, Pin], written: str, schema: Schema, settings: str
 ) -> str:
-    """The mark of the proof, where later changes could be told to be irrelevant; else empty: an incremental refresh asks by itself."""
+    """The mark of the proof, if later changes could be found irrelevant; otherwise empty: an incremental refresh asks Spark itself."""
     if session.changes is None or node.model.config.refresh_policy == "full":
         return ""
     given = marked(world, node, lambda leaf: Input(leaf=leaf, pin=pins[leaf], old=pins[leaf].snapshot_id))

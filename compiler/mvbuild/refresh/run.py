@@ -1,4 +1,4 @@
-"""Plan + RunSession -> RunResult: the steps in topological order, several at once, failures kept to their descendants."""
+"""Plan + RunSession -> RunResult: the steps in topological order, several at once; a failure affects only its descendants."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OnEvent = Callable[[Event], None]
 def run_plan(
     plan: Plan, session: RunSession, rows: Mapping[NodeId, SeedRows], *, threads: int, fail_fast: bool, on_event: OnEvent
 ) -> RunResult:
-    """Carry the plan out. Never raises for what one node did: its result tells."""
+    """Carry out the plan. Errors of nodes are in their results; they are not raised."""
     started_ms, began = session.clock.now_ms(), session.clock.monotonic()
     remove_leftovers(plan.world, session)
     schedule = _Schedule(plan=plan, session=session, rows=rows, fail_fast=fail_fast, on_event=on_event)
@@ -64,14 +64,14 @@ class _Schedule:
     running: dict[Future[NodeResult], NodeId] = field(default_factory=dict)
     steps: dict[NodeId, Step] = field(default_factory=dict)
     waiting: dict[NodeId, set[NodeId]] = field(default_factory=dict)
-    """The steps that each step waits for, whether they have ended or not."""
+    """The steps that each step waits for, including those that have ended."""
     children: dict[NodeId, list[NodeId]] = field(default_factory=dict)
     unfinished: dict[NodeId, int] = field(default_factory=dict)
     """How many of the steps that each step waits for have not ended."""
     work: list[tuple[int, NodeId]] = field(default_factory=list)
-    """A heap of the steps that can begin, first in the plan first."""
+    """A heap of the steps that can begin, in the order of the plan."""
     numbers: dict[NodeId, int] = field(default_factory=dict)
-    """The place of each node in the plan, from 1, by which progress names it."""
+    """The number of each node in the plan, from 1, for progress."""
 
     def run(self, threads: int) -> None:
         self.steps = {s.node: s for s in self.plan.steps}
@@ -88,7 +88,7 @@ class _Schedule:
             while self.work or self.running:
                 while self.work and len(self.running) < max(1, threads):
                     _, id_ = heappop(self.work)
-                    result = self._without_work(self.steps[id_])  # with --fail-fast another node may have failed meanwhile
+                    result = self._without_work(self.steps[id_])  # with --fail-fast another node may have failed in the meantime
                     if result:
                         self._settle(self._finish(id_, result))
                     else:
@@ -97,14 +97,14 @@ class _Schedule:
                 for future in finished:
                     self._settle(self._finish(self.running.pop(future), future.result()))
         except KeyboardInterrupt:
-            # Queries that run fail at once, so that their nodes can clean up; waiting for them could take hours.
+            # Running queries fail at once, so that their nodes can clean up; waiting for them could take hours.
             self.session.stop_engine()
             raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
     def _settle(self, ready: Iterable[NodeId]) -> None:
-        """Finish the nodes that need no work (reused, blocked, skipped) and what waited only for them; the others become work."""
+        """Finish the nodes that need no work (reused, blocked, skipped) and those that waited only for them; the others become work."""
         queue = deque(ready)
         while queue:
             id_ = queue.popleft()
@@ -128,7 +128,7 @@ class _Schedule:
             )
         if step.action == "reuse":
             return NodeResult(node=step.node, status="reused", message="", reasons=step.reasons, started_ms=now)
-        # A conversion moves no row, and needs none of what is read.
+        # A conversion moves no row, and does not need its inputs.
         needed = () if step.action == "convert" else self.waiting[step.node]
         failed = [id for id in needed if self.done[id].status in ("error", "skipped")]
         if failed:
@@ -227,7 +227,7 @@ def _failed(step: Step, diagnostics: tuple[Diagnostic, ...], message: str, **mor
 
 
 def _before(plan: Plan, id_: NodeId, steps: Mapping[NodeId, Step]) -> Iterator[NodeId]:
-    """The steps that must end first: those it reads, and those that its tests read but for what stands on the node itself."""
+    """The steps that must end first: those that it reads, and those that its tests read, except those below the node itself."""
     graph = plan.world.graph
     tested = {read for test in plan.gating.get(id_, ()) for read in test.reads} - {id_}
     above = graph.descendants([id_]) if tested else set()
@@ -235,7 +235,7 @@ def _before(plan: Plan, id_: NodeId, steps: Mapping[NodeId, Step]) -> Iterator[N
 
 
 def _steps_below(graph: Graph, reads: Iterable[NodeId], steps: Mapping[NodeId, Step]) -> Iterator[NodeId]:
-    """The steps of the nodes that are read, and of those below them where they are expanded in the query."""
+    """The steps of the nodes that are read, and of those below them if they are expanded in the query."""
     seen: set[NodeId] = set()
     edge = set(reads)
     while edge:
@@ -246,7 +246,7 @@ def _steps_below(graph: Graph, reads: Iterable[NodeId], steps: Mapping[NodeId, S
 
 
 def remove_leftovers(world: World, session: RunSession) -> None:
-    """What killed runs left behind: scratch tables, and audit branches of MVs that this run would not touch otherwise."""
+    """What killed runs left: scratch tables, and audit branches of MVs that this run would not touch otherwise."""
     for scratch in session.catalog.list_names(SCRATCH_NAMESPACE):
         if left_over([scratch.name], session.run, session.is_alive):
             session.catalog.drop_scratch(scratch)

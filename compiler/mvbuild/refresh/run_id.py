@@ -1,7 +1,7 @@
-"""run -> the names of its audit branches and scratch tables, and which of those of other runs are left over.
+"""run -> the names of its audit branches and scratch tables, and the names that other runs left over.
 
-A name tells which process made it: `mvbuild_<host>_<pid>_<time in ms>_<random>`. What a process of this host left that no longer runs is
-left over; of another host's nothing can be known, so only age tells.
+A name shows which process made it: `mvbuild_<host>_<pid>_<time in ms>_<random>`. If a process of this host no longer runs, what it made is
+left over. For another host, only the age is known.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hashlib import sha256
 
 SCRATCH_NAMESPACE = ("mvbuild_scratch",)
 ABANDONED_AFTER_MS = 24 * 3600 * 1000
-"""Of a run on another host: no run takes a day."""
+"""For a run on another host: no run takes a day."""
 
 _NAME = re.compile(r"mvbuild_([0-9a-f]{8})_(\d+)_(\d+)_([0-9a-f]+)(?:_\d+)?\Z")
 
@@ -38,12 +38,12 @@ class RunId:
 
 
 def left_over(names: Iterable[str], run: RunId, is_alive: Callable[[int], bool]) -> tuple[str, ...]:
-    """Those of the names that a dead run left. Names that are not mvbuild's are never among them."""
+    """The names that a dead run left. Other names are never included."""
     return tuple(name for name in names if _is_left_over(name, run, is_alive))
 
 
 def started_ms(name: str) -> int | None:
-    """When the run began that made a branch or scratch table; None if the name is not mvbuild's."""
+    """The start time of the run that made a branch or scratch table; None if the name is not mvbuild's."""
     match = _NAME.match(name)
     return int(match[3]) if match else None
 
@@ -54,7 +54,7 @@ def _is_left_over(name: str, run: RunId, is_alive: Callable[[int], bool]) -> boo
         return False
     host, pid, started = match[1], int(match[2]), int(match[3])
     if host == run.branch.split("_")[1]:
-        # The same process started both: an earlier run of a notebook or an orchestrator, which ended without cleaning up only if it died
-        # with its thread; a process id that was used again looks the same and is caught by age.
+        # The same process started both: an earlier run of a notebook or an orchestrator, which did not clean up only if it died with its
+        # thread. A reused process id looks the same, and is found by age.
         return not is_alive(pid) or started < run.started_ms - ABANDONED_AFTER_MS
     return started < run.started_ms - ABANDONED_AFTER_MS

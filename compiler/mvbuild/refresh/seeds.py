@@ -19,7 +19,8 @@ from mvbuild.refresh.staging_area import staged_copy
 
 
 def load(session: RunSession, node: SeedNode, rows: SeedRows) -> Outcome:
-    """Make the file's rows the content of the seed's table. If another run loaded the same file meanwhile, nothing is left to do."""
+    """Make the file's rows the content of the seed's table. If another run loaded the same file in the meantime, there is nothing left to
+    do."""
     properties = {**node.seed.config.table_properties, SEED_CHECKSUM: node.seed.checksum, OWNER: node.id}
     fields = [
         {"id": i, "name": name, "type": type_, "required": False}
@@ -32,7 +33,7 @@ def load(session: RunSession, node: SeedNode, rows: SeedRows) -> Outcome:
             return Outcome(message="another run loaded it", reused=True)
         try:
             if node.identifier not in session.world.observed.states:
-                # Marked from the start: a run that is killed before the rows are there must not leave a table that nobody knows.
+                # Marked from the start: a run that is killed before the rows exist must not leave a table without an owner.
                 session.catalog.ensure_namespace(node.identifier.namespace)
                 session.catalog.create_table(node.identifier, layout, {**node.seed.config.table_properties, OWNER: node.id})
             state = _replaced(session, node, layout, columns, properties)
@@ -46,7 +47,7 @@ def load(session: RunSession, node: SeedNode, rows: SeedRows) -> Outcome:
 def _replaced(
     session: RunSession, node: SeedNode, layout: TableLayout, columns: Mapping[str, Sequence[Any]], properties: Mapping[str, str]
 ) -> TableState:
-    """The table with its new rows: at once, or in a scratch table until the run publishes everything it made."""
+    """The table with its new rows: at once, or in a scratch table until the run publishes everything."""
     if session.pending is None:
         state = session.catalog.replace_rows(node.identifier, layout, columns, properties)
         session.observe({node.identifier: state})

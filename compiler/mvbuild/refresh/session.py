@@ -1,4 +1,4 @@
-"""Plan + catalog + engine -> RunSession: what the steps of one run share, and how they tell each other what they wrote."""
+"""Plan + catalog + engine -> RunSession: what the steps of one run share, and how they learn what other steps wrote."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ ScratchKey = tuple[TableIdentifier, str, int, int, bool]
 
 @dataclass(kw_only=True)
 class RunSession:
-    """Shared by the threads of one run. The world starts as it was observed, and changes only by what this run writes (or finds written
-    by another run in its place): so every base table stays pinned to one snapshot for the whole run."""
+    """Shared by the threads of one run. The world starts as it was observed, and changes only by what this run writes (or what another run
+    wrote in its place): so every base table stays pinned to one snapshot for the whole run."""
 
     catalog: Catalog
     clock: Clock
@@ -45,16 +45,16 @@ class RunSession:
     comparing: Lock = field(default_factory=Lock)
     """One comparison of files at a time in this process: each may take a gigabyte."""
     sources: Sources | None = None
-    """The base tables outside of the catalog."""
+    """The base tables outside the catalog."""
     _engine: Engine | None = None
     _engine_lock: Lock = field(default_factory=Lock)
     _world_lock: Lock = field(default_factory=Lock)
     pending: PendingCommits | None = None
-    """What is published at the end of the run, in one commit; without, each step publishes what it made."""
+    """What is published at the end of the run, in one commit; without it, each step publishes its own result."""
     changes: Changes | None = None
-    """What changed in tables since earlier refreshes; without, every refresh is a full one."""
+    """What changed in tables since earlier refreshes; without it, every refresh is a full one."""
     shared_scratch: dict[ScratchKey, TableIdentifier] = field(default_factory=dict)
-    """Scratch tables that were handed over by earlier sessions and stay to the end of the process."""
+    """Scratch tables taken over from earlier sessions, which remain until the end of the process."""
     _scratch: dict[ScratchKey, TableIdentifier] = field(default_factory=dict)
     _scratch_lock: Lock = field(default_factory=Lock)
     _numbers: count[int] = field(default_factory=count)
@@ -74,16 +74,16 @@ class RunSession:
             self.world = World(graph=self.world.graph, observed=self.world.observed.updated(newer))
 
     def reload(self, identifiers: Iterable[TableIdentifier]) -> None:
-        """Read some names again: another run has changed them."""
+        """Read some names again, because another run has changed them."""
         self.observe(self.load(identifiers))
 
     def load(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, State]:
-        """Names as they are now, wherever they lie; the world of this run stays as it is."""
+        """The current states of names, wherever they are; the world of this run does not change."""
         found = load(self.world.graph, identifiers, self.catalog, self.sources)
         return self.pending.over(found) if self.pending else found
 
     def publish(self, changes: Sequence[TableCommit | ViewCommit], world: World | None = None, written: TableState | None = None) -> None:
-        """Make the changes, at once or at the end of the run; this run sees them from now on. `written`: see `PendingCommits.add`."""
+        """Make the changes, at once or at the end of the run; from now on this run sees them. `written`: see `PendingCommits.add`."""
         if self.pending is None:
             self.observe(self.catalog.commit(changes))
         else:
@@ -91,14 +91,14 @@ class RunSession:
 
     @contextmanager
     def staging_area(self, place: AbstractContextManager[W]) -> Iterator[W]:
-        """A place to write to, which is left at the end of the run if what is published then needs it."""
+        """A place to write to, which remains until the end of the run if what is published then needs it."""
         with ExitStack() as stack:
             yield stack.enter_context(place)
             if self.pending is not None:
                 self.pending.keep(stack)
 
     def pins(self, inputs: Inputs) -> dict[Leaf, Pin]:
-        """The snapshots that a query reads in this run. Every leaf has one: the plan blocks nodes that would miss one."""
+        """The snapshots that a query reads in this run. Every leaf has one: the plan blocks nodes without one."""
         world = self.world
         found = {leaf: pin(world.graph, world.observed, leaf) for leaf in inputs.leaves}
         return {leaf: p for leaf, p in found.items() if p is not None}
@@ -121,19 +121,19 @@ class RunSession:
             return self._scratch[key]
 
     def hand_over(self) -> tuple[TableIdentifier, ...]:
-        """Leave the scratch tables that this session made to `kept`: closing it does not remove them any more."""
+        """Transfer the scratch tables of this session to `kept`: closing the session does not remove them any more."""
         made = dict(self._scratch)
         self.shared_scratch.update(made)
         self._scratch.clear()
         return tuple(made.values())
 
     def stop_engine(self) -> None:
-        """Stop the engine, if it was started: what it is computing fails."""
+        """Stop the engine, if it was started: running queries fail."""
         if self._engine is not None:
             self._engine.close()
 
     def close(self) -> None:
-        """Remove the scratch tables and stop the engine. What cannot be removed goes with the next run, as after a crash."""
+        """Remove the scratch tables and stop the engine. The next run removes what cannot be removed now, as after a crash."""
         for scratch in self._scratch.values():
             with suppress(CatalogError):
                 self.catalog.drop_scratch(scratch)

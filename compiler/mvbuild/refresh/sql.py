@@ -17,7 +17,7 @@ from mvbuild.source import MappedText
 
 
 class SchemaPin(Protocol):
-    """Gives a scratch table that shows the pinned snapshot under the table's current schema, or under its own."""
+    """Returns a scratch table that shows the pinned snapshot under the table's current schema, or under its own."""
 
     def __call__(self, found: Pin, /, *, own_schema: bool = False) -> TableIdentifier: ...
 
@@ -30,14 +30,14 @@ def pinned_sql(
     schema_pin: SchemaPin,
     expanded: frozenset[NodeId] = NONE,
 ) -> MappedText:
-    """The query as the engine gets it: the user's text with only its table references replaced. `expanded`: see `inputs`."""
+    """The query for the engine: the user's text with only its table references replaced. `expanded`: see `inputs`."""
     return expanded_sql(graph, query, reads, _pinned(pins, schema_pin), expanded)
 
 
 def pinned_relation(
     graph: Graph, id_: NodeId, read: Read, pins: Mapping[Leaf, Pin], schema_pin: SchemaPin, expanded: frozenset[NodeId] = NONE
 ) -> str | MappedText:
-    """What stands in the engine's SQL for one table that a query reads."""
+    """The text for one table that a query reads, in the engine's SQL."""
     return expanded_relation(graph, id_, read, _pinned(pins, schema_pin), expanded)
 
 
@@ -46,9 +46,9 @@ def _pinned(pins: Mapping[Leaf, Pin], schema_pin: SchemaPin) -> TableOf:
 
 
 def pinned_table(pin: Pin, schema_pin: SchemaPin, *, own_version: bool = False) -> str:
-    """A table at one snapshot. `VERSION AS OF` shows the snapshot's schema; where the table has a newer one, a scratch table shows that.
+    """A table at one snapshot. `VERSION AS OF` shows the snapshot's schema; if the table has a newer one, a scratch table shows that.
 
-    An Iceberg table that no catalog has is read through a scratch table always: Spark SQL has no name for it.
+    An Iceberg table in no catalog is always read through a scratch table, because Spark SQL has no name for it.
     """
     table, own_version = pin.table, own_version and not pin.is_branch
     if table.type == "deltalake-filesystem":
@@ -64,5 +64,5 @@ def pinned_table(pin: Pin, schema_pin: SchemaPin, *, own_version: bool = False) 
 
 
 def _has_name(table: TableState) -> bool:
-    """Whether a catalog that Spark knows has an entry for the table that shows this state."""
+    """Whether a catalog that Spark knows has an entry for the table in this state."""
     return table.type == "iceberg-metastore" and table.of_view is None and not table.is_held

@@ -1,4 +1,4 @@
-"""MV + layout -> StagingArea: where the engine writes what nobody may see yet, gone at the end whatever happens."""
+"""MV + layout -> StagingArea: where the engine writes what readers must not see yet; it is always removed at the end."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from mvbuild.refresh.session import RunSession
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagingArea:
-    """A branch of the storage table; or a scratch copy, where the storage must get another layout (or has one that no entry shows yet), or
-    has no entry of its own."""
+    """A branch of the storage table; or a scratch copy, if the storage must get another layout (or has one that no entry shows yet), or has
+    no entry of its own."""
 
     before: TableState
     """The storage table before the refresh."""
@@ -36,7 +36,7 @@ class StagingArea:
 
 @contextmanager
 def staging_area(session: RunSession, node: ModelNode, world: World, layout: TableLayout) -> Iterator[StagingArea]:
-    """A private place to write to. A branch that was written and published goes with the commit; else it is removed here."""
+    """A private place to write to. A branch that was written and published is removed by the commit, otherwise here."""
     assert node.storage is not None
     storage = world.observed.table(node.storage) or _create(session.catalog, node, layout)
     if storage.of_view is None and not storage.is_held and same_layout(storage, layout):
@@ -44,7 +44,8 @@ def staging_area(session: RunSession, node: ModelNode, world: World, layout: Tab
         try:
             yield StagingArea(before=storage, table=storage.identifier, branch=session.run.branch)
         except BaseException:
-            # What went wrong is to be told, and not that the branch stays, as on a disk that is full: the next run removes it.
+            # The original error must be reported, not the failure to remove the branch, for example on a full disk: the next run removes
+            # it.
             with suppress(CatalogError):
                 drop_branches(session.catalog, storage, (session.run.branch,))
             raise
@@ -66,7 +67,7 @@ def staged_copy(session: RunSession, table: TableState, layout: TableLayout) -> 
 
 
 def drop_branches(catalog: Catalog, storage: TableState, branches: tuple[str, ...]) -> None:
-    """Remove audit branches. If somebody else commits at the same moment they stay, for the next run to remove.
+    """Remove audit branches. If another process commits at the same moment, they remain for the next run to remove.
 
     An embedded storage has one if the MV was converted while it was refreshed.
     """

@@ -17,7 +17,8 @@ from mvbuild.refresh.session import RunSession
 def run_tests(
     session: RunSession, tests: Sequence[TestNode], *, warnings: tuple[Diagnostic, ...], on_event: Callable[[Tested], None]
 ) -> RunResult:
-    """Each test on the current snapshots, those of one table together. A test of what was never built is skipped with that reason."""
+    """Each test on the current snapshots, those of one table together. A test of a table that was never built is skipped with that
+    reason."""
     began, started_ms = session.clock.monotonic(), session.clock.now_ms()
     results: list[TestResult] = []
     for _, group in groupby(tests, key=lambda test: test.reads[:1]):

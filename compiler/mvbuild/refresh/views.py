@@ -30,12 +30,12 @@ _MARKS = (properties.IS_MATERIALIZED, properties.STORAGE_TABLE)
 
 
 def mv_commit(world: World, node: ModelNode, schema: Schema) -> ViewCommit | None:
-    """The version of an MV's view that fits its definition and result columns; or its properties, where nothing else differs."""
+    """The version of an MV's view that fits its definition and result columns; or only its properties, if nothing else differs."""
     return _commit(world, node, schema, _marks(world, node)) or properties_commit(world, node)
 
 
 def properties_commit(world: World, node: ModelNode) -> ViewCommit | None:
-    """The comment, the serving policy and the marks of an MV, where they differ. No new version: what the view means stays."""
+    """The comment, the serving policy and the marks of an MV, if they differ. There is no new version, because the view means the same."""
     view, storage = world.observed.view(node.identifier), world.observed.table(node.storage)
     if view is None:
         return None
@@ -56,7 +56,7 @@ def properties_commit(world: World, node: ModelNode) -> ViewCommit | None:
 
 
 def create_or_replace(session: RunSession, node: ModelNode) -> str:
-    """Give a plain view its definition. The message tells what was done."""
+    """Give a plain view its definition. The message says what was done."""
     below = node_inputs(session.world.graph, node)
     sql = pinned_sql(session.world.graph, node.query, node.reads, session.pins(below), session.schema_pin)
     schema = documented(node, prepare(session.engine, sql, node).schema)
@@ -105,7 +105,7 @@ def _version(world: World, node: ModelNode, view: ViewState | None, schema: Sche
         version_id=view.last_version_id + 1 if view else 1,
         schema=schema,
         representations={**texts, **foreign},
-        # All names in mvbuild's own SQL are full ones; those in others' may need what completed them so far.
+        # All names in mvbuild's own SQL are full names; names in other engines' SQL may need the previous defaults.
         default_namespace=view.default_namespace if view and foreign else node.identifier.namespace,
         default_catalog=view.default_catalog if view and foreign else OWN_CATALOG,
         properties=wanted,
@@ -116,7 +116,8 @@ def _version(world: World, node: ModelNode, view: ViewState | None, schema: Sche
 
 
 def _other_dialects(node: ModelNode, view: ViewState, schema: Schema, spark: str) -> dict[str, str]:
-    """What other engines added to the view, while it says the same for Spark under the same columns: else theirs is another query."""
+    """What other engines added to the view, if it still means the same for Spark with the same columns; otherwise theirs is another
+    query."""
     before = view.representations.get("spark")
     is_same = before is not None and (before == spark or fingerprint(before) == fingerprint(spark))
     return foreign_representations(node, view) if is_same and same_columns(view.schema, schema) else {}
@@ -131,8 +132,8 @@ def _removed(node: ModelNode, view: ViewState | None, wanted: Mapping[str, str])
 
 
 def _is_right(world: World, node: ModelNode, view: ViewState, schema: Schema, marks: dict[str, str]) -> bool:
-    """A new comment alone is no new version; what the format asks for is. A plain view keeps its text, and its columns' comments, while it
-    means the same: a new version would make those that read it stale."""
+    """A new comment alone makes no new version; a requirement of the format does. A plain view keeps its text and its columns' comments
+    while it means the same, because a new version would make its readers stale."""
     same_text = same_definition(world, node, view) if node.storage is None else not view_text_differs(world, node, view)
     marked = all(view.properties.get(k) == v for k, v in {**marks, OWNER: node.id}.items())
     same_docs = node.storage is None or docs(view.schema) == docs(schema)
@@ -140,6 +141,6 @@ def _is_right(world: World, node: ModelNode, view: ViewState, schema: Schema, ma
 
 
 def _marks(world: World, node: ModelNode) -> dict[str, str]:
-    """What makes the view an MV. One that named no storage table would break the rule of the property-based specification."""
+    """The properties that make the view an MV. Without a storage table they would break the rule of the property-based specification."""
     assert node.storage is not None
     return {} if is_embedded(world, node) else properties.view_properties(node.storage)

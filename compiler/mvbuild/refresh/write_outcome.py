@@ -1,4 +1,4 @@
-"""The types of what became of an incremental refresh: WriteOutcome, or NotIncremental where a full one must take its place."""
+"""The outcome of an incremental refresh: WriteOutcome, or NotIncremental if a full one must replace it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mvbuild.freshness.history import deleted_rows
 
 
 class NotIncremental(Exception):
-    """The strategy that was chosen cannot be carried out; nothing was published. `code` is one of incremental.reasons."""
+    """The chosen strategy cannot be carried out; nothing was published. `code` is one of incremental.reasons."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -19,10 +19,10 @@ class NotIncremental(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOutcome:
-    """What an incremental refresh wrote; without either nothing was, and there is no new snapshot."""
+    """What an incremental refresh wrote; without either count nothing was written, and there is no new snapshot."""
 
     added: int | None
-    """None: the summary of the snapshot tells."""
+    """None: the summary of the snapshot has it."""
     removed: int | None
     statements: tuple[str, ...]
 
@@ -31,7 +31,7 @@ class WriteOutcome:
         return self.added == 0 and self.removed == 0
 
     def counted(self, summary: Mapping[str, str]) -> WriteOutcome:
-        """With what the summary of its snapshot tells."""
+        """With the counts in the summary of its snapshot."""
         added = int(summary.get("added-records", "0")) if self.added is None else self.added
         removed = (deleted_rows(summary) or 0) if self.removed is None else self.removed
         return replace(self, added=added, removed=removed)

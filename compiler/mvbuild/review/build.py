@@ -1,4 +1,4 @@
-"""two Versions and what is bound of them -> Review without its refreshes. Pure."""
+"""two Versions and their bound columns -> Review without its refreshes. Pure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def build_review(
 
 
 def _differing(pair: Pair) -> Iterable[NodeId]:
-    """Those whose readers are worth looking up."""
+    """The changes whose readers are worth finding."""
     for id_, node in pair.new.nodes.items():
         former = pair.old.nodes.get(id_)
         if node.kind != "test" and (former is None or former.body != node.body or former.settings != node.settings):

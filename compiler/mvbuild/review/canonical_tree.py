@@ -1,7 +1,7 @@
-"""SQL with ids for tables -> Canonical: a tree that is equal for queries that mean the same, as far as that is certain.
+"""SQL with ids for tables -> Canonical: a tree that is equal for queries with the same meaning, as far as that is certain.
 
 CTEs become subqueries, tables get aliases in order, columns the alias of their table wherever only one can have them, and subqueries that
-only choose, compute or filter are merged into the query around them. What is not understood stays as it is written, so that it is equal
+only choose, compute or filter are merged into the query around them. A part that is not understood stays as written, so that it is equal
 only to itself.
 """
 
@@ -22,25 +22,25 @@ from mvbuild.review.tidy import tidy
 
 _LEFT_AS_WRITTEN = (exp.Lateral, exp.Unnest, exp.Pivot, exp.TableSample, exp.Limit, exp.Fetch, exp.Offset, exp.Values, exp.Command)
 _LONGEST = 200_000
-"""CTEs that read each other twice grow by powers of two when they are inlined."""
+"""The limit of the tree: CTEs that each read the previous one twice grow by powers of two when they are inlined."""
 _PASSES = 3
-"""Merging brings conditions together and frees names; names are made of what they stand for, and tables are counted anew."""
+"""Merging combines conditions and makes names free, so names are derived from their content again, and tables are numbered again."""
 
 
 class Unreadable(Exception):
-    """A query that sqlglot does not read as one."""
+    """A query that sqlglot does not parse as one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canonical:
-    """A query to compare. `is_whole`: nothing in it has been left as it was written."""
+    """A query to compare. `is_whole`: no part of it was left as written."""
 
     tree: exp.Expr
     is_whole: bool
 
 
 def canonical(sql: str, schema: Mapping[str, Schema] | None = None) -> Canonical:
-    """`schema`: id of a table -> its columns, where they are known. Raises Unreadable."""
+    """`schema`: id of a table -> its columns, if they are known. Raises Unreadable."""
     tree = _parsed(sql)
     if _is_opaque(tree, sql):
         return Canonical(tree=tidy(tree), is_whole=False)
@@ -76,7 +76,7 @@ def _is_opaque(tree: exp.Expr, sql: str) -> bool:
 
 
 def _inline(tree: exp.Expr) -> None:
-    """Every CTE in the place of its name, from the inside out; what a name means is left to sqlglot's scopes."""
+    """Replace the name of every CTE by its query, from the inside out; sqlglot's scopes decide what a name means."""
     scopes: Sequence[Scope] = traverse_scope(tree)
     size = 0
     for scope in scopes:
@@ -92,7 +92,7 @@ def _inline(tree: exp.Expr) -> None:
     for query in list(tree.find_all(exp.Query)):
         query.set("with_", None)
     if any(table.name.lower() in names for table in tree.find_all(exp.Table)):
-        # Its meaning would have gone with the CTE.
+        # Its meaning would have been lost with the CTE.
         raise Unclear
 
 

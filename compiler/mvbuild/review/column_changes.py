@@ -1,4 +1,4 @@
-"""canonical trees of two versions of a query -> what became of each column of its result."""
+"""canonical trees of two versions of a query -> what happened to each column of its result."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ What = Literal["added", "removed", "renamed", "respelled", "retyped", "changed",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnChange:
-    """One column. `new` is its name or its type now, `old` its type before."""
+    """One column. `new` is its current name or type, `old` its previous type."""
 
     what: What
     name: str
     new: str = ""
     old: str = ""
     is_last: bool = False
-    """Of an added one: only others that were added stand behind it."""
+    """For an added column: only other added columns follow it."""
 
 
 def column_changes(old: exp.Expr, new: exp.Expr) -> tuple[ColumnChange, ...]:
-    """Nothing where the columns of either are not known."""
+    """Empty if the columns of either are not known."""
     before, after = _columns(old), _columns(new)
     if before is None or after is None:
         return ()
@@ -60,7 +60,7 @@ def _columns(tree: exp.Expr) -> dict[str, exp.Expr] | None:
 
 
 def _successor(name: str, before: dict[str, exp.Expr], after: dict[str, exp.Expr], gone: list[str], added: list[str]) -> str | None:
-    """The one new column that is what an old one was, if no other was the same."""
+    """The only new column that equals an old one, if no other one does."""
     value = shown(before[name])
     same = [one for one in added if shown(after[one]) == value]
     alike = [one for one in gone if shown(before[one]) == value]
@@ -78,7 +78,7 @@ def _changes_of_same(name: str, new_name: str, before: exp.Expr, after: exp.Expr
 
 
 def _types(before: exp.Expr, after: exp.Expr) -> tuple[str, str] | None:
-    """Of a cast that stands around both: the same value in another type."""
+    """The types of a cast around both: the same value in another type."""
     if not isinstance(before, exp.Cast) or not isinstance(after, exp.Cast):
         return None
     old, new = (node.to.sql(dialect="spark").lower() for node in (before, after))

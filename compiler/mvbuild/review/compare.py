@@ -1,4 +1,4 @@
-"""two Versions -> NodeChanges: what was added, removed, renamed and changed, and of which class each change is. Pure."""
+"""two Versions -> NodeChanges: what was added, removed, renamed and changed, and the class of each change. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Pair:
 
     @cached_property
     def renamed(self) -> Mapping[NodeId, NodeId]:
-        """Old id -> new id of what was given another name."""
+        """Old id -> new id of what got another name."""
         gone = [n for id, n in self.old.nodes.items() if id not in self.new.nodes and n.kind in ("model", "seed")]
         come = [n for id, n in self.new.nodes.items() if id not in self.old.nodes and n.kind in ("model", "seed")]
         found: dict[NodeId, NodeId] = {}
@@ -52,7 +52,7 @@ class Pair:
 
     @cached_property
     def is_other_place(self) -> bool:
-        """Whether the versions were compiled for different targets, so that no name in the catalog is the same."""
+        """Whether the versions were compiled for different targets, so that all names in the catalog differ."""
         pairs = [(self.old.nodes[id], n) for id, n in self.new.nodes.items() if id in self.old.nodes and n.kind in ("model", "seed")]
         return len(pairs) > 1 and all(old.relation != new.relation for old, new in pairs)
 
@@ -62,7 +62,7 @@ def _names(node: NodeVersion) -> set[str]:
 
 
 def changes(pair: Pair, *, downstream: Mapping[NodeId, tuple[NodeId, ...]], texts: Mapping[NodeId, str]) -> tuple[NodeChange, ...]:
-    """The gravest first. `texts`: the template of each model as it is now."""
+    """The most important first. `texts`: the current template of each model."""
     back = {new: old for old, new in pair.renamed.items()}
     found: list[NodeChange] = []
     for id_, node in pair.new.nodes.items():
@@ -91,7 +91,7 @@ def _changed(pair: Pair, old: NodeVersion, new: NodeVersion, downstream: tuple[N
         name=new.name,
         path=new.path,
         what="renamed" if is_renamed else "changed",
-        # What a config() call changes in the file is told as configuration.
+        # A change of config() in the file is reported as configuration.
         findings=tuple(f for f in findings if f.kind != "formatting" or not (settings or matters or is_renamed)),
         settings=settings,
         documented=documented,
@@ -106,7 +106,7 @@ def _findings(pair: Pair, old: NodeVersion, new: NodeVersion) -> list[Finding]:
         if not _same(pair, old, new):
             before = neutral_sql(pair.old, old.id, pair.renamed)
             found = differences(before, neutral_sql(pair.new, new.id), pair.schemas)
-            # The definition is another one, and with ids in the place of names it is not.
+            # The definition differs, but with ids instead of names it does not.
             is_same = found.kind == "formatting"
             return [Finding(kind="equal", message="what it reads was renamed")] if is_same else list(found.findings)
         return [] if old.text == new.text else [Finding(kind="formatting", message="only formatting and comments")]
@@ -123,7 +123,7 @@ def _same(pair: Pair, old: NodeVersion, new: NodeVersion) -> bool:
 
 
 def _of_place(pair: Pair, old: NodeVersion, new: NodeVersion, settings: Iterable[SettingChange]) -> Iterator[Finding]:
-    """What readers outside of the project would notice: its name in the catalog."""
+    """What readers outside the project would notice: its name in the catalog."""
     turned = next((s for s in settings if s.name == "materialized"), None)
     if turned and turned.new == "ephemeral":
         yield Finding(kind="breaking", message="it is now ephemeral: readers of the catalog no longer find it")

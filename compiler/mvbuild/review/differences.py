@@ -1,6 +1,6 @@
-"""old SQL + new SQL of one model -> Differences: what was changed, and which classes that falls into. Pure.
+"""old SQL + new SQL of one model -> Differences: what was changed, and the classes of the changes. Pure.
 
-A class is given only where it is certain; all else is told as rows that may change.
+A class is only given if it is certain; every other change means that rows may change.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ CLASSES: tuple[Class, ...] = (
     "rows",
     "breaking",
 )
-"""From the lightest to the gravest."""
+"""From the least to the most important."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One class that a change falls into, and a clause that says what was done."""
+    """One class of the change, and a clause that describes it."""
 
     kind: Class
     message: str
     columns: tuple[str, ...] = ()
-    """Those of the result that it is about, as they were called before."""
+    """The columns of the result that it is about, with their previous names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differences:
-    """Of one query. `findings` is never empty; `columns` has what became of those of the result."""
+    """The differences of one query. `findings` is never empty; `columns` describes those of the result."""
 
     findings: tuple[Finding, ...]
     columns: tuple[ColumnChange, ...] = ()
@@ -60,7 +60,7 @@ class Differences:
 
 
 def differences(old: str, new: str, schema: Mapping[str, Schema] | None = None) -> Differences:
-    """SQL with ids for tables, see `graph.versions.neutral_sql`. `schema`: id -> columns, where they are known."""
+    """SQL with ids for tables, see `graph.versions.neutral_sql`. `schema`: id -> columns, if they are known."""
     if fingerprint(old) == fingerprint(new):
         return Differences(findings=(Finding(kind="formatting", message="only formatting and comments"),))
     try:
@@ -89,7 +89,7 @@ def _compared(before: Canonical, after: Canonical, old: str, new: str) -> Differ
 
 
 def _unknown(old: str, new: str, columns: Sequence[ColumnChange]) -> Differences:
-    """Whatever else was done: its rows may change. Names that went are certain nevertheless."""
+    """Rows may change, whatever else was done. Removed names are certain nevertheless."""
     breaking = [f for f in _of_columns(columns) if f.kind == "breaking"]
     added = [f for f in _of_columns(columns) if f.kind == "columns-added"]
     told = classify(old, new)
@@ -123,7 +123,7 @@ def _of_columns(columns: Sequence[ColumnChange]) -> Iterator[Finding]:
         yield Finding(kind="reordered", message="its columns have another order")
 
 
-# --- a pair of trees that loses what has been compared -----------------------------------------------------------------------------
+# --- a pair of trees from which compared parts are removed ----------------------------------------------------------------------
 
 
 @dataclass(slots=True, kw_only=True)
@@ -136,7 +136,7 @@ class _Pair:
         return len(list(self.old.find_all(exp.Select))) == len(list(self.new.find_all(exp.Select)))
 
     def take_filters(self) -> list[Finding] | None:
-        """What conditions of the same place differ in; None where it is not certain what that does. They are gone afterwards."""
+        """The difference between conditions at the same place; None if its effect is not certain. The conditions are removed."""
         findings: list[Finding] = []
         for mine, its in zip(self.old.find_all(exp.Select), self.new.find_all(exp.Select), strict=True):
             for clause in CLAUSES:
@@ -152,7 +152,7 @@ class _Pair:
         return findings if len({f.kind for f in findings}) < 2 else None
 
     def take_columns(self) -> bool:
-        """What columns of the result differ in. False where columns decide on rows."""
+        """The difference between columns of the result. False if columns affect rows."""
         if not any(c.what != "moved" for c in self.columns):
             return self._order()
         for tree, other in ((self.old, self.new), (self.new, self.old)):
@@ -194,14 +194,14 @@ def _same_projections(select: exp.Select, columns: Sequence[ColumnChange], *, ol
 
 
 def _aggregates(select: exp.Expr) -> bool:
-    """Whether it has one row for each group, or one at all."""
+    """Whether it has one row per group, or only one."""
     assert isinstance(select, exp.Select)
     own = (a for p in select.expressions for a in p.find_all(exp.AggFunc) if a.find_ancestor(exp.Window, exp.Select) in (None, select))
     return bool(select.args.get("group")) or any(True for _ in own)
 
 
 def _generates(select: exp.Expr) -> bool:
-    """Whether a column may make several rows of one."""
+    """Whether a column may produce several rows from one."""
     assert isinstance(select, exp.Select)
     names = ("inline", "inline_outer", "stack", "json_tuple", "posexplode", "posexplode_outer", "explode", "explode_outer")
     found = (f for p in select.expressions for f in p.find_all(exp.Func))
@@ -209,7 +209,7 @@ def _generates(select: exp.Expr) -> bool:
 
 
 def _prune(tree: exp.Expr) -> None:
-    """Columns of subqueries that nothing reads."""
+    """Remove columns of subqueries that are never read."""
     for select in tree.find_all(exp.Select):
         used = {(c.table, c.name) for c in select.find_all(exp.Column)}
         if any(not table for table, _ in used) or any(p.is_star for p in select.expressions):
@@ -224,7 +224,7 @@ def _prune(tree: exp.Expr) -> None:
 
 
 def _is_monotone(select: exp.Select) -> bool:
-    """Whether fewer rows of this SELECT can only ever mean fewer rows for what is around it, up to aggregates."""
+    """Whether fewer rows of this SELECT always mean fewer rows for the queries around it, up to aggregates."""
     node: exp.Expr = select
     while node.parent is not None:
         parent = node.parent
@@ -250,7 +250,7 @@ def _is_monotone(select: exp.Select) -> bool:
 
 
 def _later(select: exp.Select, join: exp.Join) -> bool:
-    """Whether the joins behind one keep the rows of its left side."""
+    """Whether the following joins keep the rows of the left side."""
     joins = select.args.get("joins") or []
     behind = joins[[id(j) for j in joins].index(id(join)) + 1 :]
     return all(is_inner(j) or j.args.get("side") == "LEFT" for j in behind)
@@ -286,13 +286,13 @@ _NO_FUNCTIONS = frozenset(
 
 
 def _same_functions(old: str, new: str, *, more: bool = False) -> bool:
-    """Whether no function stands in for another one that sqlglot takes for the same. With `more` either may have further ones."""
+    """Whether no function replaces another one that sqlglot parses to the same node. With `more`, either side may have further ones."""
     mine, its = _functions(old), _functions(new)
     return not (mine - its and its - mine) if more else mine == its
 
 
 def _functions(sql: str) -> set[str]:
-    """The words before brackets, without those that may go when the same query is written otherwise."""
+    """The words before brackets, without those that may disappear when the same query is written differently."""
     tokens = tokenize(sql)
     words = {a.text.lower() for a, b in pairwise(tokens) if b.token_type == TokenType.L_PAREN and re.fullmatch(r"\w+", a.text)}
     aliases = {b.text.lower() for a, b in pairwise(tokens) if a.token_type in (TokenType.WITH, TokenType.ALIAS)}

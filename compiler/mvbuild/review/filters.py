@@ -1,4 +1,4 @@
-"""conditions of one query before and after -> whether every row that one lets pass the other does too, where that is certain."""
+"""conditions of one query before and after -> whether the rows that pass one also pass the other, if that is certain."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _BOUNDS = (exp.LT, exp.LTE)
 
 
 def direction(old: Sequence[exp.Expr], new: Sequence[exp.Expr]) -> Direction | None:
-    """Of conditions that all hold. None where neither is certain, or both are the same."""
+    """The direction for conditions that all must hold. None if neither is certain, or both are the same."""
     narrows, widens = _follow_from(old, new), _follow_from(new, old)
     return None if narrows == widens else "narrowed" if narrows else "widened"
 
 
 def _follow_from(conditions: Sequence[exp.Expr], others: Sequence[exp.Expr]) -> bool:
-    """Whether each condition is implied by one of the others. Those that the others have word for word are not compared one by one."""
+    """Whether each condition is implied by one of the others. Conditions with equal text in the others are not compared one by one."""
     known = {shown(other) for other in others}
     return all(any(implies(other, one) for other in others) for one in conditions if shown(one) not in known)
 
 
 def implies(one: exp.Expr, other: exp.Expr) -> bool:
-    """Whether the other condition is true for every row for which the one is; a NULL is not true."""
+    """Whether the other condition is true for every row for which this one is; NULL is not true."""
     if shown(one) == shown(other):
         return True
     if isinstance(one, exp.Or):
@@ -43,7 +43,7 @@ def implies(one: exp.Expr, other: exp.Expr) -> bool:
 
 
 def _fewer_values(one: exp.Expr, other: exp.Expr) -> bool:
-    """`x IN (1, 2)` and `x IN (1, 2, 3)`: of literals of one kind, since all of a list find one type together."""
+    """`x IN (1, 2)` and `x IN (1, 2, 3)`: literals of one kind, because all of a list get one common type."""
     if not isinstance(one, exp.In) or not isinstance(other, exp.In) or shown(one.this) != shown(other.this):
         return False
     mine, its = one.args.get("expressions"), other.args.get("expressions")
@@ -53,14 +53,14 @@ def _fewer_values(one: exp.Expr, other: exp.Expr) -> bool:
 
 
 def _kind(node: exp.Expr) -> str | None:
-    """Literals of one kind have one type, or are compared by one."""
+    """Literals of one kind have one type, or are compared with one."""
     if not isinstance(node, exp.Literal):
         return None
     return "string" if node.is_string else "integer" if node.is_int else None
 
 
 def _tighter(one: exp.Expr, other: exp.Expr) -> bool:
-    """`x < 5` and `x < 9`, `10 <= x` and `5 < x`: bounds by literals of which the order is certain."""
+    """`x < 5` and `x < 9`, `10 <= x` and `5 < x`: bounds by literals whose order is certain."""
     mine, its = _bound(one), _bound(other)
     if mine is None or its is None or mine[:2] != its[:2]:
         return False
@@ -71,7 +71,7 @@ def _tighter(one: exp.Expr, other: exp.Expr) -> bool:
 
 
 def _bound(node: exp.Expr) -> tuple[str, bool, exp.Expr, bool] | None:
-    """What is bound, whether from above, by which literal, and whether that itself is left out."""
+    """What is bounded, whether from above, by which literal, and whether the bound itself is excluded."""
     if not isinstance(node, _BOUNDS):
         return None
     strict = isinstance(node, exp.LT)
@@ -83,14 +83,14 @@ def _bound(node: exp.Expr) -> tuple[str, bool, exp.Expr, bool] | None:
 
 
 def _literal(node: exp.Expr) -> tuple[str, float | str] | None:
-    """Its kind, and a value of Python's that has the same order."""
+    """Its kind, and a Python value with the same order."""
     if isinstance(node, exp.Neg):
         inner = _literal(node.this)
         return ("number", -inner[1]) if inner and isinstance(inner[1], float) else None
     if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and node.this.is_string and _DATE.match(node.this.name):
         return f"{shown(node.to)}:{len(node.this.name)}", node.this.name
     if isinstance(node, exp.Literal) and node.is_string:
-        # As text and as a date alike.
+        # The same order as text and as a date.
         return (f"date:{len(node.name)}", node.name) if _DATE.match(node.name) else None
     return ("number", float(node.name)) if isinstance(node, exp.Literal) and len(node.name) < 16 else None
 

@@ -1,4 +1,4 @@
-"""changes + what is bound of both versions -> the findings of lint that the change brings."""
+"""changes + the bound columns of both versions -> the lint findings that the change introduces."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from mvbuild.review.model import NodeChange
 
 
 def new_findings(changes: Iterable[NodeChange], before: Bound | None, now: Bound) -> tuple[Diagnostic, ...] | None:
-    """Of the models that were changed, and those around them: who reads a model decides on what is said of it. None: nothing is known of
-    the version before."""
+    """Findings of the changed models and of those around them, because readers of a model affect its findings. None: nothing is known about
+    the previous version."""
     if before is None:
         return None
     listed = tuple(changes)
@@ -31,7 +31,7 @@ def new_findings(changes: Iterable[NodeChange], before: Bound | None, now: Bound
 
 
 def _only_new(before: Iterable[LintFinding], now: Iterable[LintFinding], renamed: Mapping[NodeId, NodeId]) -> tuple[Diagnostic, ...]:
-    """What lint says now and has not said before: as often, of the same model or file, wherever it stands there."""
+    """Findings that are new, counted per model or file, wherever they are in it."""
     known = Counter(_key(f, renamed) for f in before)
     found = []
     for finding in now:

@@ -1,4 +1,4 @@
-"""NodeChanges + lineage -> the same with those who use what was removed, renamed or got another type."""
+"""NodeChanges + lineage -> the same with the users of what was removed, renamed or retyped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mvbuild.review.model import Break, NodeChange
 
 @dataclass(frozen=True, kw_only=True)
 class Impact:
-    """`before` and `now`: the columns of both versions, where they were bound. `changed`: models whose query is another one now."""
+    """`before` and `now`: the columns of both versions, if they were bound. `changed`: models with another query now."""
 
     graph: Graph
     before: Bound | None
@@ -26,7 +26,7 @@ class Impact:
     renamed: Mapping[NodeId, NodeId]
 
     def of(self, change: NodeChange) -> NodeChange:
-        """With the columns that only lineage tells of, and the consumers of all that went."""
+        """Add the columns that only lineage finds, and the consumers of everything that was removed."""
         if change.resource_type == "test" or change.what in ("added", "removed"):
             return change
         findings = [*change.findings, *self._retyped(change)]
@@ -37,7 +37,7 @@ class Impact:
         return replace(change, findings=tuple(findings), breaks=tuple(ordered))
 
     def _retyped(self, change: NodeChange) -> Iterator[Finding]:
-        """Columns with another type than before, wherever that comes from."""
+        """Columns with another type than before, whatever the cause."""
         old_id = next((old for old, new in self.renamed.items() if new == change.id), change.id)
         if self.before is None or old_id not in self.before.columns:
             return
@@ -49,7 +49,7 @@ class Impact:
                 yield Finding(kind="breaking", message=message, columns=(column.name,))
 
     def _breaks(self, id_: NodeId, column: str, seen: set[tuple[NodeId, str]]) -> Iterator[Break]:
-        """Direct readers that name the column; behind those that only pass it on with a star, their readers."""
+        """Direct readers that name the column; for readers that only pass it on with a star, their readers."""
         if (id_, column.lower()) in seen:
             return
         seen.add((id_, column.lower()))
@@ -67,7 +67,7 @@ class Impact:
                 yield from self._breaks(child, passed, seen)
 
     def _used(self, node: ModelNode, parent: NodeId, column: str) -> Break | None:
-        """Whether a reader names a column: certainly, or as far as its text tells. What a star takes has no name."""
+        """Whether a reader names a column: certainly, or as far as its text shows. A star does not name columns."""
         text = node.query.sql.text
         match = re.search(rf"(?<!\w){re.escape(column)}(?!\w)", text, re.IGNORECASE)
         if match is None:
@@ -82,7 +82,7 @@ class Impact:
         return Break(column=column, consumer=node.id, name=node.model.name, certain=takes is True, span=span)
 
     def _takes(self, node: ModelNode, parent: NodeId, column: str) -> bool | None:
-        """What lineage says; None where it does not know everything."""
+        """What lineage knows; None if it does not know everything."""
         if node.id not in self.changed:
             former = next((old for old, new in self.renamed.items() if new == parent), parent)
             return _takes(self.before, node.id, Origin(former, column))
@@ -92,11 +92,11 @@ class Impact:
 
     @cached_property
     def _wrong(self) -> frozenset[str]:
-        """Files in which names were not found."""
+        """Files with names that were not found."""
         return frozenset(d.span.file.path for d in self.now.diagnostics if d.span)
 
     def _passed(self, child: NodeId, parent: NodeId, column: str) -> Iterable[str]:
-        """The columns of a reader that have gone with it, because a star took it."""
+        """The columns of a reader that disappeared too, because a star included them."""
         if self.before is None or child in self.changed:
             return ()
         node = self.graph.nodes[child]

@@ -11,15 +11,15 @@ from mvbuild.review.model import Break, NodeChange, Review
 
 Size = Callable[[int], str]
 MARK = "<!-- mvbuild plan -->"
-"""Begins the comment, so that whoever posts it finds the one to replace."""
+"""The beginning of the comment, by which a bot finds the one to replace."""
 _MOST_ROWS = 50
-"""GitHub takes 65,536 characters in a comment."""
+"""GitHub accepts 65,536 characters in a comment."""
 _QUIET = ("formatting", "documentation")
 _ROW = 400
 
 
 def review_markdown(review: Review, size: Size) -> str:
-    """Starts with a comment that marks it."""
+    """Starts with a comment that identifies it."""
     shown = [c for c in review.models if c.kind not in _QUIET]
     quiet = [c for c in review.models if c.kind in _QUIET]
     blocks = [
@@ -49,7 +49,7 @@ def _row(change: NodeChange, review: Review) -> Sequence[str]:
 
 
 def _affected(change: NodeChange, review: Review) -> str:
-    """Those who break first; else who reads it."""
+    """The nodes that break first, otherwise the readers."""
     if change.kind in ("formatting", "documentation", "configuration", "equal"):
         return ""
     certain = dict.fromkeys(b.name for b in change.breaks if b.certain)
@@ -148,7 +148,7 @@ def _codes(names: Iterable[str], most: int = 5) -> str:
 
 
 def _code(text: str) -> str:
-    """In a span of code, which holds everything but backticks and, in a table, bars."""
+    """As a code span, which may contain everything except backticks and, in a table, bars."""
     text = " ".join(text.replace("|", "\\|").split())
     return f"`` {text} ``" if "`" in text else f"`{text}`"
 
@@ -158,6 +158,6 @@ def _short(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Words of the project mean nothing to Markdown; what stands in backticks is code already."""
+    """Escape words of the project for Markdown; text in backticks is code already."""
     parts = re.split(r"(`[^`]+`)", " ".join(text.split()))
     return "".join(_code(p[1:-1]) if p.startswith("`") and len(p) > 2 else re.sub(r"([\\*_\[\]<>|#~@`])", r"\\\1", p) for p in parts)

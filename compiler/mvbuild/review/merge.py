@@ -1,6 +1,6 @@
 """tree with canonical names -> the same, with subqueries that only choose, compute or filter merged into the query around them.
 
-Both rules need every name to be resolved: a column without its table would find another meaning in the place that it is moved to.
+Both rules need every name to be resolved: a column without its table could get another meaning in its new place.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from mvbuild.review.resolve import relations
 from mvbuild.review.tidy import conjunction, conjuncts, is_inner
 
 _PLAIN = frozenset(("expressions", "from_", "joins", "where", "kind"))
-"""The clauses of a query that keeps the rows of what it reads, or leaves some out."""
+"""The clauses of a query that keeps the rows that it reads, or filters them."""
 _OF_ROWS = frozenset(("from_", "expressions"))
 
 
 def merged(tree: exp.Expr) -> exp.Expr:
-    """In place, but for the outermost query."""
+    """In place, except for the outermost query."""
     for select in reversed(list(tree.find_all(exp.Select))):
         while _merge_one(select):
             pass
@@ -56,7 +56,7 @@ def _merge_one(select: exp.Select) -> bool:
 
 
 def _passes_all(select: exp.Select, inner: exp.Select) -> bool:
-    """`SELECT * FROM t`, with a condition or without: what has all columns of a table has their names as well."""
+    """`SELECT * FROM t`, with or without a condition: with all columns of a table it has their names as well."""
     stars = [p for p in inner.expressions if isinstance(p, exp.Star) and not any(p.args.values())]
     if len(stars) != 1 or len(inner.expressions) != 1 or inner.args.get("joins"):
         return False
@@ -81,7 +81,7 @@ def _is_mergeable(select: exp.Select, relation: exp.Subquery) -> bool:
     if not is_first:
         join = relation.parent
         return isinstance(join, exp.Join) and is_inner(join) and not inner.args.get("joins") and all(map(is_inner, joins))
-    # What is on the left of LEFT joins keeps its rows; of others it gets NULLs, which no condition of its own has seen.
+    # The left side of LEFT joins keeps its rows; in other joins it gets NULLs, which its own condition has not seen.
     keeps = all(is_inner(j) or (j.args.get("side") == "LEFT" and not j.args.get("kind")) for j in joins)
     inner_joins = inner.args.get("joins") or []
     return keeps and all(map(is_inner, inner_joins))
@@ -92,7 +92,7 @@ def _is_resolved(select: exp.Select) -> bool:
 
 
 def _values(inner: exp.Select) -> dict[str, exp.Expr] | None:
-    """Name of a column -> what it is; None where one has no name."""
+    """Name of a column -> its expression; None if one has no name."""
     if any(not isinstance(p, exp.Alias) for p in inner.expressions):
         return None
     return {p.alias: p.this for p in inner.expressions}
@@ -120,7 +120,7 @@ def _splice(select: exp.Select, relation: exp.Subquery, inner: exp.Select) -> No
 
 
 def _collapsed(select: exp.Select) -> exp.Expr | None:
-    """`SELECT f(x) FROM (query)`, which keeps all rows: the query itself, with these columns. None where it is not so."""
+    """`SELECT f(x) FROM (query)` with all rows: the query itself, with these columns. None if it is something else."""
     found = relations(select)
     if len(found) != 1 or not _clauses(select) <= _OF_ROWS or not isinstance(found[0], exp.Subquery):
         return None
@@ -137,7 +137,7 @@ def _collapsed(select: exp.Select) -> exp.Expr | None:
     used = {c.name for p in select.expressions for c in p.find_all(exp.Column)}
     aggregates = any(v.find(exp.AggFunc) for v in values.values())
     if aggregates and not inner.args.get("group") and not any(values[name].find(exp.AggFunc) for name in used):
-        return None  # the one row of an aggregate without groups
+        return None  # the single row of an aggregate without groups
     if _own_names(inner) & set(values):
         return None
     projections = [p.copy() for p in select.expressions]
@@ -148,5 +148,5 @@ def _collapsed(select: exp.Select) -> exp.Expr | None:
 
 
 def _own_names(inner: exp.Select) -> set[str]:
-    """Names without a table: they may be of the columns that are about to go."""
+    """Names without a table: they may belong to the columns that are about to be removed."""
     return {column.name for column in inner.find_all(exp.Column) if not column.table}

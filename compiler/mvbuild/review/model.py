@@ -29,7 +29,7 @@ ORDER: tuple[Kind, ...] = (
     "removed",
     "breaking",
 )
-"""From the lightest to the gravest, for the order in which they are told."""
+"""From the least to the most important, for the order of reports."""
 TITLES: dict[Kind, str] = {
     "formatting": "formatting",
     "documentation": "documentation",
@@ -49,7 +49,7 @@ TITLES: dict[Kind, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingChange:
-    """A setting before and now, as JSON; None where it is the default."""
+    """A setting before and now, as JSON; None for the default."""
 
     name: str
     old: object
@@ -58,36 +58,36 @@ class SettingChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Break:
-    """A column that is gone or has another type, and a node or test that uses it still."""
+    """A removed or retyped column, and a node or test that still uses it."""
 
     column: str
     consumer: NodeId
     name: str
-    """Of the consumer, for people."""
+    """The name of the consumer."""
     certain: bool
-    """False where its query has the word, and it is not known whether it means this column."""
+    """False if its query contains the word, and it is not known whether it means this column."""
     span: Span | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeChange:
-    """What became of one model, seed, source or test."""
+    """The change of one model, seed, source or test."""
 
     id: NodeId
     name: str
     path: str
     what: What
     findings: tuple[Finding, ...] = ()
-    """What was done to its query."""
+    """The changes of its query."""
     settings: tuple[SettingChange, ...] = ()
     documented: bool = False
     former: str = ""
-    """The name that it had."""
+    """Its previous name."""
     because: tuple[str, ...] = ()
-    """What else was changed that changes it: macros, vars, ephemeral models."""
+    """Other changes that change it: macros, vars, ephemeral models."""
     breaks: tuple[Break, ...] = ()
     downstream: tuple[NodeId, ...] = ()
-    """The models that read it, directly or not."""
+    """The models that read it, directly or indirectly."""
 
     @property
     def kind(self) -> Kind:
@@ -116,7 +116,7 @@ class NodeChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refresh:
-    """What the next run does to an MV, view or seed, as far as this change is why."""
+    """What the next run does to an MV, view or seed because of this change."""
 
     node: NodeId
     relation: str
@@ -133,17 +133,17 @@ class Review:
 
     against: str
     changes: tuple[NodeChange, ...]
-    """The gravest first."""
+    """The most important first."""
     macros: tuple[str, ...] = ()
     """Names of macros that were added, removed or changed."""
     vars: tuple[str, ...] = ()
     refreshes: tuple[Refresh, ...] = ()
     unknown: str = ""
-    """Why it is not known how they are refreshed; empty where it is."""
+    """Why it is not known how they are refreshed; empty if it is known."""
     lint: tuple[Diagnostic, ...] | None = ()
-    """Findings that are new; None where there is nothing to compare with."""
+    """New findings; None if there is nothing to compare with."""
     names: dict[NodeId, str]
-    """Of the nodes that are mentioned."""
+    """Names of the nodes that are mentioned."""
     warnings: tuple[Diagnostic, ...] = ()
 
     @property
@@ -156,5 +156,5 @@ class Review:
 
     @property
     def has_changes(self) -> bool:
-        """Formatting is none."""
+        """Formatting does not count."""
         return any(c.matters for c in self.changes) or bool(self.macros or self.vars)

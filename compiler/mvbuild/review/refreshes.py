@@ -1,4 +1,4 @@
-"""Plan + what was changed -> Refreshes: what the next run does because of it, how, and how many bytes that is expected to take. Pure."""
+"""Plan + what was changed -> Refreshes: what the next run does because of it, how, and the expected bytes. Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _SPREADING = ("reordered", "columns-added", "filter-narrowed", "filter-widened",
 
 
 def concerned(graph: Graph, changes: Iterable[NodeChange]) -> frozenset[NodeId]:
-    """What was changed, and all that reads other rows or columns because of it."""
+    """What was changed, and everything that reads other rows or columns because of it."""
     own = {c.id for c in changes if c.matters and c.id in graph.nodes}
     spreading = {c.id for c in changes if c.id in own and (c.what == "added" or any(f.kind in _SPREADING for f in c.findings))}
     return frozenset(own | graph.descendants(spreading))
 
 
 def of_plan(planned: Plan, ids: Collection[NodeId]) -> tuple[Refresh, ...]:
-    """The steps that do something to these nodes."""
+    """The steps for these nodes."""
     return tuple(_refresh(planned, step) for step in planned.steps if step.node in ids and step.action != "reuse")
 
 
@@ -42,7 +42,7 @@ def _refresh(planned: Plan, step: Step) -> Refresh:
 
 
 def without_plan(graph: Graph, changes: Iterable[NodeChange], ids: Collection[NodeId]) -> tuple[Refresh, ...]:
-    """What is certain of the versions alone: these MVs are looked at again, and nobody knows how they stand."""
+    """What is certain from the versions alone: these MVs are affected, but their freshness is unknown."""
     reasons: dict[NodeId, str] = {c.id: _reason(c) for c in changes if c.matters and c.resource_type != "test"}
     found = []
     for id_, node in graph.nodes.items():

@@ -1,6 +1,6 @@
 """tree of a query without CTEs -> the same, with tables under canonical aliases and columns qualified where only one table can have them.
 
-A base table whose columns are not known may have any column. Beside a subquery that has the name it does not: the query would be ambiguous.
+A base table with unknown columns may have any column, except a name that a subquery beside it has: the query would be ambiguous.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Schema = Sequence[str]
 
 
 class Unclear(Exception):
-    """A name that may mean several things, so that nothing may be renamed around it."""
+    """A name with several possible meanings, so that nothing around it may be renamed."""
 
 
 _INNER = "c__"
@@ -26,12 +26,12 @@ _INNER = "c__"
 
 @dataclass(slots=True, kw_only=True)
 class _Source:
-    """A table or subquery in FROM. `columns`: name -> the name under which it is canonically known; None where any may be there."""
+    """A table or subquery in FROM. `columns`: name -> its canonical name; None if there may be any."""
 
     alias: str
     columns: dict[str, str] | None
     order: tuple[str, ...] = ()
-    """The names as they are written."""
+    """The names as written."""
 
     @property
     def renames(self) -> bool:
@@ -43,7 +43,7 @@ class _Resolver:
     schema: Mapping[str, Schema]
     made: int = 0
     stack: list[dict[str, _Source]] = field(default_factory=list)
-    """What the SELECTs around know, the innermost last. A subquery in FROM begins anew: it sees nothing of what is around."""
+    """What the SELECTs around know, the innermost last. A subquery in FROM starts with an empty list, because it sees nothing around it."""
 
 
 def resolved(tree: exp.Expr, schema: Mapping[str, Schema]) -> None:
@@ -53,7 +53,7 @@ def resolved(tree: exp.Expr, schema: Mapping[str, Schema]) -> None:
 
 
 def output_names(query: exp.Expr) -> tuple[str, ...] | None:
-    """Of a query; None where a star hides them, or two are alike."""
+    """The names of a query's columns; None if a star hides them, or two are equal."""
     while isinstance(query, (exp.SetOperation, exp.Subquery)):
         query = query.this
     if not isinstance(query, exp.Select) or any(p.is_star or not p.alias_or_name for p in query.expressions):
@@ -101,13 +101,13 @@ def _keeps_name(alias: exp.Alias) -> bool:
 
 
 def relations(select: exp.Select) -> list[exp.Expr]:
-    """What stands in FROM and JOIN, in order."""
+    """The items of FROM and JOIN, in order."""
     found = [select.args["from_"].this] if select.args.get("from_") else []
     return [*found, *(join.this for join in select.args.get("joins") or [])]
 
 
 def _source(resolver: _Resolver, relation: exp.Expr) -> tuple[str, _Source]:
-    """The name by which the query knows it, and what it has."""
+    """The name by which the query knows it, and its columns."""
     if isinstance(relation, exp.Subquery) and relation.args.get("alias") is None:
         relation.set("alias", exp.TableAlias(this=exp.to_identifier(f"{ALIAS}unnamed_{resolver.made}")))
     if isinstance(relation, exp.Table) and relation.args.get("alias") is None:
@@ -134,7 +134,7 @@ def _source(resolver: _Resolver, relation: exp.Expr) -> tuple[str, _Source]:
 
 
 def _named(relation: exp.Subquery, listed: Sequence[str]) -> tuple[dict[str, str] | None, tuple[str, ...]]:
-    """The columns of a subquery, which get names by what they are: then it does not matter what the user called them."""
+    """The columns of a subquery, with names derived from their content, so that the user's names do not matter."""
     outputs = output_names(relation.this)
     if outputs is None:
         return None, ()
@@ -162,7 +162,7 @@ def _reads_own_alias(select: exp.Select) -> bool:
 
 
 def _own(select: exp.Select, *, deep: bool = False) -> Iterator[exp.Expr]:
-    """Columns, and subqueries in expressions, of a SELECT itself: not those of what stands in FROM."""
+    """Columns, and subqueries in expressions, of a SELECT itself, without those of items in FROM."""
     skipped = {id(r) for r in relations(select)}
     waiting: list[exp.Expr] = [select]
     while waiting:
@@ -200,7 +200,7 @@ def _column(resolver: _Resolver, column: exp.Column, aliases: set[str]) -> None:
 
 
 def _outer(resolver: _Resolver, column: exp.Column, name: str) -> None:
-    """A column of a query around, where nothing in between can have it."""
+    """A column of a query around, if nothing in between can have it."""
     for sources in reversed(resolver.stack[:-1]):
         known = [s for s in sources.values() if s.columns is not None and name in s.columns]
         if len(known) == 1:
@@ -210,7 +210,7 @@ def _outer(resolver: _Resolver, column: exp.Column, name: str) -> None:
 
 
 def _qualified(resolver: _Resolver, column: exp.Column) -> bool:
-    """Whether its first part is the alias of a table; a part of its own of a column is left to `_column`."""
+    """Whether its first part is the alias of a table; a column with a field is left to `_column`."""
     first, second = column.parts[0].name.lower(), column.parts[1].name.lower()
     for sources in reversed(resolver.stack):
         if first not in sources:
@@ -231,20 +231,20 @@ def _set(column: exp.Column, source: _Source) -> None:
 
 
 def _write(column: exp.Column, source: _Source, parts: Sequence[exp.Expr]) -> None:
-    """`alias.column`, and fields of the column behind it as they were written."""
+    """`alias.column`, followed by fields of the column as written."""
     name = parts[0].name.lower()
     named = name if source.columns is None else source.columns[name]
     new: exp.Expr = exp.column(named, table=source.alias)
     for part in parts[1:]:
         new = exp.Dot(this=new, expression=part.copy())
-    # Of a projection the name is that of the result.
+    # The name of a projection is that of the result.
     if isinstance(column.parent, exp.Select) and column.arg_key == "expressions":
         new = exp.Alias(this=new, alias=exp.to_identifier(column.name))
     column.replace(new)
 
 
 def _stars(select: exp.Select, sources: Mapping[str, _Source]) -> None:
-    """`*` and `t.*` as the columns that they are, where all are known."""
+    """Expand `*` and `t.*` if all columns are known."""
     found: list[exp.Expr] = []
     for projection in select.expressions:
         chosen = _starred(projection, sources)

@@ -12,7 +12,7 @@ Size = Callable[[int], str]
 
 
 def review_text(review: Review, size: Size) -> str:
-    """A paragraph for each change, the gravest first; then what is refreshed, new findings of lint, and a count."""
+    """A paragraph for each change, the most important first; then the refreshes, new lint findings, and a count."""
     blocks = [_change(change, review) for change in review.changes]
     if review.macros:
         blocks.append(f"macros      {', '.join(review.macros)}")

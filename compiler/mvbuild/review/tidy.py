@@ -1,6 +1,7 @@
-"""tree of a query -> the same query with each clause in one of the forms that mean the same. Nothing moves from one SELECT to another.
+"""tree of a query -> the same query with each clause in one of its equivalent forms. Nothing moves from one SELECT to another.
 
-Only what is the same for every row, NULL and NaN included: an OR of comparisons, say, is no IN, which finds another common type.
+Only forms that are equal for every row, including NULL and NaN. For example, an OR of comparisons is not an IN, which finds another common
+type.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ _OPPOSITE: dict[type[exp.Expr], type[exp.Expr]] = {
 _NATURAL: dict[type[exp.Expr], type[exp.Expr]] = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.EQ: exp.EQ, exp.NEQ: exp.NEQ}
 CLAUSES = ("where", "having", "qualify")
 ALIAS = "t__"
-"""Begins the canonical names of tables."""
+"""The prefix of the canonical names of tables."""
 
 
 def shown(node: object) -> str:
-    """A node as text to compare, and to sort by: its structure, since there are no parentheses any more. Quotes of names do not count."""
+    """A node as text to compare and sort by: its structure, since there are no parentheses any more. Quotes of names do not count."""
     if isinstance(node, exp.Identifier):
         return str(node.this)
     if isinstance(node, exp.Literal):
@@ -41,7 +42,7 @@ def shown(node: object) -> str:
 
 
 def readable(node: exp.Expr) -> str:
-    """A condition for people, with the names of columns alone."""
+    """A condition for people, with the names of columns only."""
     copy = _turned_back(node.copy())
     for connector in list(copy.find_all(exp.Connector)):
         if connector is not copy and not isinstance(connector.parent, type(connector)):
@@ -50,7 +51,7 @@ def readable(node: exp.Expr) -> str:
 
 
 def _turned_back(tree: exp.Expr) -> exp.Expr:
-    """The column before the literal, as people write it."""
+    """With the column before the literal, as people write it."""
     for node in reversed(list(tree.walk())):
         new = node
         if type(node) in _NATURAL and isinstance(node.this, (exp.Literal, exp.Neg, exp.Cast)) and not node.this.find(exp.Column):
@@ -65,7 +66,7 @@ def _turned_back(tree: exp.Expr) -> exp.Expr:
 
 
 def tidy(tree: exp.Expr) -> exp.Expr:
-    """From the inside out; the tree itself is changed."""
+    """From the inside out; changes the tree itself."""
     for node in reversed(list(tree.walk())):
         node.comments = None
         new = _tidied(node)
@@ -82,7 +83,7 @@ def tidy(tree: exp.Expr) -> exp.Expr:
 
 
 def conjuncts(clause: exp.Expr | None) -> list[exp.Expr]:
-    """The conditions that all have to hold, of a WHERE, HAVING or QUALIFY."""
+    """The conditions of a WHERE, HAVING or QUALIFY that must all hold."""
     if clause is None:
         return []
     condition = clause.this
@@ -90,7 +91,7 @@ def conjuncts(clause: exp.Expr | None) -> list[exp.Expr]:
 
 
 def conjunction(conditions: Sequence[exp.Expr]) -> exp.Expr:
-    """Each once, in the order of their text."""
+    """Each condition once, in the order of their text."""
     return _chained(exp.And, conditions)
 
 
@@ -100,7 +101,7 @@ def _chained(operator: type[exp.Connector], conditions: Sequence[exp.Expr]) -> e
 
 
 def _balanced(operator: type[exp.Connector], conditions: Sequence[exp.Expr]) -> exp.Expr:
-    """A tree of thousands of conditions must not be as deep."""
+    """Balanced, because a tree of thousands of conditions must not be as deep."""
     if len(conditions) == 1:
         return conditions[0]
     middle = len(conditions) // 2
@@ -121,7 +122,7 @@ def _paren(node: exp.Expr) -> exp.Expr:
 
 
 def _branch(node: exp.Expr) -> exp.Expr:
-    """`(SELECT ...)` beside UNION, in parentheses that hold nothing else."""
+    """`(SELECT ...)` beside UNION, in parentheses that contain nothing else."""
     plain = isinstance(node.this, exp.Select) and not any(node.this.args.get(key) for key in ("order", "limit", "offset", "sort"))
     alone = not any(value for key, value in node.args.items() if key != "this")
     return node.this if plain and alone and isinstance(node.parent, exp.SetOperation) else node
@@ -130,7 +131,7 @@ def _branch(node: exp.Expr) -> exp.Expr:
 def _connector(node: exp.Expr) -> exp.Expr:
     assert isinstance(node, exp.Connector)
     if isinstance(node.parent, type(node)):
-        return node  # the outermost one takes all
+        return node  # the outermost one handles all of them
     return _chained(type(node), list(node.flatten(unnest=False)))
 
 
@@ -205,7 +206,7 @@ _REWRITES: Sequence[tuple[tuple[type[exp.Expr], ...], Callable[[exp.Expr], exp.E
 
 
 def _joins(select: exp.Select) -> None:
-    """INNER and OUTER are idle words. Where all joins are inner ones their conditions belong to WHERE."""
+    """INNER and OUTER are redundant words. If all joins are inner, their conditions belong to WHERE."""
     joins = select.args.get("joins") or []
     for join in joins:
         if join.args.get("kind") in ("OUTER", "INNER"):
@@ -227,7 +228,7 @@ def _joins(select: exp.Select) -> None:
 
 
 def is_inner(join: exp.Join) -> bool:
-    """A join that only ever takes rows away from the product of both sides."""
+    """A join that can only remove rows from the product of both sides."""
     return not join.args.get("side") and not join.args.get("method") and join.args.get("kind") in (None, "", "CROSS", "INNER")
 
 
@@ -247,7 +248,7 @@ def _groups(select: exp.Select) -> None:
 
 
 def _unordered(tree: exp.Expr) -> None:
-    """The rows of a result have no order, unless it is what LIMIT cuts them by."""
+    """The rows of a result have no order, unless LIMIT uses it."""
     if isinstance(tree, exp.Query) and not tree.args.get("limit") and not tree.args.get("offset"):
         for clause in ("order", "sort", "cluster", "distribute"):
             tree.set(clause, None)

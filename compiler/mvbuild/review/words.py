@@ -25,7 +25,7 @@ _NAMED = 5
 
 
 def title(change: NodeChange) -> str:
-    """`filter narrowed`; of what was renamed and changed besides, both."""
+    """`filter narrowed`; both for something that was renamed and changed."""
     kinds = [f.kind for f in change.findings if f.kind not in ("formatting", "equal")]
     if change.what == "renamed" and kinds:
         return f"renamed, {TITLES[max(kinds, key=ORDER.index)]}"
@@ -33,7 +33,7 @@ def title(change: NodeChange) -> str:
 
 
 def what(change: NodeChange) -> list[str]:
-    """What was done, a clause each, the gravest first."""
+    """What was changed, one clause each, the most important first."""
     said = [f"it was called '{change.former}'"] if change.former else []
     ordered = sorted(change.findings, key=lambda f: -ORDER.index(f.kind))
     said += [f.message for f in ordered]
@@ -53,7 +53,7 @@ def _value(value: object) -> str:
 
 
 def users(breaks: Sequence[Break]) -> list[str]:
-    """Who uses what is gone: `daily uses 'status' (models/daily.sql:3:8)`."""
+    """The users of what was removed: `daily uses 'status' (models/daily.sql:3:8)`."""
     said = []
     for one in breaks:
         verb = "uses" if one.certain else "may use"
@@ -62,7 +62,7 @@ def users(breaks: Sequence[Break]) -> list[str]:
 
 
 def nobody(change: NodeChange) -> str:
-    """Where something breaks, and nothing of the project is known to use it."""
+    """The note on a breaking change without a known user in the project."""
     columns = {c for f in change.findings if f.kind == "breaking" for c in f.columns}
     return "nothing in this project is known to use it" if columns and not change.breaks else ""
 
@@ -75,7 +75,7 @@ def names(ids: Iterable[str], review: Review, most: int = _NAMED) -> str:
 
 
 def counted(review: Review) -> str:
-    """`breaking 1, filter narrowed 2`, of models, seeds and sources; then the rest."""
+    """`breaking 1, filter narrowed 2` for models, seeds and sources; then the rest."""
     counts = Counter(change.kind for change in review.models)
     parts = [f"{TITLES[kind]} {counts[kind]}" for kind in reversed(ORDER) if counts[kind]]
     for what_, number in (("test", len(review.tests)), ("macro", len(review.macros)), ("variable", len(review.vars))):
@@ -92,7 +92,7 @@ def how(refresh: Refresh) -> str:
 
 
 def total(review: Review) -> tuple[Cost, Cost, int]:
-    """Bytes of all refreshes of which they are known, those of full ones in their place, and how many are not known."""
+    """The known bytes of all refreshes, the bytes if they were full, and how many are unknown."""
     nothing = Cost(bytes=0, rows=0)
     known = [r for r in review.refreshes if r.expected and r.full]
     unknown = sum(r.action == "refresh" and r.expected is None for r in review.refreshes)

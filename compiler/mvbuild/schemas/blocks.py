@@ -1,4 +1,4 @@
-"""Key, Block -> schema: what `project.keys.check` accepts of a mapping; what is asked of a key besides its kind stands in `_MORE`."""
+"""Key, Block -> schema: what `project.keys.check` accepts in a mapping; requirements beyond the kind of a key are in `_MORE`."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def name_of(block: Block) -> str:
 
 
 def of_block(block: Block, definitions: dict[str, Schema]) -> Schema:
-    """A reference to the schema of a block, which goes to `definitions`."""
+    """A reference to the schema of a block, which is added to `definitions`."""
     name = name_of(block)
     if name not in definitions:
         definitions[name] = {}
@@ -75,7 +75,7 @@ def block_schema(block: Block, definitions: dict[str, Schema]) -> Schema:
     required = [name for name, key in block.keys.items() if key.required]
     found = mapping(own, **({"required": required} if required else {}), **not_both(block.aliases.items()))
     if block is SOURCE_TABLE:
-        # Of a table that names its own type; what the source's type asks of it a schema cannot say without saying it twice.
+        # For a table with its own type; a schema cannot express what the source's type requires without repeating it.
         outside = {"type": words([t for t in TYPES if t != DEFAULT])}
         condition = {"properties": outside, "required": ["type"]}
         found |= {"if": condition, "then": {"required": ["path"], "properties": {"identifier": NULL}}}
@@ -104,7 +104,7 @@ def _of_kind(block: Block, key: Key, definitions: dict[str, Schema]) -> Schema:
 
 
 def tests(definitions: dict[str, Schema]) -> None:
-    """`column-test` and `table-test`, which has to name its column."""
+    """`column-test` and `table-test`, which must name its column."""
     for name, needed in (("column-test", ()), ("table-test", ("column_name",))):
         alone = [kind for kind in TESTS if not (_needed(kind) or needed)]
         named = mapping({kind: _test(kind, needed, definitions) for kind in TESTS}, minProperties=1, maxProperties=1)
@@ -112,7 +112,7 @@ def tests(definitions: dict[str, Schema]) -> None:
 
 
 def _test(kind: str, more: tuple[str, ...], definitions: dict[str, Schema]) -> Schema:
-    """Arguments stand beside the settings of a test, or below `arguments`."""
+    """Arguments are beside the settings of a test, or below `arguments`."""
     needed = (*_needed(kind), *more)
     inner = of_block(TESTS[kind], definitions)
     places = [{"anyOf": [{"required": [n]}, {"required": ["arguments"], "properties": {"arguments": {"required": [n]}}}]} for n in needed]
@@ -124,7 +124,7 @@ def _needed(kind: str) -> tuple[str, ...]:
 
 
 def values_of_tests(definitions: dict[str, Schema]) -> None:
-    """`accepted_values` takes constants."""
+    """The values of `accepted_values` must be constants."""
     for definition in definitions.values():
         if "values" in (properties := definition.get("properties", {})):
             properties["values"] = {**_VALUES, "description": properties["values"]["description"]}

@@ -30,7 +30,7 @@ def file_name(name: str) -> str:
 
 
 def write_all(folder: Path) -> tuple[Path, ...]:
-    """OSError where that is not possible."""
+    """Raises OSError if that is not possible."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name in SCHEMAS:
@@ -68,4 +68,4 @@ SCHEMAS: Mapping[str, tuple[str, Callable[[], Schema]]] = {
     "properties": ("YAML of models, seeds and sources", _properties),
     "selectors": ("selectors.yml", selectors_schema),
 }
-"""Name -> title, and what makes it."""
+"""Name -> title, and the function that makes it."""

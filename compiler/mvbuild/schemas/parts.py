@@ -1,7 +1,6 @@
-"""words, patterns -> the parts that the schemas are made of.
+r"""words, patterns -> the parts of which the schemas are built.
 
-Draft 7, which is what editors understand. Patterns have to mean the same in Python and in ECMAScript, where \\w is ASCII and no flag
-ignores case.
+Draft 7, which editors understand. Patterns must mean the same in Python and in ECMAScript, where \w is ASCII and no flag ignores case.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ def ref(name: str) -> Schema:
 
 
 def either(*schemas: Schema) -> Schema:
-    """One of them; a template always is."""
+    """One of them; a template is always allowed."""
     return {"anyOf": [*schemas, ref("template")]}
 
 
@@ -39,7 +38,7 @@ def listed(item: Schema, **more: Any) -> Schema:
 
 
 def mapping(keys: Mapping[str, Schema] | None = None, **more: Any) -> Schema:
-    """With `keys` only these."""
+    """With `keys`, only these."""
     return {"type": "object", **({"properties": dict(keys), "additionalProperties": False} if keys is not None else {}), **more}
 
 
@@ -48,12 +47,12 @@ def map_of(value: Schema) -> Schema:
 
 
 def described(schema: Schema, doc: str) -> Schema:
-    """With a description, in which links are only their text: the page that they are relative to is not there."""
+    """With a description, in which links are reduced to their text, because they are relative to another page."""
     return {"description": _LINK.sub(r"\1", doc), **schema}
 
 
 def not_both(pairs: Iterable[tuple[str, str]]) -> Schema:
-    """Keys that are words for the same."""
+    """Keys with the same meaning."""
     refused = [{"not": {"required": list(pair)}} for pair in pairs]
     return {"allOf": refused} if refused else {}
 

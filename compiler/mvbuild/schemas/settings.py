@@ -86,14 +86,14 @@ def definitions() -> dict[str, Schema]:
 
 
 def config(settings: Mapping[str, SettingKey]) -> Schema:
-    """A `config:` block: dbt's `+` may stand before a key."""
+    """A `config:` block: keys may have dbt's `+`."""
     known = _refs(settings)
     plus = {f"^\\+{name}$": schema for name, schema in known.items()}
     return mapping(known, patternProperties=plus, **_aliases(settings))
 
 
 def folder(settings: Mapping[str, SettingKey], own: str) -> Schema:
-    """Settings with a `+`, and folders below. Without a `+` a key is a setting, or a folder that is called like one."""
+    """Settings with a `+`, and folders below. A key without a `+` is a setting, or a folder of the same name."""
     known = _refs(settings)
     other = {f"^(?!(?:{'|'.join(known)})$)[^+]": {"anyOf": [ref(own), NULL, ref("template")]}}
     bare = {f"^{name}$": {"anyOf": [schema, ref(own)]} for name, schema in known.items()}
@@ -111,7 +111,7 @@ def _aliases(settings: Mapping[str, SettingKey]) -> Schema:
 
 
 def _value(name: str, setting: SettingKey) -> Schema:
-    """The rules of lint are known here, and not where settings are read."""
+    """The lint rules are known here, and not where settings are read."""
     if name == "lint":
         return described({"anyOf": [ref("lint"), NULL, ref("template")]}, setting.doc)
     if isinstance(setting.read, OneOf):

@@ -20,7 +20,7 @@ EXAMPLES = "Examples: orders, +orders, orders+, 2+orders, @orders, tag:daily, pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criterion:
-    """`2+tag:daily+`: what a method finds, and what is reached from there. A depth of None goes all the way."""
+    """`2+tag:daily+`: what a method finds, and what is reached from there. A depth of None has no limit."""
 
     raw: str
     method: str
@@ -31,7 +31,7 @@ class Criterion:
     children_depth: int | None = None
     childrens_parents: bool = False
     span: Span | None = None
-    """In selectors.yml."""
+    """The place in selectors.yml."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ Expression = Criterion | Union | Intersection | Difference
 
 
 def union_of(texts: Iterable[str]) -> Union:
-    """Blanks make a union, commas an intersection. ProjectError for all that cannot be read."""
+    """Spaces make a union, commas an intersection. Raises ProjectError for a text that cannot be read."""
     problems: list[Diagnostic] = []
     parts: list[Expression] = []
     for word in (word for text in texts for word in text.split()):
@@ -97,7 +97,7 @@ def criterion(text: str, span: Span | None = None) -> Criterion:
 
 
 def implied_method(value: str) -> str:
-    """As in dbt, a value with a slash is a path, and one that ends as a file does is a file."""
+    """As in dbt, a value with a slash is a path, and one that ends like a file name is a file."""
     return "path" if "/" in value else "file" if PurePosixPath(value).suffix.lower() in _FILES else "fqn"
 
 

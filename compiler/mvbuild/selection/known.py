@@ -1,4 +1,4 @@
-"""Graph -> what selectors ask besides it: another version, the last run, freshness, git. Each is read when it is asked for, and once."""
+"""Graph -> what selectors need besides it: another version, the last run, freshness, git. Each is read on demand, and once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Known:
-    """`judge` gives the freshness of MVs as it is now; None where the command reads no catalog."""
+    """`judge` returns the current freshness of MVs; None if the command does not read the catalog."""
 
     def __init__(self, judge: Judge | None = None) -> None:
         self._judge = judge
@@ -52,7 +52,7 @@ class Known:
         return {id for id, status in self._once("results", lambda: _results(graph)).items() if status == value}
 
     def freshness(self, term: str) -> Mapping[NodeId, str]:
-        """MV -> its state as judged now."""
+        """MV -> its current state."""
         if self._judge is None:
             message = f"'{term}' needs the catalog, which this command does not read"
             help = "`mvbuild status`, `plan` and `run` read it: use the selector with one of them."
@@ -60,7 +60,7 @@ class Known:
         return self._once("freshness", self._judge)
 
     def changed_files(self, graph: Graph, ref: str) -> frozenset[str]:
-        """Files of the project that the working copy has otherwise than a git ref."""
+        """Files of the project that differ between the working copy and a git ref."""
         return self._once(f"git:{ref}", lambda: changed_files(commit_of(graph.project.root, ref)))
 
     def _once(self, what: str, read: Callable[[], T]) -> T:
@@ -78,7 +78,7 @@ def _other(graph: Graph) -> Version:
 
 
 def _results(graph: Graph) -> Mapping[NodeId, str]:
-    """Node or test -> its status, of --state if that is a directory, else of the last run here."""
+    """Node or test -> its status, from --state if that is a directory, otherwise from the last run here."""
     path = graph.project.target_path / RESULTS
     if graph.reading.state is not None:
         from mvbuild.versions.other import places_of
@@ -98,6 +98,6 @@ def _results(graph: Graph) -> Mapping[NodeId, str]:
 
 
 def _status(result: Mapping[str, Any]) -> str:
-    """As `mvbuild run` reports it: the file calls what was reused a success, as its readers expect."""
+    """The status as `mvbuild run` reports it: the file calls a reused node a success, as its readers expect."""
     reused = result["adapter_response"].get("reused") if isinstance(result.get("adapter_response"), dict) else False
     return "reused" if reused else str(result["status"])

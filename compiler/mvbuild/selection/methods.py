@@ -1,4 +1,4 @@
-"""Graph + method and value of a selector -> the ids of the nodes and tests that it finds. What needs more than the graph is in `known`."""
+"""Graph + method and value of a selector -> the ids of the nodes and tests that it finds. Information beyond the graph is in `known`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _INSTEAD: Mapping[str, str] = {
 
 
 def check(criterion: Criterion) -> Criterion:
-    """The criterion itself. ProjectError if its method is not known."""
+    """Check the criterion itself. Raises ProjectError if its method is not known."""
     method, _, path = criterion.method.partition(".")
     if criterion.method not in METHODS and not (method == "config" and path):
         raise ProjectError([_unknown(criterion)])
@@ -39,7 +39,7 @@ def check(criterion: Criterion) -> Criterion:
 
 
 def find(graph: Graph, known: Known, criterion: Criterion) -> set[NodeId]:
-    """What the method itself finds, before `+` and `@`. ProjectError for an unknown method or value."""
+    """What the method itself finds, before `+` and `@`. Raises ProjectError for an unknown method or value."""
     path = check(criterion).method.partition(".")[2]
     try:
         return _config(graph, path, criterion.value) if path else METHODS[criterion.method](graph, known, criterion.value)
@@ -48,7 +48,7 @@ def find(graph: Graph, known: Known, criterion: Criterion) -> set[NodeId]:
 
 
 def _at(diagnostic: Diagnostic, criterion: Criterion) -> Diagnostic:
-    """At the place in selectors.yml, if it came from there."""
+    """The place in selectors.yml, if it came from there."""
     if diagnostic.span is not None or criterion.span is None:
         return diagnostic
     return error(diagnostic.code, diagnostic.message, criterion.span, help=diagnostic.help)
@@ -68,7 +68,7 @@ def _unknown(criterion: Criterion) -> Diagnostic:
 
 
 def items(graph: Graph) -> Iterable[Item]:
-    """All that selectors can name."""
+    """Everything that selectors can name."""
     return (*graph.nodes.values(), *graph.tests)
 
 
@@ -104,7 +104,7 @@ def _is_named(item: Item, value: str, parts: Sequence[str]) -> bool:
 
 
 def _leads(parts: Sequence[str], levels: Sequence[str]) -> bool:
-    """Whether the parts are the first of the levels; from the first wildcard on they have to match all that is left."""
+    """Whether the parts are the first of the levels; from the first wildcard on, they must match all remaining levels."""
     if len(parts) > len(levels):
         return False
     for at, part in enumerate(parts):
@@ -200,7 +200,7 @@ def _test_type(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: 
 
 
 def _test_name(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: ARG001
-    """The kind of a generic test; of a SQL test its name."""
+    """The kind of a generic test, or the name of a SQL test."""
     return {t.id for t in graph.tests if fnmatchcase(t.test.kind if isinstance(t.test, DataTest) else t.name, value)}
 
 
@@ -242,7 +242,7 @@ def _descend(value: Any, path: Sequence[str]) -> Any:
     for at, key in enumerate(path):
         if not isinstance(value, Mapping):
             return None
-        # A key may have dots of its own, as those of table properties do.
+        # A key may contain dots, as those of table properties do.
         rest = ".".join(path[at:])
         if rest in value:
             return value[rest]
@@ -274,7 +274,7 @@ def _fresh(graph: Graph, known: Known, value: str) -> set[NodeId]:
 
 
 def _stale(graph: Graph, known: Known, value: str) -> set[NodeId]:
-    """What is not shown to be fresh is not: a run refreshes it."""
+    """Everything that is not proven fresh: a run refreshes it."""
     return _fqn(graph, known, value or "*") & {id for id, state in known.freshness(f"stale:{value}").items() if state != "fresh"}
 
 

@@ -1,7 +1,7 @@
-"""Graph + the text of --select and --exclude -> the ids of the nodes that are meant.
+"""Graph + the text of --select and --exclude -> the ids of the selected nodes.
 
-The grammar is dbt's: spaces make a union, commas an intersection; `+x`, `x+`, `2+x` and `@x` reach along the graph. As in dbt a test is
-selected with any node that it reads.
+The grammar is dbt's: spaces make a union, commas an intersection; `+x`, `x+`, `2+x` and `@x` add nodes along the graph. As in dbt, a test
+is selected with any node that it reads.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ Selected = tuple[frozenset[NodeId], tuple[Diagnostic, ...]]
 
 
 def select(graph: Graph, include: Iterable[str], exclude: Iterable[str], judge: Judge | None = None) -> Selected:
-    """Node ids of models and seeds, and warnings for terms that match nothing. No `include` means everything, or the default selector.
+    """Node ids of models and seeds, and warnings for terms that match nothing. Without `include`: everything, or the default selector.
 
-    `judge` tells the freshness of MVs, where the catalog was read.
+    `judge` returns the freshness of MVs, if the catalog was read.
     """
     chosen, warnings = select_all(graph, include, exclude, judge)
     return frozenset(id for id in chosen if isinstance(graph.nodes.get(id), ModelNode | SeedNode)), warnings
@@ -92,7 +92,7 @@ class _Selection:
         return chosen | {test.id for test in self.graph.tests if not chosen.isdisjoint(test.reads)}
 
     def _named(self, criterion: Criterion) -> set[NodeId]:
-        """What a selector of selectors.yml selects."""
+        """The selection of a selector in selectors.yml."""
         selector = self.selectors.get(criterion.value)
         if selector is None:
             message = f"Unknown selector '{criterion.value}'"
@@ -113,7 +113,7 @@ class _Selection:
         return found
 
     def _is_question(self, raw: str) -> bool:
-        """Nothing stale, nothing modified: that is an answer, and no mistake."""
+        """Whether an empty result is valid: nothing stale, or nothing modified."""
         methods = [term.lstrip("+@0123456789").partition(":")[0] for term in raw.split(",")]
         return any(method in ("state", "result", "fresh", "stale", "git") for method in methods)
 
@@ -124,7 +124,7 @@ def _bare(raw: str) -> str:
 
 
 def _selectable(graph: Graph) -> Iterator[str]:
-    """What a word may have been meant to be: names, names in the catalog, sources and tags."""
+    """Words that may have been meant: names, names in the catalog, sources and tags."""
     for item in items(graph):
         yield name_of(item)
         if isinstance(item, TableNode) and item.source is not None:

@@ -36,7 +36,7 @@ class Selector:
 
 
 def read_selectors(graph: Graph) -> Mapping[str, Selector]:
-    """Those of the project; none where it has no such file. ProjectError with everything that is wrong in it."""
+    """The selectors of the project; none if it has no such file. Raises ProjectError with everything that is wrong in it."""
     root = graph.project.root
     path = next((name for name in FILES if (root / name).is_file()), None)
     if path is None:
@@ -56,7 +56,7 @@ def read_selectors(graph: Graph) -> Mapping[str, Selector]:
 
 
 class _Reader:
-    """Walks the tree, and goes on after what is wrong."""
+    """Walks through the tree, and continues after errors."""
 
     def __init__(self, report: list[Diagnostic]) -> None:
         self.report = report
@@ -176,7 +176,7 @@ class _Reader:
         return value
 
     def _value(self, entry: Entry) -> str:
-        """`config.meta.sensitive: true` and the like are values as well."""
+        """Values such as `config.meta.sensitive: true` are booleans."""
         value = entry.node.value if isinstance(entry.node, ScalarNode) else None
         if value is None or not isinstance(value, (str, bool, int, float)):
             self._wrong(f"'{entry.key}' must have one value", entry.node.span)
@@ -186,7 +186,7 @@ class _Reader:
     def _flag(self, entry: Entry) -> bool:
         value = entry.node.value if isinstance(entry.node, ScalarNode) else None
         if isinstance(value, str) and value.strip().lower() in ("true", "false"):
-            value = value.strip().lower() == "true"  # of a template
+            value = value.strip().lower() == "true"  # from a template
         if not isinstance(value, bool):
             self._wrong(f"'{entry.key}' must be true or false", entry.node.span)
         return value is True

@@ -1,4 +1,4 @@
-"""model | query + RunSession -> Answer: the SQL that gives the rows, every table pinned to one observation, every MV by its policy."""
+"""model | query + RunSession -> Answer: the SQL that returns the rows, every table pinned to one observation, every MV by its policy."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from mvbuild.source import MappedText, SourceFile, Span
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the engine is to run, and what every MV in it is served from."""
+    """What the engine has to run, and what every MV in it is served from."""
 
     sql: MappedText
     served: tuple[Served, ...]
     name: str
-    """What was asked for, for messages."""
+    """The name of what was requested, for messages."""
     span: Span
     """Where it was written, for errors without a place."""
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """QueryError -> ProjectError; CommitConflict where a pinned snapshot is gone, since a new look at the tables mends that."""
+        """QueryError -> ProjectError; CommitConflict if a pinned snapshot is gone, because reading the tables again corrects that."""
         try:
             yield
         except SnapshotGone as exc:
@@ -66,7 +66,7 @@ def of_node(session: RunSession, node: Node) -> Answer:
 
 
 def of_query(session: RunSession, query: Query, reads: tuple[NodeId, ...], loose: frozenset[NodeId]) -> Answer:
-    """The rows of a query. Tables that are `loose` stay as they are written: the catalog does not have them, the engine may."""
+    """The rows of a query. Tables in `loose` stay as written: the catalog does not have them, but the engine may."""
     span = query.sql.span(0, len(query.sql.text))
     kept = [(read, id) for read, id in zip(query.reads, reads, strict=True) if id not in loose]
     bound = Query(sql=query.sql, reads=tuple(read for read, _ in kept), columns=query.columns)
@@ -94,7 +94,7 @@ def of_version(session: RunSession, node: ModelNode, snapshot_id: int) -> Answer
 
 
 def _chosen(session: RunSession, roots: Iterable[NodeId]) -> ServingDecision:
-    """What every MV that is met is served from, those of other writers too; the session sees the world that fits."""
+    """What every MV in the query is served from, including MVs of other writers; the session gets the matching world."""
     met = meet(session.world, session.catalog, session.sources)
     choice = choose(met.world, met.freshness, roots, session.clock.now_ms())
     session.world = met.answered(choice.expanded)
@@ -102,7 +102,7 @@ def _chosen(session: RunSession, roots: Iterable[NodeId]) -> ServingDecision:
 
 
 def _pins(session: RunSession, below: Inputs, places: Mapping[Leaf, Span], span: Span) -> dict[Leaf, Pin]:
-    """`places`: where leaves were named; `span` stands for the others."""
+    """`places`: where leaves were named; `span` is used for all others."""
     pins = session.pins(below)
     missing = [_missing(session.world, leaf, places.get(leaf, span)) for leaf in below.leaves if leaf not in pins]
     if missing:

@@ -1,4 +1,4 @@
-"""MV + a time or the number of a refresh -> the snapshot of its storage that held its rows then."""
+"""MV + a time or the number of a refresh -> the snapshot of its storage with its rows at that time."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mvbuild.parse.wall_clock import instant_ms, zone_of
 from mvbuild.ports.states import Snapshot, TableState
 
 AsOf = int | str | datetime
-"""A refresh by its number (see `mvbuild history`) or by the id of its snapshot; or a time, in the time zone of the session unless it names
+"""A refresh by its number (see `mvbuild history`) or by the id of its snapshot; or a time, in the session's time zone unless it names
 another one."""
 
 
 def snapshot_as_of(world: World, node: Node, as_of: AsOf) -> Snapshot:
-    """ProjectError if it is no MV, or if what is asked for is not kept."""
+    """Raises ProjectError if it is not an MV, or if the requested state no longer exists."""
     require_readable(world, node)
     storage = world.observed.table(node.storage) if isinstance(node, ModelNode) and node.storage else None
     if storage is None:

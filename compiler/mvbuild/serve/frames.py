@@ -1,4 +1,4 @@
-"""name | SQL text + the reader's session -> a DataFrame of the engine's own, with what each MV in it is served from."""
+"""name | SQL text + the reader's session -> a DataFrame of the engine, with what each MV in it is served from."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ Ask = Callable[[RunSession], Answer]
 
 _LOG = logging.getLogger("mvbuild")
 _SERVED: WeakKeyDictionary[Any, tuple[Served, ...]] = WeakKeyDictionary()
-"""Beside the DataFrames and not in them: an attribute would hide, or be hidden by, a column of its name."""
+"""Beside the DataFrames and not in them: an attribute would hide a column of its name, or be hidden by it."""
 
 
 def named(graph: Graph, name: str, as_of: AsOf | None) -> tuple[Graph, Ask]:
-    """The graph with what has that name, to observe; and how to ask for all rows of it: a model, seed, source, view or table."""
+    """The graph with what has that name, to observe; and how to request all of its rows: a model, seed, source, view or table."""
 
     def ask(session: RunSession) -> Answer:
         node = find_observed(session.world, name)
@@ -48,13 +48,14 @@ def named(graph: Graph, name: str, as_of: AsOf | None) -> tuple[Graph, Ask]:
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """The tables of a query as it writes them; none where the SQL is wrong, which `asked` tells."""
+    """The tables of a query as written; none if the SQL is wrong, which `asked` reports."""
     query, _ = parse_query(MappedText.of(SourceFile("sql", text)))
     return tuple(".".join(read.parts) for read in query.reads) if query else ()
 
 
 def asked(graph: Graph, text: str) -> tuple[Graph, Ask]:
-    """The graph with the tables that the query reads besides, to observe; and how to ask then. ProjectError where the SQL is wrong."""
+    """The graph with the further tables of the query, to observe; and how to request the rows then. Raises ProjectError if the SQL is
+    wrong."""
     query, problems = parse_query(MappedText.of(SourceFile("sql", text)))
     if query is None or problems:
         raise ProjectError(problems)
@@ -73,7 +74,7 @@ def asked(graph: Graph, text: str) -> tuple[Graph, Ask]:
 
 
 def frame(session: RunSession, ask: Ask) -> Any:
-    """The DataFrame. One line of the log for each MV in it, and a warning for each whose newest data failed its tests."""
+    """The DataFrame. Logs one line for each MV in it, and a warning for each whose newest data failed its tests."""
     answer = ask(session)
     with answer.explained():
         found = session.engine.frame(answer.sql.text)
@@ -86,7 +87,7 @@ def frame(session: RunSession, ask: Ask) -> Any:
 
 
 def served(frame: Any) -> tuple[Served, ...]:
-    """What each MV in a DataFrame that `read` or `sql` gave was served from."""
+    """What each MV in a DataFrame from `read` or `sql` was served from."""
     if frame not in _SERVED:
         raise ValueError("This DataFrame does not come from mvbuild.read or mvbuild.sql: ask the one that it was made from.")
     return _SERVED[frame]

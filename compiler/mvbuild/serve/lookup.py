@@ -1,4 +1,4 @@
-"""Graph + names that a reader wrote -> nodes: models, seeds and sources by their own names or the catalog's, else tables of the catalog."""
+"""Graph + names from a reader -> nodes: models, seeds and sources by their own names or the catalog's, otherwise tables of the catalog."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def find(graph: Graph, name: str) -> Node:
 
 
 def with_name(graph: Graph, name: str) -> Graph:
-    """The graph with a table of that name, where the project knows none: the catalog may."""
+    """The graph with a table of that name if the project does not know it: the catalog may."""
     wanted = name.replace("`", "").lower()
     if any(_is_called(node, wanted) for node in graph.nodes.values()):
         return graph
@@ -36,7 +36,7 @@ def find_observed(world: World, name: str) -> Node:
     try:
         node = find(world.graph, name)
     except ProjectError:
-        # The catalog may spell the name otherwise than the reader.
+        # The catalog may spell the name differently from the reader.
         identifier = _full_name(world.graph, split_parts(name))
         node = world.graph.nodes[f"table.{identifier}"]
     is_new = isinstance(node, TableNode) and node.source is None and not world.graph.children[node.id]
@@ -46,7 +46,7 @@ def find_observed(world: World, name: str) -> Node:
 
 
 def resolve(graph: Graph, query: Query) -> tuple[tuple[NodeId, ...], dict[NodeId, TableNode]]:
-    """The node of each read; and those that are new: tables that no model reads, if the catalog has them."""
+    """The node of each read; and the new nodes: tables that no model reads, if the catalog has them."""
     by_key = {n.identifier.key: n.id for n in graph.nodes.values() if not _is_ephemeral(n)}
     by_name = {_own_name(n): n.id for n in graph.nodes.values() if _own_name(n)}
     by_source = {_source_name(n): n.id for n in graph.nodes.values() if _source_name(n)}

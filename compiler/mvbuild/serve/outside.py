@@ -1,6 +1,6 @@
-"""World + catalog -> Met: with the MVs of the catalog that are no models of the project, by their own definition, freshness and policy.
+"""World + catalog -> Met: with the MVs of the catalog that are not models of the project, by their own definition, freshness and policy.
 
-A model that reads such an MV records it as a child view, and is judged with it as one. A reader gets its rows by its policy instead.
+A model that reads such an MV records it as a child view, and is judged accordingly. A reader gets its rows by its policy instead.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from mvbuild.source import MappedText, SourceFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Met:
-    """What a reader meets. In the graph each MV of the catalog is a model, whose storage may be read."""
+    """What a reader finds. In the graph each MV of the catalog is a model, whose storage may be read."""
 
     world: World
     freshness: Mapping[NodeId, Freshness]
@@ -43,14 +43,14 @@ class Met:
     """MVs of the catalog -> their definition."""
 
     def answered(self, expanded: frozenset[NodeId]) -> World:
-        """The world in which those that are served by their query are views."""
+        """The world in which MVs that are served by their query are views."""
         graph = self.world.graph
         views = {id: view for id, view in self.views.items() if id in expanded}
         return replace(self.world, graph=replace(graph, nodes={**graph.nodes, **views})) if views else self.world
 
 
 def meet(world: World, catalog: Catalog, sources: Sources | None) -> Met:
-    """One more read of the catalog where there are such MVs, else none."""
+    """Reads the catalog once more if there are such MVs."""
     roots = [n for n in world.graph.nodes.values() if isinstance(n, ViewNode) and _is_mv(world, n)]
     freshness = judge(world)
     if not roots:
@@ -75,7 +75,7 @@ def _is_mv(world: World, node: ViewNode) -> bool:
 
 
 def _observed(world: World, roots: Iterable[ViewNode], catalog: Catalog, sources: Sources | None) -> World:
-    """The MVs and all below them as the catalog has it, without the project's models; what was observed before stays as it was."""
+    """The MVs and everything below them, as the catalog has it, without the project's models; earlier observations do not change."""
     elsewhere = {n.id: n for n in world.graph.nodes.values() if isinstance(n, TableNode) and n.outside}
     tables = {n.id: TableNode(id=n.id, identifier=n.identifier, source=n.source) for n in roots}
     graph = replace(world.graph, nodes={**elsewhere, **tables}, tests=())
@@ -86,7 +86,7 @@ def _observed(world: World, roots: Iterable[ViewNode], catalog: Catalog, sources
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
-    """A catalog of which some was read already. Every MV has its definition as its text, also where that is a property."""
+    """A catalog of which a part was read already. Every MV has its definition as its text, even if that is stored in a property."""
 
     catalog: Catalog
     states: Mapping[TableIdentifier, State]
@@ -159,7 +159,7 @@ def _with_storages(world: World, models: Mapping[NodeId, ModelNode], catalog: Ca
 
 
 def _judged(world: World, views: Mapping[NodeId, ViewNode], models: Mapping[NodeId, ModelNode]) -> dict[NodeId, Freshness]:
-    """Those that others read come first."""
+    """MVs that others read come first."""
     found: dict[NodeId, Freshness] = {}
     for id in world.graph.nodes:
         if id in models:
@@ -169,7 +169,7 @@ def _judged(world: World, views: Mapping[NodeId, ViewNode], models: Mapping[Node
 
 
 def _graph_of(world: World, node: ModelNode, views: Mapping[NodeId, ViewNode], models: Mapping[NodeId, ModelNode]) -> Graph:
-    """The graph as one MV's record has it: another MV was read from its storage, or expanded as the view that it also is."""
+    """The graph that one MV's record implies: another MV was read from its storage, or expanded as a view."""
     storage = world.observed.table(node.storage)
     record = stored(storage).record if storage is not None else None
     read = {
@@ -178,7 +178,7 @@ def _graph_of(world: World, node: ModelNode, views: Mapping[NodeId, ViewNode], m
         if record is not None and (table := world.observed.table(other.storage)) and _has_read(record, table)
     }
     graph = replace(world.graph, nodes={**world.graph.nodes, **views, **read, node.id: node})
-    # The catalog's text is the definition, however it writes its names.
+    # The catalog's text is the definition, however it writes names.
     graph.definitions[node.id] = MappedText.of(node.model.file)
     return graph
 

@@ -1,6 +1,6 @@
-"""Freshness of an MV of another writer -> the same, with what only a stranger has to ask: is this its storage, and does its record hold?
+"""Freshness of an MV of another writer -> the same, with further checks: is this its storage, and is its record right?
 
-mvbuild knows what it wrote itself. Of others it knows their record alone, so that each part of it must agree with all that can be seen.
+mvbuild knows what it wrote itself. For others, it knows only their record, so each part of it must agree with everything that can be seen.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _one_record(world: World, node: ModelNode, view: ViewState, storage: TableSt
 
 
 def _all_tables(world: World, node: ModelNode, view: ViewState, storage: TableState, record: RefreshRecord) -> Iterator[Reason]:  # noqa: ARG001
-    """The specification asks of every table in the record that it is as it was, also of one that the query is not seen to read."""
+    """The specification requires that every table in the record is unchanged, even if the query does not seem to read it."""
     leaves = (leaf_table(world.graph, leaf) for leaf in node_inputs(world.graph, node).leaves)
     read = {table.uuid for i in leaves if (table := world.observed.table(i)) is not None}
     tables: dict[str, list[TableState]] = {}
@@ -97,7 +97,7 @@ def _is_same(recorded: BaseTable, table: TableState) -> bool:
 
 
 def _ids(schema: Schema) -> Any:
-    """Of a schema all that says where the values of a column are."""
+    """Everything in a schema that determines where the values of a column are."""
     return [_field(f) for f in schema["fields"]]
 
 

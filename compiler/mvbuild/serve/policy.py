@@ -1,4 +1,4 @@
-"""World + Freshness -> what each MV below a query is served from: its storage, its query, or nothing at all. Pure."""
+"""World + Freshness -> what each MV below a query is served from: its storage, its query, or nothing. Pure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ NOT_OF_ITS_DEFINITION = frozenset(
         "view-recreated",
     }
 )
-"""Reasons by which a storage has no old rows of the MV but rows of something else: those are never served, whatever the policy."""
+"""Reasons after which a storage has rows of something else instead of old rows: these are never served, whatever the policy."""
 
 _NO_GOOD_REFRESH = NOT_OF_ITS_DEFINITION - {"definition-changed"}
 """The same for an MV whose newest data failed its tests: if its definition was edited, the catalog still has the old one with its rows."""
@@ -60,28 +60,28 @@ class Served:
     age_ms: int | None
     """Now minus the start of the last refresh."""
     behind_ms: int | None
-    """The largest difference between the timestamps of a base table's current snapshot and of the recorded one: what a window is compared
-    with. Tables below upstream MVs count. 0 if there is no difference, None if it cannot be told."""
+    """The largest difference between the timestamps of a base table's current and recorded snapshots, which a window is compared with.
+    Tables below upstream MVs count. 0 if there is no difference, None if it is not known."""
     unseen_ms: int | None
     """Now minus the timestamp of the first snapshot that the MV has not seen. 0 and None as for `behind_ms`."""
     failed: FailedTests | None = None
-    """The newest data of the MV if its data tests failed: what is in the storage came before."""
+    """The newest data of the MV if its data tests failed: the storage has earlier rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingDecision:
-    """The MVs that an answer meets: those that it asks for, and below those that are served by their query the ones that they read."""
+    """The MVs of an answer: those that it reads and, below those that are served by their query, the ones that they read."""
 
     served: tuple[Served, ...]
 
     @property
     def expanded(self) -> frozenset[NodeId]:
-        """The MVs whose query stands for their storage."""
+        """The MVs that are read by their query instead of their storage."""
         return frozenset(s.node for s in self.served if s.source == "query")
 
 
 def choose(world: World, freshness: Mapping[NodeId, Freshness], roots: Iterable[NodeId], now_ms: int) -> ServingDecision:
-    """Decide for every MV that is met from `roots`. One ProjectError with all MVs whose policy is to fail."""
+    """Decide for every MV that is reached from `roots`. Raises one ProjectError with all MVs whose policy is to fail."""
     walk = _Walk(world=world, freshness=freshness, now_ms=now_ms)
     for root in roots:
         walk.visit(root)
@@ -91,12 +91,12 @@ def choose(world: World, freshness: Mapping[NodeId, Freshness], roots: Iterable[
 
 
 def read_now(query: Query, reads: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
-    """What a query reads as it is now: a version that the user chose is no matter of freshness."""
+    """What a query reads in its current state: a version that the user chose is not a matter of freshness."""
     return tuple(id for read, id in zip(query.reads, reads, strict=True) if read.travel is None)
 
 
 Limit = timedelta | None
-"""A window that is asked for; None for none."""
+"""A requested window; None for none."""
 EXACT = timedelta(-1)
 
 
@@ -116,7 +116,7 @@ class _Walk:
     seen: dict[NodeId, Limit] = field(default_factory=dict)
 
     def visit(self, id_: NodeId, limit: Limit = None) -> None:
-        """`limit`: how old its rows may be for those that are read by their query instead of their storage."""
+        """`limit`: how old rows may be for MVs that are read by their query instead of their storage."""
         node = self.world.graph.nodes[id_]
         if id_ in self.seen and _stricter(limit, self.seen[id_]) == self.seen[id_]:
             return
@@ -138,7 +138,7 @@ class _Walk:
             self.refused[node.id] = _refusal(node, answer)
             return False
         if limit is not None and answer.has_right_rows and not allows(None if limit == EXACT else limit, answer.unseen):
-            # It may be read as it is, but not by those that are to be newer.
+            # Its storage may be read, but not by readers that need newer rows.
             source = "query"
         self.served[node.id] = _served(self, node, answer, source, known_as(state) if state else storage)
         return source == "query"
@@ -163,7 +163,7 @@ def _has(answer: Freshness, codes: frozenset[str]) -> bool:
 
 
 def _holds_rows(storage: TableState | None) -> bool:
-    """A storage table without a snapshot was made by a refresh that never came to its end."""
+    """A storage table without a snapshot was created by a refresh that never finished."""
     return storage is not None and storage.current_snapshot_id is not None
 
 

@@ -32,7 +32,7 @@ class Shown:
 
 
 def choose_rows(session: RunSession, name: str, limit: int, as_of: AsOf | None = None) -> Shown:
-    """Rows of anything that the project knows. What is stored is read without the engine, and so is what an MV held `as_of` then."""
+    """Rows of anything that the project knows. Stored rows are read without the engine, including those of an MV `as_of` a time."""
     node = find_observed(session.world, name)
     require_readable(session.world, node)
     if as_of is not None:
@@ -62,7 +62,7 @@ def _as_of(session: RunSession, node: Node, limit: int, as_of: AsOf) -> Shown:
 
 
 def _stored(session: RunSession, node: Node, own: Served | None) -> TableState | None:
-    """The table whose rows these are, if they are those of one table of the catalog."""
+    """The table with these rows, if they are those of one table of the catalog."""
     if own is not None and own.source == "query":
         return None
     found = storage_of(session.world, session.world.graph.nodes[node.id])

@@ -1,4 +1,4 @@
-"""Served -> the words for people: where the rows come from, and how old they are."""
+"""Served -> text: where the rows come from, and how old they are."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def refused_data(failed: FailedTests) -> str:
 
 
 def caution(served: Served) -> str:
-    """What a reader should know who gets older rows than the tables would give, because those failed the tests; empty for others."""
+    """The note for a reader who gets older rows because newer ones failed the tests; empty for others."""
     if served.failed is None:
         return ""
     instead = "these rows are of its last good refresh" if served.source == "storage" else "its policy is to run the query anyway"
@@ -48,7 +48,7 @@ def utc(ms: int) -> str:
 
 
 def duration(ms: int) -> str:
-    """Milliseconds in the two largest units that say something: `2h 5m`, `3m 20s`, `1.2s`."""
+    """Milliseconds in the two largest relevant units: `2h 5m`, `3m 20s`, `1.2s`."""
     seconds = abs(ms) / 1000
     if seconds < 60:
         return f"{seconds:.1f}s"
@@ -60,7 +60,7 @@ def duration(ms: int) -> str:
 
 
 def size(count: int) -> str:
-    """`812 B`, `1.2 MB`, `340 MB`: three digits say enough."""
+    """`812 B`, `1.2 MB`, `340 MB`: with three digits."""
     value, units = float(count), ["B", "kB", "MB", "GB", "TB", "PB"]
     while value >= 999.5 and len(units) > 1:
         value /= 1000

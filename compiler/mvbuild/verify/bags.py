@@ -1,8 +1,8 @@
-"""two queries + their schema -> SQL of the rows that one of them gives more often than the other. Text only.
+"""two queries + their schema -> SQL of the rows that one of them returns more often than the other. Text only.
 
-Spark's GROUP BY takes NULL and NaN for equal to themselves, also inside of structs and arrays. To it 0.0 and -0.0 are equal too, which are
-not the same: their texts tell them apart, unless numbers that nearly agree count as equal. Maps and variants, which it does not group, are
-compared in a form that it does.
+Spark's GROUP BY treats NULL and NaN as equal to themselves, also inside structs and arrays. It also treats 0.0 and -0.0 as equal, although
+they are not the same: their texts distinguish them, unless numbers that are almost equal count as equal. Maps and variants, which Spark
+cannot group, are compared in a form that it can.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ Type = str | Mapping[str, Any]
 
 _FLOATING = ("float", "double")
 _PARTS = 1_000_000
-"""A sample takes a whole number of these parts of all hashes."""
+"""A sample takes an integer number of these parts of all hashes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """The rows whose hash of some columns falls below `share` of all hashes. None of the columns may hold floating point numbers where a
-    tolerance is given: rows that are nearly equal must be in the sample together."""
+    """The rows whose hash of some columns is below `share` of all hashes. With a tolerance, none of the columns may contain floats: rows
+    that are almost equal must be in the sample together."""
 
     columns: tuple[str, ...]
     share: float
@@ -35,10 +35,10 @@ class Sample:
 def differences_sql(
     storage_sql: str, query_sql: str, schema: Schema, *, tolerance: float | None = None, sample: Sample | None = None
 ) -> str:
-    """`copies`, then the columns of `schema`: how many more of a row the storage has than the query, below zero if it has fewer.
+    """`copies`, then the columns of `schema`: how many more copies of a row the storage has than the query, negative if it has fewer.
 
-    With a tolerance rows are paired where all is equal but floating point numbers, in the order of these, and a pair is equal if each two
-    numbers differ by no more than `tolerance` of the larger one.
+    With a tolerance, rows that are equal except for floats are paired in the order of these floats. A pair is equal if each two numbers
+    differ by at most `tolerance` of the larger one.
     """
     columns = [(f"c{n}", f["name"], _canonical_type(f["type"])) for n, f in enumerate(schema["fields"])]
     sides = f"{_side(storage_sql, schema, 1)}\nUNION ALL\n{_side(query_sql, schema, -1)}"
@@ -50,13 +50,13 @@ def differences_sql(
 
 
 def counts_sql(differences: str, schema: Schema) -> str:
-    """One row of what `differences_sql` tells: how many rows only the storage has, and how many only the query."""
+    """A summary of `differences_sql` in one row: how many rows only the storage has, and how many only the query has."""
     extra, missing = (f"coalesce(sum(CASE WHEN copies {sign} 0 THEN abs(copies) END), 0)" for sign in "><")
     return f"SELECT {extra} AS extra, {missing} AS missing FROM (\n{differences}\n) AS differences({', '.join(_numbered(schema))})"
 
 
 def ordered_sql(differences: str, schema: Schema) -> str:
-    """The rows of `differences_sql` in the order of their columns, so that rows that differ a little stand together."""
+    """The rows of `differences_sql` in the order of their columns, so that similar rows are neighbours."""
     copies, *columns = _numbered(schema)
     names = ", ".join(f"{c} AS {quote(f['name'])}" for c, f in zip(columns, schema["fields"], strict=True))
     order = ", ".join((*columns, copies))
@@ -67,7 +67,7 @@ def ordered_sql(differences: str, schema: Schema) -> str:
 
 
 def has_floats(type_: Type) -> bool:
-    """Whether there are floating point numbers in a type; the keys of a map do not count, which are compared as they are."""
+    """Whether a type contains floats; the keys of a map do not count, because they are compared exactly."""
     if isinstance(type_, str):
         return type_ in _FLOATING
     if type_["type"] == "struct":
@@ -88,7 +88,7 @@ def _side(sql: str, schema: Schema, side: int) -> str:
 
 
 def _exact(sides: str, columns: Sequence[tuple[str, str, Type]], condition: str, *, with_zeros: bool) -> str:
-    """`with_zeros`: 0.0 and -0.0 are two values. GROUP BY makes one of them, so that the text of a zero stands beside it."""
+    """`with_zeros`: 0.0 and -0.0 are two values. GROUP BY merges them, so the text of a zero is added."""
     zeros = {c: f"CASE WHEN {c} = 0 THEN CAST({c} AS STRING) END" for c, _, t in columns if with_zeros and t in _FLOATING}
     zeros |= {c: f"CAST({c} AS STRING)" for c, _, t in columns if with_zeros and not isinstance(t, str) and has_floats(t)}
     types = {c: t for c, _, t in columns}
@@ -105,7 +105,7 @@ def _condition(columns: Iterable[tuple[str, str, Type]], sample: Sample | None) 
 
 
 def _paired(exact: str, columns: Sequence[tuple[str, Type]], tolerance: float) -> str:
-    """Only rows that are not the same are paired: there are few of them, and a pair of equal rows is never torn apart."""
+    """Only rows that are not the same are paired: there are few of them, and a pair of equal rows is never separated."""
     cells = ", ".join(f"'{c}', {c}" for c, _ in columns)
     skeleton = ", ".join(f"'{c}', {_skeleton(c, t)}" for c, t in columns)
     floats = ", ".join(_floats(c, t) for c, t in columns if has_floats(t))
@@ -130,7 +130,7 @@ GROUP BY {names}"""
 
 
 def _near(x: str, y: str, tolerance: float) -> str:
-    """An infinity is near to itself alone."""
+    """An infinity is only near itself."""
     finite = f"abs({x}) < double('Infinity') AND abs({y}) < double('Infinity')"
     return f"{x} <=> {y} OR ({finite} AND abs({x} - {y}) <= {tolerance!r}D * greatest(abs({x}), abs({y})))"
 
@@ -139,7 +139,7 @@ def _near(x: str, y: str, tolerance: float) -> str:
 
 
 def canonical(value: str, type_: Type, depth: int = 0) -> str:
-    """The value in a form that can be grouped and ordered: a map as its entries in the order of their keys."""
+    """The value in a form that can be grouped and ordered: a map becomes its entries in the order of their keys."""
     if type_ == "variant":
         return f"to_json({value})"
     if isinstance(type_, str) or not _has_ungroupable(type_):
@@ -162,7 +162,7 @@ def _has_ungroupable(type_: Type) -> bool:
 
 
 def _canonical_type(type_: Type) -> Type:
-    """The type of the canonical form. The keys of a map are compared as they are, whatever they are: text will do."""
+    """The type of the canonical form. The keys of a map are compared exactly, so text is enough for any type."""
     if isinstance(type_, str):
         return type_
     if type_["type"] == "struct":
@@ -174,7 +174,7 @@ def _canonical_type(type_: Type) -> Type:
 
 
 def _skeleton(value: str, type_: Type, depth: int = 0) -> str:
-    """All of a canonical value that has to be equal: instead of a floating point number whether there is one."""
+    """Everything in a canonical value that must be equal: for a float, whether there is one."""
     if not has_floats(type_):
         return value
     if isinstance(type_, str):
@@ -185,7 +185,7 @@ def _skeleton(value: str, type_: Type, depth: int = 0) -> str:
 
 
 def _floats(value: str, type_: Type, depth: int = 0) -> str:
-    """The floating point numbers of a canonical value as one array, which are as many in every value of the same skeleton."""
+    """The floats of a canonical value as one array; all values with the same skeleton have the same number of them."""
     if isinstance(type_, str):
         return f"array(CAST({value} AS DOUBLE))"
     if type_["type"] == "struct":

@@ -1,4 +1,4 @@
-"""two states of one table -> how their rows differ: by key where rows have one, else as bags; with figures of every column and samples."""
+"""two states of one table -> how their rows differ, by key if rows have one, otherwise as bags; with figures per column and samples."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _NUMBERS = ("int", "long", "float", "double", "decimal")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnDifference:
-    """Of one column. `changed`: rows of a key that both have, with another value; None without a key."""
+    """The difference in one column. `changed`: rows with a key in both states and another value; None without a key."""
 
     name: str
     changed: int | None
     before: tuple[Any, ...] | None
-    """By `STATISTICS`; None of a column that only the other state has."""
+    """By `STATISTICS`; None for a column that only the other state has."""
     after: tuple[Any, ...] | None
 
 
@@ -34,7 +34,7 @@ class Comparison:
 
     table: TableIdentifier
     key: tuple[str, ...]
-    """Empty: rows have no key, and one that changed counts as removed and added."""
+    """Empty: rows have no key, and a changed row counts as removed and added."""
     rows_before: int
     rows_after: int
     added: int
@@ -42,7 +42,7 @@ class Comparison:
     changed: int
     columns: tuple[ColumnDifference, ...]
     samples: tuple[tuple[str, tuple[Any, ...]], ...]
-    """("added" | "removed" | "before" | "after", row): a row that changed is there as both, one after the other."""
+    """("added" | "removed" | "before" | "after", row): a changed row appears twice, one after the other."""
     sample_columns: tuple[str, ...]
 
     @property
@@ -51,7 +51,7 @@ class Comparison:
 
 
 def compare(session: RunSession, before: TableState | None, after: TableState, key: Sequence[str], *, limit: int) -> Comparison:
-    """`key`: names of columns; not used where it does not tell the rows of both states apart."""
+    """`key`: names of columns; ignored if it is not unique in both states."""
     old = _Side.of(session, before) if before is not None and before.current_snapshot_id is not None else None
     new = _Side.of(session, after)
     shared = [c for c in new.columns if old is None or c.lower() in old.names]
@@ -96,7 +96,7 @@ class _Side:
         return next(f["type"] for f in self.schema["fields"] if f["name"].lower() == column.lower())
 
     def value(self, column: str, alias: str) -> str:
-        """In a form that can be compared."""
+        """The value in a form that can be compared."""
         return canonical(f"{alias}.{quote(column)}", self.type_of(column))
 
 
@@ -109,7 +109,7 @@ class _Compared:
     keys: tuple[str, ...]
 
     def counts(self) -> tuple[int, int, int, dict[str, int]]:
-        """Rows added, removed, changed; and for each column in how many of the latter."""
+        """Rows added, removed and changed; and for each column, in how many of the changed rows it differs."""
         if self.old is None:
             return _count(self.session, self.new), 0, 0, {}
         if not self.keys:

@@ -1,4 +1,4 @@
-"""The types of a verification's outcome: Verified for one MV, Verification for all; and the event that tells one."""
+"""The types of a verification's outcome: Verified for one MV, Verification for all; and the progress event."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """What came of comparing the storage of one MV with its query at the snapshots that its last refresh read."""
+    """The result of comparing the storage of one MV with its query at the snapshots that its last refresh read."""
 
     node: NodeId
     status: VerifiedStatus
     missing: int = 0
-    """Rows of the query that the storage lacks; a row counts once for each copy. In a sample, those of the sample."""
+    """Rows of the query that the storage lacks; a row counts once per copy. In a sample, those of the sample."""
     extra: int = 0
-    """Rows of the storage that the query does not give."""
+    """Rows of the storage that the query does not return."""
     columns: tuple[str, ...] = ()
     rows: tuple[Difference, ...] = ()
-    """Some of the rows that differ. A map stands as the list of its entries in the order of their keys."""
+    """Some of the rows that differ. A map is a list of its entries in the order of their keys."""
     reason: Reason | None = None
     """Why it cannot be verified, or failed, or differs without any row to show."""
     notes: tuple[Reason, ...] = ()
-    """What is to be known of the comparison: storage-changed, storage-schema-changed, nondeterministic."""
+    """Notes on the comparison: storage-changed, storage-schema-changed, nondeterministic."""
     seconds: float = 0.0
     sql: str = ""
-    """The SQL that gives the rows that differ."""
+    """The SQL that returns the rows that differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """What came of `verify`, in the order of the graph."""
+    """The result of `verify`, in the order of the graph."""
 
     results: tuple[Verified, ...]
     sample: float | None
     seed: int | None
-    """Of the sample; with it the same rows are compared again."""
+    """The seed of the sample; with it the same rows are compared again."""
     seconds: float = 0.0
     diagnostics: tuple[Diagnostic, ...] = ()
 

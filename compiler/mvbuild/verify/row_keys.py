@@ -1,4 +1,4 @@
-"""Graph + node -> the columns that tell its rows apart: by a `unique` test, or because the query groups by them."""
+"""Graph + node -> the columns that identify its rows: by a `unique` test, or because the query groups by them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from mvbuild.project.loaded import DataTest
 
 
 def unique_columns(graph: Graph, node: NodeId) -> tuple[str, ...]:
-    """Each of which has a `unique` test, lower case."""
+    """The columns with a `unique` test, in lower case."""
     return tuple(dict.fromkeys(column.lower() for test in graph.tests if (column := _unique_column(test, node))))
 
 
 def row_key(graph: Graph, node: NodeId) -> tuple[str, ...]:
-    """The first column with a `unique` test, else the columns of the outermost GROUP BY if all are shown; else nothing."""
+    """The first column with a `unique` test, otherwise the columns of the outermost GROUP BY if all are in the result; otherwise none."""
     unique = unique_columns(graph, node)
     found = graph.nodes[node]
     return unique[:1] if unique or not isinstance(found, ModelNode) or node in graph.undefined else _grouped(tree_of(found.query))

@@ -24,18 +24,18 @@ from mvbuild.verify.row_keys import unique_columns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """How the rows are to be compared."""
+    """How to compare the rows."""
 
     sample: float | None = None
     seed: int = 0
     limit: int = 10
-    """How many rows that differ are given."""
+    """How many differing rows to return."""
     float_tolerance: float | None = None
-    """In the place of what each model says."""
+    """Overrides the models' settings."""
 
 
 def verify(session: RunSession, nodes: Sequence[ModelNode], check: Check, on_event: Callable[[Started | Checked], None]) -> Verification:
-    """One MV after another. What one of them does not let happen is told, and the others go on."""
+    """One MV after another. If one of them cannot be verified, that is reported, and the others continue."""
     began = session.clock.monotonic()
     done = []
     for index, node in enumerate(nodes, 1):
@@ -47,7 +47,7 @@ def verify(session: RunSession, nodes: Sequence[ModelNode], check: Check, on_eve
 
 
 def doubts(graph: Graph, results: Sequence[Verified], *, named: bool) -> tuple[Diagnostic, ...]:
-    """What could not be compared: an error for MVs that were asked for by name, and a warning for others."""
+    """What could not be compared: an error for MVs that were named in the request, and a warning for others."""
     tell = error if named else warning
     found = []
     for one in results:
@@ -121,7 +121,7 @@ def _schema_pin(session: RunSession, recorded: Recorded) -> SchemaPin:
 
 
 def _differing_columns(stored: Schema, computed: Schema) -> str:
-    """Names that only one side has. How columns are typed and ordered does not matter."""
+    """Names that only one side has. Types and order of columns do not matter."""
     has, wants = ({f["name"].lower(): f["name"] for f in schema["fields"]} for schema in (stored, computed))
     lacks, more = ([of[n] for n in of if n not in other] for of, other in ((wants, has), (has, wants)))
     parts = [f"it lacks {', '.join(lacks)}" if lacks else "", f"it also has {', '.join(more)}" if more else ""]
@@ -130,7 +130,8 @@ def _differing_columns(stored: Schema, computed: Schema) -> str:
 
 
 def sample_columns(graph: Graph, node: ModelNode, schema: Schema) -> tuple[str, ...]:
-    """What tells rows apart for a sample: the column of a `unique` test, else all without floating point numbers; none if all have some."""
+    """The columns that identify rows for a sample: the column of a `unique` test, otherwise all without floats; none if all contain
+    floats."""
     fit = [f["name"] for f in schema["fields"] if not has_floats(f["type"])]
     unique = unique_columns(graph, node.id)
     return tuple([name for name in fit if name.lower() in unique][:1] or fit)

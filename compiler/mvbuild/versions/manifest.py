@@ -1,4 +1,4 @@
-"""manifest.json of mvbuild -> Version: another version of a project, from what was kept of it."""
+"""manifest.json of mvbuild -> Version: another version of a project, from its manifest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mvbuild.versions.model import NodeVersion, Version
 
 
 def read_manifest(path: Path, name: str) -> Version:
-    """ProjectError where the file cannot be read, or is none that this mvbuild, or a newer one, has written."""
+    """Raises ProjectError if the file cannot be read, or was not written by this or an older compatible version of mvbuild."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as exc:
@@ -32,7 +32,7 @@ def read_manifest(path: Path, name: str) -> Version:
 
 
 def _written_by(metadata: Mapping[str, Any]) -> str | None:
-    """The version of mvbuild that wrote a manifest; early ones have it beside `env`."""
+    """The version of mvbuild that wrote a manifest; early versions store it beside `env`."""
     env = metadata.get("env")
     found = (env.get("mvbuild_version") if isinstance(env, dict) else None) or metadata.get("mvbuild_version")
     return str(found) if found else None

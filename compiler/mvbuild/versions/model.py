@@ -1,4 +1,4 @@
-"""Graph, or the JSON of a manifest -> Version: what two versions of a project are compared by, whatever either was read from."""
+"""Graph, or the JSON of a manifest -> Version: the form in which two versions of a project are compared, whatever they were read from."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mvbuild.project.yaml_spans import MapNode, has_templates, plain, read_yaml
 from mvbuild.source import SourceFile
 
 _PLACES = frozenset(("catalog", "namespace", "alias", "storage_table", "storage_namespace"))
-"""Settings that only say where a node stands."""
+"""Settings that only say where a node is."""
 _NOT_COMPARED = frozenset(("spans", "enabled", "previous_name", *_PLACES))
 _MACRO = re.compile(r"\{%[-+]?\s*macro\s+(\w+)")
 _JINJA_COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
@@ -30,7 +30,7 @@ _JINJA_COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeVersion:
-    """A model, seed, source or test as one version of the project has it."""
+    """A model, seed, source or test in one version of the project."""
 
     id: NodeId
     name: str
@@ -38,22 +38,22 @@ class NodeVersion:
     relation: str
     """Its full name in the catalog; empty for a test."""
     text: str
-    """Hash of its file, or of what the file says of it."""
+    """Hash of its file, or of its text in the file."""
     body: str
-    """Hash of what it means: of a model the fingerprint of its definition, of a seed that of its rows, of a test that of its rule."""
+    """Hash of its meaning: for a model the fingerprint of its definition, for a seed that of its rows, for a test that of its rule."""
     sql: str = ""
     """The definition of a model, with full names."""
     settings: Mapping[str, Any]
-    """What differs from the defaults, as plain JSON, without the names in the catalog."""
+    """The settings that differ from the defaults, as plain JSON, without the names in the catalog."""
     described: Mapping[str, str]
     """Column, or "" for the node itself -> description."""
     columns: Mapping[str, str | None]
     """The columns that YAML declares, with their types."""
     outputs: tuple[str, ...] | None = None
-    """Names of the columns of a model's result; None where they are not known without a catalog."""
+    """Names of the columns of a model's result; None if they are not known without a catalog."""
     reads: tuple[NodeId, ...] = ()
     macros: tuple[str, ...] = ()
-    """ids of the macros that its template calls itself."""
+    """ids of the macros that its template calls directly."""
     former: str | None = None
     """`previous_name`."""
 
@@ -64,13 +64,13 @@ class NodeVersion:
 
 @dataclass(frozen=True, kw_only=True)
 class Version:
-    """All that one version of a project says."""
+    """One version of a project."""
 
     name: str
-    """What the user called it: `main`, `prod/manifest.json`."""
+    """The name that the user gave: `main`, `prod/manifest.json`."""
     nodes: Mapping[NodeId, NodeVersion]
     macros: Mapping[str, str]
-    """id -> its text, without comments and superfluous blanks."""
+    """id -> its text, without comments and redundant spaces."""
     vars: Mapping[str, str]
     """Name -> hash of its value; values may be secrets."""
     is_missing: bool = False
@@ -78,13 +78,13 @@ class Version:
 
     @cached_property
     def called(self) -> Mapping[str, frozenset[str]]:
-        """Macro -> itself and those that it calls, directly or not."""
+        """Macro -> itself and those that it calls, directly or indirectly."""
         finder = MacroCalls(self.macros)
         direct = {id: frozenset(finder.of(text)) - {id} for id, text in self.macros.items()}
         return {id: _closure(id, direct) for id in direct}
 
     def relations(self, ids: Iterable[NodeId]) -> dict[str, NodeId]:
-        """Name in the catalog, as SQL has it -> node."""
+        """Name in the catalog, in SQL -> node."""
         return {self.nodes[id].relation: id for id in ids if id in self.nodes and self.nodes[id].relation}
 
 
@@ -92,7 +92,7 @@ _DISPATCHED = re.compile(r"\badapter\s*\.\s*dispatch\(\s*['\"](\w+)['\"]")
 
 
 class MacroCalls:
-    """Template text -> the ids of the macros whose names it calls, by `adapter.dispatch` too."""
+    """Template text -> the ids of the macros whose names it calls, including by `adapter.dispatch`."""
 
     def __init__(self, ids: Iterable[str]) -> None:
         self._ids = {id.rpartition(".")[2]: id for id in ids}
@@ -118,7 +118,7 @@ def _closure(start: str, direct: Mapping[str, frozenset[str]]) -> frozenset[str]
 
 
 def version_of(graph: Graph, name: str) -> Version:
-    """The version that a graph stands for."""
+    """The version of a graph."""
     macros = macro_texts(graph)
     calls = MacroCalls(macros)
     nodes = [found for node in graph.nodes.values() if (found := _node(graph, node, calls))]
@@ -139,13 +139,13 @@ def macro_texts(graph: Graph) -> dict[str, str]:
 
 
 def var_hashes(file: SourceFile, graph: Graph) -> dict[str, str]:
-    """Of the vars as the project file has them, before templates, and of those that were given besides."""
+    """Hashes of the vars as written in the project file, before templates, and of those given in addition."""
     tree, _ = read_yaml(file)
     entry = tree.get("vars") if isinstance(tree, MapNode) else None
     written = entry.node if entry else None
     values: dict[str, Any] = {e.key: plain(e.node) for e in written.entries} if isinstance(written, MapNode) else {}
     templates = {e.key for e in written.entries if has_templates(e.node)} if isinstance(written, MapNode) else set()
-    # A value that is not the file's own, and of no template either, was given on the command line.
+    # A value that neither the file nor one of its templates has was given on the command line.
     given = {name: value for name, value in graph.project.vars.items() if name not in templates and values.get(name) != value}
     return {name: _hash(value) for name, value in (values | given).items()}
 
@@ -236,14 +236,14 @@ def _documented(properties: Properties) -> dict[str, Any]:
 
 
 def settings_of(config: ModelConfig | SeedConfig) -> dict[str, Any]:
-    """The settings that are not defaults, as plain JSON."""
+    """The settings that differ from the defaults, as plain JSON."""
     default = type(config)()
     names = [f.name for f in fields(config) if f.name not in _NOT_COMPARED]
     return {name: _plain(value) for name in names if (value := getattr(config, name)) != getattr(default, name)}
 
 
 def source_settings(source: SourceTable) -> dict[str, Any]:
-    """What the project says of a source, but for its name in the catalog."""
+    """What the project declares about a source, except its name in the catalog."""
     found = {"tags": list(source.tags), "meta": _plain(source.meta), "type": source.type}
     return {key: value for key, value in found.items() if value}
 

@@ -1,4 +1,4 @@
-"""Graph + a directory, a manifest or a git ref -> the Version of the project that it holds, and what differs from it."""
+"""Graph + a directory, a manifest or a git ref -> the Version of the project in it, and what differs from it."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ KINDS: tuple[Kind, ...] = ("body", "configs", "relation", "persisted_description
 
 
 def other_version(graph: Graph, text: str) -> Version:
-    """What `text` names: a directory with a manifest.json, such a file, or a git ref. ProjectError says why it cannot be read."""
+    """The version that `text` names: a directory with a manifest.json, such a file, or a git ref. Raises ProjectError if it cannot be
+    read."""
     with opened(graph, text) as (version, _):
         return version
 
 
 @contextmanager
 def opened(graph: Graph, text: str) -> Iterator[tuple[Version, Graph | None]]:
-    """The same, with its graph where it has been compiled; the files of that are gone afterwards."""
+    """The same, with its graph if it was compiled; the compiled files are deleted afterwards."""
     path = manifest_path(graph.project.root, text)
     if path is not None:
         yield read_manifest(path, text), None
@@ -59,7 +60,7 @@ def _commit(graph: Graph, text: str) -> Commit:
 
 
 def manifest_path(root: Path, text: str) -> Path | None:
-    """The manifest that a path names; paths are looked for from here, then from the project."""
+    """The manifest that a path names, relative to the current directory or the project."""
     for place in places_of(root, text):
         for path in (place / MANIFEST, place):
             if path.is_file():
@@ -68,13 +69,13 @@ def manifest_path(root: Path, text: str) -> Path | None:
 
 
 def places_of(root: Path, text: str) -> tuple[Path, ...]:
-    """Where a path of the command line may lie."""
+    """The possible locations of a path on the command line."""
     return (Path(text), root / text)
 
 
 @contextmanager
 def _at_commit(graph: Graph, commit: Commit) -> Iterator[tuple[Version, Graph | None]]:
-    """The project compiled as it was in a commit, for the same target, vars and environment. Empty if it was not there."""
+    """The project compiled as of a commit, for the same target, vars and environment. Empty if it did not exist then."""
     reading = graph.reading
     with checked_out(commit) as root:
         if root is None or not _is_project(root):
@@ -83,7 +84,7 @@ def _at_commit(graph: Graph, commit: Commit) -> Iterator[tuple[Version, Graph | 
         try:
             there = open_project(root, target=reading.target, vars=reading.vars, env=reading.env)
             with Workers() as workers:
-                # Most of its files are those of today.
+                # Most of its files are the same as now.
                 project = load(replace(there, cache=graph.project.cache), workers)
                 parsed = parse_project(project, env=reading.env, workers=workers)
             former = replace(build(project, parsed), reading=reading)
@@ -107,7 +108,7 @@ def _is_project(root: Path) -> bool:
 
 
 def modifications(old: Version, new: Version, id_: NodeId) -> frozenset[Kind]:
-    """The ways in which a node that both versions have differs. What only its text says otherwise is no way."""
+    """The ways in which a node that both versions have differs. A different text alone is not one."""
     before, after = old.nodes[id_], new.nodes[id_]
     found: set[Kind] = set()
     if not same_body(old, new, id_):
@@ -126,14 +127,14 @@ def modifications(old: Version, new: Version, id_: NodeId) -> frozenset[Kind]:
 
 
 def changed_macros(old: Version, new: Version, id_: NodeId) -> tuple[str, ...]:
-    """The macros that a node calls, directly or not, whose text differs between the versions."""
+    """The macros that a node calls, directly or indirectly, whose text differs between the versions."""
     called = {m for one in old.nodes[id_].macros for m in old.called.get(one, ())}
     called |= {m for one in new.nodes[id_].macros for m in new.called.get(one, ())}
     return tuple(sorted(m for m in called if old.macros.get(m) != new.macros.get(m)))
 
 
 def same_body(old: Version, new: Version, id_: NodeId) -> bool:
-    """Whether a node means the same, wherever what it reads stands in the catalog."""
+    """Whether a node means the same, wherever the tables that it reads are in the catalog."""
     before, after = old.nodes[id_], new.nodes[id_]
     if before.body == after.body:
         return True
@@ -148,7 +149,7 @@ def _names(version: Version, node: NodeVersion) -> Mapping[str, NodeId]:
 
 
 def below(version: Version, id_: NodeId) -> Iterable[NodeId]:
-    """What a node reads, itself or through ephemeral models."""
+    """What a node reads, directly or through ephemeral models."""
     seen: dict[NodeId, None] = {}
     waiting = list(version.nodes[id_].reads)
     while waiting:
@@ -161,7 +162,7 @@ def below(version: Version, id_: NodeId) -> Iterable[NodeId]:
 
 
 def _with_ids(version: Version, node: NodeVersion) -> str:
-    """Quick and by text: where names are the only difference, nothing has to be parsed."""
+    """A quick comparison of text: if only names differ, nothing has to be parsed."""
     names = _names(version, node)
     if not names:
         return node.sql
@@ -183,7 +184,7 @@ def _parsed_with_ids(sql: str, names: Mapping[str, NodeId]) -> str:
 
 
 def neutral_sql(version: Version, id_: NodeId, renamed: Mapping[NodeId, NodeId] | None = None) -> str:
-    """The definition with ids in the place of the tables that it reads, each under an alias. `renamed`: id -> the one to show for it."""
+    """The definition with ids in place of the tables that it reads, each under an alias. `renamed`: id -> the one to show instead."""
     node = version.nodes[id_]
     names = {name: (renamed or {}).get(one, one) for name, one in _names(version, node).items()}
     try:

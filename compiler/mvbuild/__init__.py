@@ -15,7 +15,7 @@ _OF_API = ("read", "served", "sql")
 
 
 def __getattr__(name: str) -> Any:
-    """The functions for notebooks, imported when they are used: `mvbuild --version` must not pay for them."""
+    """Import the functions for notebooks when they are used, so that `mvbuild --version` does not pay for them."""
     if name in _OF_API:
         return getattr(import_module("mvbuild.api"), name)
     raise AttributeError(f"module 'mvbuild' has no attribute '{name}'")

@@ -1,4 +1,4 @@
-"""project + environment -> Checks: what mvbuild needs of this machine and of the catalog, each with how to mend it."""
+"""project + environment -> Checks: what mvbuild needs of this machine and of the catalog, each with how to fix it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mvbuild.project.loaded import LoadedProject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing that was looked at. `ok` is None where an earlier failure made looking pointless."""
+    """One check. `ok` is None if an earlier failure made the check pointless."""
 
     name: str
     ok: bool | None
@@ -24,7 +24,7 @@ class Check:
 
 
 def checks(project: LoadedProject, env: Mapping[str, str], progress: Callable[[str], None]) -> Iterator[Check]:
-    """Java, jars, catalog, Spark, and Spark's way to the same catalog, in the order in which they depend on each other."""
+    """Check Java, jars, catalog, Spark, and Spark's access to the same catalog, in the order in which they depend on each other."""
     catalog = _catalog(project)
     yield catalog
     remote = project.target.spark.remote or ""
@@ -52,7 +52,7 @@ def _catalog(project: LoadedProject) -> Check:
         code = CODES["catalog-unreachable" if exc.unreachable else "catalog-error"]
         return Check(name="catalog", ok=False, found=str(exc), fix=code.help)
     namespace = ".".join(target.namespace)
-    # Of the adapters only that of metastores has something to say here.
+    # Only the adapter for metastores has this attribute.
     unseen = "" if getattr(catalog, "spark_reads_views", True) else "; Spark cannot find its views by name, only the storage tables"
     found = f"'{target.catalog_name}' ({where}), {len(names)} tables and views in '{namespace}'{unseen}"
     return Check(name="catalog", ok=True, found=found)

@@ -1,4 +1,4 @@
-"""git ref + project directory -> the project's files as they were there; and which files differ. Nothing of the repository is touched."""
+"""git ref + project directory -> the project's files at that ref, and which files differ. The repository is not changed."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from mvbuild.diagnostics import ProjectError, did_you_mean, error
 _SUFFIXES = (".sql", ".yml", ".yaml", ".csv", ".md", ".lock")
 _FILE, _LINK = ("100644", "100755"), "120000"
 _NEVER = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_LITERAL_PATHSPECS": "1"}
-"""Messages in English, no refreshed index, no questions, no patterns in paths."""
+"""Messages in English, no update of the index, no prompts, no patterns in paths."""
 _OF_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES")
-"""What git tells its hooks may be of another repository than the project's."""
+"""Variables that git sets for hooks may refer to another repository than the project's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """A commit that a ref names, and the project's place in its tree."""
+    """A commit that a ref names, and the project's path in its tree."""
 
     ref: str
     id: str
     top: Path
     """The top directory of the working copy."""
     folder: str
-    """The project below it, empty at the top."""
+    """The path of the project below it, empty at the top."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class _Entry:
 
 
 def commit_of(root: Path, ref: str) -> Commit:
-    """The commit that `ref` names in the repository of a project; `a...b` is the merge base of both, as in git diff, and `a...` that of a
-    and HEAD. ProjectError says what is missing: git, a repository, the ref."""
+    """The commit that `ref` names in the repository of a project. `a...b` is the merge base of both, as in git diff, and `a...` that of a
+    and HEAD. Raises ProjectError if git, a repository or the ref is missing."""
     root = root.resolve()
     top = Path(_git(root, "rev-parse", "--show-toplevel").rstrip("\n"))
     one, is_base, other = ref.partition("...")
@@ -52,7 +52,7 @@ def commit_of(root: Path, ref: str) -> Commit:
 
 @contextmanager
 def checked_out(commit: Commit) -> Iterator[Path | None]:
-    """A temporary directory with the project's files; None if there was no such directory. It is gone afterwards."""
+    """A temporary directory with the project's files, which is deleted afterwards; None if there was no such directory."""
     entries = list(_tree(commit, commit.folder))
     if not entries:
         yield None
@@ -65,7 +65,7 @@ def checked_out(commit: Commit) -> Iterator[Path | None]:
 
 
 def changed_files(commit: Commit) -> frozenset[str]:
-    """Paths below the project, relative to it, of files that the working copy has otherwise than the commit, new ones included."""
+    """Paths below the project, relative to it, of files that differ between the working copy and the commit, including new ones."""
     below = commit.top / commit.folder
     changed = _git(below, "diff", "--name-only", "--no-renames", "--no-ext-diff", "--relative", "-z", commit.id, "--", ".")
     new = _git(below, "ls-files", "--others", "--exclude-standard", "-z", "--", ".")
@@ -85,7 +85,7 @@ def _tree(commit: Commit, folder: str) -> Iterator[_Entry]:
 
 
 def _leaves_its_folder(commit: Commit, entries: Sequence[_Entry]) -> bool:
-    """Whether a link, or a path of the project file, may lead to files of the repository beside the project."""
+    """Whether a link, or a path of the project file, may lead to files of the repository outside the project."""
     if any(entry.mode == _LINK for entry in entries):
         return True
     files = [e for e in entries if PurePosixPath(e.path).parent == PurePosixPath(commit.folder) and e.path.endswith((".yml", ".yaml"))]
@@ -103,7 +103,7 @@ def _write(commit: Commit, entries: Sequence[_Entry], directory: Path) -> None:
 
 
 def _link(file: Path, target: str, directory: Path) -> None:
-    """Links are followed within the repository only: what lies beside it is of another time."""
+    """Links are followed only within the repository: files outside of it are not from the commit."""
     leads_to = os.path.normpath(file.parent / target)
     if not Path(target).is_absolute() and Path(leads_to).is_relative_to(directory):
         file.symlink_to(target)
@@ -161,7 +161,7 @@ def _merge_base(root: Path, ref: str, ids: Iterable[str]) -> str:
 
 
 def _git(directory: Path, *arguments: str) -> str:
-    """What git answers. Paths that are no UTF-8 keep their bytes."""
+    """The output of git. Paths that are not UTF-8 keep their bytes."""
     return os.fsdecode(_run(directory, arguments))
 
 
@@ -172,7 +172,7 @@ def _run(directory: Path, arguments: Sequence[str], given: bytes = b"") -> bytes
     said = [line.strip() for line in os.fsdecode(done.stderr).splitlines() if line.strip()]
     if any("not a git repository" in line for line in said):
         raise ProjectError([error("no-git", f"{directory} is not in a git repository")])
-    # Of a repository that belongs to somebody else git tells the command that trusts it.
+    # For a repository of another user, git shows the command that trusts it.
     advice = next((line for line in said if line.startswith("git config")), "")
     message = said[0].removeprefix("fatal: ") if said else "no message"
     raise ProjectError([error("no-git", f"git {arguments[0]} failed: {message}", help=f"Run `{advice}`." if advice else "")])

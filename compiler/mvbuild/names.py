@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
-# Names that Spark reads as something else when they are not quoted (reserved words of its ANSI mode that may stand where a name may).
+# Names that Spark misreads unless they are quoted: reserved words of its ANSI mode that are allowed where a name is.
 _QUOTED_WORDS = frozenset(
     "all and anti any as asc between both by case cast check collate column constraint create cross cube current current_date "
     "current_time current_timestamp current_user delete desc describe distinct div drop else end escape except exists false fetch "
@@ -19,7 +19,11 @@ _QUOTED_WORDS = frozenset(
 
 
 def quote(part: str) -> str:
-    """One part of a name as Spark SQL takes it: in backticks only where they are needed."""
+    """One part of a name for Spark SQL, in backticks only if it needs them.
+
+    >>> quote("daily"), quote("order")
+    ('daily', '`order`')
+    """
     if _PLAIN.match(part) and part.lower() not in _QUOTED_WORDS:
         return part
     return "`" + part.replace("`", "``") + "`"
@@ -29,7 +33,7 @@ def quote(part: str) -> str:
 class TableIdentifier:
     """Catalog, namespace (one level or more) and name: a *table identifier* of the Iceberg specification.
 
-    A table that no catalog has, only a path, has that path as its name, and neither catalog nor namespace.
+    A table that is only a path, in no catalog, has the path as its name, and neither catalog nor namespace.
     """
 
     catalog: str
@@ -46,7 +50,7 @@ class TableIdentifier:
 
     @property
     def sql(self) -> str:
-        """`catalog.namespace.name` as Spark SQL takes it; a path stands behind the name of its format there."""
+        """`catalog.namespace.name` for Spark SQL. A path is written after the name of its format."""
         return ".".join([quote(part) for part in self.parts])
 
     @property
@@ -56,7 +60,7 @@ class TableIdentifier:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Equal for names that Spark, which ignores case, takes for the same. Paths have a case."""
+        """Equal for names that Spark, which ignores case, treats as equal. Paths are case-sensitive."""
         return self.parts if self.is_path else tuple([part.lower() for part in self.parts])
 
     def __str__(self) -> str:
@@ -64,7 +68,7 @@ class TableIdentifier:
 
     @staticmethod
     def parse(text: str, catalog: str) -> TableIdentifier:
-        """`a.b` or `catalog.a.b` (a leading part equal to `catalog` is the catalog) -> identifier.
+        """`a.b` or `catalog.a.b` -> identifier. A leading part equal to `catalog` is the catalog.
 
         >>> str(TableIdentifier.parse("mart.daily", "lake"))
         'lake.mart.daily'

@@ -1,4 +1,4 @@
-"""text -> SourceFile, Span, SourceMap: where in the user's files a piece of text stands."""
+"""text -> SourceFile, Span, SourceMap: the position of a text in the user's files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SourceFile:
         return line, offset - self.line_starts[line - 1] + 1
 
     def line(self, number: int) -> str:
-        """The text of a line, without its end; empty past the end of the file."""
+        """The text of a line without its end; empty after the end of the file."""
         if not 1 <= number <= len(self.line_starts):
             return ""
         start = self.line_starts[number - 1]
@@ -35,7 +35,7 @@ class SourceFile:
         return self.text[start : end if end >= 0 else len(self.text)]
 
     def line_span(self, number: int) -> Span:
-        """The text of a line without its indentation, for errors that know no column."""
+        """The span of a line without its indentation, for errors without a column."""
         start = 0 if number <= 1 else self.line_starts[min(number, len(self.line_starts)) - 1]
         end = self.text.find("\n", start)
         text = self.text[start : end if end >= 0 else None]
@@ -83,7 +83,7 @@ class SourceMap:
     segments: tuple[Segment, ...]
 
     def span(self, start: int, end: int) -> Span:
-        """Where [start, end) of the derived text was written; a range over several segments maps to its first."""
+        """The span where [start, end) of the derived text was written. A range over several segments maps to the first one."""
         index = bisect_right(self.segments, start, key=lambda s: s.offset) - 1
         segment = self.segments[max(index, 0)]
         if not segment.verbatim:
@@ -94,7 +94,7 @@ class SourceMap:
 
 @dataclass(frozen=True, slots=True)
 class MappedText:
-    """A text that was derived from the user's files, with the way back."""
+    """A text derived from the user's files, with the map back to them."""
 
     text: str
     map: SourceMap
@@ -103,7 +103,7 @@ class MappedText:
         return self.map.span(start, end)
 
     def given(self, offset: int) -> str | None:
-        """The whole text that one template expression gave, if the offset is in such a text."""
+        """The whole output of a template expression, if the offset is inside such output."""
         segments = self.map.segments
         index = max(bisect_right(segments, offset, key=lambda s: s.offset) - 1, 0)
         if segments[index].verbatim:
@@ -113,5 +113,5 @@ class MappedText:
 
     @staticmethod
     def of(file: SourceFile) -> MappedText:
-        """The file itself."""
+        """The file as its own source."""
         return MappedText(file.text, SourceMap((Segment(0, Span(file, 0, len(file.text)), verbatim=True),)))

@@ -1,10 +1,10 @@
-"""a long list -> what was found for each item, by processes beside this one and by this one.
+"""a long list -> a result for each item, computed by other processes and by this one.
 
-A worker is a plain Python process that runs this module: no fork, which a process with threads or a JVM would not survive, and nothing that
-imports the program that called mvbuild once more. It ends when its input does, so that none outlives us.
+A worker is a plain Python process that runs this module. It is not a fork, which a process with threads or a JVM would not survive, and it
+does not import the program that called mvbuild. It ends when its input does, so that none outlives this process.
 
-There are no threads: this process looks at the pipes between two items of its own, and a worker has its next items before it is done with
-the last.
+There are no threads: this process checks the pipes between two of its own items, and a worker gets its next items before it is done with
+the last ones.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import IO, Any, TypeVar
 
 MOST = 8
 _SHARES = 100
-"""A list is cut into so many parts, or into more, so that all processes end at the same time."""
+"""A list is split into at least this many parts, so that all processes end at the same time."""
 _LARGEST = 50
 """Items in a part."""
 _AHEAD = 5
@@ -41,14 +41,15 @@ Given = TypeVar("Given")
 Item = TypeVar("Item")
 Found = TypeVar("Found")
 Work = Callable[[Given, Sequence[Item]], "Sequence[Found]"]
-"""What is the same for all items, and some items -> what was found for each. A function of a module: it goes to the processes by name."""
+"""What is the same for all items, and some items -> a result for each. It is a function of a module, because processes receive it by name.
+"""
 
 
 class Workers:
-    """As many processes as there are processors to spare, started when there is something to do, and for all that follows."""
+    """As many processes as there are processors, started when there is something to do, and kept for everything that follows."""
 
     def __init__(self, most: int = MOST) -> None:
-        """`most`: processes, this one among them; with one there are no others."""
+        """`most`: the number of processes including this one; with one, there are no others."""
         self._most = most
         self._processes: list[_Worker] | None = None
 
@@ -56,15 +57,15 @@ class Workers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Also where the user has pressed Ctrl-C, which workers do not hear."""
+        """Also after Ctrl-C, which workers ignore."""
         for worker in self._processes or ():
             worker.end()
         self._processes = None
 
     def shared(self, work: Work[Given, Item, Found], given: Given, items: Sequence[Item]) -> Iterator[tuple[int, Found | None]]:
-        """Each item's index, with what another process found for it. With None where nobody did: that item is for the caller, now.
+        """Each item's index, with the result of another process. With None if there is none: the caller processes that item now.
 
-        Roughly in their order. Pipes are looked at whenever the next one is asked for.
+        Roughly in order. Pipes are checked whenever the next item is requested.
         """
         size = min(max(len(items) // _SHARES, 1), _LARGEST)
         left = deque(range(at, min(at + size, len(items))) for at in range(0, len(items), size))
@@ -85,7 +86,7 @@ class Workers:
                 elif any(worker.is_busy for worker in workers):
                     _wait(workers)
         finally:
-            # What they are still to say would be taken for answers to the next list.
+            # Their remaining output would be mistaken for results of the next list.
             for worker in workers:
                 if worker.is_busy:
                     worker.end()
@@ -101,7 +102,7 @@ class Workers:
 
 
 class _Worker:
-    """A process, the tasks that it was given, and the bytes that are on their way."""
+    """A process, its tasks, and the bytes in transit."""
 
     def __init__(self) -> None:
         alike = repr(([path or str(Path.cwd()) for path in sys.path], gc.get_threshold()))
@@ -141,7 +142,7 @@ class _Worker:
             yield from zip(indexes, values, strict=True)
 
     def look(self) -> None:
-        """Sends and receives what the pipes take and have."""
+        """Send and receive what the pipes accept and have."""
         if not self.is_alive or not (self._tasks or self.to_send):
             return
         try:
@@ -157,7 +158,7 @@ class _Worker:
             self.end()
 
     def end(self) -> None:
-        """What it was given is nobody's now."""
+        """Its tasks have no process any more."""
         self.is_alive = False
         self.to_send = memoryview(b"")
         self.answers.extend((indexes, [None] * len(indexes)) for indexes in self._tasks)
@@ -191,7 +192,7 @@ class _Worker:
 
 
 def _wait(workers: Sequence[_Worker]) -> None:
-    """Until one of them can be told or has said something."""
+    """Wait until one of them can receive or has sent something."""
     with DefaultSelector() as selector:
         for worker in workers:
             if worker.is_alive:
@@ -202,7 +203,7 @@ def _wait(workers: Sequence[_Worker]) -> None:
 
 
 def serve() -> None:
-    """A worker. What it says on stderr nobody would understand, and what a library prints is no answer."""
+    """A worker. Its stderr would mean nothing to users, and what a library prints is not a result."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -225,13 +226,13 @@ def _heard(pipe: IO[bytes]) -> Any:
 
 
 def _message(value: Any) -> bytes:
-    """With its length before it."""
+    """A message, preceded by its length."""
     content = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
     return len(content).to_bytes(8, "big") + content
 
 
 def _processors() -> int:
-    """Those that this process may use."""
+    """The number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

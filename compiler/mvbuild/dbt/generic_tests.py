@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from mvbuild.dbt.import_state import ImportState, TestImport
 from mvbuild.dbt.read import entries_of, get
 from mvbuild.dbt.scorecard import Item
+from mvbuild.parse.dbt_utils import UNKNOWN
+from mvbuild.parse.libraries import has_macro
 from mvbuild.project.keys import TEST_ARGUMENTS
 from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNode, is_empty, plain
 from mvbuild.source import Span
@@ -24,11 +25,6 @@ _REF = re.compile(r"ref\(\s*['\"]([^'\"]+)['\"]\s*\)")
 _IDENTIFIER = re.compile(r"\w+\Z")
 _FILE_NAME = re.compile(r"[^\w-]")
 """Characters that must not go from a test's name into a file name: a name is free text, and could lead to another folder."""
-_INSTEAD: Mapping[str, str] = {
-    "dbt_utils.relationships_where": "Use `relationships` with `config: {where: ...}`.",
-    "dbt_utils.unique_where": "Use `unique` with `config: {where: ...}`.",
-    "dbt_utils.not_null_where": "Use `not_null` with `config: {where: ...}`.",
-}
 
 
 def read_tests(work: ImportState, path: str, node: Node, of: str, table: str, column: str | None) -> None:
@@ -48,7 +44,7 @@ def _test(work: ImportState, path: str, node: Node, of: str, table: str, column:
     values, config = _values(arguments)
     column = column or (str(values["column_name"]) if values.get("column_name") is not None else None)
     name = "_".join(filter(None, (kind, of.partition(".")[2].replace(".", "_"), re.sub(r"\W+", "_", column or ""))))
-    test = TestImport(item=work.item("test", name, place), node=id(node), of=of)
+    test = TestImport(item=work.item("test", name, place), node=id(node), kind=kind, of=of)
     work.generic_tests.append(test)
     _options(work, path, arguments, test.item, config)
     _judge(work, test, kind, values, config, table, column)
@@ -73,15 +69,21 @@ def _judge(
     column: str | None,
 ) -> None:
     macro = f"test_{kind}"
+    library, _, name = kind.rpartition(".")
     if macro in work.macros:
         if work.macro_items[macro].verdict == "refused":
             test.item.add("macro-refused", f"The test '{kind}' of the project is refused")
         else:
             _as_sql(test, macro, values, config, table, column)
+    elif has_macro(library, f"test_{name}"):
+        if name == "equality" and not values.get("compare_columns"):
+            test.item.add("package-macro", f"'{kind}' reads the columns of the tables", help=UNKNOWN[name])
+        else:
+            _as_sql(test, f"{library}.test_{name}", values, config, table, column)
     elif kind not in TEST_ARGUMENTS:
         code = "package-macro" if "." in kind else "unknown-test"
         said = f"'{kind}' is a test of a package" if "." in kind else f"Unknown test '{kind}'"
-        test.item.add(code, said, help=_INSTEAD.get(kind, "Write a SQL test in tests/ that returns the rows that violate the rule."))
+        test.item.add(code, said, help="Write a SQL test in tests/ that returns the rows that violate the rule.")
     elif column is not None and not _IDENTIFIER.fullmatch(column.strip("`")):
         _expression(test, kind, config, table, column)
     elif kind == "relationships":

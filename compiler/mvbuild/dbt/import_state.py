@@ -67,6 +67,8 @@ class TestImport:
     item: Item
     node: int
     """id() of the node in its tree."""
+    kind: str
+    """The name of the test: `unique`, `dbt_utils.accepted_range`."""
     of: str
     """The model, seed or source that it tests, as `model.x`, `source.a.b`."""
     sql: tuple[str, str] | None = None

@@ -55,6 +55,7 @@ REASONS: Mapping[str, ReasonCode] = {
     "unused-path": _changed("Folder configuration for something that does not exist is removed; dbt ignores it."),
     "unknown-name": _changed("YAML for a model or seed that does not exist is removed; dbt ignores it."),
     "package-unused": _changed("A package that the project installs and does not use is left out."),
+    "package-built-in": _changed("mvbuild has the macros and tests of the package that the project uses; the package is left out."),
     "name-macro-applied": _changed("The macro that names tables was applied; its results are written out, and it is left out."),
     "duplicate-key": _changed("A YAML mapping has a duplicate key. As in dbt the last value is used, and the others are removed."),
     # What is refused: how a model is written
@@ -157,8 +158,10 @@ REASONS: Mapping[str, ReasonCode] = {
     "graph-used": _refused("A template reads dbt's `graph` or `model`.", "Name the models with ref()."),
     "config-get": _refused("A template reads its own configuration with `config.get`.", "Use a var or {% set %}."),
     "jinja-name": _refused("A template uses a name that dbt has and mvbuild does not.", "Write the value, or pass it by var()."),
-    "package-macro": _refused("A template uses a macro of a package.", "Write the Spark SQL itself, or a macro of your own."),
-    "dbt-macro": _refused("A template uses one of dbt's own macros.", "Write the Spark SQL itself."),
+    "package-macro": _refused(
+        "A template uses a macro of a package that mvbuild does not have.", "Write the Spark SQL itself, or a macro of your own."
+    ),
+    "dbt-macro": _refused("A template uses a macro of dbt that mvbuild does not have.", "Write the Spark SQL itself."),
     "macro-refused": _refused("It calls a macro that is refused.", "Fix the macro first."),
     "overrides-dbt": _refused(
         "A macro of the project replaces one of dbt's, which decides how tables are written or read.",
@@ -181,7 +184,9 @@ REASONS: Mapping[str, ReasonCode] = {
     "metric": _refused("A metric or another part of dbt's semantic layer.", "Write the metric as a model."),
     "unit-test": _refused("A unit test.", "Write a SQL test."),
     "resource": _refused("A kind of resource that mvbuild does not support.", "Remove it."),
-    "package": _refused("A package whose macros, tests or models the project uses.", "See the models; write your own macros."),
+    "package": _refused(
+        "The project uses macros or tests of a package that mvbuild does not have.", "See the models; write your own macros."
+    ),
     "unknown-test": _refused("A test that mvbuild does not have and the project does not define.", "Write a SQL test in tests/."),
     "test-threshold": _refused(
         "A test fails by a count or a threshold (error_if, warn_if, fail_calc).", "Write a SQL test that returns rows if it should fail."

@@ -20,6 +20,7 @@ from mvbuild.dbt.rendering import Renderings, start
 from mvbuild.dbt.scorecard import Item, Scorecard
 from mvbuild.dbt.seeds import judge_seeds
 from mvbuild.dbt.templates import installed_packages, judge_macros, judge_uses, read_templates
+from mvbuild.parse.libraries import has_macro
 from mvbuild.parse.sql import parse_query
 
 
@@ -84,23 +85,27 @@ def _sql_tests(work: ImportState, renderings: Renderings) -> None:
 
 
 def _packages(work: ImportState) -> None:
-    """Packages are refused if something uses them."""
+    """Packages are refused where something uses what mvbuild does not have of them."""
     used: dict[str, int] = {}
-    for template in work.templates.values():
-        for use in template.uses:
-            used[use.root] = used.get(use.root, 0) + bool(use.attribute and use.called)
-    for macro in work.macros.values():
-        for use in macro.uses:
-            used[use.root] = used.get(use.root, 0) + bool(use.attribute and use.called)
+    built_in: set[str] = set()
+    for uses in (*(t.uses for t in work.templates.values()), *(m.uses for m in work.macros.values())):
+        for use in uses:
+            if has_macro(use.root, use.attribute or ""):
+                built_in.add(use.root)
+            elif use.attribute and use.called:
+                used[use.root] = used.get(use.root, 0) + 1
     for item in work.items:
         for reason in item.reasons:
             if item.kind == "test" and reason.code == "package-macro":
                 package = reason.message[1:].partition(".")[0]
                 used[package] = used.get(package, 0) + 1
+    tested = {t.kind.partition(".")[0] for t in work.generic_tests if "." in t.kind and t.item.verdict != "refused"}
     for name, span in installed_packages(work):
         item = work.item("package", name, span)
         if used.get(name):
             item.add("package", f"The project uses '{name}' in {used[name]} place{'s' * (used[name] != 1)}", span)
+        elif name in built_in or name in tested:
+            item.add("package-built-in", f"mvbuild has the macros and tests of '{name}' that the project uses", span)
         else:
             item.add("package-unused", f"No macro or test of '{name}' is used", span)
 

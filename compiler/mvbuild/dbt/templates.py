@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from mvbuild.dbt.blocks import cut_guards, cut_tags, lexed, macro_blocks
 from mvbuild.dbt.drafts import Draft
@@ -12,7 +12,9 @@ from mvbuild.dbt.read import DbtFile
 from mvbuild.dbt.scorecard import Item
 from mvbuild.dbt.table_names import MACROS
 from mvbuild.dbt.template_uses import Use, closure, uses_of
+from mvbuild.parse.dbt_utils import UNKNOWN
 from mvbuild.parse.dispatch import PREFIXES
+from mvbuild.parse.libraries import LIBRARIES, has_macro
 from mvbuild.source import MappedText, SourceFile, Span
 
 _QUERIES = ("run_query", "statement", "load_result", "store_result", "dbt_spark_get_query")
@@ -29,22 +31,10 @@ _OWN_NAMES = (*_BUILTIN, "loop", "self", "super", "caller", "range", "dict", "na
 _WITH_ATTRIBUTES = ("this", "target", "exceptions", "loop", "namespace", "kwargs", "var", "ref", "source", "env_var")
 
 
-def _surrogate_key(null: str) -> str:
-    fields = ", '-', ".join(f"coalesce(cast({name} as string), '{null}')" for name in "ab")
-    return f"Write the compiled SQL of dbt: `md5(concat({fields}))`. concat_ws gives other keys where a field is NULL."
-
-
-_INSTEAD: Mapping[str, str] = {
-    "dbt_utils.star": "Write the columns, or `* except (...)`.",
-    "dbt_utils.generate_surrogate_key": _surrogate_key("_dbt_utils_surrogate_key_null_"),
-    "dbt_utils.surrogate_key": _surrogate_key(""),
-    "dbt_utils.date_spine": "Write `explode(sequence(start, stop, interval 1 day))`.",
-    "dbt_utils.union_relations": "Write UNION ALL with the columns, or UNION ALL BY NAME.",
-    "dbt_utils.group_by": "Write GROUP BY ALL, or the columns.",
-    "dbt_utils.pivot": "Write the columns with sum(case ...), or Spark's PIVOT.",
-    "dbt_utils.safe_divide": "Write `try_divide(a, b)`.",
-    "dbt_utils.get_column_values": "Write the values in a {% set %}.",
-}
+_OTHER_ON_DATABRICKS = frozenset(
+    ("dateadd", "datediff", "split_part", "last_day", "date_spine", "get_url_host", "get_url_path", "get_url_parameter")
+)
+"""Macros that dbt-databricks writes otherwise than dbt-spark."""
 
 
 _DISPATCH = re.compile(r"\s*\.\s*dispatch\(\s*['\"](\w+)['\"]\s*(?:,\s*(?:macro_namespace\s*=\s*)?['\"](\w+)['\"]\s*)?\)")
@@ -118,6 +108,8 @@ def _problem(work: ImportState, use: Use) -> tuple[str, str, str] | None:
         return None
     if root in _QUERIES:
         return "run-query", f"'{root}' runs a query while the template is rendered", ""
+    if root == "adapter" and attribute == "quote":
+        return None
     if root == "adapter" and attribute == "dispatch":
         return _dispatch_problem(work, use)
     if root == "adapter":
@@ -132,11 +124,25 @@ def _problem(work: ImportState, use: Use) -> tuple[str, str, str] | None:
         return None
     if root == "target" and attribute not in (None, "name", "schema", "database", "catalog", "namespace", "threads"):
         return "jinja-name", f"'{full}' exists in dbt but not in mvbuild", ""
-    if root == "dbt" and attribute:
-        return "dbt-macro", f"'{full}' is one of dbt's own macros", ""
+    if root in LIBRARIES and attribute:
+        return _library_problem(work, root, attribute)
+    if work.project.target.adapter == "databricks" and attribute is None and use.called and root in _OTHER_ON_DATABRICKS:
+        return _library_problem(work, "dbt", root)
     if attribute and use.called and root not in _WITH_ATTRIBUTES and root != work.project.name and root not in _OWN_NAMES:
-        return "package-macro", f"'{full}' is a macro of a package", _INSTEAD.get(full, "")
+        return "package-macro", f"'{full}' is a macro of a package", ""
     return None
+
+
+def _library_problem(work: ImportState, library: str, name: str) -> tuple[str, str, str] | None:
+    """`dbt.name` or `dbt_utils.name`. A macro of the project may take its place, as in dbt."""
+    code = "dbt-macro" if library == "dbt" else "package-macro"
+    if any(f"{prefix}{name}" in work.macros for prefix in PREFIXES):
+        return None
+    if work.project.target.adapter == "databricks" and name in _OTHER_ON_DATABRICKS:
+        return code, f"dbt-databricks gives '{library}.{name}' another meaning than dbt-spark", ""
+    if has_macro(library, name):
+        return None
+    return code, f"mvbuild has no macro '{library}.{name}'", UNKNOWN.get(name, "") if library == "dbt_utils" else ""
 
 
 def _dispatch_problem(work: ImportState, use: Use) -> tuple[str, str, str] | None:
@@ -144,7 +150,10 @@ def _dispatch_problem(work: ImportState, use: Use) -> tuple[str, str, str] | Non
     text = use.span.file.text
     found = _DISPATCH.match(text, use.span.end)
     name, namespace = (found[1], found[2]) if found else (None, None)
-    own = name is not None and namespace in (None, work.project.name) and any(f"{prefix}{name}" in work.macros for prefix in PREFIXES)
+    if name is not None and namespace in LIBRARIES and has_macro(namespace, name):
+        return _library_problem(work, namespace, name)
+    is_searched = namespace in (None, work.project.name, *LIBRARIES)
+    own = name is not None and is_searched and any(f"{prefix}{name}" in work.macros for prefix in PREFIXES)
     if own and not (work.project.target.adapter == "databricks" and f"databricks__{name}" in work.macros):
         return None
     return "adapter-call", "'adapter.dispatch' chooses a macro that is not in this project", ""

@@ -1,4 +1,4 @@
-"""Macros of a project -> `adapter` in templates, of which mvbuild only has `dispatch`: the macro for Spark, otherwise the default one."""
+"""Macros of a project -> `adapter` in templates, of which mvbuild only has `dispatch` and `quote`: the macro for Spark, otherwise the default."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 from jinja2 import UndefinedError
 
+from mvbuild.parse.libraries import Library
+
 PREFIXES = ("spark__", "default__")
 """The order in which dbt-spark looks for macros; the first existing one is used."""
 
@@ -14,16 +16,23 @@ PREFIXES = ("spark__", "default__")
 class Adapter:
     """`adapter` in a template."""
 
-    __slots__ = ("_names", "_project")
+    __slots__ = ("_libraries", "_names", "_project")
 
-    def __init__(self, names: Mapping[str, Any], project: str) -> None:
+    def __init__(self, names: Mapping[str, Any], project: str, libraries: Mapping[str, Library]) -> None:
         self._names = names
         self._project = project
+        self._libraries = libraries
 
     def dispatch(self, macro_name: str, macro_namespace: str | None = None) -> Any:
-        """The macro `spark__<name>` or `default__<name>` of this project. Raises Jinja's UndefinedError if there is neither."""
+        """The macro `spark__<name>` or `default__<name>` of this project, otherwise that of the library. Raises UndefinedError if there is none."""
+        library = self._libraries.get(macro_namespace or "dbt")
+        if library is not None and (found := library.find(macro_name)) is not None:
+            return found
         if macro_namespace in (None, self._project):
             for prefix in PREFIXES:
                 if (found := self._names.get(f"{prefix}{macro_name}")) is not None:
                     return found
         raise UndefinedError(f"'{PREFIXES[-1]}{macro_name}' is undefined")
+
+    def quote(self, identifier: object) -> str:
+        return f"`{identifier}`"

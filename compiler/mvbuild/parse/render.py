@@ -13,7 +13,9 @@ from jinja2.exceptions import SecurityError, TemplateAssertionError
 
 from mvbuild.diagnostics import Diagnostic, did_you_mean, error
 from mvbuild.parse.budget import Budget, TooMuch, check_template
+from mvbuild.parse.dbt_macros import DBT
 from mvbuild.parse.dispatch import Adapter
+from mvbuild.parse.libraries import libraries
 from mvbuild.parse.marking import Marker, Piece, mapped
 from mvbuild.parse.model import Asked, Rendered
 from mvbuild.parse.sandbox import Sandbox
@@ -49,14 +51,19 @@ class Renderer:
         self._places = TemplateLines()
         self._names = TemplateNames(project, env, self._places)
         self._table: dict[str, Any] = {**self._env.globals, **self._names.table(), **names}
-        self._table["adapter"] = Adapter(self._table, project.name)
+        self._libraries = libraries(self._table, self._names.var, self._names.stop)
+        self._table["adapter"] = Adapter(self._table, project.name, self._libraries)
         self._builtin = frozenset(self._table)
+        self._replaceable = {*DBT, *self._libraries} - self._builtin
+        """Names that a macro of the project may take: those of dbt's macros without their prefix."""
+        self._table.update({name: self._libraries.get(name) or DBT[name] for name in self._replaceable})
         self._broken_macros: set[str] = set()
         self._keeping: list[tuple[_Compiled, tuple[str, ...]]] = []
         self.asked: list[Asked] = []
         """What the macro files ask when they are loaded."""
         self.diagnostics = tuple(d for file in project.macros for d in self._load_macros(file))
         """Errors in the macro files."""
+        self._table.update({name: self._libraries["dbt"].find(name) for name in self._replaceable if name in DBT})
 
     def render(self, file: SourceFile, own: Own | str | None = None) -> Rendered:
         """The text of a model, or of a test, which has no `this`. A model's name alone has no settings."""
@@ -95,8 +102,10 @@ class Renderer:
         if self._run(compiled, rendering, context) is None:
             self._broken_macros.update(compiled.macros)
         self.asked += rendering.asked
-        defined = tuple(name for name in compiled.macros if name not in self._table and name in context.vars)
-        rendering.diagnostics += (self._taken(name, compiled.text) for name in compiled.macros if name in self._table)
+        free = {name for name in compiled.macros if name not in self._table or name in self._replaceable}
+        defined = tuple(name for name in compiled.macros if name in free and name in context.vars)
+        self._replaceable -= free
+        rendering.diagnostics += (self._taken(name, compiled.text) for name in compiled.macros if name not in free)
         self._table.update({name: context.vars[name] for name in defined})
         if compiled.keeps_values:
             self._keeping.append((compiled, defined))

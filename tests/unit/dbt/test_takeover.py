@@ -22,7 +22,7 @@ EVENTS = "select * from {{ source('raw', 'events') }}"
         ("select '{{ run_started_at }}'", "jinja-name", "1:12"),
         ("select '{{ modules.datetime.datetime.now() }}'", "jinja-name", "1:12"),
         ("select {{ dbt_utils.star(ref('x')) }}", "package-macro", "1:11"),
-        ("select {{ dbt.current_timestamp() }}", "dbt-macro", "1:11"),
+        ("select {{ dbt.get_columns_in_query('select 1') }}", "dbt-macro", "1:11"),
         ("{{ config(materialized='my_own') }}select 1", "materialization", "1:24"),
         ("{{ config(pre_hook='set x = 1') }}select 1", "hook", "1:11"),
         ("{{ config(grants={'select': ['me']}) }}select 1", "grants", "1:11"),
@@ -117,7 +117,7 @@ def test_the_projects_own_names(tmp_path: Path) -> None:
 
 
 def test_a_name_macro_that_cannot_be_applied(tmp_path: Path) -> None:
-    macro = "{% macro generate_schema_name(custom, node) %}{{ adapter.quote(custom) }}{% endmacro %}"
+    macro = "{% macro generate_schema_name(custom, node) %}{{ adapter.type(custom) }}{% endmacro %}"
     found = taken(tmp_path, {"macros/n.sql": macro, "models/m.sql": "{{ config(schema='gold') }}select 1 as a"})
     assert "schema-macro" in codes(found, "m")
 
@@ -141,6 +141,7 @@ def test_tests_and_descriptions(tmp_path: Path) -> None:
         constraints: [{type: not_null}]
     tests:
       - unique: {column_name: "a || 'x'"}
+      - dbt_utils.equality: {compare_model: ref('m')}
   - name: nobody
     columns: [{name: a}]
 exposures:
@@ -178,7 +179,10 @@ unit_tests:
     )
     assert "a || 'x' as unique_field" in text(found, "tests/unique_m_a_x_.sql")
     assert text(found, "macros/tests/generic/positive.sql").startswith("{% macro test_positive(model, column_name, least) %}")
-    assert codes(found, "dbt_utils.accepted_range_m_a", "test") == ["package-macro"]
+    assert text(found, "tests/dbt_utils_accepted_range_m_a.sql") == (
+        """{{ dbt_utils.test_accepted_range(model=ref('m'), column_name="a", min_value=0) }}\n"""
+    )
+    assert codes(found, "dbt_utils.equality_m", "test") == ["package-macro"]
     assert codes(found, "relationships_m_a", "test") == ["reads-refused"]
     assert codes(found, "accepted_values_m_a", "test") == ["test-threshold"]
     assert codes(found, "mine_not_m_a", "test") == ["unknown-test"]
@@ -222,7 +226,7 @@ def test_macros(tmp_path: Path) -> None:
         "models/a.sql": "select {{ shop.cents('a') }} as a",
         "models/b.sql": "select {{ through() }} as a",
         "packages.yml": "packages: [{package: dbt-labs/dbt_utils, version: 1.0.0}, {package: x/unused, version: 1.0.0}]",
-        "models/c.sql": "select {{ dbt_utils.safe_divide('a', 'b') }} as a",
+        "models/c.sql": "select {{ dbt_utils.star(ref('a')) }}",
     }
     found = taken(tmp_path, files)
     assert text(found, "macros/m.sql") == "{% macro cents(c) %}{{ c }} / 100{% endmacro %}\n"
@@ -232,7 +236,7 @@ def test_macros(tmp_path: Path) -> None:
     assert "through" in item(found, "b").reasons[0].message
     assert codes(found, "dbt_utils", "package") == ["package"]
     assert codes(found, "unused", "package") == ["package-unused"]
-    assert item(found, "c").reasons[0].advice == "Write `try_divide(a, b)`."
+    assert item(found, "c").reasons[0].advice == "It reads the columns of a table. Write the columns, or `* except (...)`."
     assert codes(found, "mine", "macro") == ["custom-materialization"]
 
 
@@ -281,11 +285,19 @@ def test_every_reason_is_in_the_documentation() -> None:
     assert [code for code in REASONS if f"`{code}`" not in page] == []
 
 
-@pytest.mark.parametrize(("macro", "null"), [("generate_surrogate_key", "_dbt_utils_surrogate_key_null_"), ("surrogate_key", "")])
-def test_the_key_that_replaces_a_surrogate_key_keeps_nulls_apart(tmp_path: Path, macro: str, null: str) -> None:
-    found = taken(tmp_path, {"models/m.sql": f"select {{{{ dbt_utils.{macro}(['a', 'b']) }}}} as k"})
-    (reason,) = [r for r in item(found, "m").reasons if r.code == "package-macro"]
-    assert f"md5(concat(coalesce(cast(a as string), '{null}'), '-', coalesce(cast(b as string), '{null}')))" in reason.advice
+def test_macros_of_dbt_and_dbt_utils_are_kept(tmp_path: Path) -> None:
+    sql = "select cast(1 as {{ dbt.type_string() }}) as a, {{ type_int() }}(1) as b, {{ dbt_utils.generate_surrogate_key(['a']) }} as k"
+    files = {"packages.yml": "packages: [{package: dbt-labs/dbt_utils, version: 1.0.0}]", "models/m.sql": sql}
+    found = taken(tmp_path, files)
+    assert item(found, "m").verdict == "unchanged", item(found, "m").reasons
+    assert codes(found, "dbt_utils", "package") == ["package-built-in"]
+
+
+@pytest.mark.parametrize("call", ["dbt.dateadd('day', 1, 'ts')", "dateadd('day', 1, 'ts')", "dbt_utils.dateadd('day', 1, 'ts')"])
+def test_macros_that_dbt_databricks_writes_otherwise_are_refused(tmp_path: Path, call: str) -> None:
+    profile = "shop: {target: dev, outputs: {dev: {type: databricks, schema: x}}}"
+    found = taken(tmp_path, {"profiles.yml": profile, "models/a.sql": EVENTS, "models/m.sql": f"select {{{{ {call} }}}} as d from x.y"})
+    assert codes(found, "m") == ["package-macro" if "utils" in call else "dbt-macro"]
 
 
 def test_a_duplicate_key_has_its_last_value_as_in_dbt(tmp_path: Path) -> None:
@@ -317,10 +329,10 @@ def test_dispatch_to_the_projects_own_macros_is_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "macro",
     [
-        "{% macro day(c) %}{{ adapter.dispatch('day', 'dbt_utils')(c) }}{% endmacro %}{% macro default__day(c) %}{{ c }}{% endmacro %}",
+        "{% macro day(c) %}{{ adapter.dispatch('day', 'other')(c) }}{% endmacro %}{% macro default__day(c) %}{{ c }}{% endmacro %}",
         "{% macro day(c) %}{{ adapter.dispatch('day')(c) }}{% endmacro %}",
         "{% macro day(c) %}{{ adapter.dispatch(c)(c) }}{% endmacro %}",
-        "{% macro day(c) %}{{ adapter.dispatch('day')(c) }}{% endmacro %}{% macro default__day(c) %}{{ adapter.quote(c) }}{% endmacro %}",
+        "{% macro day(c) %}{{ adapter.dispatch('day')(c) }}{% endmacro %}{% macro default__day(c) %}{{ adapter.type(c) }}{% endmacro %}",
     ],
 )
 def test_dispatch_to_others_is_refused(tmp_path: Path, macro: str) -> None:

@@ -321,4 +321,5 @@ def test_dispatch_finds_the_macro_for_spark_else_the_default() -> None:
         "c": "{% macro night(c) %}{{ adapter.dispatch('night')(c) }}{% endmacro %}{% macro default__night(c) %}night {{ c }}{% endmacro %}",
     }
     assert text_of("select {{ day('x') }}, {{ night('y') }}", macros=macros).text == "select spark x, night y"
-    assert only("{{ adapter.dispatch('day', 'dbt_utils')('x') }}", macros=macros).code == "undefined-name"
+    assert text_of("select {{ adapter.dispatch('day', 'dbt_utils')('x') }}", macros=macros).text == "select spark x"
+    assert only("{{ adapter.dispatch('day', 'other')('x') }}", macros=macros).code == "undefined-name"

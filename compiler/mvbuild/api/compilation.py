@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from mvbuild import __version__
 from mvbuild.artifacts.compiled import write_compiled
@@ -135,7 +134,7 @@ def _known(
 
 def write_artifacts(graph: Graph, result: RunResult | None = None, *, arguments: Mapping[str, Any] | None = None) -> None:
     """Write target/manifest.json and target/compiled; with a result, also target/run_results.json and target/run."""
-    invocation, now = str(uuid4()), timestamp(time.time_ns() // 1_000_000)
+    invocation, now = graph.project.invocation.id, timestamp(time.time_ns() // 1_000_000)
     path = graph.project.target_path
     manifest = path / "manifest.json"
     try:

@@ -40,6 +40,8 @@ class ModelImport:
     config: dict[str, Any] = field(default_factory=dict)
     enabled: bool = True
     full: MappedText | None = None
+    of_run: str = ""
+    """The name in its full query whose value each run has of its own."""
     reads: dict[str, Span] = field(default_factory=dict)
     """Models, seeds and snapshots that its full query reads, in lower case."""
     override: dict[str, str] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from mvbuild.dbt.rendering import Renderings
 from mvbuild.dbt.scorecard import Item
 from mvbuild.dbt.settings import MATERIALIZATIONS, MATERIALIZED, fate
 from mvbuild.dbt.template_uses import closure, uses_of
-from mvbuild.dbt.templates import judge_uses
+from mvbuild.dbt.templates import OF_RUN, judge_uses
 from mvbuild.parse.determinism import nondeterministic_word
 from mvbuild.parse.dialect import tokenize
 from mvbuild.parse.sql import parse_query
@@ -109,6 +109,8 @@ def _configure(work: ImportState, model: ModelImport, renderings: Renderings) ->
         if diagnostic.severity == "error" and model.item.verdict != "refused":
             span = work.origin(diagnostic.span) if diagnostic.span else None
             model.item.add("does-not-compile", f"{diagnostic.message} ({diagnostic.code})", span, help=diagnostic.help)
+    for diagnostic in rendered.diagnostics:
+        model.of_run = model.of_run or next((name for name in OF_RUN if diagnostic.message.startswith(f"'{name}'")), "")
     model.full = rendered.text
 
 
@@ -139,6 +141,9 @@ def _judge(work: ImportState, model: ModelImport, renderings: Renderings) -> Non
         _incremental(work, model, renderings)
     elif _guards_of(model.template):
         item.add("not-incremental", "The branch of is_incremental() is removed", _guards_of(model.template)[0])
+    if model.of_run:
+        place_of_use = next((u.span for u in model.template.uses if u.root == model.of_run), None)
+        item.add("run-value", f"It uses '{model.of_run}'", work.origin(place_of_use) if place_of_use else None)
     if item.verdict != "refused":
         _check_cut(model, renderings)
         _check_this(work, model)
@@ -154,7 +159,7 @@ def _judge_upstream(work: ImportState, model: ModelImport) -> None:
         if name in seen or upstream is None or upstream.full is None:
             continue
         seen.add(name)
-        if word := nondeterministic_word(upstream.full.text):
+        if word := nondeterministic_word(upstream.full.text) or upstream.of_run:
             model.item.add("load-time", f"It reads '{upstream.name}', which uses '{word}'", span)
         stack += [(inner, span) for inner in upstream.reads]
 
@@ -176,6 +181,8 @@ def _incremental(work: ImportState, model: ModelImport, renderings: Renderings) 
             raise NotProven(
                 "guard-changes-query", f"The query with its guard cannot be rendered: {problems[0].message}" if problems else ""
             )
+        if model.of_run:
+            raise NotProven("load-time", f"The incremental query uses '{model.of_run}': each row keeps the value of the run that wrote it")
         shown = shown_equal(model.config, model.full.text, rendered.text.text, model.name, work.project.target.adapter)
         _require_same_for_each_run(model, renderings)
     except NotProven as exc:

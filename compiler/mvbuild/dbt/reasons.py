@@ -55,6 +55,10 @@ REASONS: Mapping[str, ReasonCode] = {
     "unused-path": _changed("Folder configuration for something that does not exist is removed; dbt ignores it."),
     "unknown-name": _changed("YAML for a model or seed that does not exist is removed; dbt ignores it."),
     "package-unused": _changed("A package that the project installs and does not use is left out."),
+    "run-value": _changed(
+        "The query has the time or the id of the run, so each run refreshes it, as in dbt.",
+        "If nobody needs the value, remove it: then only what changed is refreshed.",
+    ),
     "package-built-in": _changed("mvbuild has the macros and tests of the package that the project uses; the package is left out."),
     "name-macro-applied": _changed("The macro that names tables was applied; its results are written out, and it is left out."),
     "duplicate-key": _changed("A YAML mapping has a duplicate key. As in dbt the last value is used, and the others are removed."),

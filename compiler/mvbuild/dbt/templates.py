@@ -19,13 +19,14 @@ from mvbuild.source import MappedText, SourceFile, Span
 
 _QUERIES = ("run_query", "statement", "load_result", "store_result", "dbt_spark_get_query")
 _OF_DBT = (
-    "modules", "flags", "run_started_at", "invocation_id", "dbt_version", "builtins", "selected_resources", "thread_id", "print",
+    "modules", "flags", "dbt_version", "builtins", "selected_resources", "thread_id", "print",
     "local_md5", "fromyaml", "toyaml", "api", "validation", "database_schemas", "schemas", "sql", "sql_now", "context", "submit_python_job",
 )  # fmt: skip
+OF_RUN = ("run_started_at", "invocation_id")
 _BUILTIN = (
     "ref", "source", "var", "env_var", "config", "log", "is_incremental", "run_query", "statement", "this", "target", "return", "set",
     "zip",
-    "fromjson", "tojson", "exceptions", "execute", "project_name",
+    "fromjson", "tojson", "exceptions", "execute", "project_name", *OF_RUN,
 )  # fmt: skip
 _OWN_NAMES = (*_BUILTIN, "loop", "self", "super", "caller", "range", "dict", "namespace", "varargs", "kwargs", "true", "false", "none")
 _WITH_ATTRIBUTES = ("this", "target", "exceptions", "loop", "namespace", "kwargs", "var", "ref", "source", "env_var")
@@ -118,6 +119,8 @@ def _problem(work: ImportState, use: Use) -> tuple[str, str, str] | None:
         return "graph-used", f"'{full}' is dbt's own information about the project", ""
     if root == "config" and attribute:
         return "config-get", f"'{full}' reads the model's configuration", ""
+    if root == "run_started_at" and attribute not in (None, "strftime", "isoformat"):
+        return "jinja-name", f"'{full}' exists in dbt but not in mvbuild", ""
     if root in _OF_DBT:
         return "jinja-name", f"'{full}' exists in dbt but not in mvbuild", ""
     if root == "target" and attribute == "type" and work.project.target.adapter == "spark":
@@ -150,7 +153,7 @@ def _dispatch_problem(work: ImportState, use: Use) -> tuple[str, str, str] | Non
     text = use.span.file.text
     found = _DISPATCH.match(text, use.span.end)
     name, namespace = (found[1], found[2]) if found else (None, None)
-    if name is not None and namespace in LIBRARIES and has_macro(namespace, name):
+    if name and namespace and has_macro(namespace, name):
         return _library_problem(work, namespace, name)
     is_searched = namespace in (None, work.project.name, *LIBRARIES)
     own = name is not None and is_searched and any(f"{prefix}{name}" in work.macros for prefix in PREFIXES)

@@ -15,6 +15,7 @@ from mvbuild.diagnostics import Diagnostic, Note, did_you_mean, error, warning
 from mvbuild.parse import placeholder
 from mvbuild.parse.budget import MOST_HELD, TooMuch
 from mvbuild.parse.model import Asked
+from mvbuild.parse.of_run import OfRun, StartedAt
 from mvbuild.parse.sandbox import Returned
 from mvbuild.parse.table_names import TableNames
 from mvbuild.parse.template_text import TemplateLines
@@ -135,6 +136,8 @@ class TemplateNames:
             "project_name": self._project.name,
             "execute": True,
             "exceptions": Exceptions(self),
+            "run_started_at": StartedAt("run_started_at", self._project.invocation.started, self.of_run),
+            "invocation_id": OfRun("invocation_id", self._project.invocation.id, self.of_run),
             "return": self.return_,
             "set": set,
             "zip": _zip,
@@ -253,6 +256,15 @@ class TemplateNames:
 
     def statement(self, *_: Any, **__: Any) -> NoReturn:
         self.stop("not-needed", "Templates cannot run statements", "statement", _NOT_NEEDED)
+
+    def of_run(self, name: str) -> None:
+        """Said each time: see of_run.py."""
+        if any(file.path == self.current.file.path for file in self._project.macros):
+            message = f"'{name}' is another value in each run, which is not known where a macro file is loaded"
+            self.stop("not-needed", message, name, "Use it inside of a macro, where the macro is called.")
+        message = f"'{name}' is another value in each run, so each run refreshes this again"
+        help = "If nobody needs the value, remove it: mvbuild records when it refreshed an MV, and from what."
+        self._say(warning("not-needed", message, self._place(name, None), help=help))
 
     # For `this` and `exceptions`
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
+from uuid import uuid4
 
 from mvbuild.cache.entries import Cache
 from mvbuild.formats.record import TableType
@@ -135,6 +137,14 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """One call of mvbuild, as its templates and artifacts name it."""
+
+    id: str = field(default_factory=lambda: str(uuid4()))
+    started: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedProject:
     """Everything that was read from the project directory, checked for form, with nothing rendered or parsed."""
 
@@ -161,5 +171,6 @@ class LoadedProject:
     """Levels of lint rules in mvbuild.yml."""
     documents: tuple[SourceFile, ...] = ()
     """The YAML files below the model and seed paths."""
+    invocation: Invocation = field(default_factory=Invocation, repr=False, compare=False)
     cache: Cache = field(default_factory=Cache, repr=False, compare=False)
     """What earlier runs made of the same files."""

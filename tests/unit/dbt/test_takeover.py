@@ -19,7 +19,7 @@ EVENTS = "select * from {{ source('raw', 'events') }}"
         ("select 1\n  {{ adapter.get_relation('a', 'b', 'c') }}", "adapter-call", "2:6"),
         ("{% for n in graph.nodes %}{% endfor %}select 1", "graph-used", "1:13"),
         ("{{ config(alias='a') }}select '{{ config.get('alias') }}'", "config-get", "1:35"),
-        ("select '{{ run_started_at }}'", "jinja-name", "1:12"),
+        ("select '{{ run_started_at.astimezone(x) }}'", "jinja-name", "1:12"),
         ("select '{{ modules.datetime.datetime.now() }}'", "jinja-name", "1:12"),
         ("select {{ dbt_utils.star(ref('x')) }}", "package-macro", "1:11"),
         ("select {{ dbt.get_columns_in_query('select 1') }}", "dbt-macro", "1:11"),
@@ -358,3 +358,21 @@ def test_ref_may_name_the_project_itself(tmp_path: Path) -> None:
     }
     found = taken(tmp_path, files)
     assert (item(found, "b").verdict, codes(found, "c")) == ("unchanged", ["does-not-compile"])
+
+
+def test_a_value_of_the_run_is_kept_and_never_in_an_incremental_model(tmp_path: Path) -> None:
+    """dbt's table keeps in each row the value of the run that wrote it."""
+    guard = "{{ config(materialized='incremental', incremental_strategy='merge', unique_key='id') }}"
+    bound = "{% if is_incremental() %} where ts > (select max(ts) from {{ this }}) {% endif %}"
+    files = {
+        "macros/run.sql": "{% macro run() %}'{{ invocation_id }}' as run{% endmacro %}",
+        "models/m.sql": f"select *, {{{{ run() }}}} from ({EVENTS})",
+        "models/n.sql": "select 'at {{ run_started_at.strftime('%Y') }}' as year",
+        "models/inc.sql": f"{guard}select id, ts, {{{{ run() }}}} from {{{{ source('raw', 'events') }}}} {bound}",
+        "models/above.sql": f"{guard}select id, ts, run from {{{{ ref('m') }}}} {bound}",
+    }
+    found = taken(tmp_path, files)
+    assert [codes(found, name) for name in ("m", "n")] == [["run-value"], ["run-value"]]
+    assert str(item(found, "n").reasons[0].span) == "models/n.sql:1:15"
+    assert [codes(found, name) for name in ("inc", "above")] == [["load-time"], ["load-time"]]
+    assert text(found, "models/m.sql") == files["models/m.sql"]

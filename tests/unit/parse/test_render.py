@@ -323,3 +323,28 @@ def test_dispatch_finds_the_macro_for_spark_else_the_default() -> None:
     assert text_of("select {{ day('x') }}, {{ night('y') }}", macros=macros).text == "select spark x, night y"
     assert text_of("select {{ adapter.dispatch('day', 'dbt_utils')('x') }}", macros=macros).text == "select spark x"
     assert only("{{ adapter.dispatch('day', 'other')('x') }}", macros=macros).code == "undefined-name"
+
+
+@pytest.mark.parametrize(
+    ("template", "name"),
+    [
+        ("select '{{ run_started_at }}' as t", "run_started_at"),
+        ("select '{{ run_started_at.strftime('%Y-%m-%d') }}' as t", "run_started_at"),
+        ("{% if run_started_at.isoformat() > '2020' %}select 1{% endif %}", "run_started_at"),
+        ("select '{{ invocation_id ~ 1 }}' as t", "invocation_id"),
+        ("select '{{ invocation_id | upper }}' as t", "invocation_id"),
+    ],
+)
+def test_a_value_of_the_run_is_reported_each_time_so_that_nothing_is_kept(template: str, name: str) -> None:
+    for text in (template, "{{ run() }}"):
+        result = rendered(text, macros={"run": "{% macro run() %}" + template + "{% endmacro %}"})
+        assert [(d.severity, d.code) for d in result.diagnostics] == [("warning", "not-needed")]
+        assert f"'{name}' is another value in each run" in result.diagnostics[0].message
+    texts = {result.text.text for result in (rendered(template), rendered(template)) if result.text}
+    assert len(texts) == (1 if "%Y" in template or "if" in template else 2)
+
+
+def test_a_value_of_the_run_is_not_known_where_macros_are_loaded() -> None:
+    macros = {"run": "{% set at = run_started_at ~ '' %}{% macro run() %}{{ at }}{% endmacro %}"}
+    (found,) = Renderer(project({}, macros=macros), {}).diagnostics
+    assert (found.code, found.severity, str(found.span)) == ("not-needed", "error", "macros/run.sql:1:1")

@@ -1,4 +1,4 @@
-"""Macros of a project -> `adapter` in templates, of which mvbuild only has `dispatch` and `quote`: the macro for Spark, otherwise the default."""
+"""Macros of a project -> `adapter` in templates: `dispatch`, which finds the macro for Spark, otherwise the default one, and `quote`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Adapter:
         self._libraries = libraries
 
     def dispatch(self, macro_name: str, macro_namespace: str | None = None) -> Any:
-        """The macro `spark__<name>` or `default__<name>` of this project, otherwise that of the library. Raises UndefinedError if there is none."""
+        """This project's macro `spark__<name>` or `default__<name>`, otherwise the library's. Raises UndefinedError if there is none."""
         library = self._libraries.get(macro_namespace or "dbt")
         if library is not None and (found := library.find(macro_name)) is not None:
             return found

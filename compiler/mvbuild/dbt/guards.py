@@ -40,11 +40,15 @@ def tree_of(sql: str) -> exp.Expr:
 def guards(full: str, incremental: str, model: str) -> tuple[Guard, ...]:
     """The guards of an incremental model; none if both queries are the same. Raises NotProven."""
     whole, pruned = tree_of(full), tree_of(incremental)
-    extras: list[tuple[exp.Select, list[exp.Expr]]] = []
+    extras: list[_Extra] = []
     _compare(whole, pruned, extras)
-    guarded = {id(select) for select, _ in extras}
-    found = [_guard(select, conditions, pruned, model, guarded) for select, conditions in extras]
-    if len(found) > 1 and not _in_branches([select for select, _ in extras], pruned):
+    guarded = {id(extra.select) for extra in extras}
+    found = [_guard(extra.select, extra.conditions, pruned, model, guarded) for extra in extras]
+    for extra, guard in zip(extras, found, strict=True):
+        _require_reached(extra, model)
+        if extra.starts and (len(found) > 1 or not guard.whole):
+            raise NotProven("guard-changes-query")
+    if len(found) > 1 and not _in_branches([extra.select for extra in extras], pruned):
         raise NotProven("guard-several")
     return tuple(found)
 
@@ -52,16 +56,25 @@ def guards(full: str, incremental: str, model: str) -> tuple[Guard, ...]:
 # The difference
 
 
-def _compare(whole: exp.Expr, pruned: exp.Expr, extras: list[tuple[exp.Select, list[exp.Expr]]]) -> None:
+@dataclass(frozen=True, slots=True)
+class _Extra:
+    """The conditions that a SELECT has only in the incremental query, and those that it has only in the full one."""
+
+    select: exp.Select
+    conditions: list[exp.Expr]
+    starts: list[exp.Expr]
+
+
+def _compare(whole: exp.Expr, pruned: exp.Expr, extras: list[_Extra]) -> None:
     if whole == pruned:
         return
     if type(whole) is not type(pruned):
         raise NotProven("guard-changes-query")
     keys = {k for k, v in (*whole.args.items(), *pruned.args.items()) if v not in (None, [], False)}
     if isinstance(pruned, exp.Select):
-        more = _more(whole, pruned)
+        more, starts = _more(whole, pruned)
         if more:
-            extras.append((pruned, more))
+            extras.append(_Extra(pruned, more, starts))
         keys.discard("where")
     for key in keys:
         left, right = whole.args.get(key), pruned.args.get(key)
@@ -75,14 +88,18 @@ def _compare(whole: exp.Expr, pruned: exp.Expr, extras: list[tuple[exp.Select, l
                 raise NotProven("guard-changes-query")
 
 
-def _more(whole: exp.Expr, pruned: exp.Expr) -> list[exp.Expr]:
-    """The conditions that only the WHERE of `pruned` has."""
+def _more(whole: exp.Expr, pruned: exp.Expr) -> tuple[list[exp.Expr], list[exp.Expr]]:
+    """The conditions that only the WHERE of `pruned` has, and those that only the WHERE of `whole` has."""
     ours, theirs = (list(conjuncts(select.args.get("where"))) for select in (whole, pruned))
+    starts = []
     for condition in ours:
-        if condition not in theirs:
-            raise NotProven("guard-changes-query")
-        theirs.remove(condition)
-    return theirs
+        if condition in theirs:
+            theirs.remove(condition)
+        else:
+            starts.append(condition)
+    if starts and not theirs:
+        raise NotProven("guard-changes-query")
+    return theirs, starts
 
 
 # The conditions
@@ -103,6 +120,32 @@ def _guard(select: exp.Select, conditions: Iterable[exp.Expr], root: exp.Expr, m
                 "and it is not visible that the one contains the other",
             )
     return Guard(column=column.name.lower(), exposed=reached.exposed, whole=reached.whole, newest_first=reached.newest_first)
+
+
+def _require_reached(extra: _Extra, model: str) -> None:
+    """Raise NotProven unless each incremental row meets what only the full query asks for (`{% if not is_incremental() %}`).
+
+    All rows of the table meet a lower bound of the first run, so a row above the largest of them meets it too. A lookback or a default
+    for the maximum could go below the bound.
+    """
+    largest = {low.sql() for condition in extra.conditions for low in [lower_bound(condition, model)[0]] if _is_above_maximum(condition)}
+    for start in extra.starts:
+        try:
+            low, compared = lower_bound(start, model)
+        except NotProven:
+            raise NotProven("guard-changes-query") from None
+        if compared is not None or not isinstance(low, exp.Column) or low.sql() not in largest:
+            raise NotProven("guard-changes-query")
+
+
+def _is_above_maximum(condition: exp.Expr) -> bool:
+    """Whether a lower bound is the maximum of a column itself."""
+    for low, high in ((condition.this, condition.expression), (condition.expression, condition.this)):
+        select = high.unnest() if isinstance(high, exp.Subquery) else None
+        value = select.expressions[0].unalias() if isinstance(select, exp.Select) and len(select.expressions) == 1 else None
+        if isinstance(low, exp.Column) and isinstance(value, exp.Max) and isinstance(value.this, exp.Column):
+            return True
+    return False
 
 
 def _in_branches(selects: list[exp.Select], root: exp.Expr) -> bool:

@@ -367,3 +367,44 @@ def test_a_model_that_is_disabled_for_good_stays_disabled(tmp_path: Path) -> Non
     found = taken(tmp_path, {"models/m.sql": "{{ config(enabled=false) }}select 1 as a"})
     assert codes(found, "m") == ["disabled"]
     assert "enabled=false" in text(found, "models/m.sql")
+
+
+START = "{% if not is_incremental() %} and ts >= '2020-01-01' {% endif %}"
+
+
+def started(condition: str, start: str = START, columns: str = "id, ts") -> dict[str, str]:
+    source = "{{ source('raw', 'events') }}"
+    return model(MERGE, f"select {columns} from {source} where id > 0 {{% if is_incremental() %}} and {condition} {{% endif %}} {start}")
+
+
+def test_a_start_of_the_first_run_stays_where_later_runs_only_go_above_it(tmp_path: Path) -> None:
+    found = taken(tmp_path, started(NEWER))
+    assert "guard-removed" in codes(found, "m"), item(found, "m").reasons
+    assert text(found, "models/m.sql").split("where")[1].split() == ["id", ">", "0", "and", "ts", ">=", "'2020-01-01'"]
+    assert item(taken(tmp_path, started(NEWER.replace(">", ">="), START.replace(">=", ">"))), "m").verdict == "changed"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        started("ts > (select coalesce(max(ts), '1900-01-01') from {{ this }})"),
+        started("ts > (select max(ts) - interval 3 days from {{ this }})"),
+        started("ts > date_sub((select max(ts) from {{ this }}), 3)"),
+        started("ts > '2019-01-01'"),
+        started(NEWER, START.replace("ts >=", "day >=")),
+        started(NEWER, START.replace(">=", "<=")),
+        started(NEWER, START.replace("ts >= '2020-01-01'", "id in (1, 2)")),
+        started("date(ts) >= (select max(date(ts)) from {{ this }})"),
+        model(MERGE, "select id, ts from {{ source('raw', 'events') }} where id > 0 " + START),
+    ],
+)
+def test_a_start_that_a_later_run_could_go_below_is_refused(tmp_path: Path, files: dict[str, str]) -> None:
+    """Its rows would be in dbt's table, and not in the full query."""
+    assert codes(taken(tmp_path, files), "m") == ["guard-changes-query"]
+
+
+def test_a_start_in_one_branch_of_a_union_is_refused(tmp_path: Path) -> None:
+    """The maximum of the table may be that of the other branch, which begins earlier."""
+    first = started(NEWER)["models/m.sql"]
+    found = taken(tmp_path, {"models/m.sql": f"{first} union all select id, ts from {{{{ source('raw', 'users') }}}}"})
+    assert "guard-changes-query" in codes(found, "m")

@@ -121,7 +121,7 @@ CODES: dict[str, Code] = {
     "lock-out-of-date": Code("schemas.lock differs from the catalog.", "Run `mvbuild lock`, and commit the result."),
     "flawed-metadata": Code(
         "A metadata file of an MV breaks a rule of its format where no answer depends on it.",
-        "The next refresh writes a right file; tell whoever wrote this one.",
+        "The next refresh writes a valid file. Report the problem to the authors of the program that wrote this one.",
     ),
     "unsupported-view": Code("A child view cannot be expanded.", "Recreate the view with Spark, or read its base tables directly."),
     "unknown-catalog": Code(

@@ -13,7 +13,7 @@ With [`dialects: [trino]`](serving.md#other-dialects) the definition of a model 
 must get the rows that Spark gets, so a definition is translated only if every expression in it is on the list below. The list was made by
 trials: each expression was computed by Spark and by Trino {version} over the same Iceberg table, with edge values, all pairs of them, and
 random values, and with another time zone in each session. What is not on the list is refused with the error `unsupported-dialect`, at
-its place in your SQL: by `mvbuild compile` where [schemas.lock](columns.md) tells the types, else by `mvbuild plan` and `mvbuild run`,
+its place in your SQL: by `mvbuild compile` where [schemas.lock](columns.md) has the types, otherwise by `mvbuild plan` and `mvbuild run`,
 which read them from the catalog. What no type makes right is refused by `mvbuild compile` in any case.
 
 The names in the list are those of the types that Spark gives the arguments. Where Trino's result has another type it is cast to Spark's,

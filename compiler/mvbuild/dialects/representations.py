@@ -30,7 +30,7 @@ DIALECTS = tuple(sorted({d.value for d in Dialects} - {"", "dax", "prql", "solr"
 _INSTEAD = "Set `catalog_view: storage`, or leave the dialect out of `dialects:`."
 _HELP = f"Use what docs/trino.md lists. {_INSTEAD}"
 _HINTS = {
-    "`avg(": "Write `CAST(sum(x) AS DOUBLE) / nullif(count(x), 0)` for whole numbers.",
+    "`avg(": "Write `CAST(sum(x) AS DOUBLE) / nullif(count(x), 0)` for integers.",
     "`double": "NaN compares differently: keep such values as decimals.",
     "`int IN (q": "Write EXISTS.",
     "`bigint IN (q": "Write EXISTS.",

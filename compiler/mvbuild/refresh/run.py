@@ -189,7 +189,7 @@ class _Schedule:
             return _failed(step, (error("catalog-unreachable" if exc.unreachable else "catalog-error", str(exc)),), str(exc))
         except EngineError as exc:
             return _failed(step, (error(exc.code, str(exc), help=exc.help),), str(exc))
-        except Exception as exc:  # noqa: BLE001 - what one node did in a way that nobody foresaw must not lose the results of the others
+        except Exception as exc:  # noqa: BLE001 - an unexpected failure of one node must not lose the results of the others
             message = f"{type(exc).__name__} in '{step.node}'; the details are in run_results.json"
             return _failed(step, (error("internal", message),), message, details={"traceback": traceback.format_exc()})
         return NodeResult(

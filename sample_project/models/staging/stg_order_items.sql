@@ -1,4 +1,4 @@
--- Lines with a quantity of zero or less are slips of the till. Discounts come as '10', '10%', 'none' or not at all.
+-- Lines with a quantity of zero or less are input errors. Discounts come as '10', '10%', 'none' or not at all.
 with cleaned as (
     select
         order_id,

@@ -1,4 +1,4 @@
--- Only returns of something that was really ordered; dates come in two spellings, or as 'unknown'.
+-- Only returns of something that was really ordered; dates come in two formats, or as 'unknown'.
 select
     returns.return_id,
     returns.order_id,

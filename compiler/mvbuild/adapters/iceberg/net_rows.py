@@ -70,7 +70,7 @@ def net_rows(table: Callable[[], Table], change: TableChange, columns: Sequence[
         if not are_exact(opened, _files(change), columns):
             return None
         plus, minus = cancelled(*(_read(opened, change, columns, side) for side in ("added", "removed")))
-    except Exception:  # noqa: BLE001  a type that PyIceberg does not know, a file that is gone: the engine's answer is the one to tell
+    except Exception:  # noqa: BLE001  a type that PyIceberg does not know, a missing file: the engine reports it
         return None
     if plus.num_rows + minus.num_rows > MAX_NET_ROWS or plus.nbytes + minus.nbytes > MAX_NET_BYTES:
         return None

@@ -181,7 +181,7 @@ RULE = Rule(
     level="warning",
     title="A star takes its columns from a table, so the text of the model does not list them.",
     why=(
-        "A column that somebody adds to the table changes the result, and the schema of the storage with it; a column renamed there "
+        "A column added to the table changes the result, and the schema of the storage with it; a column renamed there "
         "disappears here without a trace. Not reported for `count(*)`, for a star over a common table expression or a subquery that "
         "names its columns, and for import CTEs (`WITH o AS (SELECT * FROM ...)`) whose columns the query then names, unless whole rows "
         "are compared there (DISTINCT, UNION, INTERSECT, EXCEPT)."

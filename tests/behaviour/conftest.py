@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _WORLDS: dict[str, Any] = {"embedded": embedded, "memory": memory, "remote": remote, "warehouse": warehouse}
 _METASTORES = ("hive", "glue")
+_PROOF = ("remote", "postgres", *_METASTORES)
+"""Catalogs whose tests are left to the proofs: the test command runs a catalog of each kind, embedded, in files, and on a server (REST)."""
 _NESTED = ("test_nested_namespaces", "test_threads_create_the_same_names")
 _OF_FILES = ("test_change", "test_copies_of_other_tables", "test_relevance", "test_rows", "test_scratch", "test_table_changes")
 """What is in files is the same wherever the pointers stand, and these servers are slow."""
@@ -112,7 +114,11 @@ def _world(request: pytest.FixtureRequest, root: Path) -> World:
     return found
 
 
-@pytest.fixture(params=[*_WORLDS, "rest", "postgres", *_METASTORES])
+def _params(*names: str) -> list[Any]:
+    return [pytest.param(name, marks=pytest.mark.proof) if name in _PROOF else name for name in names]
+
+
+@pytest.fixture(params=_params(*_WORLDS, "rest", "postgres", *_METASTORES))
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     found = _world(request, tmp_path)
     found.catalog.ensure_namespace(("mart",))
@@ -120,7 +126,7 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     found.close()
 
 
-@pytest.fixture(params=["postgres", *_METASTORES])
+@pytest.fixture(params=_params("postgres", *_METASTORES))
 def served_world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     """The catalogs whose pointers a server keeps, and whose metadata mvbuild writes."""
     found = _world(request, tmp_path)
@@ -163,7 +169,7 @@ def proxied(rest_world: World, rest_server: RestServer) -> Iterator[tuple[World,
         found.close()
 
 
-@pytest.fixture(params=["embedded", "memory", "warehouse", "postgres", *_METASTORES])
+@pytest.fixture(params=_params("embedded", "memory", "warehouse", "postgres", *_METASTORES))
 def mv_world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     """The catalogs that hold MVs in the metadata-file format."""
     found = _world(request, tmp_path)
@@ -181,7 +187,7 @@ def file_world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World
     found.close()
 
 
-@pytest.fixture(params=["embedded", "remote", "warehouse", "rest"])
+@pytest.fixture(params=_params("embedded", "remote", "warehouse", "rest"))
 def disk_world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     """The catalogs whose tables have files."""
     found = _world(request, tmp_path)

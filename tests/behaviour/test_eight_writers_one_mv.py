@@ -11,6 +11,8 @@ import pytest
 from behaviour.swaps import SWAPS, chain, race
 from behaviour.world import embedded, warehouse
 
+pytestmark = pytest.mark.proof
+
 
 @pytest.mark.parametrize("kind", ["sqlite", "file system"])
 def test_a_thousand_swaps(tmp_path: Path, kind: str) -> None:

@@ -27,6 +27,8 @@ from servers.proxy import between
 from servers.rest import RestServer
 from unit.worlds import PROJECT, RecordingEngine, Shop, name
 
+pytestmark = pytest.mark.proof
+
 EVERY = int(os.environ.get("MVBUILD_FAULT_EVERY", "24"))
 """1 for a fault at each request; else the requests in turn, from one that the day chooses."""
 FIRST = int(os.environ.get("MVBUILD_FAULT_FIRST", time.time() // 86400))

@@ -21,6 +21,8 @@ from servers.moto import SECRET
 if TYPE_CHECKING:
     from servers.moto import Moto
 
+pytestmark = pytest.mark.proof
+
 
 def _glue(world: World) -> Any:
     found: Any = world.catalog

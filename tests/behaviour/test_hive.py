@@ -23,6 +23,8 @@ from mvbuild.ports.states import Partition, TableState, Unreadable
 if TYPE_CHECKING:
     from servers.hive import Hive
 
+pytestmark = pytest.mark.proof
+
 
 @contextmanager
 def _client(server: Hive) -> Iterator[Any]:

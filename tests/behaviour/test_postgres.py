@@ -21,6 +21,8 @@ from mvbuild.ports.catalog import CatalogError
 from mvbuild.ports.states import TableState
 from servers.postgres import PASSWORD, Postgres
 
+pytestmark = pytest.mark.proof
+
 _PATIENT = {"commit.retry.num-retries": "1000", "commit.retry.min-wait-ms": "5", "commit.retry.max-wait-ms": "60"}
 _FIRST_USE = """
 import json, sys

@@ -8,12 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from behaviour.world import World, embedded_properties, layout, name, table_commit
 from mvbuild.ports.catalog import CommitConflict
 from mvbuild.ports.states import TableState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+pytestmark = pytest.mark.proof
 
 _WRITERS = 8
 _PROCESS = """

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from servers.moto import Moto
 
+pytestmark = pytest.mark.proof
+
 
 @pytest.fixture(params=["sqlite", "glue"])
 def s3_world(request: pytest.FixtureRequest, moto_server: Moto, tmp_path: Path) -> Iterator[World]:

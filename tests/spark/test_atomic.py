@@ -20,6 +20,8 @@ from mvbuild.refresh.result import Event, Message
 from spark.projects import ENVIRONMENT, NoSpark, Project, messages, named, order, orders
 from spark.shop import MakeProject
 
+pytestmark = pytest.mark.proof
+
 MVS = {
     "by_day": "SELECT order_date, sum(amount) AS amount, count(*) AS orders FROM raw.orders GROUP BY order_date",
     "by_customer": "SELECT customer_id, sum(amount) AS amount, count(*) AS orders FROM raw.orders GROUP BY customer_id",

@@ -15,6 +15,8 @@ from mvbuild.verify.comparison import Comparison
 from spark.projects import NoSpark, Project, messages, named
 from spark.shop import DAILY, FILES, MakeProject, shop
 
+pytestmark = pytest.mark.proof
+
 PR = "pr-42"
 NINE = {"order_id": 9, "customer_id": 2, "order_date": date(2026, 2, 3), "amount": Decimal("7.00")}
 STORAGES = ("mart.revenue_daily__storage", "mart.revenue_monthly__storage")

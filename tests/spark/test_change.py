@@ -16,6 +16,8 @@ from spark.change_pairs import Checker
 from spark.conftest import Lake
 from spark.histories import KINDS, History
 
+pytestmark = pytest.mark.proof
+
 PAIRS = 12
 """Of each random history; the benchmark `change.py` takes more, of many more."""
 

@@ -13,6 +13,8 @@ from mvbuild.incremental.strategies import STRATEGIES
 from spark.projects import Project, messages, of
 from spark.shop import MakeProject
 
+pytestmark = pytest.mark.proof
+
 QUERIES: Mapping[str, str] = {
     "late": "SELECT id, v, v * 2 AS twice FROM raw.sales WHERE v > 10 AND v <> 15",
     "pairs": "SELECT a.id, b.id AS other FROM raw.sales a JOIN raw.sales b ON a.k = b.k WHERE a.v > 10 AND b.`a name` = 'x'",

@@ -28,6 +28,8 @@ from spark.crashes import Seen, read
 from spark.projects import ENVIRONMENT, Project, bag, command_line, messages, new_project, order, orders
 from spark.shop import MakeProject
 
+pytestmark = pytest.mark.proof
+
 # A task per order writes a file of its own. `wide` is kept in two entries, `wide_file` in one; `sums` and `sums_file` read them.
 WIDE = "SELECT /*+ REPARTITION(6, order_id) */ order_id, customer_id, amount FROM raw.orders\n"
 FILES = {

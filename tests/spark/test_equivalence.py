@@ -8,6 +8,8 @@ import pytest
 from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.refresh.equivalence import proves_equal, same_plan
 
+pytestmark = pytest.mark.proof
+
 
 @dataclass(frozen=True, kw_only=True)
 class Tables:

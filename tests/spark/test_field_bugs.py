@@ -32,6 +32,8 @@ from mvbuild.refresh.result import Event, Finished, Started
 from spark.projects import NoSpark, Project, arrow_bag, bag, customers, messages, named, of, order, orders
 from spark.shop import MakeProject
 
+pytestmark = pytest.mark.proof
+
 # By name `a_total` comes before `revenue`, which it reads.
 FILES = {
     "models/active_customers.sql": "{{ config(materialized='view') }}\nSELECT customer_id, country FROM raw.customers WHERE active\n",

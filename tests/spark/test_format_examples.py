@@ -17,6 +17,8 @@ from mvbuild.formats import metadata_file
 from spark.projects import Project
 from spark.shop import FILES, MakeProject, shop
 
+pytestmark = pytest.mark.proof
+
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
 

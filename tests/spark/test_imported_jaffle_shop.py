@@ -13,6 +13,8 @@ from mvbuild.dbt.takeover import take_over
 from spark.conftest import Lake
 from spark.projects import Project, messages
 
+pytestmark = pytest.mark.proof
+
 PEOPLE = [(1, "Ada", "L."), (2, "Bo", "M."), (3, "Cy", "N."), (4, "Di", "O.")]
 ORDERS = [
     (10, 1, "2024-01-01", "returned"),

@@ -18,6 +18,8 @@ from mvbuild.refresh.result import Event, NodeResult, Started
 from spark.projects import ENVIRONMENT, Project, messages, of
 from spark.shop import MakeProject
 
+pytestmark = pytest.mark.proof
+
 COPY_ON_WRITE = "{write.delete.mode: copy-on-write, write.update.mode: copy-on-write, write.merge.mode: copy-on-write}"
 QUERIES: Mapping[str, str] = {
     "large": "SELECT id, k, v FROM raw.sales WHERE v > 10",

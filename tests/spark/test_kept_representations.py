@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mvbuild import api
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.commits import ViewCommit
 from mvbuild.ports.states import ViewState
 from spark.projects import messages, order, orders
 from spark.shop import MakeProject
+
+pytestmark = pytest.mark.proof
 
 VIEW = TableIdentifier("lake", ("mart",), "m")
 

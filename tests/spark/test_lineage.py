@@ -23,6 +23,8 @@ from spark.test_tpch import analyzed_tables, in_sequence
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
 import tpcds_queries
 
+pytestmark = pytest.mark.proof
+
 TPCH_TABLES = {
     "customer": "c_custkey bigint, c_name string, c_address string, c_nationkey bigint, c_phone string, c_acctbal decimal(15,2), "
     "c_mktsegment string, c_comment string",

@@ -10,6 +10,8 @@ from servers.moto import SECRET, NoServer, running
 from spark.conftest import Lake
 from spark.served import built, live, live_on_branch
 
+pytestmark = pytest.mark.proof
+
 
 def test_a_project(lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKE_SECRET", SECRET)

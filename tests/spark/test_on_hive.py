@@ -10,6 +10,8 @@ from servers.hive import NoServer, running
 from spark.conftest import Lake
 from spark.served import built, live, live_on_branch
 
+pytestmark = pytest.mark.proof
+
 
 def test_a_project(lake: Lake, tmp_path: Path) -> None:
     (tmp_path / "hive").mkdir()

@@ -9,6 +9,8 @@ import pytest
 from mvbuild import api
 from spark.projects import Project, bag, messages, of, orders
 
+pytestmark = pytest.mark.proof
+
 MakeProject = Callable[[Mapping[str, str]], Project]
 
 FILES = {

@@ -7,6 +7,8 @@ import pytest
 from spark.projects import Project, messages, named, of, order, orders
 from spark.shop import MakeProject
 
+pytestmark = pytest.mark.proof
+
 YML = {"mvbuild.yml": "name: shop\nmodels: {mart: {+namespace: mart}}\n"}
 TWO = orders((1, 1, "2026-01-05", "10.00"), (2, 2, "2026-01-06", "5.50"))
 

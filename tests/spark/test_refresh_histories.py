@@ -12,6 +12,8 @@ import pytest
 
 from spark.refresh_histories import MODES, made, played
 
+pytestmark = pytest.mark.proof
+
 SEEDS = (12, 1, 5)
 FEATURES = (("moves", "zones"), ("views", "storage"), ("catalogs", "int96"))
 ROUNDS, MVS = 2, 3

@@ -12,6 +12,8 @@ from mvbuild.incremental.strategies import STRATEGIES
 from spark.projects import Project, messages, of
 from spark.shop import MakeProject
 
+pytestmark = pytest.mark.proof
+
 CONF = "name: found\nmodels: {+refresh_policy: incremental, +namespace: mart}\n"
 MERGE_ON_READ = (
     "TBLPROPERTIES ('format-version'='2', 'write.delete.mode'='merge-on-read', 'write.update.mode'='merge-on-read', "

@@ -13,6 +13,8 @@ from mvbuild.refresh.result import NodeResult
 from spark.projects import Project, messages, of
 from spark.shop import MakeProject
 
+pytestmark = pytest.mark.proof
+
 MODES = ", ".join(f"'write.{of}.mode' = 'merge-on-read'" for of in ("delete", "update", "merge"))
 COLUMNS: Mapping[str, str] = {
     "events": "id INT, ts TIMESTAMP",

@@ -27,6 +27,8 @@ from spark.canaries import below, leaks
 from spark.conftest import Lake
 from spark.projects import NoSpark, arrow_bag, bag, messages, named
 
+pytestmark = pytest.mark.proof
+
 CATALOG = "harbor"
 """The one Spark of the tests knows a `lake` already."""
 SAMPLE = Path(__file__).parents[2] / "sample_project"

@@ -26,6 +26,8 @@ from servers.postgres import PASSWORD
 from spark.canaries import below, leaks
 from unit.cli.bad_input import call, lay_out
 
+pytestmark = pytest.mark.proof
+
 KEY_ID, KEY, SESSION = "canary-key-id", "canary/s3+key==", "canary-of-a-session"
 CLIENT, HEADER, OF_SPARK = "canary-of-a-client", "canary-of-a-header", "canary-of-spark"
 CANARIES = (PASSWORD, KEY_ID, KEY, SESSION, CLIENT, HEADER, OF_SPARK)

@@ -16,6 +16,8 @@ from mvbuild.diagnostics import ProjectError
 from spark.projects import NoSpark, Project, bag, customers, messages, new_project, order, orders
 from spark.shop import MakeProject
 
+pytestmark = pytest.mark.proof
+
 YML = {"mvbuild.yml": "name: shop\nmodels: {mart: {+namespace: mart}}\n"}
 WINDOW_MS = 3_600_000
 JOINED = "SELECT o.order_id, c.country FROM raw.orders o JOIN raw.customers c ON o.customer_id = c.customer_id"

@@ -12,6 +12,8 @@ import mvbuild
 from spark.projects import Project, messages, of
 from spark.shop import MakeProject
 
+pytestmark = pytest.mark.proof
+
 ZONE = "spark.sql.session.timeZone"
 QUERIES = {
     "cut": "SELECT id FROM raw.a WHERE s = '${cut}'",

@@ -18,6 +18,8 @@ from mvbuild.refresh.result import Started
 from spark.projects import Project, bag, messages, of
 from unit.imports import imported
 
+pytestmark = pytest.mark.proof
+
 MakeProject = Callable[[Mapping[str, str]], Project]
 
 SOURCES = """

@@ -14,6 +14,8 @@ from servers import standalone
 from spark import quick
 from spark.projects import NoSpark, Project, arrow_bag, bag, new_project
 
+pytestmark = pytest.mark.proof
+
 MODELS = {
     "by_group": "SELECT grp, count(*) AS n, sum(amount) AS total FROM raw.a GROUP BY grp",
     "large": "SELECT grp, total FROM {{ ref('by_group') }} WHERE total > 10",

@@ -17,6 +17,8 @@ from spark.projects import Project, arrow_bag, bag, messages, named, order
 from spark.shop import DAILY, FILES, MORE, MakeProject, shop
 from spark.test_two_runs import two_at_once
 
+pytestmark = pytest.mark.proof
+
 MODEL = "models/marts/revenue_daily.sql"
 YAML = "models/marts/revenue_daily.yml"
 CTE = (

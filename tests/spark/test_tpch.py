@@ -18,6 +18,8 @@ from mvbuild.refresh.result import RunResult
 from spark.projects import Project, bag, messages, of, session_on
 from spark.shop import MakeProject
 
+pytestmark = pytest.mark.proof
+
 QUERIES = {path.stem: path.read_text(encoding="utf-8") for path in sorted(Path(__file__, "..", "tpch").resolve().glob("*.sql"))}
 TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
 SOURCES = f"sources: [{{name: tpch, namespace: main, tables: [{', '.join(f'{{name: {t}}}' for t in TABLES)}]}}]\n"

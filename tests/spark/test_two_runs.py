@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import subprocess
 
+import pytest
+
 from spark.projects import ENVIRONMENT, Project, command_line, order
 from spark.shop import DAILY, FILES, MORE, MakeProject, shop
+
+pytestmark = pytest.mark.proof
 
 MODEL = "models/marts/revenue_daily.sql"
 SEEDS = {

@@ -16,6 +16,8 @@ from mvbuild.verify.model import Verification, Verified
 from spark.projects import NoSpark, Project, messages, order
 from spark.shop import MORE, D, MakeProject, shop
 
+pytestmark = pytest.mark.proof
+
 STORAGE = "lake.mart.revenue_daily__storage"
 
 

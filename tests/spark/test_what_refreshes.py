@@ -9,6 +9,8 @@ import pytest
 from spark.projects import NoSpark, Project, order, orders
 from spark.shop import DAILY, FILES, MORE, MakeProject, shop
 
+pytestmark = pytest.mark.proof
+
 MODEL = "models/marts/revenue_daily.sql"
 DESCENDANTS = {"revenue_daily", "revenue_total"}
 

@@ -12,6 +12,8 @@ import pytest
 from unit.cli.bad_input import Content, lay_out
 from unit.hostile.bounded import Parent, Told
 
+pytestmark = pytest.mark.proof
+
 MB = 1_000_000
 
 

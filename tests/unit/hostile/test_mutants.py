@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from seeds import seeds
 from unit.hostile.bounded import Parent
 from unit.hostile.mutants import mutant
 from unit.hostile.trial import tried
 
-MUTANTS = range(150)
+pytestmark = pytest.mark.proof
+
+MUTANTS = seeds(150)
 
 
 def test_damaged_projects_give_diagnostics(tmp_path: Path) -> None:

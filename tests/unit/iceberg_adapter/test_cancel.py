@@ -15,6 +15,7 @@ import pytest
 
 from mvbuild.adapters.iceberg import cancel
 from mvbuild.adapters.iceberg.cancel import cancelled
+from seeds import seeds
 
 NAN = float("nan")
 VALUES: dict[Any, list[Any]] = {
@@ -48,7 +49,7 @@ def _drawn(random: Random, types: list[Any], rows: int) -> pa.Table:
     return pa.concat_tables([table.slice(1, cut - 1), table.slice(cut)])
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", seeds(150))
 def test_what_both_have_goes_from_both(seed: int) -> None:
     random = Random(seed)
     types = random.choices(list(VALUES), k=random.randrange(1, 4))
@@ -58,7 +59,7 @@ def test_what_both_have_goes_from_both(seed: int) -> None:
     assert _bag(went) == _bag(minus) - _bag(plus)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_rows_that_stand_as_they_stood(seed: int) -> None:
     """As a DELETE leaves them, in the order of the file; or as another engine writes them, in any order."""
     random = Random(seed)
@@ -73,7 +74,7 @@ def test_rows_that_stand_as_they_stood(seed: int) -> None:
     assert _bag(went) == _bag(old.take(sorted(gone)))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_rows_with_one_hash_are_not_taken_for_each_other(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cancel, "_hashes", lambda cells: np.zeros(len(cells[0]), dtype=np.uint64))
     random = Random(seed)

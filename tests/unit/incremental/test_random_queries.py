@@ -12,9 +12,12 @@ from dataclasses import dataclass, field
 import pytest
 
 from mvbuild.incremental.reasons import CODES
+from seeds import more_seeds
 from unit.incremental.on_duckdb import connected
 from unit.incremental.oracle import ACCEPTED, Wrong, seen, shrunk
 from unit.incremental.queries import generated
+
+pytestmark = pytest.mark.proof
 
 SEEDS = range(600)
 STRATEGY_FLOORS: Mapping[tuple[str, bool], int] = {
@@ -100,7 +103,7 @@ class Ran:
 def ran() -> Ran:
     found = Ran()
     connection = connected()
-    for seed in SEEDS:
+    for seed in (*SEEDS, *more_seeds(200)):
         case = generated(seed)
         outcome = seen(case, connection)
         found.wrong.extend(outcome.wrong)

@@ -20,6 +20,7 @@ from mvbuild.incremental.literals import predicate_text
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.scan_conditions import relevant
 from mvbuild.incremental.shape import MARKER, LeafColumns, shape_of
+from seeds import seeds
 from unit.incremental.on_duckdb import Table, connected
 from unit.incremental.queries import Generated
 from unit.incremental.relevance_pushing import Pushed, pushed, pushed_case
@@ -314,7 +315,7 @@ def test_strings_are_left_out_where_escapes_may_mean_something_else() -> None:
 
 def test_what_metadata_calls_irrelevant_has_no_row_that_matters() -> None:
     connection = duckdb.connect()
-    found = sum((round_of_trials(seed, connection) for seed in range(40)), Counts())
+    found = sum((round_of_trials(seed, connection) for seed in seeds(40)), Counts())
     assert found.wrong == []
     assert found.trials > 5000
     assert found.irrelevant > 0.4 * found.none_meets

@@ -10,6 +10,7 @@ import pytest
 from mvbuild.diagnostics import ProjectError
 from mvbuild.graph.definition import definition
 from mvbuild.lint.fixing import fix_all
+from seeds import seeds
 from unit.lint.linted import QUIET, SHOP, report
 from unit.worlds import compiled, write_project
 
@@ -42,7 +43,7 @@ def mutated(draw: random.Random) -> str:
     return draw.choice((" ", "\n")).join(words) + "\n"
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", seeds(10))
 def test_nothing_is_raised(seed: int, tmp_path: Path) -> None:
     draw = random.Random(seed)
     done = 0

@@ -11,6 +11,7 @@ from mvbuild.parse.plain_template import render_plain
 from mvbuild.parse.render import Renderer
 from mvbuild.parse.table_names import TableNames
 from mvbuild.source import SourceFile
+from seeds import seeds
 
 from .projects import project
 
@@ -72,7 +73,7 @@ def shape(rendered: Rendered) -> object:
     return rendered.text.text, segments, layers, rendered.asked
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_it_is_what_jinja_gives(seed: int):
     rng = random.Random(seed)
     of = project({"orders": "select 1", "daily": "select 2"})

@@ -21,6 +21,8 @@ from mvbuild.ports.states import State, TableState, Unreadable, ViewState
 from mvbuild.refresh.result import RunResult
 from unit.worlds import PROJECT, Shop, append, shop
 
+pytestmark = pytest.mark.proof
+
 EVERY = int(os.environ.get("MVBUILD_FAULT_EVERY", "4"))
 """1 for a fault at each single call, which takes a minute; else the calls in turn, from one that the day chooses."""
 FIRST = int(os.environ.get("MVBUILD_FAULT_FIRST", time.time() // 86400))

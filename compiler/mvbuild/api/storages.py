@@ -9,6 +9,7 @@ from typing import Any
 from mvbuild.api.of_project import Project, graph_of, mv_of, states_of
 from mvbuild.api.sessions import OnEvent, catalog_of, explained, ignore_event, observed, open_session
 from mvbuild.diagnostics import Diagnostic, ProjectError
+from mvbuild.formats.record import StorageFormat
 from mvbuild.freshness.history import PastRefresh
 from mvbuild.freshness.history import history as past_refreshes
 from mvbuild.freshness.model import Freshness
@@ -23,7 +24,6 @@ from mvbuild.lifecycle.removed_models import find_named
 from mvbuild.lifecycle.rollback import rollback as roll_back
 from mvbuild.plan.conversions import conversions
 from mvbuild.plan.removed import Removed, refusal
-from mvbuild.project.settings import StorageFormat
 from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.recording import described
 from mvbuild.refresh.result import RunResult

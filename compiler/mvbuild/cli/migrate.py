@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from mvbuild.cli.options import ListCommand, Options, is_quiet, project_options, selection_options
+from mvbuild.formats.record import STORAGE_FORMATS
 
 
 @click.command("migrate", cls=ListCommand)
-@click.option("--to", type=click.Choice(["table-properties", "metadata-file"]), required=True, help="The target format.")
+@click.option("--to", type=click.Choice(STORAGE_FORMATS), required=True, help="The target format.")
 @project_options
 @selection_options
 def command(options: Options, to: str, select: tuple[str, ...], exclude: tuple[str, ...]) -> int:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 NO_SNAPSHOT = -1
 """Snapshot id of a table that had no snapshot when it was read (Iceberg's own sentinel)."""
 
 
+StorageFormat = Literal["table-properties", "metadata-file"]
+STORAGE_FORMATS: tuple[StorageFormat, ...] = get_args(StorageFormat)
 TableType = Literal["iceberg-metastore", "iceberg-filesystem", "deltalake-filesystem"]
 """The types of the metadata-file draft: a table of a catalog, an Iceberg table at a path, a Delta table at a path."""
 

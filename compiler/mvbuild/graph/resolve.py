@@ -265,7 +265,7 @@ def _tests(project: LoadedProject, parsed: ParsedProject, directory: _Directory,
 
 def _generic_tests(node: Node, directory: _Directory) -> Iterable[tuple[str, DataTest | ParsedTest, tuple[NodeId | None, ...]]]:
     for test in tests_of(node):
-        if test.kind == "relationships":
+        if "to" in test.arguments:
             yield test.name, test, (node.id, _to(test, directory))
         else:
             yield test.name, test, (node.id,)

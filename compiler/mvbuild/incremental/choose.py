@@ -12,16 +12,16 @@ from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.pins import known_as
 from mvbuild.freshness.stored import stored
 from mvbuild.graph.model import ModelNode
-from mvbuild.incremental.cost import CHEAPER, FOR_CHILDREN, LARGE, Cost, cost_of, full_cost
+from mvbuild.incremental.cost import CHEAPER, LARGE, Cost, cost_of, full_cost
 from mvbuild.incremental.inputs import Inputs, ReadChange, changes_of, inputs_of, shape_of_inputs, span_of
 from mvbuild.incremental.key_ranges import without_empty
 from mvbuild.incremental.proof import is_proven
-from mvbuild.incremental.reasons import Refused
+from mvbuild.incremental.reasons import GENERAL, UNINFORMATIVE, Refused
 from mvbuild.incremental.rewrite import Rewrite, StrategyInput
 from mvbuild.incremental.shape import Shape, readable
 from mvbuild.incremental.sizes import Sizes, StorageSize
 from mvbuild.incremental.statements import Difference, Stored, difference
-from mvbuild.incremental.strategies import FULL, STRATEGIES, full_diff
+from mvbuild.incremental.strategies import FULL, STRATEGIES, WORTH
 from mvbuild.ports.catalog import ChangeRefused
 from mvbuild.ports.changes import TableChange
 from mvbuild.ports.states import TableState
@@ -99,6 +99,11 @@ class StrategyChoice:
     @property
     def is_incremental(self) -> bool:
         return self.strategy != FULL
+
+    @property
+    def is_no_change(self) -> bool:
+        """Whether only the record moves on."""
+        return self.strategy == NO_CHANGE
 
     @property
     def breaks_policy(self) -> bool:
@@ -214,8 +219,8 @@ class _Choosing:
         best = min(possible, key=lambda name: possible[name][2].share_of(full), default=None)
         tolerant = self.question.policy in ("incremental", "incremental_strict")
         chosen = best if best and (tolerant or possible[best][2].share_of(full) < CHEAPER) else None
-        if chosen is None and full_diff.NAME in possible and possible[full_diff.NAME][2].share_of(full) <= FOR_CHILDREN:
-            chosen = full_diff.NAME
+        if chosen is None:
+            chosen = next((name for name in possible if name in WORTH and possible[name][2].share_of(full) <= WORTH[name]), None)
         for name, (_, _, work) in possible.items():
             if name != chosen:
                 code, message = ("dearer", f"{best} is cheaper") if chosen else ("not-cheaper", "a full refresh costs about the same")
@@ -279,16 +284,11 @@ def _adds(change: TableChange) -> bool:
     return bool(change.added.files) or change.may_restore
 
 
-_UNINFORMATIVE = ("no-aggregate", "not-linear", "no-children", "rows-removed", "dearer", "no-partitions")
-_GENERAL = ("no-key", "not-mergeable")
-"""Codes that another reason may explain."""
-
-
 def main_reason(against: Sequence[Considered]) -> tuple[str, str, Span | None]:
     """The most informative reason against all strategies: if one could be used, cost decided."""
     cost = next((c for c in against if c.code == "not-cheaper"), None)
-    telling = [c for c in against if c.code not in _UNINFORMATIVE]
-    chosen = cost or next((c for c in telling if c.code not in _GENERAL), None) or next(iter(telling), against[0])
+    telling = [c for c in against if c.code not in UNINFORMATIVE]
+    chosen = cost or next((c for c in telling if c.code not in GENERAL), None) or next(iter(telling), against[0])
     return chosen.code, chosen.message, chosen.span
 
 

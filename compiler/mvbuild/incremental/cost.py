@@ -17,8 +17,6 @@ from mvbuild.incremental.statements import Difference
 
 CHEAPER = 0.8
 """An incremental refresh is chosen up to this share of a full one's cost: the effort is an estimate."""
-FOR_CHILDREN = 1.5
-"""The limit, as a share of a full refresh, for writing only the rows that differ: MVs that read this one then have little to do."""
 NARROWED = 0.3
 """For a table that is joined with a small change, or read for some keys: its rows are scanned, but hardly any go further."""
 LARGE = 50_000

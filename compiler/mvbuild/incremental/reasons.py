@@ -114,6 +114,11 @@ CODES: Mapping[str, tuple[str, str]] = {
     "forced": ("A full refresh was requested.", "Nothing to do, or remove --full-refresh or refresh_policy: full."),
 }
 
+UNINFORMATIVE = ("no-aggregate", "not-linear", "no-children", "rows-removed", "dearer", "no-partitions")
+"""They say that one strategy is for other queries, and not why none was used."""
+GENERAL = ("no-key", "not-mergeable")
+"""Another reason may explain them."""
+
 
 class Refused(Exception):
     """The reason why something cannot be done incrementally. `node`: the operator in the query, if there is one."""

@@ -38,8 +38,8 @@ def misnamed_in_test(graph: Graph, test: TestNode, columns: ColumnsOf) -> Iterat
     if not isinstance(test.test, DataTest):
         return
     asked = [(test.test.column, test.test.span)]
-    if test.test.kind == "relationships":
-        asked.append((str(test.test.arguments.get("field", "")), test.test.places.get("field", test.test.span)))
+    if "field" in test.test.arguments:
+        asked.append((str(test.test.arguments["field"]), test.test.places.get("field", test.test.span)))
     for (name, span), id_ in zip(asked, test.reads, strict=False):
         known = columns(id_)
         if known is not None and name.lower() not in {one.lower() for one in known}:

@@ -17,7 +17,7 @@ from mvbuild.freshness.readable import flaws, unreadable
 from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import ModelNode, NodeId, SeedNode, ViewNode
 from mvbuild.graph.time_travel import no_versions
-from mvbuild.incremental.choose import NO_CHANGE, choose
+from mvbuild.incremental.choose import choose
 from mvbuild.incremental.inputs import ReadChange
 from mvbuild.incremental.strategies import FULL
 from mvbuild.names import TableIdentifier
@@ -168,7 +168,7 @@ class _Draft:
         refused = strict_error(node, choice)
         if refused:
             return Step(node=node.id, action="blocked", reasons=reasons, diagnostic=refused, choice=choice)
-        action: Action = "record" if choice.strategy == NO_CHANGE and not converts else "refresh"
+        action: Action = "record" if choice.is_no_change and not converts else "refresh"
         return replace(step, action=action, strategy=choice.strategy, choice=choice)
 
     def _moves_upstream(self, node: ModelNode, storage: TableState) -> bool:

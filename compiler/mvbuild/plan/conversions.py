@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from mvbuild.diagnostics import Diagnostic, warning
+from mvbuild.formats.record import StorageFormat
 from mvbuild.freshness.model import Reason
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.readable import unreadable
@@ -13,7 +14,6 @@ from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import Graph, ModelNode, NodeId
 from mvbuild.plan.formats import found_format
 from mvbuild.plan.model import Plan, Step
-from mvbuild.project.settings import StorageFormat
 
 
 def conversions(world: World, selected: frozenset[NodeId], to: StorageFormat) -> Plan:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from mvbuild.diagnostics import Diagnostic, error
 from mvbuild.formats import properties
+from mvbuild.formats.record import StorageFormat
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import ModelNode
 from mvbuild.ports.states import TableState, ViewState
-from mvbuild.project.settings import StorageFormat
 
 
 def wanted_format(node: ModelNode, storage: TableState | None) -> StorageFormat:

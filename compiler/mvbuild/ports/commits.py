@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from mvbuild.formats.record import RefreshRecord
+from mvbuild.formats.record import RefreshRecord, StorageFormat
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.states import Partition, Schema, Sort, TableState, ViewState
 
@@ -123,7 +123,7 @@ class ConvertCommit:
 
     view: ViewState
     storage: TableState
-    to: Literal["table-properties", "metadata-file"]
+    to: StorageFormat
     storage_name: TableIdentifier
     """The entry of the storage table: the one that is removed, or the one that is created."""
     refresh: Refresh | None = None

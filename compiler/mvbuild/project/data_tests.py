@@ -9,8 +9,8 @@ from datetime import date
 from typing import Any, Literal, cast
 
 from mvbuild.diagnostics import Diagnostic, Note, did_you_mean, error
-from mvbuild.project.keys import TEST_ARGUMENTS, TESTS, check
-from mvbuild.project.loaded import DataTest, TestKind
+from mvbuild.project.keys import SAYS, TEST_ARGUMENTS, TESTS, check
+from mvbuild.project.loaded import DataTest
 from mvbuild.project.yaml_spans import ListNode, MapNode, Node, ScalarNode, is_empty, plain
 from mvbuild.source import Span
 
@@ -45,7 +45,7 @@ def repeated(tests: tuple[DataTest, ...]) -> Iterator[Diagnostic]:
             yield error("duplicate-name", f"Duplicate test '{test.name}'", test.span, help=help, notes=notes)
 
 
-def _kind_of(item: Node, report: list[Diagnostic]) -> tuple[TestKind, Span, MapNode | None] | None:
+def _kind_of(item: Node, report: list[Diagnostic]) -> tuple[str, Span, MapNode | None] | None:
     if isinstance(item, ScalarNode) and isinstance(item.value, str):
         kind, span, arguments = item.value, item.span, None
     elif isinstance(item, MapNode) and len(item.entries) == 1:
@@ -62,7 +62,7 @@ def _kind_of(item: Node, report: list[Diagnostic]) -> tuple[TestKind, Span, MapN
     if kind not in TESTS:
         report.append(_unknown(kind, span))
         return None
-    return cast("TestKind", kind), span, arguments
+    return kind, span, arguments
 
 
 def _unknown(kind: str, span: Span) -> Diagnostic:
@@ -71,9 +71,7 @@ def _unknown(kind: str, span: Span) -> Diagnostic:
     return error("unknown-key", f"Unknown test '{kind}'", span, help=near if near.startswith("Did") else f"{near} {own}")
 
 
-def _test(
-    kind: TestKind, span: Span, node: MapNode | None, tested: Tested, column: str | None, report: list[Diagnostic]
-) -> DataTest | None:
+def _test(kind: str, span: Span, node: MapNode | None, tested: Tested, column: str | None, report: list[Diagnostic]) -> DataTest | None:
     wrong = list(check(node, TESTS[kind])) if node else []
     given = plain(node) if node else {}
     nested = given.get("arguments") or {}
@@ -105,9 +103,8 @@ def _problems(
     for name, key in TEST_ARGUMENTS[kind].items():
         if key.required and arguments.get(name) is None:
             yield error("missing-key", f"The test '{kind}' needs '{name}'", span)
-    values = arguments.get("values")
-    if kind == "accepted_values" and values is not None and not _are_values(values):
-        yield error("wrong-type", "'values' must be a list of strings, numbers or booleans", _place(node, "values", span))
+        elif key.kind == "constants" and arguments.get(name) is not None and not _are_constants(arguments[name]):
+            yield error("wrong-type", f"'{name}' must be {SAYS[key.kind]}", _place(node, name, span))
     if (config.get("severity") or "error").lower() not in ("error", "warn"):
         yield error("wrong-type", "'severity' must be error or warn", _place(node, "severity", span))
     if column is None:
@@ -115,7 +112,7 @@ def _problems(
         yield error("missing-key", f"The test '{kind}' needs a column", span, help=help)
 
 
-def _are_values(values: Any) -> bool:
+def _are_constants(values: Any) -> bool:
     return isinstance(values, list) and bool(values) and all(v is not None and not isinstance(v, (list, dict)) for v in values)
 
 

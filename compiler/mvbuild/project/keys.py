@@ -17,6 +17,7 @@ Kind = Literal[
     "count",
     "texts",
     "namespace",
+    "constants",
     "mapping",
     "any",
     "block",
@@ -34,6 +35,7 @@ SAYS: Mapping[str, str] = {
     "count": "an integer above 0",
     "texts": "a string or a list of strings",
     "namespace": "a string like 'mart' or 'mart.daily', or a list of its levels",
+    "constants": "a list of strings, numbers or booleans",
     "mapping": "a mapping",
     "block": "a mapping",
     "blocks": "a list of mappings",
@@ -68,9 +70,24 @@ def _later(*names: str) -> dict[str, str]:
     return dict.fromkeys(names, "mvbuild does not support it yet: remove it.")
 
 
+TEST_ARGUMENTS: Mapping[str, Mapping[str, Key]] = {
+    "not_null": {},
+    "unique": {},
+    "accepted_values": {
+        "values": Key("constants", "The allowed values.", required=True),
+        "quote": Key("flag", "false compares the values without quoting them."),
+    },
+    "relationships": {
+        "to": Key("text", "ref('model'), source('source', 'table') or a table's name.", required=True),
+        "field": Key("text", "The column of that table.", required=True),
+    },
+}
+"""The kinds of data tests, each with its arguments; `refresh/data_test_sql.py` has the SQL of each. `to` names a table that the test reads
+too, and `field` a column of it."""
+
 _NAME = Key("text", "Its name.", required=True)
 _DESCRIPTION = Key("text", "Description for the documentation.")
-_TESTS = Key("tests", "Data tests: not_null, unique, accepted_values, relationships.")
+_TESTS = Key("tests", f"Data tests: {', '.join(TEST_ARGUMENTS)}.")
 _TAGS = Key("texts", "Tags to select by.")
 _META = Key("mapping", "Your own keys; mvbuild keeps them.")
 _DOCS = Key("mapping", "dbt's settings for its documentation site; mvbuild ignores them.")
@@ -235,18 +252,6 @@ _TEST_CONFIG_KEYS = {
 TEST_CONFIG = Block(
     what="a test's config", keys=_TEST_CONFIG_KEYS, unsupported=_later("error_if", "warn_if", "limit", "store_failures", "fail_calc")
 )
-TEST_ARGUMENTS: Mapping[str, Mapping[str, Key]] = {
-    "not_null": {},
-    "unique": {},
-    "accepted_values": {
-        "values": Key("any", "The allowed values.", required=True),
-        "quote": Key("flag", "false compares the values without quoting them."),
-    },
-    "relationships": {
-        "to": Key("text", "ref('model'), source('source', 'table') or a table's name.", required=True),
-        "field": Key("text", "The column of that table.", required=True),
-    },
-}
 
 
 def _test_block(kind: str) -> Block:
@@ -318,7 +323,7 @@ def _check_value(entry: Entry, key: Key) -> Iterator[Diagnostic]:
 
 def _misfit(node: Node, kind: Kind) -> Node | None:
     """The part of a value that does not fit its kind. Templates that are not rendered, as in targets that are not used, fit."""
-    if kind == "any" or (isinstance(node, ScalarNode) and isinstance(node.value, str) and "{{" in node.value):
+    if kind in ("any", "constants") or (isinstance(node, ScalarNode) and isinstance(node.value, str) and "{{" in node.value):
         return None
     if kind in ("mapping", "block", "named blocks", "settings", "folders"):
         return None if isinstance(node, MapNode) else node

@@ -16,18 +16,17 @@ from mvbuild.source import SourceFile, Span
 
 Publish = Literal["each", "atomic"]
 """Each MV in its own commit, or everything that a run made in one commit."""
-TestKind = Literal["not_null", "unique", "accepted_values", "relationships"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataTest:
     """A generic data test of a model, seed or source.
 
-    `arguments`: accepted_values {values: list, quote: bool}, relationships {to: str (a ref() or source() expression or a table name),
-    field: str}. `column` is None for a `unique`-like test of a whole table, which none of the built-in kinds is today.
+    `arguments`: those of its kind, see `keys.TEST_ARGUMENTS`.
     """
 
-    kind: TestKind
+    kind: str
+    """A key of `keys.TEST_ARGUMENTS`."""
     column: str
     arguments: Mapping[str, Any]
     severity: Literal["error", "warn"]

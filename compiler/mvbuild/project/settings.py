@@ -9,13 +9,13 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from mvbuild.diagnostics import Diagnostic, Note, did_you_mean, error
+from mvbuild.formats.record import STORAGE_FORMATS, StorageFormat
 from mvbuild.project import setting_values as read
 from mvbuild.project.setting_values import Unfit
 from mvbuild.project.table_properties import table_properties
 from mvbuild.source import Span
 
 Materialization = Literal["materialized_view", "view", "ephemeral"]
-StorageFormat = Literal["table-properties", "metadata-file"]
 WhenStale = Literal["query", "serve", "fail"]
 WhenTestsFail = Literal["serve", "query", "fail"]
 CatalogView = Literal["definition", "storage"]
@@ -149,7 +149,7 @@ _MATERIALIZED = read.OneOf(
     ("materialized_view", "view", "ephemeral"), dict.fromkeys(("table", "incremental", "dynamic_table", "streaming_table"), _DELIVERED)
 )
 _POLICY = read.OneOf(("auto", "incremental", "incremental_strict", "full"))
-FORMAT = read.OneOf(("table-properties", "metadata-file"))
+FORMAT = read.OneOf(STORAGE_FORMATS)
 _WHEN_STALE = read.OneOf(("query", "serve", "fail"))
 _WHEN_TESTS_FAIL = read.OneOf(("serve", "query", "fail"))
 _CATALOG_VIEW = read.OneOf(("definition", "storage"))

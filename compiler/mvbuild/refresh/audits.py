@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.freshness.leaves import Inputs, inputs, is_leaf
@@ -16,7 +15,7 @@ from mvbuild.parse.model import ParsedTest
 from mvbuild.ports.clock import Clock
 from mvbuild.ports.engine import Engine, QueryError
 from mvbuild.ports.states import Schema
-from mvbuild.project.loaded import DataTest
+from mvbuild.refresh.data_test_sql import SQL
 from mvbuild.refresh.result import TestResult
 from mvbuild.refresh.sql import SchemaPin, pinned_sql, pinned_table
 
@@ -57,7 +56,7 @@ def audit_sql(graph: Graph, test: TestNode, pins: Mapping[Leaf, Pin], schema_pin
     relations = [_relation(graph, id_, pins, schema_pin) for id_ in test.reads]
     where = f" WHERE {test.test.where}" if test.test.where else ""
     tested = f"(SELECT * FROM {relations[0]} AS tested{where})"
-    return _GENERIC[test.test.kind](tested, quote(test.test.column), test.test, relations)
+    return SQL[test.test.kind](tested, quote(test.test.column), test.test, relations)
 
 
 def run_audits(engine: Engine, clock: Clock, tests: Sequence[tuple[TestNode, str]], *, now_ms: int) -> tuple[TestResult, ...]:
@@ -121,43 +120,3 @@ def _relation(graph: Graph, id_: NodeId, pins: Mapping[Leaf, Pin], schema_pin: S
 def _one_line(sql: str) -> str:
     text = " ".join(sql.split())
     return text if len(text) <= 300 else text[:297] + "..."
-
-
-def _literal(value: Any, *, as_text: bool) -> str:
-    if value is None:
-        return "NULL"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str) and as_text:
-        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-    return str(value)
-
-
-def _not_null(tested: str, column: str, _: DataTest, __: Sequence[str]) -> str:
-    return f"SELECT * FROM {tested} WHERE {column} IS NULL"
-
-
-def _unique(tested: str, column: str, _: DataTest, __: Sequence[str]) -> str:
-    return f"SELECT {column}, count(*) AS copies FROM {tested} WHERE {column} IS NOT NULL GROUP BY {column} HAVING count(*) > 1"
-
-
-def _accepted_values(tested: str, column: str, test: DataTest, _: Sequence[str]) -> str:
-    as_text = bool(test.arguments.get("quote", True))
-    values = ", ".join(_literal(v, as_text=as_text) for v in test.arguments["values"])
-    return f"SELECT {column}, count(*) AS copies FROM {tested} WHERE {column} IS NOT NULL AND {column} NOT IN ({values}) GROUP BY {column}"
-
-
-def _relationships(tested: str, column: str, test: DataTest, relations: Sequence[str]) -> str:
-    field = quote(str(test.arguments["field"]))
-    return (
-        f"SELECT child.{column} FROM {tested} AS child LEFT ANTI JOIN {relations[1]} AS parent "
-        f"ON child.{column} = parent.{field} WHERE child.{column} IS NOT NULL"
-    )
-
-
-_GENERIC: Mapping[str, Callable[[str, str, DataTest, Sequence[str]], str]] = {
-    "not_null": _not_null,
-    "unique": _unique,
-    "accepted_values": _accepted_values,
-    "relationships": _relationships,
-}

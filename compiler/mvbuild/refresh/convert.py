@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mvbuild.diagnostics import ProjectError, error
 from mvbuild.formats import properties
+from mvbuild.formats.record import StorageFormat
 from mvbuild.freshness.history import current_refresh_id
 from mvbuild.freshness.indirect import indirect
 from mvbuild.freshness.stored import stored
@@ -11,7 +12,6 @@ from mvbuild.graph.model import ModelNode
 from mvbuild.plan.formats import found_format, wanted_format
 from mvbuild.ports.catalog import AlreadyExists, CommitConflict
 from mvbuild.ports.commits import ConvertCommit, Refresh
-from mvbuild.project.settings import StorageFormat
 from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.recording import described, kept_refreshes, other_refreshes, require_recordable
 from mvbuild.refresh.session import RunSession

@@ -21,9 +21,9 @@ from mvbuild.freshness.sessions import SESSION_KEY, encode_session
 from mvbuild.freshness.storage_schema import schema_property, stale_schema_property
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode, TestNode
-from mvbuild.incremental.choose import NO_CHANGE, StrategyChoice
+from mvbuild.incremental.choose import StrategyChoice
 from mvbuild.incremental.proof import PROVEN, SETTINGS, mark_of, settings_mark, settings_of, settings_property
-from mvbuild.incremental.strategies import merge
+from mvbuild.incremental.strategies import refused_by_settings
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.plan.formats import is_embedded
@@ -31,7 +31,7 @@ from mvbuild.plan.layout import changed_properties, docs, same_layout, storage_l
 from mvbuild.ports.catalog import Catalog, CommitConflict
 from mvbuild.ports.commits import TableCommit, TableLayout
 from mvbuild.ports.engine import PreparedQuery
-from mvbuild.ports.session import ANSI, session_of
+from mvbuild.ports.session import session_of
 from mvbuild.ports.states import TableState
 from mvbuild.refresh import incremental
 from mvbuild.refresh.advance import advance
@@ -90,7 +90,7 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
     below = node_inputs(world.graph, node)
     pins = {leaf: p for leaf in below.leaves if (p := pin(world.graph, world.observed, leaf))}
     choice = chosen(session, world, node, pins, forced=forced)
-    if choice.strategy == NO_CHANGE:
+    if choice.is_no_change:
         return advance(session, world, node, pins, started_ms, choice, _audit_as_it_is(session, node, world, tests))
     sql = pinned_sql(world.graph, node.query, node.reads, pins, session.schema_pin)
     query = prepare(session.engine, sql, node)
@@ -157,14 +157,8 @@ def _possible(
             f"the settings of the session differ from those of the last refresh ({_zone(before) or 'unknown'} then, {_zone(settings)} now)"
         )
         return fallen_back(node, choice, NotIncremental("session-changed", what))
-    if choice.strategy == merge.NAME and conf.get(ANSI) == "false" and _has_decimals(layout):
-        what = "with ANSI off, a sum of decimals that overflows is NULL, just like a sum of no values"
-        return fallen_back(node, choice, NotIncremental("not-mergeable", what))
-    return choice
-
-
-def _has_decimals(layout: TableLayout) -> bool:
-    return any(str(field["type"]).startswith("decimal") for field in layout.schema["fields"])
+    refused = refused_by_settings(choice.strategy, conf, (field["type"] for field in layout.schema["fields"]))
+    return fallen_back(node, choice, NotIncremental(refused.code, refused.message)) if refused else choice
 
 
 def _zone(settings: str) -> str:

@@ -25,7 +25,6 @@ from mvbuild.schemas.settings import NAMESPACE_TEXT
 
 _SCALARS = either(map_of({"anyOf": [SCALAR, NULL]}), NULL)
 _SEVERITY = either(words(["error", "warn"]), text(f"^(?:{any_case(['error', 'warn'])})$"), NULL)
-_VALUES = {"anyOf": [listed(SCALAR, minItems=1), NULL]}
 
 _KINDS: Mapping[Kind, Schema] = {
     "scalar": {"type": ["string", "number", "null"]},
@@ -34,6 +33,7 @@ _KINDS: Mapping[Kind, Schema] = {
     "texts": either(text(), listed(text()), NULL),
     "namespace": either(text(NAMESPACE_TEXT), listed(text(), minItems=1), NULL),
     "mapping": either(mapping(), NULL),
+    "constants": {"anyOf": [listed(SCALAR, minItems=1), NULL]},
     "any": {},
 }
 
@@ -121,10 +121,3 @@ def _test(kind: str, more: tuple[str, ...], definitions: dict[str, Schema]) -> S
 
 def _needed(kind: str) -> tuple[str, ...]:
     return tuple(name for name, key in TEST_ARGUMENTS[kind].items() if key.required)
-
-
-def values_of_tests(definitions: dict[str, Schema]) -> None:
-    """The values of `accepted_values` must be constants."""
-    for definition in definitions.values():
-        if "values" in (properties := definition.get("properties", {})):
-            properties["values"] = {**_VALUES, "description": properties["values"]["description"]}

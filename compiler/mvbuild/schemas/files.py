@@ -59,7 +59,6 @@ def _properties() -> Schema:
     }
     blocks.tests(definitions)
     file = blocks.block_schema(PROPERTIES, definitions)
-    blocks.values_of_tests(definitions)
     return {**file, "definitions": dict(sorted(definitions.items()))}
 
 

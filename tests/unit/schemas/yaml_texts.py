@@ -23,7 +23,7 @@ from mvbuild.source import SourceFile
 from unit.worlds import compiled, write_project
 
 TESTS = Path(__file__).parents[1]
-FOLDERS = ("project", "graph", "sources", "lint", "schemas")
+FOLDERS = ("project", "graph", "selection", "sources", "lint", "schemas")
 _LIKE = re.compile(r"\s*(?:name|models|seeds|sources|selectors|version):(?!.*(?:\{\{|[«»]))", re.DOTALL)
 OF_SHAPE = ("unknown-key", "wrong-type", "missing-key", "bad-config", "bad-selectors", "unknown-selector")
 """The codes of what a schema can see."""

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING
 from mvbuild.ports.catalog import CatalogError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from mvbuild.adapters.iceberg.metastore_catalog import MetastorePointers
     from mvbuild.ports.catalog import Catalog
-
-_SQL_SCHEMES = ("sqlite", "postgresql", "mysql", "mariadb")
 
 
 def open_catalog(name: str, properties: Mapping[str, str], *, create: bool) -> Catalog:
@@ -24,18 +22,8 @@ def open_catalog(name: str, properties: Mapping[str, str], *, create: bool) -> C
     settings = dict(properties)
     if not settings.keys() & {"type", "uri", "py-catalog-impl"}:
         settings = _from_configuration(name) | settings
-    if settings.get("type", "").lower() == "sql" or ("type" not in settings and settings.get("uri", "").startswith(_SQL_SCHEMES)):
-        return _open_sql(name, settings, create=create)
-    kind = settings.get("type", "").lower()
-    if kind == "hadoop":
-        return _open_warehouse(name, settings)
-    if kind == "hive" or ("type" not in settings and settings.get("uri", "").startswith("thrift:")):
-        return _open_hive(name, settings)
-    if kind == "glue":
-        return _open_glue(name, settings)
-    from mvbuild.adapters.iceberg.remote import RemoteCatalog
-
-    return RemoteCatalog(name, settings)
+    kind = settings["type"].lower() if "type" in settings else _kind_of(settings.get("uri", ""))
+    return _TYPES.get(kind, _open_remote)(name, settings, create)
 
 
 def prepare(properties: Mapping[str, str], *, create: bool) -> None:
@@ -50,7 +38,12 @@ def prepare(properties: Mapping[str, str], *, create: bool) -> None:
         database.prepare()
 
 
-def _open_sql(name: str, properties: Mapping[str, str], *, create: bool) -> Catalog:
+def _kind_of(uri: str) -> str:
+    """The type that the address of a catalog without one implies."""
+    return next((kind for kind, schemes in _SCHEMES.items() if uri.startswith(schemes)), "")
+
+
+def _open_sql(name: str, properties: Mapping[str, str], create: bool) -> Catalog:
     from mvbuild.adapters.iceberg.catalog import MetadataCatalog
     from mvbuild.adapters.iceberg.data import IcebergData
     from mvbuild.adapters.iceberg.failures import Translator
@@ -71,7 +64,7 @@ def _open_sql(name: str, properties: Mapping[str, str], *, create: bool) -> Cata
     )
 
 
-def _open_warehouse(name: str, properties: Mapping[str, str]) -> Catalog:
+def _open_warehouse(name: str, properties: Mapping[str, str], _: bool) -> Catalog:
     from mvbuild.adapters.iceberg.catalog import MetadataCatalog
     from mvbuild.adapters.iceberg.data import IcebergData
     from mvbuild.adapters.iceberg.failures import Translator
@@ -98,7 +91,7 @@ def _open_warehouse(name: str, properties: Mapping[str, str]) -> Catalog:
     )
 
 
-def _open_hive(name: str, properties: Mapping[str, str]) -> Catalog:
+def _open_hive(name: str, properties: Mapping[str, str], _: bool) -> Catalog:
     from mvbuild.adapters.iceberg.hive import HivePointers
 
     if "uri" not in properties:
@@ -106,10 +99,17 @@ def _open_hive(name: str, properties: Mapping[str, str]) -> Catalog:
     return _open_metastore(name, properties, HivePointers(properties))
 
 
-def _open_glue(name: str, properties: Mapping[str, str]) -> Catalog:
+def _open_glue(name: str, properties: Mapping[str, str], _: bool) -> Catalog:
     from mvbuild.adapters.iceberg.glue import GluePointers
 
     return _open_metastore(name, properties, GluePointers(name, properties))
+
+
+def _open_remote(name: str, properties: Mapping[str, str], _: bool) -> Catalog:
+    """REST, and any catalog that PyIceberg has an implementation of."""
+    from mvbuild.adapters.iceberg.remote import RemoteCatalog
+
+    return RemoteCatalog(name, dict(properties))
 
 
 def _open_metastore(name: str, properties: Mapping[str, str], pointers: MetastorePointers) -> Catalog:
@@ -135,3 +135,13 @@ def _from_configuration(name: str) -> dict[str, str]:
 
     found = Config().get_catalog_config(name) or {}
     return {key: str(value) for key, value in found.items()}
+
+
+_TYPES: dict[str, Callable[[str, Mapping[str, str], bool], Catalog]] = {
+    "sql": _open_sql,
+    "hadoop": _open_warehouse,
+    "hive": _open_hive,
+    "glue": _open_glue,
+}
+"""Catalogs whose metadata files mvbuild reads and publishes itself. `spark/catalog_conf.py` configures Spark for the same types."""
+_SCHEMES = {"sql": ("sqlite", "postgresql", "mysql", "mariadb"), "hive": ("thrift:",)}

@@ -1,14 +1,29 @@
-"""StrategyInput -> Rewrite or Refused, one module for each strategy. A new strategy is a module and a line in the table."""
+"""StrategyInput -> Rewrite or Refused, one module for each strategy. A new one is a module and a name in `_MODULES`.
+
+A module has `NAME` and `rewrite`. It may have `WORTH`, the share of a full refresh up to which it is chosen where no strategy is clearly
+cheaper, and `refused_by_settings`, for a strategy that is wrong under some settings of the Spark session.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
+from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.rewrite import Rewrite, StrategyInput
 from mvbuild.incremental.strategies import affected_keys, append, bag, full_diff, merge, partitions
 
-STRATEGIES: Mapping[str, Callable[[StrategyInput], Rewrite]] = {
-    module.NAME: module.rewrite for module in (append, merge, affected_keys, partitions, bag, full_diff)
-}
+_MODULES = (append, merge, affected_keys, partitions, bag, full_diff)
 """From the least work to the most, which decides if sizes do not."""
+STRATEGIES: Mapping[str, Callable[[StrategyInput], Rewrite]] = {module.NAME: module.rewrite for module in _MODULES}
+WORTH: Mapping[str, float] = {module.NAME: module.WORTH for module in _MODULES if hasattr(module, "WORTH")}
 FULL = "full"
+_BY_SETTINGS: Mapping[str, Callable[[Mapping[str, str], Iterable[Any]], Refused | None]] = {
+    module.NAME: module.refused_by_settings for module in _MODULES if hasattr(module, "refused_by_settings")
+}
+
+
+def refused_by_settings(strategy: str, settings: Mapping[str, str], types: Iterable[Any]) -> Refused | None:
+    """Why a strategy cannot be used under these settings of a Spark session; `types`: of the storage's columns."""
+    ask = _BY_SETTINGS.get(strategy)
+    return ask(settings, types) if ask else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from mvbuild.incremental.algebra import Aggregate, Filter, Item, Join, Project, 
 from mvbuild.incremental.kinds import of_expression
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.rewrite import NOTHING, SOURCE, TARGET, Rewrite, StrategyInput, Upsert
+from mvbuild.ports.session import ANSI
 
 NAME = "merge"
 WEIGHT = "mvbuild_weight"
@@ -23,6 +24,12 @@ COUNT_DIGITS = 20
 """The digits of the decimal that Spark makes of a bigint."""
 KEPT_SCALE = 6
 """If a result would have too many digits, Spark drops fractional digits down to this number."""
+
+
+def refused_by_settings(settings: Mapping[str, str], types: Iterable[Any]) -> Refused | None:
+    if settings.get(ANSI) == "false" and any(str(type_).startswith("decimal") for type_ in types):
+        return Refused("not-mergeable", "with ANSI off, a sum of decimals that overflows is NULL, just like a sum of no values")
+    return None
 
 
 def rewrite(case: StrategyInput) -> Rewrite:

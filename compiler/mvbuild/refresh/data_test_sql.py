@@ -1,0 +1,52 @@
+"""DataTest -> SQL of the rows that violate it. One function for each kind in `project.keys.TEST_ARGUMENTS`.
+
+A function gets the tested rows as a relation, the quoted column, the test, and the relations of everything that the test reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mvbuild.names import quote
+from mvbuild.project.loaded import DataTest
+
+
+def _literal(value: Any, *, as_text: bool) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str) and as_text:
+        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    return str(value)
+
+
+def _not_null(tested: str, column: str, _: DataTest, __: Sequence[str]) -> str:
+    return f"SELECT * FROM {tested} WHERE {column} IS NULL"
+
+
+def _unique(tested: str, column: str, _: DataTest, __: Sequence[str]) -> str:
+    return f"SELECT {column}, count(*) AS copies FROM {tested} WHERE {column} IS NOT NULL GROUP BY {column} HAVING count(*) > 1"
+
+
+def _accepted_values(tested: str, column: str, test: DataTest, _: Sequence[str]) -> str:
+    as_text = bool(test.arguments.get("quote", True))
+    values = ", ".join(_literal(v, as_text=as_text) for v in test.arguments["values"])
+    return f"SELECT {column}, count(*) AS copies FROM {tested} WHERE {column} IS NOT NULL AND {column} NOT IN ({values}) GROUP BY {column}"
+
+
+def _relationships(tested: str, column: str, test: DataTest, relations: Sequence[str]) -> str:
+    field = quote(str(test.arguments["field"]))
+    return (
+        f"SELECT child.{column} FROM {tested} AS child LEFT ANTI JOIN {relations[1]} AS parent "
+        f"ON child.{column} = parent.{field} WHERE child.{column} IS NOT NULL"
+    )
+
+
+SQL: Mapping[str, Callable[[str, str, DataTest, Sequence[str]], str]] = {
+    "not_null": _not_null,
+    "unique": _unique,
+    "accepted_values": _accepted_values,
+    "relationships": _relationships,
+}

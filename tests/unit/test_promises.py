@@ -27,6 +27,38 @@ def sentences(text: str) -> list[str]:
     return re.findall(r"\S.*?[.!?](?= [A-Z`]| mvbuild |$)", plain(text))
 
 
+_NO_PROMISE = (
+    "What Spark, Trino and BI tools get from a materialized view that they read by its name.",
+    "A materialized view over another one.",
+    "A materialized view.",
+)
+"""Comments that only introduce what follows."""
+
+
+def comments() -> list[str]:
+    """Sentences of the comments in the files of `mvbuild init`: a comment of several lines is one text, except for a list of values."""
+    found: list[str] = []
+    for file in sorted(INIT.rglob("*.yml")) + sorted(INIT.rglob("*.sql")):
+        lines: list[str] = []
+        for line in [*file.read_text(encoding="utf-8").splitlines(), ""]:
+            text = re.search(r"(?:^\s*(?:#|--)|\s#) (.*)", line)
+            if text and "yaml-language-server" not in line and not text[1].startswith("`"):
+                lines.append(text[1])
+                if line.lstrip().startswith(("#", "--")):
+                    continue
+            elif text and "yaml-language-server" not in line:
+                found += _split(lines)
+                lines = [text[1]]
+                continue
+            found += _split(lines)
+            lines = []
+    return found
+
+
+def _split(lines: list[str]) -> list[str]:
+    return re.findall(r"\S.*?[.!?](?= [A-Z`]| mvbuild |$)|\S.*?$", " ".join(lines))
+
+
 def section(begin: str, end: str) -> str:
     return README[README.index(begin) + len(begin) : README.index(end)]
 
@@ -37,6 +69,12 @@ def test_every_promise_of_readme_is_listed() -> None:
     found = [*sentences(intro), *sentences(benefits)]
     assert len(found) > 20
     assert [sentence for sentence in found if sentence not in rows()] == []
+
+
+def test_every_comment_of_an_initialised_project_is_listed() -> None:
+    found = comments()
+    assert len(found) > 20
+    assert [sentence for sentence in found if sentence not in (*rows(), *_NO_PROMISE)] == []
 
 
 def test_every_promise_on_the_page_is_made() -> None:

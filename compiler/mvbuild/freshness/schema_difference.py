@@ -35,7 +35,13 @@ class SchemaDifference:
 
 
 def difference(before: Schema, now: Schema) -> SchemaDifference:
-    """The changes between two schemas of the same table, as readers see them."""
+    """The changes between two schemas of the same table, as readers see them.
+
+    >>> old = {"fields": [{"id": 1, "name": "id", "type": "long"}, {"id": 2, "name": "name", "type": "string"}]}
+    >>> new = {"fields": [{"id": 1, "name": "id", "type": "long"}, {"id": 2, "name": "title", "type": "string"}]}
+    >>> difference(old, new).columns
+    (('name',), ('title',))
+    """
     was, is_ = dict(_columns(before["fields"])), dict(_columns(now["fields"]))
     different = [path for path, column in was.items() if is_.get(path) != column] + [path for path in is_ if path not in was]
     moved = _moved(tuple(was), tuple(is_))

@@ -248,7 +248,13 @@ def map_scans(relation: Relation, change: Callable[[Scan], Relation]) -> Relatio
 
 
 def at(relation: Relation, version: Version, changed: frozenset[int]) -> Relation:
-    """The relation over another version of the tables that changed; other tables have only one version."""
+    """The relation over another version of the tables that changed; other tables have only one version.
+
+    >>> from mvbuild.incremental.samples import formula, shape
+    >>> joined = shape("SELECT id, country FROM {orders} JOIN {customers} USING (customer_id)").root
+    >>> formula(at(joined, "old", frozenset({0})))
+    'inner join[customer_id = customer_id](orders.old, customers)'
+    """
     return map_scans(relation, lambda scan: replace(scan, version=version) if scan.leaf in changed else scan)
 
 
@@ -267,7 +273,11 @@ def names_in(expression: exp.Expr | None) -> frozenset[str]:
 
 
 def conjuncts(expression: exp.Expr | None) -> tuple[exp.Expr, ...]:
-    """The parts of a conjunction."""
+    """The parts of a conjunction.
+
+    >>> [part.sql() for part in conjuncts(exp.condition("a > 1 AND b = 2 AND c"))]
+    ['a > 1', 'b = 2', 'c']
+    """
     if expression is None:
         return ()
     found = expression.unnest()
@@ -279,7 +289,11 @@ def conjunction(parts: Sequence[exp.Expr]) -> exp.Expr | None:
 
 
 def substituted(expression: exp.Expr, values: Mapping[str, exp.Expr]) -> exp.Expr:
-    """The expression with columns replaced by other expressions."""
+    """The expression with columns replaced by other expressions.
+
+    >>> substituted(exp.condition("total / n"), {"total": exp.condition("SUM(x)"), "n": exp.condition("COUNT(x)")}).sql()
+    '(SUM(x)) / (COUNT(x))'
+    """
 
     def change(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and node.name in values:

@@ -27,7 +27,13 @@ from mvbuild.incremental.algebra import (
 
 
 def pruned(relation: Relation, wanted: Iterable[str] | None = None) -> Relation:
-    """All required columns (None: every one) keep their names; other columns may remain."""
+    """All required columns (None: every one) keep their names; other columns may remain.
+
+    >>> from mvbuild.incremental.samples import formula, shape
+    >>> tree = shape("SELECT customer_id, count(*) AS n, max(amount) AS m FROM {orders} GROUP BY customer_id").root
+    >>> formula(pruned(tree, [tree.columns[0]]))
+    'aggregate[customer_id](orders)'
+    """
     needed = frozenset(relation.columns if wanted is None else wanted)
     if isinstance(relation, Scan):
         kept = tuple(pair for pair in relation.sources if pair[0] in needed)

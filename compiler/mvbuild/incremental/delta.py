@@ -74,7 +74,27 @@ class Delta:
 
 @dataclass
 class Deltas:
-    """The change of each part of one query. `plus` and `minus`: the leaves with added rows, and those with removed rows."""
+    """The change of each part of one query. `plus` and `minus`: the leaves with added rows, and those with removed rows.
+
+    A join of two tables with new rows has two terms:
+
+    >>> from mvbuild.incremental.samples import formula, shape
+    >>> joined = shape("SELECT id, country FROM {orders} JOIN {customers} USING (customer_id)")
+    >>> deltas = Deltas(plus=frozenset({0, 1}), minus=frozenset(), kinds=joined.kinds)
+    >>> for part in deltas.of(joined.root).plus:
+    ...     print(formula(part))
+    inner join[customer_id = customer_id](orders.plus, customers)
+    inner join[customer_id = customer_id](orders.old, customers.plus)
+
+    An aggregate is computed again for the keys that changed:
+
+    >>> counted = shape("SELECT customer_id, count(*) AS n FROM {orders} GROUP BY customer_id")
+    >>> deltas = Deltas(plus=frozenset({0}), minus=frozenset(), kinds=counted.kinds)
+    >>> formula(deltas.of(counted.root).plus[0])
+    'aggregate[customer_id, COUNT(*)](semi join[customer_id <=> keys_0_0k](orders, keys_0))'
+    >>> [(keys.name, formula(keys.relation)) for keys in deltas.ctes]
+    [('keys_0', 'distinct(orders.plus)')]
+    """
 
     plus: frozenset[int]
     minus: frozenset[int]

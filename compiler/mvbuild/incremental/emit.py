@@ -38,7 +38,11 @@ _MARKS = re.compile(r"[`\"]mvbuild_from_(\d+)[`\"]")
 
 
 def sql_of(relation: Relation, source: Source, *, outputs: Sequence[tuple[str, str]] | None = None, dialect: str = "spark") -> str:
-    """`outputs`: (name in the tree, name in the result), in order; None keeps the names of the tree."""
+    """`outputs`: (name in the tree, name in the result), in order; None keeps the names of the tree.
+
+    >>> sql_of(Scan(0, (("id_0", "id"),)), lambda table: "raw.orders", outputs=[("id_0", "id")])
+    'SELECT `id_0` AS `id` FROM (SELECT `id` AS `id_0` FROM raw.orders AS s1) AS t1'
+    """
     emitter = _Emitter(dialect)
     chosen = outputs if outputs is not None else [(name, name) for name in relation.columns]
     tree = _select([_named(column(name), shown) for name, shown in chosen], emitter.derived(relation))

@@ -11,7 +11,13 @@ from mvbuild.incremental.algebra import Filter, Join, Relation, conjunction, con
 
 
 def filtered(relation: Relation, parts: Sequence[exp.Expr]) -> Relation:
-    """A filter, with each condition as far down as inner joins allow: equalities of comma joins become conditions of the joins."""
+    """A filter, with each condition as far down as inner joins allow: equalities of comma joins become conditions of the joins.
+
+    >>> from mvbuild.incremental.samples import formula, shape
+    >>> query = "SELECT id FROM {orders}, {customers} WHERE orders.customer_id = customers.customer_id AND amount > 0"
+    >>> formula(shape(query).root)
+    'inner join[customer_id = customer_id](filter[amount > 0](orders), customers)'
+    """
     left = []
     for part in parts:
         pushed = _pushed(relation, part)

@@ -49,7 +49,13 @@ class Key:
 
 
 def restricted(relation: Relation, keys: Sequence[Key], table: Ref) -> Relation:
-    """The rows of `relation` whose keys are in `table`."""
+    """The rows of `relation` whose keys are in `table`.
+
+    >>> from mvbuild.incremental.samples import formula, shape
+    >>> counted = shape("SELECT customer_id, count(*) AS n FROM {orders} GROUP BY customer_id").root
+    >>> formula(restricted(counted, [Key(column(counted.columns[0]), "k")], Ref("keys", ("k",))))
+    'aggregate[customer_id, COUNT(*)](semi join[customer_id <=> k](orders, keys))'
+    """
     if isinstance(relation, Project):
         return Project(restricted(relation.child, _through(keys, relation.items), table), relation.items)
     if isinstance(relation, Filter):

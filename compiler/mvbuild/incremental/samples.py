@@ -1,10 +1,18 @@
-"""The sample queries of docs/incremental-table.md: at least one for each operator, over two small tables."""
+"""The sample queries of docs/incremental-table.md: at least one for each operator, over two small tables; and relations as short formulas.
+
+The examples in the docstrings of this package use both.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mvbuild.incremental.shape import MARKER, LeafColumns, Shape, shape_of
+from sqlglot import exp
+
+from mvbuild.incremental.algebra import Aggregate, Filter, Item, Join, Project, Ref, Relation, Scan
+from mvbuild.incremental.hypothetical import guessed_types
+from mvbuild.incremental.rewrite import StrategyInput
+from mvbuild.incremental.shape import MARKER, LeafColumns, Shape, plain_name, shape_of
 from mvbuild.ports.states import Partition
 
 TABLES = ("orders", "customers")
@@ -43,6 +51,55 @@ class Sample:
         """Raises Refused for a query that the algebra cannot express."""
         names = {name: f"`{MARKER}{at}` AS {name}" for at, name in enumerate(TABLES)}
         return shape_of(self.sql.format(**names), COLUMNS, None)
+
+
+def shape(sql: str) -> Shape:
+    """The shape of a sample query, with its tables in braces.
+
+    >>> formula(shape("SELECT customer_id, count(*) AS n FROM {orders} WHERE amount > 0 GROUP BY customer_id").root)
+    'aggregate[customer_id, COUNT(*)](filter[amount > 0](orders))'
+    """
+    return Sample("", sql).shape
+
+
+def case(sql: str, *, removed: bool = False, partition_by: tuple[Partition, ...] = (), has_children: bool = True) -> StrategyInput:
+    """The input of a strategy for a sample query: rows were added to `orders` and, if `removed`, also removed."""
+    made = shape(sql)
+    minus = frozenset({0}) if removed else frozenset()
+    types = guessed_types(made)
+    return StrategyInput(shape=made, plus=frozenset({0}), minus=minus, types=types, partition_by=partition_by, has_children=has_children)
+
+
+def formula(relation: Relation) -> str:
+    """A relation as a short text, `operator[parameters](inputs)`, without projections that only pick columns."""
+    if isinstance(relation, Scan):
+        name = TABLES[relation.leaf] if relation.leaf in range(len(TABLES)) else "storage"
+        return name if relation.version == "new" else f"{name}.{relation.version}"
+    if isinstance(relation, Ref):
+        return relation.name
+    if isinstance(relation, Project) and all(isinstance(item.expression, exp.Column) for item in relation.items):
+        return formula(relation.child)
+    inputs = ", ".join(map(formula, relation.children))
+    return f"{_operator(relation)}({inputs})"
+
+
+def _operator(relation: Relation) -> str:
+    name = f"{relation.kind} join" if isinstance(relation, Join) else type(relation).__name__.lower()
+    if isinstance(relation, Filter):
+        return f"{name}[{_text(relation.predicate)}]"
+    if isinstance(relation, Join):
+        return f"{name}[{_text(relation.on)}]" if relation.on is not None else name
+    items: tuple[Item, ...] = ()
+    if isinstance(relation, Project):
+        items = relation.items
+    elif isinstance(relation, Aggregate):
+        items = (*relation.keys, *relation.values)
+    return f"{name}[{', '.join(_text(item.expression) for item in items)}]" if items else name
+
+
+def _text(expression: exp.Expr) -> str:
+    plain = expression.transform(lambda node: exp.column(plain_name(node.name)) if isinstance(node, exp.Column) else node)
+    return plain.sql("spark").replace(" IS NOT DISTINCT FROM ", " <=> ")
 
 
 _BY_CUSTOMER = "GROUP BY customer_id"

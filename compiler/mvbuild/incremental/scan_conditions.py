@@ -42,7 +42,15 @@ Types = Sequence[Mapping[str, Any]]
 
 
 def relevant(root: Relation, types: Types, *, strings: bool = True) -> dict[int, tuple[tuple[Predicate, ...], ...]]:
-    """Leaf -> the conjunction of each scan of it. `strings`: string literals mean what sqlglot reads."""
+    """Leaf -> the conjunction of each scan of it. `strings`: string literals mean what sqlglot reads.
+
+    >>> from mvbuild.incremental.samples import COLUMNS, shape
+    >>> tree = shape("SELECT id FROM {orders} JOIN {customers} USING (customer_id) WHERE country = 'NL' AND amount > 10").root
+    >>> for leaf, scans in relevant(tree, [table.types for table in COLUMNS]).items():
+    ...     print(leaf, [(p.column, p.operator, p.value) for p in scans[0]])
+    0 [('amount', '>', Decimal('10.00'))]
+    1 [('country', '=', 'NL')]
+    """
     found: dict[int, list[tuple[Predicate, ...]]] = {}
     for scan, conditions in _Pushing(types).down(root, ()):
         columns = {name: (source, types[scan.leaf].get(source)) for name, source in scan.sources}

@@ -76,6 +76,14 @@ class Stored:
 
 
 def difference(rewrite: Rewrite, stored: Stored) -> Difference:
+    """The positions to remove and the rows to add.
+
+    >>> from mvbuild.incremental.samples import case, formula
+    >>> from mvbuild.incremental.strategies import append
+    >>> found = difference(append.rewrite(case("SELECT id FROM {orders} WHERE amount > 0")), Stored(types={"id": "long"}))
+    >>> found.gone, formula(found.came)
+    (None, 'filter[amount > 0](orders.plus)')
+    """
     write = rewrite.write
     if isinstance(write, Append):
         return Difference(ctes=rewrite.ctes, gone=None, came=_values(write.rows, rewrite.outputs, "came"))

@@ -28,7 +28,11 @@ def _follow_from(conditions: Sequence[exp.Expr], others: Sequence[exp.Expr]) -> 
 
 
 def implies(one: exp.Expr, other: exp.Expr) -> bool:
-    """Whether the other condition is true for every row for which this one is; NULL is not true."""
+    """Whether the other condition is true for every row for which this one is; NULL is not true.
+
+    >>> implies(exp.condition("x < 5"), exp.condition("x < 9")), implies(exp.condition("x < 9"), exp.condition("x < 5"))
+    (True, False)
+    """
     if shown(one) == shown(other):
         return True
     if isinstance(one, exp.Or):

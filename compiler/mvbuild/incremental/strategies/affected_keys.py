@@ -36,6 +36,15 @@ NAME = "affected-keys"
 
 
 def rewrite(case: StrategyInput) -> Rewrite:
+    """For a query whose result has columns by which a part of the query is local.
+
+    >>> from mvbuild.incremental.samples import case, formula
+    >>> found = rewrite(case("SELECT customer_id, max(amount) AS high FROM {orders} GROUP BY customer_id"))
+    >>> formula(found.write.rows)
+    'aggregate[customer_id, MAX(amount)](semi join[customer_id <=> keys_0_0k](orders, keys_0))'
+    >>> formula(found.write.keys.relation)
+    'distinct(orders.plus)'
+    """
     if not case.deltas().changes(case.shape.root):
         return Rewrite(NAME, NOTHING, outputs=case.shape.outputs)
     case.require_comparable()

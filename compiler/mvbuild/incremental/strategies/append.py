@@ -10,7 +10,12 @@ NAME = "append"
 
 
 def rewrite(case: StrategyInput) -> Rewrite:
-    """For projection, filter, inner join, UNION ALL, and joins of other kinds whose right side did not change."""
+    """For projection, filter, inner join, UNION ALL, and joins of other kinds whose right side did not change.
+
+    >>> from mvbuild.incremental.samples import case, formula
+    >>> formula(rewrite(case("SELECT id FROM {orders} WHERE amount > 0")).write.rows)
+    'filter[amount > 0](orders.plus)'
+    """
     if case.minus:
         raise Refused("rows-removed", "rows were deleted or updated")
     deltas, root = case.deltas(), case.shape.root

@@ -9,6 +9,13 @@ NAME = "bag"
 
 
 def rewrite(case: StrategyInput) -> Rewrite:
+    """For every query whose change can be computed, and whose rows can be compared.
+
+    >>> from mvbuild.incremental.samples import case, formula
+    >>> write = rewrite(case("SELECT status FROM {orders} WHERE amount > 0", removed=True)).write
+    >>> formula(write.plus), formula(write.minus)
+    ('filter[amount > 0](orders.plus)', 'filter[amount > 0](orders.minus)')
+    """
     deltas, root = case.deltas(), case.shape.root
     case.require_comparable()
     delta = deltas.of(root)

@@ -11,6 +11,12 @@ WORTH = 1.5
 
 
 def rewrite(case: StrategyInput) -> Rewrite:
+    """For an MV that other MVs read, if its rows can be compared.
+
+    >>> from mvbuild.incremental.samples import case, formula
+    >>> formula(rewrite(case("SELECT customer_id, count(*) AS n FROM {orders} GROUP BY customer_id")).write.rows)
+    'aggregate[customer_id, COUNT(*)](orders)'
+    """
     if not case.has_children:
         raise Refused("no-children", "no other MV reads it")
     case.require_comparable()

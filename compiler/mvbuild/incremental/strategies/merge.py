@@ -33,7 +33,15 @@ def refused_by_settings(settings: Mapping[str, str], types: Iterable[Any]) -> Re
 
 
 def rewrite(case: StrategyInput) -> Rewrite:
-    """For GROUP BY, or an aggregate of everything, whose new outputs follow from their old values and the change."""
+    """For GROUP BY, or an aggregate of everything, whose new outputs follow from their old values and the change.
+
+    >>> from mvbuild.incremental.samples import case, formula
+    >>> write = rewrite(case("SELECT customer_id, count(*) AS n FROM {orders} GROUP BY customer_id")).write
+    >>> formula(write.delta)
+    'aggregate[customer_id, SUM(mvbuild_weight)](project[customer_id, 1](orders.plus))'
+    >>> {name: value.sql() for name, value in write.updates.items()}
+    {'n': 'CAST(("t"."n" + COALESCE("d"."count_9", 0)) AS BIGINT)'}
+    """
     root, names = _outputs(case)
     aggregate = _aggregate(root)
     values = {item.name: item.expression for item in aggregate.values}

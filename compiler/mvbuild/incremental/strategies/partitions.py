@@ -17,7 +17,17 @@ NAMED_TYPES = ("int", "long", "string", "date")
 
 
 def rewrite(case: StrategyInput) -> Rewrite:
-    """For a partition spec whose fields are all made from columns of the result, by a transform that a condition can express."""
+    """For a partition spec whose fields are all made from columns of the result, by a transform that a condition can express.
+
+    >>> from mvbuild.incremental.samples import case, formula
+    >>> from mvbuild.ports.states import Partition
+    >>> fields = (Partition(column="status", transform="identity"),)
+    >>> write = rewrite(case("SELECT status, min(amount) AS low FROM {orders} GROUP BY status", partition_by=fields)).write
+    >>> formula(write.rows)
+    'aggregate[status, MIN(amount)](semi join[status <=> part_0k](orders, partitions))'
+    >>> write.partitions
+    (('status', 'identity', 'part_0k'),)
+    """
     if not case.partition_by:
         raise Refused("no-partitions", "the storage is not partitioned")
     by_output = {output: name for name, output in case.shape.outputs}

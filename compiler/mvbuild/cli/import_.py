@@ -42,10 +42,11 @@ def dbt(
     """Make an mvbuild project from the dbt-spark project in DIRECTORY, whose files are not changed. The exit code is 1 if something was
     refused."""
     from mvbuild.cli.options import vars_of
-    from mvbuild.cli.output import say
+    from mvbuild.cli.output import report, say
     from mvbuild.dbt.scorecard import to_text
     from mvbuild.dbt.takeover import take_over
     from mvbuild.dbt.write import write
+    from mvbuild.diagnostics import error
 
     root = Path(directory)
     profiles = (Path(profiles_dir),) if profiles_dir else ()
@@ -58,6 +59,10 @@ def dbt(
         click.echo(json.dumps({**found.card.as_json(), "into": None if check else str(place), "files": files}, indent=2))
     else:
         click.echo(to_text(found.card))
+    if not found.files:
+        why = next((r.message for item in found.card.items if item.kind == "project" for r in item.shown if r.refuses), "")
+        message = f"Nothing {'would be' if check else 'was'} written: {why or 'no file of the project can be imported'}"
+        return report([error("nothing-imported", message, help="Fix what the scorecard says of the project.")])
     if files:
         say(f"\nWrote {len(files)} files to {place}. Set the catalog under `targets:` in its mvbuild.yml.")
     return 1 if found.card.refuses else 0

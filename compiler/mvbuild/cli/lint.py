@@ -147,7 +147,7 @@ def _print(output: str, findings: Sequence[Finding], project: Path, failures: Se
     elif output == "sarif":
         text = written.to_sarif(findings, failures, version=__version__, folder=folder, root=root.as_uri() + "/")
     else:
-        text = colored(to_text(f.diagnostic for f in findings))
+        text = colored(to_text(f.diagnostic for f in sorted(findings, key=lambda f: f.level != "error")))
     if text:
         click.echo(text)
 

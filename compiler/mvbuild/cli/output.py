@@ -12,8 +12,9 @@ from mvbuild.diagnostics.render import to_text
 
 
 def report(diagnostics: Iterable[Diagnostic]) -> int:
-    """Print diagnostics to stderr. Returns the exit code for them: 2 if one is an error."""
-    diagnostics = tuple(d for d in diagnostics if d.severity == "error" or not is_quiet())
+    """Print diagnostics to stderr, errors first. Returns the exit code for them: 2 if one is an error."""
+    shown = (d for d in diagnostics if d.severity == "error" or not is_quiet())
+    diagnostics = sorted(shown, key=lambda d: d.severity != "error")
     if diagnostics:
         click.echo(colored(to_text(diagnostics)), err=True)
     return 2 if any(d.severity == "error" for d in diagnostics) else 0

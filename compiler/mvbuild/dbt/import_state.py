@@ -121,7 +121,12 @@ class ImportState:
 
     def refused(self, name: str) -> str | None:
         """The kind of the refused thing with this name."""
-        for kind, items in (("model", {k: m.item for k, m in self.models.items()}), ("seed", {k: s.item for k, s in self.seeds.items()})):
-            if name in items and items[name].verdict == "refused":
-                return kind
+        model, seed = self.models.get(name), self.seeds.get(name)
+        if model is not None and model.item.verdict == "refused":
+            return "model"
+        if seed is not None and seed.item.verdict == "refused":
+            return "seed"
+        if name.startswith("source."):
+            source = self.sources.get(name.removeprefix("source."))
+            return "source" if source is not None and source.verdict == "refused" else None
         return "snapshot" if name in self.snapshots else "Python model" if name in self.python else None

@@ -17,6 +17,7 @@ from mvbuild.dbt.template_uses import closure, uses_of
 from mvbuild.dbt.templates import OF_RUN, judge_uses
 from mvbuild.parse.determinism import nondeterministic_word
 from mvbuild.parse.dialect import tokenize
+from mvbuild.parse.model import Query
 from mvbuild.parse.sql import parse_query
 from mvbuild.project.settings import ALIASES, Layer, Setting
 from mvbuild.source import MappedText, SourceFile, Span
@@ -136,7 +137,7 @@ def _judge(work: ImportState, model: ModelImport, renderings: Renderings) -> Non
         reads = {read.parts[0].lower(): work.origin(read.span) for read in reversed(query.reads) if read.kind == "ref"}
         if model.name.lower() in reads:
             item.add("reads-itself", "The model reads its own table outside of a guard", reads[model.name.lower()])
-        model.reads = reads
+        model.reads = {**_sources_of(work, query), **reads}
     if materialized == "incremental" and not _does_not_render(item):
         _incremental(work, model, renderings)
     elif _guards_of(model.template):
@@ -162,6 +163,10 @@ def _judge_upstream(work: ImportState, model: ModelImport) -> None:
         if word := nondeterministic_word(upstream.full.text) or upstream.of_run:
             model.item.add("load-time", f"It reads '{upstream.name}', which uses '{word}'", span)
         stack += [(inner, span) for inner in upstream.reads]
+
+
+def _sources_of(work: ImportState, query: Query) -> dict[str, Span]:
+    return {f"source.{read.parts[0].lower()}": work.origin(read.span) for read in reversed(query.reads) if read.kind == "source"}
 
 
 def _does_not_render(item: Item) -> bool:

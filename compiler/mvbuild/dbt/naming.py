@@ -55,7 +55,7 @@ def _by_macro(work: ImportState, renderings: Renderings) -> None:
         place = setting_of(thing.layers, "schema", "namespace") or setting_of(thing.layers, "alias")
         span = work.origin(place.span) if place else thing.item.span
         if named.schema is None or named.alias is None:
-            thing.item.add("schema-macro", "The project's macros that name tables cannot be applied to it", span)
+            thing.item.add("schema-macro", f"The project's macros that name tables cannot be applied to it: {named.problem}", span)
             continue
         if named.schema != (schema if schema is not None else work.project.target.schema):
             thing.override["schema"] = named.schema

@@ -51,12 +51,14 @@ def cascade(work: ImportState) -> None:
             for name, span in reads.items():
                 kind = work.refused(name)
                 if kind:
-                    item.add("reads-refused", f"It reads the {kind} '{name}', which is refused", span)
+                    item.add("reads-refused", f"It reads the {kind} '{name.removeprefix('source.')}', which is refused", span)
                     is_new = True
 
 
 def _tested(of: str, span: Span) -> dict[str, Span]:
     kind, _, name = of.partition(".")
+    if kind == "source":
+        return {f"source.{name.partition('.')[0].lower()}": span}
     return {name.lower(): span} if kind in ("model", "seed") else {}
 
 

@@ -10,8 +10,9 @@ from mvbuild.dbt.reasons import REASONS
 from mvbuild.diagnostics.render import location
 from mvbuild.source import Span
 
-Verdict = Literal["unchanged", "changed", "refused"]
-VERDICTS: tuple[Verdict, ...] = ("unchanged", "changed", "refused")
+Verdict = Literal["unchanged", "changed", "disabled", "refused"]
+VERDICTS: tuple[Verdict, ...] = ("unchanged", "changed", "disabled", "refused")
+"""`disabled`: written as it is, and not checked."""
 Kind = Literal[
     "model", "seed", "source", "test", "macro", "snapshot", "analysis", "exposure", "metric", "unit test", "package", "resource", "project"
 ]
@@ -53,6 +54,8 @@ class Item:
     def verdict(self) -> Verdict:
         if any(r.refuses for r in self.reasons):
             return "refused"
+        if any(r.code == "disabled" for r in self.reasons):
+            return "disabled"
         return "changed" if self.reasons else "unchanged"
 
     @property
@@ -103,10 +106,10 @@ def to_text(card: Scorecard) -> str:
     kinds = [*card.kinds]
     width = max(len("total"), *(len(_plural(k)) for k in kinds)) if kinds else 5
     lines = [f"{card.project}: dbt-{card.adapter}, target {card.target}, schema {card.schema}", ""]
-    lines.append(f"{'':{width}}  {'unchanged':>9}  {'changed':>9}  {'refused':>9}")
+    lines.append(f"{'':{width}}  " + "  ".join(f"{verdict:>9}" for verdict in VERDICTS))
     lines += (f"{_plural(kind):{width}}  " + "  ".join(f"{card.count(v, (kind,)):>9}" for v in VERDICTS) for kind in kinds)
     lines.append(f"{'total':{width}}  " + "  ".join(f"{card.count(v):>9}" for v in VERDICTS))
-    for verdict, title in (("changed", "Imported with changes"), ("refused", "Refused")):
+    for verdict, title in (("changed", "Imported with changes"), ("disabled", "Disabled, and not checked"), ("refused", "Refused")):
         items = [item for item in card.items if item.verdict == verdict]
         if items:
             lines += ["", f"{title}:", *(line for item in items for line in _lines(item, with_help=verdict == "refused"))]

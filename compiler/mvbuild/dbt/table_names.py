@@ -29,6 +29,8 @@ class Named:
 
     schema: str | None
     alias: str | None
+    problem: str = ""
+    """Why one of them is not known."""
 
 
 @dataclass(slots=True)
@@ -38,6 +40,7 @@ class NameMacros:
     target: DbtTarget
     project: str
     defined: frozenset[str]
+    problem: str = ""
     asked: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(custom=None, node=None))
 
     def template_names(self) -> dict[str, Callable[..., Any]]:
@@ -72,11 +75,12 @@ class NameMacros:
             unrendered_config=unrendered,
             version=None,
         )
-        return Named(
-            schema=self._apply(renderer, "generate_schema_name", schema, node) or self._default(schema, "generate_schema_name"),
-            alias=self._apply(renderer, "generate_alias_name", alias, node)
-            or (None if "generate_alias_name" in self.defined else (alias or name)),
-        )
+        self.problem = ""
+        named_schema = self._apply(renderer, "generate_schema_name", schema, node) or self._default(schema, "generate_schema_name")
+        named_alias = self._apply(renderer, "generate_alias_name", alias, node)
+        if named_alias is None and "generate_alias_name" not in self.defined:
+            named_alias = alias or name
+        return Named(schema=named_schema, alias=named_alias, problem=self.problem)
 
     def _default(self, schema: str | None, macro: str) -> str | None:
         return None if macro in self.defined else self.default_schema(schema)
@@ -86,6 +90,7 @@ class NameMacros:
             return None
         self.asked.custom, self.asked.node = custom, node
         rendered = renderer.render(SourceFile(f"{macro}()", f"{{{{ {macro}(import_custom(), import_node()) }}}}"))
-        if rendered.text is None or any(d.severity == "error" for d in rendered.diagnostics):
-            return None
-        return rendered.text.text.strip() or None
+        wrong = [d.message for d in rendered.diagnostics if d.severity == "error"]
+        name = rendered.text.text.strip() if rendered.text is not None and not wrong else ""
+        self.problem = self.problem or ("" if name else f"'{macro}': {wrong[0] if wrong else 'it gives no name'}")
+        return name or None

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from mvbuild.dbt.reasons import REASONS
+from mvbuild.dbt.scorecard import to_text
 from unit.dbt.projects import codes, item, taken, text
 
 EVENTS = "select * from {{ source('raw', 'events') }}"
@@ -119,7 +120,9 @@ def test_the_projects_own_names(tmp_path: Path) -> None:
 def test_a_name_macro_that_cannot_be_applied(tmp_path: Path) -> None:
     macro = "{% macro generate_schema_name(custom, node) %}{{ adapter.type(custom) }}{% endmacro %}"
     found = taken(tmp_path, {"macros/n.sql": macro, "models/m.sql": "{{ config(schema='gold') }}select 1 as a"})
-    assert "schema-macro" in codes(found, "m")
+    (reason,) = [r for r in item(found, "m").reasons if r.code == "schema-macro"]
+    assert "'generate_schema_name': " in reason.message
+    assert reason.message.partition("'generate_schema_name': ")[2]
 
 
 def test_tests_and_descriptions(tmp_path: Path) -> None:
@@ -376,3 +379,19 @@ def test_a_value_of_the_run_is_kept_and_never_in_an_incremental_model(tmp_path: 
     assert str(item(found, "n").reasons[0].span) == "models/n.sql:1:15"
     assert [codes(found, name) for name in ("inc", "above")] == [["load-time"], ["load-time"]]
     assert text(found, "models/m.sql") == files["models/m.sql"]
+
+
+def test_readers_of_a_refused_source_name_it(tmp_path: Path) -> None:
+    sources = 'sources:\n  - {name: raw, schema: "{{ modules.datetime.now() }}", tables: [{name: events}]}\n'
+    found = taken(tmp_path, {"models/sources.yml": sources, "models/m.sql": EVENTS})
+    assert codes(found, "raw", "source") == ["yaml-template"]
+    assert [(r.code, r.message, str(r.span)) for r in item(found, "m").shown] == [
+        ("reads-refused", "It reads the source 'raw', which is refused", "models/m.sql:1:15")
+    ]
+
+
+def test_a_disabled_model_is_not_counted_as_imported(tmp_path: Path) -> None:
+    found = taken(tmp_path, {"models/off.sql": "{{ config(enabled=false) }}select broken from", "models/m.sql": "select 1 as a"})
+    assert (item(found, "off").verdict, found.card.count("disabled"), found.card.count("changed", ("model",))) == ("disabled", 1, 0)
+    assert "models/off.sql" in found.files
+    assert "Disabled, and not checked:" in to_text(found.card)

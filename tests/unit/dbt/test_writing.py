@@ -29,8 +29,8 @@ def test_check_writes_nothing_and_tells_by_its_exit_code(tmp_path: Path) -> None
     result = run(str(root), "--check", "--output", "json")
     assert result.return_value == 1
     card = json.loads(result.stdout)
-    assert card["counts"] == {"unchanged": 2, "changed": 2, "refused": 1}
-    assert card["kinds"]["model"] == {"unchanged": 1, "changed": 0, "refused": 1}
+    assert card["counts"] == {"unchanged": 2, "changed": 2, "disabled": 0, "refused": 1}
+    assert card["kinds"]["model"] == {"unchanged": 1, "changed": 0, "disabled": 0, "refused": 1}
     bad = next(i for i in card["items"] if i["name"] == "bad")
     assert bad["reasons"][0]["code"] == "adapter-call"
     assert bad["reasons"][0]["location"]["column"] == 11
@@ -126,3 +126,13 @@ def test_a_link_in_the_output_folder_is_not_followed(tmp_path: Path) -> None:
         write_files(taken(root, GOOD).files, tmp_path / "there", root=root, force=True)
     assert caught.value.diagnostics[0].code == "unwritable-target"
     assert not list((tmp_path / "theirs").iterdir())
+
+
+def test_nothing_written_is_said_and_is_an_error(tmp_path: Path) -> None:
+    root = write(tmp_path / "shop", {"dbt_project.yml": "name: shop\nvars: [1]\n", **GOOD})
+    result = run(str(root))
+    assert result.return_value == 2
+    assert "error[nothing-imported]: Nothing was written: 'vars' is a mapping" in result.stderr
+    assert "[does-not-compile]" in result.stdout
+    assert not (tmp_path / "shop-mvbuild").exists()
+    assert "Nothing would be written" in run(str(root), "--check").stderr

@@ -294,7 +294,7 @@ ELSEWHERE: dict[str, str] = {
     "unverifiable": "unit/cli/test_verify.py",
     "lock-out-of-date": "unit/lineage/test_lock.py",
     "bad-ref": "unit/selection/test_state.py",
-    "file-exists": "unit/dbt/test_writing.py",
+    **dict.fromkeys(("file-exists", "nothing-imported"), "unit/dbt/test_writing.py"),
     "internal": "unit/cli/test_terminal.py",
 }
 """Codes that need a live catalog, Spark or a git repository, or that no project can earn; and the test that earns each."""

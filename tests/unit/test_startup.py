@@ -45,6 +45,10 @@ def test_reading_the_catalog_imports_no_engine_and_no_pyiceberg(command: str, pr
     assert imported(command, "--project-dir", project).isdisjoint(WORLD)
 
 
+def test_a_site_is_built_without_an_engine(project: str) -> None:
+    assert imported("docs", "build", "--project-dir", project).isdisjoint(("pyspark", "pyarrow", "deltalake", "http"))
+
+
 def test_loading_seeds_never_imports_spark_and_a_run_with_nothing_to_do_not_even_pyiceberg(tmp_path: Path) -> None:
     project = str(write_project(tmp_path, PROJECT))
     loading = imported("run", "--project-dir", project)

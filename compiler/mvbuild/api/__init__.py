@@ -16,6 +16,7 @@ from __future__ import annotations
 from mvbuild.api.branches import branch_contents, branch_names, diff, drop_branch, publish
 from mvbuild.api.columns import bound, check_columns, lineage, lock
 from mvbuild.api.compilation import compile, write_artifacts
+from mvbuild.api.documentation import build_docs, live_freshness
 from mvbuild.api.frames import read, show, sql
 from mvbuild.api.refreshes import explain, plan, run, status, test, verify
 from mvbuild.api.reviews import review
@@ -27,6 +28,7 @@ __all__ = (
     "bound",
     "branch_contents",
     "branch_names",
+    "build_docs",
     "catalog_of",
     "check_columns",
     "compile",
@@ -36,6 +38,7 @@ __all__ = (
     "explain",
     "history",
     "lineage",
+    "live_freshness",
     "lock",
     "maintain",
     "migrate",

@@ -86,7 +86,7 @@ def explanation_object(found: Explanation) -> dict[str, Any]:
 
 
 def _head(found: Explanation) -> list[str]:
-    from mvbuild.cli.plan import reason_text
+    from mvbuild.serve.words import reason_text
 
     lines = [f"{click.style(str(found.node.identifier), bold=True)}  {found.freshness.state}"]
     lines += [f"    {reason_text(r)}" for r in found.freshness.reasons]

@@ -30,6 +30,7 @@ COMMANDS = {
     "completion": "Print the completion script of a shell.",
     "debug": "Check Java, Spark, jars and the catalog, and suggest fixes.",
     "diff": "Compare the rows of a branch with those of main.",
+    "docs": "Build a documentation site of the project, or serve it with live freshness.",
     "drop": "Drop an MV or view with its storage and files, unless something reads it.",
     "explain": "Show how an MV would be refreshed: what changed, and which strategies apply.",
     "history": "List the refreshes of an MV that are kept in its history.",

@@ -9,11 +9,10 @@ import click
 
 from mvbuild.cli.options import ListCommand, Options, branch_option, env, project_options, selection_options
 from mvbuild.cli.removed_objects import removed_object, removed_text, rename_object, rename_text
-from mvbuild.serve.words import duration, refused_data, size
+from mvbuild.serve.words import reason_text, refused_data, size
 
 if TYPE_CHECKING:
     from mvbuild.formats.failed_tests import FailedTests
-    from mvbuild.freshness.model import Reason
     from mvbuild.graph.model import Graph
     from mvbuild.incremental.choose import StrategyChoice
     from mvbuild.incremental.cost import Cost
@@ -126,17 +125,6 @@ def plan_object(planned: Plan) -> dict[str, Any]:
     summary = {**{action: sum(s.action == action for s in planned.steps) for action in _VERBS}, **totals}
     renames, removed = [rename_object(r) for r in planned.renames], [removed_object(i) for i in planned.removed]
     return {"renames": renames, "steps": steps, "removed": removed, "summary": summary}
-
-
-def reason_text(reason: Reason) -> str:
-    """`base-table-changed: lake.raw.orders has new data (snapshot 1 -> 2, 3m later)`."""
-    facts = []
-    if reason.recorded is not None and reason.current is not None:
-        what = "version" if "view" in reason.code else "snapshot"
-        facts.append(f"{what} {reason.recorded} -> {reason.current}")
-    if reason.lag_ms is not None:
-        facts.append(f"{duration(reason.lag_ms)} {'later' if reason.lag_ms >= 0 else 'earlier'}")
-    return f"{reason.code}: {reason.message}" + (f" ({', '.join(facts)})" if facts else "")
 
 
 def choice_object(strategy: str | None, choice: StrategyChoice | None) -> dict[str, Any]:

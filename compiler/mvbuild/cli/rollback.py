@@ -16,7 +16,7 @@ def command(options: Options, mv: str, refresh_id: int) -> int:
     """Put MV back to an earlier refresh, or forward to a later one. The next run refreshes it if its tables have changed since."""
     from mvbuild import api
     from mvbuild.cli.output import say
-    from mvbuild.cli.plan import reason_text
+    from mvbuild.serve.words import reason_text
 
     node, outcome, freshness = api.rollback(options.graph(), mv, refresh_id)
     click.echo(f"{node.identifier}: {outcome.message}; it is {freshness.state}")

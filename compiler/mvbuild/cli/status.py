@@ -27,8 +27,8 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
     from mvbuild.api.sessions import SystemClock
     from mvbuild.artifacts.run_results import failed_object, reason_object
     from mvbuild.cli.output import report
-    from mvbuild.cli.plan import reason_text
     from mvbuild.selection.select import select as select_nodes
+    from mvbuild.serve.words import reason_text
 
     graph = options.graph()
     world, answers = api.status(graph)

@@ -23,7 +23,7 @@ from mvbuild.incremental.reasons import CODES, Refused
 from mvbuild.incremental.shape import Shape, readable
 from mvbuild.incremental.strategies import FULL
 from mvbuild.plan.build import build_plan
-from mvbuild.plan.model import Step
+from mvbuild.plan.model import Plan, Step
 from mvbuild.plan.question import question
 from mvbuild.ports.catalog import ChangeRefused
 from mvbuild.ports.changes import TableChange
@@ -110,6 +110,12 @@ def explain(world: World, node: ModelNode, read: ReadChange) -> Explanation:
         below = {id for id in world.graph.ancestors([node.id]) if isinstance(world.graph.nodes[id], ModelNode | SeedNode)}
         planned = build_plan(world, frozenset({node.id, *below}), changes=read)
         step = next(one for one in planned.steps if one.node == node.id)
+    return explain_step(planned, step, read)
+
+
+def explain_step(planned: Plan, step: Step, read: ReadChange) -> Explanation:
+    """The same for an MV of a plan that was made already."""
+    world, node = planned.world, planned.world.graph.model(step.node)
     leaves = node_inputs(world.graph, node).leaves
     pins = {leaf: p for leaf in leaves if (p := pin(world.graph, world.observed, leaf))}
     asked = question(world, node, step.reasons, pins, read)

@@ -1,4 +1,4 @@
-"""Served -> text: where the rows come from, and how old they are."""
+"""Served, Reason -> text: where the rows come from, how old they are, and why."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mvbuild.formats.failed_tests import FailedTests
+    from mvbuild.freshness.model import Reason
     from mvbuild.serve.policy import Served
 
 
@@ -40,6 +41,17 @@ def _age(served: Served) -> list[str]:
     if served.unseen_ms:
         facts.append(f"changes unseen for {duration(served.unseen_ms)}")
     return facts
+
+
+def reason_text(reason: Reason) -> str:
+    """`base-table-changed: lake.raw.orders has new data (snapshot 1 -> 2, 3m later)`."""
+    facts = []
+    if reason.recorded is not None and reason.current is not None:
+        what = "version" if "view" in reason.code else "snapshot"
+        facts.append(f"{what} {reason.recorded} -> {reason.current}")
+    if reason.lag_ms is not None:
+        facts.append(f"{duration(reason.lag_ms)} {'later' if reason.lag_ms >= 0 else 'earlier'}")
+    return f"{reason.code}: {reason.message}" + (f" ({', '.join(facts)})" if facts else "")
 
 
 def utc(ms: int) -> str:

@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dbt_artifacts_parser.parser import parse_manifest_v12, parse_run_results_v6
+from dbt_artifacts_parser.parser import parse_catalog_v1, parse_manifest_v12, parse_run_results_v6
 
+from mvbuild.artifacts.catalog import catalog
 from mvbuild.artifacts.manifest import manifest
 from mvbuild.artifacts.run_results import run_results
 from mvbuild.refresh.result import NodeResult, RunResult
 from mvbuild.selection.known import Known
 from mvbuild.versions.manifest import read_manifest
 from mvbuild.versions.model import version_of
-from unit.worlds import compiled
+from unit.worlds import PROJECT, compiled, shop
 
 FILES = {
     "mvbuild.yml": "name: shop\nvars: {least: 1}\n",
@@ -90,3 +91,32 @@ def test_a_version_is_the_same_from_its_manifest(tmp_path: Path, content: dict[s
     (tmp_path / "manifest.json").write_text(json.dumps(content, default=str))
     assert read_manifest(tmp_path / "manifest.json", "x").nodes == version_of(graph, "x").nodes
     assert read_manifest(tmp_path / "manifest.json", "x").vars == version_of(graph, "x").vars
+
+
+def test_a_strict_reader_accepts_the_catalog(tmp_path: Path) -> None:
+    made = shop(tmp_path, {**PROJECT, "seeds/countries.csv": "code\nDE\n"})
+    made.run()
+    content = catalog(made.world(), version="1.0", generated_at="2026-11-23T00:00:00.000000Z", invocation_id="x")
+    read = parse_catalog_v1(content)
+    kinds = {id: node.metadata.type for id, node in read.nodes.items()}
+    assert kinds == {
+        "seed.shop.countries": "TABLE",
+        "model.shop.orders_clean": "VIEW",
+        "model.shop.daily": "MATERIALIZED VIEW",
+        "model.shop.monthly": "MATERIALIZED VIEW",
+    }
+    assert set(read.sources) == {"source.shop.lake.raw.orders", "source.shop.lake.raw.customers"}
+    daily = content["nodes"]["model.shop.daily"]
+    assert daily["columns"] == {"id": {"name": "id", "type": "bigint", "index": 1, "comment": None}}
+    assert (daily["metadata"]["schema"], daily["metadata"]["name"]) == (
+        ".".join(made.world().graph.model("model.shop.daily").identifier.namespace),
+        "daily",
+    )
+    assert daily["stats"]["num_rows"]["value"] == 1
+    assert content["sources"]["source.shop.lake.raw.orders"]["stats"]["num_rows"]["value"] == 3
+
+
+def test_what_the_catalog_does_not_have_has_no_entry(tmp_path: Path) -> None:
+    content = catalog(shop(tmp_path).world(), version="1.0", generated_at="", invocation_id="x")
+    assert content["nodes"] == {}
+    assert len(parse_catalog_v1(content).sources) == 2

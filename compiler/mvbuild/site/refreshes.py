@@ -67,20 +67,20 @@ def _next(content: Content, seen: Seen, node: ModelNode) -> dict[str, Any] | Non
     if step.diagnostic is not None:
         found["error"] = step.diagnostic.message
     try:
-        told = explain_step(seen.plan, step, seen.changes)
+        explanation = explain_step(seen.plan, step, seen.changes)
     except ProjectError as exc:
-        return found | {"untold": exc.diagnostics[0].message}
-    return found | _explained(told)
+        return found | {"unknown": exc.diagnostics[0].message}
+    return found | _explained(explanation)
 
 
-def _explained(told: Explanation) -> dict[str, Any]:
-    choice = told.choice
+def _explained(explanation: Explanation) -> dict[str, Any]:
+    choice = explanation.choice
     found: dict[str, Any] = {
-        "untold": told.untold[0] if told.untold else None,
-        "operators": [[one.depth, one.text] for one in told.tree],
-        "changes": [[one.name, one.what] for one in told.tables],
-        "verdicts": [_verdict(one) for one in told.verdicts],
-        "supposed": {one.change: [_verdict(v) for v in one.verdicts] for one in told.supposed},
+        "unknown": explanation.untold[0] if explanation.untold else None,
+        "operators": [[one.depth, one.text] for one in explanation.tree],
+        "changes": [[one.name, one.what] for one in explanation.tables],
+        "verdicts": [_verdict(one) for one in explanation.verdicts],
+        "supposed": {one.change: [_verdict(v) for v in one.verdicts] for one in explanation.supposed},
     }
     if choice is not None:
         found |= {"code": choice.code, "message": choice.message}

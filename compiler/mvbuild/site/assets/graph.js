@@ -1,7 +1,7 @@
 // site.nodes -> the graph: folders that fold, or the neighbourhood of a node.
 "use strict";
 {
-  const MOST = 140; // boxes of one picture: more is slow to lay out, and nobody can read it
+  const MOST = 140; // boxes of one picture: more is slow to lay out and unreadable
   const MOST_OF_FOLDER = 60;
   const folded = new Map(); // folder -> whether it is open, as it was left
   const depths = { up: "2", down: "2" };

@@ -48,7 +48,7 @@
       next.changes && next.changes.some(([, what]) => what !== "nothing")
         ? site.h("ul", {}, next.changes.map(([name, what]) => site.h("li", {}, site.h("code", {}, name), `: ${site.CHANGES[what]}`))) : "",
       next.verdicts && next.verdicts.length ? [site.h("h4", {}, "Strategies for what has changed"), verdicts(next.verdicts)] : "",
-      next.untold ? site.h("p", { class: "note" }, `How it follows changes cannot be told: ${next.untold}.`) : "",
+      next.unknown ? site.h("p", { class: "note" }, `How it follows changes is unknown: ${next.unknown}.`) : "",
       Object.entries(next.supposed || {}).map(([change, found]) => {
         const able = found.filter((one) => one.possible).map((one) => one.strategy);
         const title = change === "inserts" ? "If rows are only added to what it reads" : "If rows are updated or deleted as well";

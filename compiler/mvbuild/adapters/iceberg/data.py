@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mvbuild.adapters.iceberg.file_matching import matching, may_match
 from mvbuild.adapters.iceberg.metadata import Raw, current_schema, schemas
 from mvbuild.adapters.iceberg.net_rows import compares, net_rows
+from mvbuild.adapters.iceberg.private_pyiceberg import updates_of, written_files
 from mvbuild.adapters.iceberg.tables import current
 from mvbuild.adapters.iceberg.value_ranges import value_ranges
 from mvbuild.ports.catalog import CatalogError
@@ -92,7 +93,6 @@ class IcebergData:
         if raw["format-version"] > 2:
             raise CatalogError("PyIceberg cannot write data to a table of format version 3 yet; use format version 2.")
         from pyiceberg.expressions import AlwaysTrue
-        from pyiceberg.io.pyarrow import _dataframe_to_data_files
         from pyiceberg.table import Transaction
         from pyiceberg.table.update import AddSnapshotUpdate
 
@@ -105,9 +105,9 @@ class IcebergData:
             for task in table.scan().plan_files():
                 update.delete_data_file(task.file)
             if rows.num_rows:
-                for file in _dataframe_to_data_files(table.metadata, rows, table.io, update.commit_uuid):
+                for file in written_files(table.metadata, rows, table.io, update.commit_uuid):
                     update.append_data_file(file)
-        (snapshot,) = [u.snapshot for u in transaction._updates if isinstance(u, AddSnapshotUpdate)]
+        (snapshot,) = [u.snapshot for u in updates_of(transaction) if isinstance(u, AddSnapshotUpdate)]
         dumped = json.loads(snapshot.model_dump_json(by_alias=True, exclude_none=True))
         if raw["format-version"] == 1:
             dumped.pop("sequence-number", None)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mvbuild.adapters.iceberg.private_pyiceberg import deleted_positions
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
@@ -35,15 +37,13 @@ def delete_all_of(io: FileIO, fresh: Sequence[FileEntry], gone: Sequence[FileEnt
 
 
 def _positions(io: FileIO, deletes: Sequence[FileEntry]) -> Positions:
-    from pyiceberg.io.pyarrow import _read_deletes
-
     found: Positions = {}
     # A file may contain the vectors of many data files; an entry refers to one of them.
     wanted: dict[str, set[str | None]] = {}
     for delete in deletes:
         wanted.setdefault(delete.path, set()).add(delete.referenced)
     for delete in {d.path: d for d in deletes}.values():
-        for path, positions in _read_deletes(io, delete.file).items():
+        for path, positions in deleted_positions(io, delete.file).items():
             if None in wanted[delete.path] or path in wanted[delete.path]:
                 found.setdefault(path, []).append(positions)
     return found

@@ -14,6 +14,7 @@ from struct import error as StructError  # noqa: N812
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg.change_tables import group
+from mvbuild.adapters.iceberg.private_pyiceberg import bounds_test
 from mvbuild.ports.changes import AnyOf, Comparison, FileGroup, Predicate, TableChange
 
 if TYPE_CHECKING:
@@ -91,13 +92,12 @@ class _Test:
     """Spec of the manifest -> its test."""
 
     def __post_init__(self) -> None:
-        from pyiceberg.expressions.visitors import _InclusiveMetricsEvaluator
         from pyiceberg.schema import Schema
 
         # Internal names, because names of the table may contain dots.
         fields = [{**f, "name": f"c{f['id']}", "required": False} for f in self.fields.values()]
         self._schema = Schema.model_validate({"type": "struct", "schema-id": 0, "fields": fields})
-        self._by_bounds = _InclusiveMetricsEvaluator(self._schema, self._expression(self.predicates)).eval
+        self._by_bounds = bounds_test(self._schema, self._expression(self.predicates))
 
     def may_match(self, entry: FileEntry) -> bool:
         return _passes_or_unreadable(self._by_bounds, entry.file) and _passes_or_unreadable(self._partition_test(entry), entry.file)

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mvbuild.adapters.iceberg.private_pyiceberg import hive_client
 from mvbuild.ports.catalog import CatalogError
 
 if TYPE_CHECKING:
@@ -65,15 +66,14 @@ class Connections:
 
     def _made(self) -> _Connection:
         """Connect to the first metastore that answers: `uri` may list several, separated by commas."""
-        from pyiceberg.catalog.hive import HiveCatalog
         from thrift.transport.TTransport import TTransportException
 
         *others, last = [uri.strip() for uri in self._properties["uri"].split(",")]
         for uri in others:
-            opened = HiveCatalog._create_hive_client({**self._properties, "uri": uri})
+            opened = hive_client({**self._properties, "uri": uri})
             with suppress(TTransportException):
                 return _Connection(opened, opened.__enter__())
-        opened = HiveCatalog._create_hive_client({**self._properties, "uri": last})
+        opened = hive_client({**self._properties, "uri": last})
         return _Connection(opened, opened.__enter__())
 
 

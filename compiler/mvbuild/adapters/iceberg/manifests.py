@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+from mvbuild.adapters.iceberg.private_pyiceberg import inheritance, values_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -67,7 +69,9 @@ class FileEntry:
     @property
     def partition(self) -> tuple[Any, ...]:
         """The partition, comparable with that of another file."""
-        return tuple(NAN if isinstance(value, float) and math.isnan(value) else value for value in self.entry.data_file.partition._data)
+        return tuple(
+            NAN if isinstance(value, float) and math.isnan(value) else value for value in values_of(self.entry.data_file.partition)
+        )
 
     @property
     def referenced(self) -> str | None:
@@ -95,13 +99,13 @@ def read_manifests(io: FileIO, manifest_list: str) -> list[ManifestFile]:
 
 def read_entries(io: FileIO, manifest: ManifestFile) -> list[FileEntry]:
     """Read the live files of a manifest."""
-    from pyiceberg.manifest import ManifestEntryStatus, _inherit_from_manifest
+    from pyiceberg.manifest import ManifestEntryStatus
 
     with io.new_input(manifest.manifest_path).open() as stream:
         data = stream.read()
-    found = _records(data, manifest.partition_spec_id)
+    found, inherited = _records(data, manifest.partition_spec_id), inheritance()
     return [
-        FileEntry(_inherit_from_manifest(entry, manifest), content, header)
+        FileEntry(inherited(entry, manifest), content, header)
         for entry, content, header in found
         if entry.status != ManifestEntryStatus.DELETED
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
+from mvbuild.adapters.iceberg.private_pyiceberg import RestInternals, raise_for_answer
 from mvbuild.adapters.iceberg.remote_answers import LostAnswer, is_lost
 from mvbuild.adapters.iceberg.remote_files import full_name
 from mvbuild.ports.catalog import CatalogError
@@ -38,17 +39,17 @@ class Rest:
 
     def __init__(self, catalog: PyCatalog) -> None:
         self._catalog: Any = catalog
+        self._internals = RestInternals(catalog)
 
     def offers(self, method: str, endpoint: str) -> bool:
         """Whether the server announces this endpoint. One that announces none has those that tables need."""
-        path = f"/v1/{{prefix}}/{endpoint}"
-        return any(one.http_method.value == method and one.path == path for one in self._catalog._supported_endpoints)
+        return self._internals.offers(method, f"/v1/{{prefix}}/{endpoint}")
 
     def url(self, endpoint: str, identifier: TableIdentifier | None = None) -> str:
         """`endpoint` contains `{namespace}` and `{name}`."""
         names: dict[str, str] = {}
         if identifier is not None:
-            parts = self._catalog._split_identifier_for_path(full_name(identifier))
+            parts = self._internals.path_parts(full_name(identifier))
             names = {"namespace": parts["namespace"], "name": parts["table"]}
         return str(self._catalog.url(endpoint, **names))
 
@@ -64,7 +65,7 @@ class Rest:
 
     def namespaces(self, above: tuple[str, ...]) -> list[tuple[str, ...]]:
         """PyIceberg's own list encodes the parent twice, so a server does not find a parent with letters beyond ASCII."""
-        parent = {"parent": self._catalog._namespace_separator.join(above)} if above else {}
+        parent = {"parent": self._internals.joined(above)} if above else {}
         found: list[tuple[str, ...]] = []
         page: str | None = ""
         while page is not None:
@@ -92,11 +93,11 @@ class Rest:
 
     def _answer(self, method: str, url: str, body: Raw | None) -> Any:
         def send() -> Any:
-            return self._catalog._session.request(method, url, json=body, timeout=_SECONDS)
+            return self._internals.request(method, url, body, _SECONDS)
 
         response = send()
         if response.status_code in _TOKEN_EXPIRED:
-            self._catalog._refresh_token()
+            self._internals.refresh_token()
             response = send()
         return response
 
@@ -107,8 +108,6 @@ def is_rest(catalog: PyCatalog) -> bool:
 
 
 def _failure(response: Any) -> Exception:
-    from pyiceberg.catalog.rest.response import _handle_non_200_response
-
     if response.status_code in _TOLD:
         kind, message = _error_of(response)
         return Refused(response.status_code, kind, message)
@@ -117,7 +116,7 @@ def _failure(response: Any) -> Exception:
             response.raise_for_status()
         except Exception as error:  # noqa: BLE001  requests' HTTPError, which mvbuild does not import
             http: Any = error
-            _handle_non_200_response(http, {})
+            raise_for_answer(http)
     except Exception as error:  # noqa: BLE001  one of PyIceberg's classes for each status
         return error
     return CatalogError(f"Unexpected HTTP {response.status_code}.")

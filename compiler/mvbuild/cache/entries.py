@@ -34,7 +34,7 @@ _PARTS = ("project", "parse", "graph", "diagnostics", "formats", "artifacts", "l
 
 
 class Cache:
-    """Key -> JSON text, read on demand. Only entries that were used are written again."""
+    """Key -> JSON text, read on demand. Only entries that were used are saved."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path

@@ -55,7 +55,7 @@ class PreparedQuery(Protocol):
         `where`: replace only the rows of the table that satisfy it; no file may have both such rows and others.
 
         Keys of the summary become lower case. Columns are matched by name. A result without rows makes a snapshot too. Nothing is returned:
-        the catalog knows the head of a private branch in one millisecond, Spark in sixty. Raises CommitConflict (of ports.catalog) if the
+        the catalog knows the head of an audit branch in one millisecond, Spark in sixty. Raises CommitConflict (of ports.catalog) if the
         branch no longer exists or another commit came first.
         """
 

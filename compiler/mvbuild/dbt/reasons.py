@@ -57,7 +57,7 @@ REASONS: Mapping[str, ReasonCode] = {
     "package-unused": _changed("A package that the project installs and does not use is left out."),
     "run-value": _changed(
         "The query has the time or the id of the run, so each run refreshes it, as in dbt.",
-        "If nobody needs the value, remove it: then only what changed is refreshed.",
+        "If you do not need the value, remove it: then only what changed is refreshed.",
     ),
     "package-built-in": _changed("mvbuild has the macros and tests of the package that the project uses; the package is left out."),
     "name-macro-applied": _changed("The macro that names tables was applied; its results are written out, and it is left out."),

@@ -110,7 +110,7 @@ def get_url_parameter(field: Any, url_parameter: str) -> str:
 
 
 def slugify(string: Any) -> str:
-    """Text -> a name of small letters, digits and underscores."""
+    """Text -> a name of lower-case letters, digits and underscores."""
     name = re.sub(r"[^a-z0-9_]+", "", re.sub(r"[ -]+", "_", str(string or "").lower()))
     return f"_{name}" if name[:1].isdigit() else name
 

@@ -263,7 +263,7 @@ class TemplateNames:
             message = f"'{name}' is another value in each run, which is not known where a macro file is loaded"
             self.stop("not-needed", message, name, "Use it inside of a macro, where the macro is called.")
         message = f"'{name}' is another value in each run, so each run refreshes this again"
-        help = "If nobody needs the value, remove it: mvbuild records when it refreshed an MV, and from what."
+        help = "If you do not need the value, remove it: mvbuild records when it refreshed an MV, and from what."
         self._say(warning("not-needed", message, self._place(name, None), help=help))
 
     # For `this` and `exceptions`

@@ -27,6 +27,7 @@ from mvbuild.workers import Workers
 LOCK = "schemas.lock"
 
 if TYPE_CHECKING:
+    from mvbuild.freshness.observed import World
     from mvbuild.refresh.result import RunResult
 
 
@@ -132,8 +133,11 @@ def _known(
     return known
 
 
-def write_artifacts(graph: Graph, result: RunResult | None = None, *, arguments: Mapping[str, Any] | None = None) -> None:
-    """Write target/manifest.json and target/compiled; with a result, also target/run_results.json and target/run."""
+def write_artifacts(
+    graph: Graph, result: RunResult | None = None, *, arguments: Mapping[str, Any] | None = None, world: World | None = None
+) -> None:
+    """Write target/manifest.json and target/compiled; with a result, also target/run_results.json and target/run; with the state of the
+    catalog, also target/catalog.json."""
     invocation, now = graph.project.invocation.id, timestamp(time.time_ns() // 1_000_000)
     path = graph.project.target_path
     manifest = path / "manifest.json"
@@ -156,5 +160,9 @@ def write_artifacts(graph: Graph, result: RunResult | None = None, *, arguments:
             content = run_results(graph, result, arguments=arguments or {}, version=__version__, invocation_id=invocation)
             write_json(path / "run_results.json", content)
             write_executed(graph, result)
+        if world is not None:
+            from mvbuild.artifacts.catalog import catalog
+
+            write_json(path / "catalog.json", catalog(world, version=__version__, generated_at=now, invocation_id=invocation))
     except OSError as exc:
         raise ProjectError([error("unwritable-target", f"Cannot write to {path}: {exc.strerror or exc}")]) from exc

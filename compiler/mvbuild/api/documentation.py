@@ -6,16 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from mvbuild import __version__
 from mvbuild.api.compilation import write_artifacts
 from mvbuild.api.of_project import Project, graph_of
 from mvbuild.api.refreshes import plan, status
 from mvbuild.api.sessions import SystemClock, catalog_of, observed
-from mvbuild.artifacts.files import write_json
-from mvbuild.artifacts.manifest import timestamp
-from mvbuild.diagnostics import Diagnostic, ProjectError, error, warning
+from mvbuild.diagnostics import Diagnostic, ProjectError, warning
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import Graph
@@ -38,11 +35,9 @@ def build_docs(project: Project = ".", output: str | Path | None = None) -> tupl
 
     graph = graph_of(project)
     folder = Path(output) if output is not None else graph.project.target_path / "site"
-    write_artifacts(graph)
     now = SystemClock().now_ms()
     seen, world, unseen = _seen(graph)
-    if world is not None:
-        _write_catalog(world, now)
+    write_artifacts(graph, world=world)
     shown = seen.world.graph if seen else graph
     content = Content(
         graph=shown,
@@ -112,13 +107,3 @@ def _bound(graph: Graph, world: World | None) -> Bound:
     if tables is not None:
         return bind(graph, of_lock(tables, graph), keep=True)
     return bind(graph, of_states(world.observed.states) if world is not None else NO_SCHEMAS)
-
-
-def _write_catalog(world: World, at_ms: int) -> None:
-    from mvbuild.artifacts.catalog import catalog
-
-    path = world.graph.project.target_path / "catalog.json"
-    try:
-        write_json(path, catalog(world, version=__version__, generated_at=timestamp(at_ms), invocation_id=str(uuid4())))
-    except OSError as exc:
-        raise ProjectError([error("unwritable-target", f"Cannot write {path}: {exc.strerror or exc}")]) from exc

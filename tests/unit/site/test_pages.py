@@ -139,6 +139,8 @@ def test_freshness_history_and_record_of_a_run(of: Shop, monkeypatch: pytest.Mon
     # JavaScript has no whole numbers of 64 bits.
     assert page["record"]["tables"][0]["snapshot"] == str(of.table("raw.orders").current_snapshot_id)
     assert page["next"]["action"] == "reuse"
+    content = json.loads((of.root / "target/catalog.json").read_text())
+    assert {"model.shop.daily", "model.shop.monthly", "model.shop.plain"} == content["nodes"].keys()
     supposed = site.page("plain")["next"]["supposed"]
     assert next(one["strategy"] for one in supposed["inserts"] if one["possible"]) == "append"
     assert "append" not in [one["strategy"] for one in supposed["deletes"] if one["possible"]]

@@ -98,7 +98,7 @@ def _not_created(graph: Graph) -> Diagnostic | None:
 
 
 def _bound(graph: Graph, world: World | None) -> Bound:
-    """As `api.lineage`: by schemas.lock, else by the catalog."""
+    """Like `api.lineage`: from schemas.lock, otherwise from the catalog."""
     from mvbuild.lineage.bind import bind
     from mvbuild.lineage.lock import of_lock, read_lock
     from mvbuild.lineage.schemas import NO_SCHEMAS, of_states

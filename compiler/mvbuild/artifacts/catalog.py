@@ -16,7 +16,7 @@ SCHEMA = "https://schemas.getdbt.com/dbt/catalog/v1.json"
 
 
 def catalog(world: World, *, version: str, generated_at: str, invocation_id: str) -> dict[str, Any]:
-    """The catalog artifact as a JSON object. What the catalog does not have, or cannot be read, has no entry."""
+    """The catalog artifact as a JSON object. Without entries for what the catalog does not have, or what cannot be read."""
     names = published_ids(world.graph)
     found = {names[id]: entry for id, node in world.graph.nodes.items() if (entry := _entry(world, node, names[id])) is not None}
     return {
@@ -34,7 +34,7 @@ def catalog(world: World, *, version: str, generated_at: str, invocation_id: str
 
 
 def _entry(world: World, node: Node, id: str) -> dict[str, Any] | None:
-    """Of an MV its view, with the size of its storage."""
+    """For an MV its view, with the size of its storage."""
     observed = world.observed
     storage = observed.table(node.storage) if isinstance(node, ModelNode) else None
     state = observed.view(node.identifier) or observed.table(node.identifier)
@@ -57,7 +57,7 @@ def _entry(world: World, node: Node, id: str) -> dict[str, Any] | None:
 
 
 def _columns(schema: Schema) -> dict[str, Any]:
-    """Types as Spark writes them."""
+    """The columns, with types as Spark writes them."""
     documented: Mapping[str, str | None] = {f["name"]: f.get("doc") for f in schema["fields"]}
     return {
         column.name: {"name": column.name, "type": column.type or "unknown", "index": at, "comment": documented[column.name]}

@@ -123,10 +123,10 @@ def _guard(select: exp.Select, conditions: Iterable[exp.Expr], root: exp.Expr, m
 
 
 def _require_reached(extra: _Extra, model: str) -> None:
-    """Raise NotProven unless each incremental row meets what only the full query asks for (`{% if not is_incremental() %}`).
+    """Raise NotProven unless each incremental row satisfies the conditions of the full query alone (`{% if not is_incremental() %}`).
 
-    All rows of the table meet a lower bound of the first run, so a row above the largest of them meets it too. A lookback or a default
-    for the maximum could go below the bound.
+    All rows of the table satisfy a lower bound of the first run, so a row above the largest of them satisfies it too. A lookback or a
+    default for the maximum could go below the bound.
     """
     largest = {low.sql() for condition in extra.conditions for low in [lower_bound(condition, model)[0]] if _is_above_maximum(condition)}
     for start in extra.starts:

@@ -41,7 +41,7 @@ class ModelImport:
     enabled: bool = True
     full: MappedText | None = None
     of_run: str = ""
-    """The name in its full query whose value each run has of its own."""
+    """The name in its full query whose value differs in each run."""
     reads: dict[str, Span] = field(default_factory=dict)
     """Models, seeds and snapshots that its full query reads, in lower case."""
     override: dict[str, str] = field(default_factory=dict)

@@ -85,7 +85,7 @@ def _sql_tests(work: ImportState, renderings: Renderings) -> None:
 
 
 def _packages(work: ImportState) -> None:
-    """Packages are refused where something uses what mvbuild does not have of them."""
+    """Refuse packages if something uses a part of them that mvbuild does not have."""
     used: dict[str, int] = {}
     built_in: set[str] = set()
     for uses in (*(t.uses for t in work.templates.values()), *(m.uses for m in work.macros.values())):

@@ -35,7 +35,7 @@ _WITH_ATTRIBUTES = ("this", "target", "exceptions", "loop", "namespace", "kwargs
 _OTHER_ON_DATABRICKS = frozenset(
     ("dateadd", "datediff", "split_part", "last_day", "date_spine", "get_url_host", "get_url_path", "get_url_parameter")
 )
-"""Macros that dbt-databricks writes otherwise than dbt-spark."""
+"""Macros that dbt-databricks defines differently from dbt-spark."""
 
 
 _DISPATCH = re.compile(r"\s*\.\s*dispatch\(\s*['\"](\w+)['\"]\s*(?:,\s*(?:macro_namespace\s*=\s*)?['\"](\w+)['\"]\s*)?\)")

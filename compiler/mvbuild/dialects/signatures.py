@@ -40,13 +40,13 @@ _NOTHING = ("big_int", "_type", "is_string")
 
 
 def of_cast(one: Type | None, two: Type | None, *, safe: bool = False) -> str:
-    """Of `CAST(one AS two)`."""
+    """The signature of `CAST(one AS two)`."""
     is_long = isinstance(one, Decimal) and two == "double" and one.precision > MOST_EXACT_DIGITS
     return f"{'TRY_' if safe else ''}CAST({kind(one)}{' of more than 15 digits' if is_long else ''} AS {kind(two)})"
 
 
 def of_minus(type_: Type | None) -> str:
-    """Of `-x`. Spark rounds a negated decimal to 34 digits."""
+    """The signature of `-x`. Spark rounds a negated decimal to 34 digits."""
     return f"-{kind(type_)}{' of more than 34 digits' if isinstance(type_, Decimal) and type_.precision > 34 else ''}"
 
 

@@ -40,13 +40,13 @@ _HIDDEN = re.compile(rb"\\[xuU\r\n]")
 
 
 class LazyModelFile(Lazy, ModelFile):
-    """A model of which only the place is known."""
+    """A model with only its place known."""
 
     __slots__ = ("_later",)
 
 
 class LazySourceFile(Lazy, SourceFile):
-    """A file of which only the path is known."""
+    """A file with only its path known."""
 
 
 class LazyModel(Lazy, ParsedModel):

@@ -68,7 +68,7 @@ class StorageSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """Of every table at both versions, of the changes, and of the storage."""
+    """The sizes of every table at both versions, of the changes, and of the storage."""
 
     inputs: Sequence[Input]
     changes: Mapping[int, TableChange]

@@ -1,4 +1,4 @@
-"""Arguments of dbt's macros for dates -> the SQL that has the value of dbt-spark's, which counts in whole seconds."""
+"""Arguments of dbt's macros for dates -> SQL with the same value as dbt-spark's, which counts in whole seconds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def date_trunc(datepart: Any, date: Any) -> str:
 
 
 def dateadd(datepart: str, interval: Any, from_date_or_timestamp: Any) -> str:
-    """The date moves and the seconds since midnight stay; hours and less are seconds that pass."""
+    """Days and longer parts move the date and keep the seconds since midnight; hours and shorter parts add seconds."""
     of = from_date_or_timestamp
     if datepart in _SECONDS:
         return f"to_timestamp(to_unix_timestamp({of}) + cast({interval} * {_SECONDS[datepart]} as int))"
@@ -34,7 +34,7 @@ def dateadd(datepart: str, interval: Any, from_date_or_timestamp: Any) -> str:
 
 
 def datediff(first_date: Any, second_date: Any, datepart: str) -> str:
-    """How often the part changes between the dates: not the whole parts that have passed."""
+    """How often the part changes between the dates, as opposed to the number of complete parts."""
     first, second = f"date({first_date})", f"date({second_date})"
     if datepart == "day":
         return f"datediff({second}, {first})"
@@ -57,7 +57,7 @@ def last_day(date: Any, datepart: str) -> str:
 
 
 def _crossed(first: str, second: str, passed: str, within: str) -> str:
-    """The whole parts that have passed, and one more where the last is not whole but begins a new one."""
+    """The number of complete parts, and one more if the last one is incomplete but begins a new part."""
     before, after = within.format(first), within.format(second)
     whole = f"case when {first} < {second} then floor({passed}) else ceil({passed}) end"
     one_more = f"when {first} < {second} and {after} < {before} then 1 when {first} > {second} and {after} > {before} then -1"

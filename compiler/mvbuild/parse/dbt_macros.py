@@ -1,6 +1,6 @@
-"""Arguments of dbt's cross-database macros -> the SQL that dbt-spark makes of them.
+"""Arguments of dbt's cross-database macros -> the SQL that dbt-spark makes from them.
 
-A macro means here what it means there: the result has the same value, and the same place in an expression, so no brackets are added.
+A macro has the same meaning as in dbt: the result has the same value, and the same place in an expression, so no brackets are added.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def right(string_text: Any, length_expression: Any) -> str:
 
 
 def split_part(string_text: Any, delimiter_text: Any, part_number: int) -> str:
-    """As in dbt-spark the delimiter is a regular expression, of which a leading special character is taken as it is."""
+    """As in dbt-spark, the delimiter is a regular expression, except for a special character at its beginning, which is literal."""
     special = f"regexp_extract({delimiter_text}, '([^A-Za-z0-9])(.*)', 1) != '_'"
     pieces = f"split({string_text}, case when {special} then concat('\\\\', {delimiter_text}) else {delimiter_text} end)"
     if part_number >= 0:
@@ -115,7 +115,7 @@ def bool_or(expression: Any) -> str:
 
 
 def listagg(measure: Any, delimiter_text: Any = "','", order_by_clause: Any = None, limit_num: Any = None) -> str:  # noqa: ARG001
-    """dbt-spark leaves the order out, with a warning: the rows come in any order."""
+    """dbt-spark ignores the order, with a warning: the values are in any order."""
     values = f"collect_list({measure})"
     return f"array_join({f'slice({values}, 1, {limit_num})' if limit_num else values}, {delimiter_text})"
 
@@ -184,4 +184,4 @@ OF_SPARK = frozenset(
     "safe_cast concat split_part escape_single_quotes any_value bool_or listagg array_construct array_concat array_append "
     "current_timestamp date dateadd datediff".split()
 )
-"""Those that dbt-spark itself writes for Spark: a project's `default__` macro does not replace them, its `spark__` macro does."""
+"""Macros that dbt-spark itself defines for Spark: a project's `spark__` macro replaces them, its `default__` macro does not."""

@@ -1,6 +1,6 @@
-"""Arguments of dbt_utils' macros -> the SQL that dbt_utils makes of them with dbt-spark.
+"""Arguments of dbt_utils' macros -> the SQL that dbt_utils makes from them with dbt-spark.
 
-Those that read columns or rows while a template is rendered are refused, with what to write instead (UNKNOWN).
+Macros that read columns or rows while a template is rendered are refused, with what to write instead (UNKNOWN).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mvbuild.parse.dbt_utils_tests import TESTS
 
 NULL_KEY = "_dbt_utils_surrogate_key_null_"
 EMPTY_KEYS = "surrogate_key_treat_nulls_as_empty_strings"
-"""The variable that gives NULL the key of an empty string."""
+"""The variable that makes the key of NULL that of an empty string."""
 MOST_COLUMNS = 10_000
 
 
@@ -45,7 +45,7 @@ def group_by(n: int) -> str:
 
 
 def date_spine(datepart: str, start_date: Any, end_date: Any) -> str:
-    """Every date from the start until before the end. dbt counts them in a query of its own first; here the query itself does."""
+    """Every date from the start until before the end. dbt counts them in a separate query first; here the query itself does."""
     count = f"cast({datediff(start_date, end_date, datepart)} as int)"
     rows = f"select explode(sequence(0, greatest({count} - 1, 0))) as n"
     dates = f"select {dateadd(datepart, 'n', start_date)} as date_{datepart} from ({rows}) where n < {count}"
@@ -124,7 +124,7 @@ def nothing(*_: Any, **__: Any) -> str:
 
 
 def _listed(fields: tuple[Any, ...]) -> Sequence[Any]:
-    """A list, or as in old versions its items as arguments."""
+    """A list or, as in old versions, its items as arguments."""
     return fields[0] if len(fields) == 1 and not isinstance(fields[0], str) else fields
 
 
@@ -148,7 +148,7 @@ DBT_UTILS: Mapping[str, Macro] = MappingProxyType(
         "log_info": nothing,
     }
 )
-"""Name -> macro, with those of dbt that dbt_utils had before they were dbt's."""
+"""Name -> macro, including those that dbt_utils had before dbt had them."""
 
 UNKNOWN: Mapping[str, str] = MappingProxyType(
     {

@@ -126,7 +126,7 @@ def recency(
 
 
 def _counts(model: Any, other: Any, columns: Sequence[Any]) -> str:
-    """The numbers of rows in each group that both have. dbt's test passes over groups that one of them lacks, and over empty tables."""
+    """The row counts of each group that both have. Like dbt's test, it ignores groups that one of them lacks, and empty tables."""
     sides = [
         f"select {_first(columns)}count(*) as {name} from {of} {_grouped(columns)} having count(*) > 0"
         for name, of in (("ours", model), ("theirs", other))

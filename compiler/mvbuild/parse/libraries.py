@@ -1,7 +1,6 @@
 """Names of a project's templates -> `dbt` and `dbt_utils` in them: macros with the meaning that dbt-spark gives them.
 
-As in dbt, a project replaces one of them by a macro of its own: by `spark__<name>` everywhere, and by `<name>` where it is called without
-a prefix.
+As in dbt, a project can replace one of them by its own macro: by `spark__<name>` everywhere, and by `<name>` for calls without a prefix.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from mvbuild.parse.dbt_macros import DBT, OF_SPARK, Macro
 from mvbuild.parse.dbt_utils import DBT_UTILS, EMPTY_KEYS, NULL_KEY, UNKNOWN, surrogate_key
 
 Stop = Callable[[str, str, str, str], NoReturn]
-"""Ends a rendering with a code, a message, the word that it is about, and what to do."""
+"""Ends a rendering with a code, a message, the word that caused it, and what to do."""
 
 
 class Library:
@@ -35,7 +34,7 @@ class Library:
         return found
 
     def find(self, name: str) -> Any:
-        """The project's macro that takes its place, else the macro; None where there is neither."""
+        """The project's macro that replaces it, otherwise the macro; None if there is neither."""
         own = self._names.get(f"spark__{name}")
         if own is None and not (self._name == "dbt" and name in OF_SPARK):
             own = self._names.get(f"default__{name}")

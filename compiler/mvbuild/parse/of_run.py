@@ -1,7 +1,7 @@
-"""The run -> `run_started_at` and `invocation_id` in templates: values that each run has of its own.
+"""The run -> `run_started_at` and `invocation_id` in templates: values that differ in each run.
 
-A query with such a value is another one in each run, so its MV is never taken for fresh. Each use is reported: nothing is kept of a
-template that has a warning, so a value cannot come from an earlier run.
+A query with such a value differs in each run, so its MV is never fresh. Each use is reported. A template with a warning is not cached, so a
+value cannot come from an earlier run.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 Report = Callable[[str], None]
-"""What happens where the value is used, given its name."""
+"""Called with the name of a value that is used."""
 
 
 class OfRun:

@@ -10,7 +10,7 @@ from mvbuild.names import TableIdentifier
 from mvbuild.site.model import Content
 
 KINDS = ("materialized view", "view", "ephemeral model", "seed", "source", "table", "view of the catalog")
-"""What a node is, as pages call it. A row of the index has the place in this tuple."""
+"""The kinds of nodes on pages. A row of the index has the kind's position in this tuple."""
 _SHORT = 160
 """Characters of a description that lists show."""
 
@@ -44,7 +44,7 @@ def search(content: Content) -> list[str]:
 
 
 def kind(node: Node) -> int:
-    """A place in KINDS."""
+    """The position of a node's kind in KINDS."""
     if isinstance(node, ModelNode):
         return {"materialized_view": 0, "view": 1, "ephemeral": 2}[node.materialized]
     if isinstance(node, SeedNode):
@@ -59,7 +59,7 @@ def refreshed_ms(content: Content, id: str) -> int | None:
 
 
 def description(node: Node) -> str:
-    """As YAML has it."""
+    """The description in YAML."""
     if isinstance(node, ModelNode):
         return node.model.properties.description
     if isinstance(node, SeedNode):
@@ -112,7 +112,7 @@ def _namespace(identifier: TableIdentifier) -> tuple[str, ...]:
 
 
 def _relation(node: Node) -> str | None:
-    """Its name in the catalog; ephemeral models have none."""
+    """The name in the catalog; ephemeral models have none."""
     return None if isinstance(node, ModelNode) and node.materialized == "ephemeral" else str(node.identifier)
 
 

@@ -42,7 +42,7 @@ class Content:
 
     @cached_property
     def places(self) -> Mapping[NodeId, int]:
-        """The number of each node: pages name nodes by it."""
+        """The number of each node, by which pages name it."""
         return {id: at for at, id in enumerate(self.graph.nodes)}
 
     @cached_property

@@ -33,7 +33,7 @@ def page(content: Content, node: Node) -> dict[str, Any]:
 
 
 def properties_of(node: Node) -> Properties:
-    """What YAML says of a node."""
+    """What YAML declares about a node."""
     if isinstance(node, ModelNode):
         return node.model.properties
     if isinstance(node, SeedNode):
@@ -53,7 +53,7 @@ def _files(node: Node) -> list[str]:
 
 
 def _settings(node: Node) -> dict[str, str]:
-    """Those that are not defaults, as text."""
+    """Settings that differ from the defaults, as text."""
     if isinstance(node, ModelNode):
         found = settings_of(node.model.config)
     elif isinstance(node, SeedNode):
@@ -70,7 +70,7 @@ def _text(value: object) -> str:
 
 
 def _columns(content: Content, node: Node) -> list[dict[str, Any]]:
-    """Those of the query or the table, in order, then those that only YAML knows."""
+    """The columns of the query or table, in order, then those that only YAML has."""
     bound = content.bound
     declared = {c.name.lower(): c for c in properties_of(node).columns}
     tests: dict[str, list[dict[str, Any]]] = {}

@@ -59,7 +59,7 @@ def live(answers: Mapping[str, Freshness], at_ms: int) -> dict[str, Any]:
 
 
 def _next(content: Content, seen: Seen, node: ModelNode) -> dict[str, Any] | None:
-    """What a run would do to an MV, and by which strategy it can follow changes."""
+    """What a run would do to an MV, and which strategy could follow changes."""
     step = content.steps.get(node.id)
     if step is None or seen.plan is None:
         return None

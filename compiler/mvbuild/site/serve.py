@@ -22,7 +22,7 @@ _POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; frame-ancestors
 
 
 class SiteServer(ThreadingHTTPServer):
-    """Serves until `shutdown`. OSError where the port is taken."""
+    """Serves until `shutdown`. Raises OSError if the port is taken."""
 
     daemon_threads = True
 

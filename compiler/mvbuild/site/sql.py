@@ -9,7 +9,7 @@ from mvbuild.graph.model import Graph, ModelNode, NodeId
 from mvbuild.source import Span
 
 Piece = tuple[str, NodeId | None]
-"""Text, and the node that it names. Pieces rather than offsets: a browser counts characters in another way."""
+"""A text, and the node that it names. These are pieces instead of offsets, because browsers count characters differently."""
 _Place = tuple[str, int, int]
 
 
@@ -44,7 +44,7 @@ def compiled(graph: Graph, node: ModelNode) -> Iterator[Piece]:
 
 
 def _named(graph: Graph, text: str, ids: tuple[NodeId, ...]) -> NodeId | None:
-    """Several nodes may be named in one place, for example in a loop: the one that this text names."""
+    """Several nodes may be named in one place, for example in a loop: the one with this text."""
     return next((id for id in ids if text.startswith(graph.nodes[id].identifier.sql)), None)
 
 
@@ -57,7 +57,7 @@ def _places(node: ModelNode) -> dict[_Place, tuple[NodeId, ...]]:
 
 
 def _all_places(graph: Graph, node: ModelNode) -> dict[_Place, tuple[NodeId, ...]]:
-    """With those of the ephemeral models whose SQL is part of the definition."""
+    """Including those of the ephemeral models whose SQL is part of the definition."""
     found = _places(node)
     for id in node.reads:
         parent = graph.nodes[id]

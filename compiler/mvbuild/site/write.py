@@ -1,4 +1,4 @@
-"""Content -> a folder: index.html, assets/ and data/. Unchanged files are not written again, and obsolete ones are removed."""
+"""Content -> a folder: index.html, assets/ and data/. Unchanged files are not rewritten, and obsolete ones are removed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCRIPTS = (
 
 
 def write_site(content: Content, folder: Path) -> Written:
-    """ProjectError where the folder holds something else, or cannot be written."""
+    """Raises ProjectError if the folder contains something else, or cannot be written."""
     try:
         _require_site(folder)
         stamp = _write_data(content, folder / "data")
@@ -38,7 +38,7 @@ def write_site(content: Content, folder: Path) -> Written:
 
 
 def script(call: str, *arguments: Any) -> str:
-    """`site.page(12, {...})`, plain ASCII, in which no text of a user can end a script or a comment of HTML."""
+    """`site.page(12, {...})`, in plain ASCII, so that no text of a user can end a script or an HTML comment."""
     parts = [json.dumps(a, ensure_ascii=True, separators=(",", ":"), default=str).replace("<", "\\u003c") for a in arguments]
     return f"site.{call}({','.join(parts)});\n"
 
@@ -56,7 +56,8 @@ def _require_site(folder: Path) -> None:
 
 
 def _write_data(content: Content, folder: Path) -> str:
-    """A hash of all that was written: pages ask for scripts under it, so that none of an earlier build is taken from a browser's cache."""
+    """Returns a hash of everything written: pages request scripts with it, so that browsers do not use cached scripts of an earlier
+    build."""
     stamp, written = blake2b(digest_size=8), set[str]()
     for name, text in _data(content):
         stamp.update(text.encode())
@@ -76,12 +77,12 @@ def _data(content: Content) -> Iterator[tuple[str, str]]:
     for node in content.graph.nodes.values():
         at = content.places[node.id]
         yield f"{at}.js", script("page", at, page(content, node))
-        # Many definitions need not be in memory at a time.
+        # Many definitions need not be in memory at the same time.
         content.graph.definitions.pop(node.id, None)
 
 
 def _write_assets(folder: Path, stamp: str) -> str:
-    """Copied as they are in the package; a stamp of them and of the data."""
+    """Copied unchanged from the package, with a stamp of the assets and the data."""
     assets = files("mvbuild.site").joinpath("assets")
     all_of_it = blake2b(stamp.encode(), digest_size=8)
     for name in (*SCRIPTS, "app.js", "site.css", "icon.svg", "dagre/LICENSE"):

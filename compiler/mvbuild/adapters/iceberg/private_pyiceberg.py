@@ -1,4 +1,4 @@
-"""Everything private that mvbuild uses of PyIceberg. Another release may change it: a test names the release that has it as it is here.
+"""All private parts of PyIceberg that mvbuild uses. Another release may change them: a test names the release that they are known from.
 
 Each function imports what it needs when it is called: most runs need no PyArrow.
 """
@@ -22,14 +22,14 @@ RELEASE = "0.12"
 
 
 def inheritance() -> Callable[[ManifestEntry, ManifestFile], ManifestEntry]:
-    """What completes an entry with the sequence number and the snapshot of its manifest. There is no public way to read one entry."""
+    """Adds the sequence number and the snapshot that an entry inherits from its manifest. There is no public way to read one entry."""
     from pyiceberg.manifest import _inherit_from_manifest
 
     return _inherit_from_manifest
 
 
 def values_of(record: Record) -> list[Any]:
-    """Of all fields. A record has no length and is not iterable."""
+    """The values of all fields. A record has no length and is not iterable."""
     return record._data
 
 
@@ -46,14 +46,14 @@ def updates_of(transaction: Transaction) -> Iterable[Any]:
 
 
 def deleted_positions(io: FileIO, file: DataFile) -> Mapping[str, Any]:
-    """The positions in a delete file, by data file. Public scans apply them, and do not return them."""
+    """The positions in a delete file, by data file. Public scans apply them, but do not return them."""
     from pyiceberg.io.pyarrow import _read_deletes
 
     return _read_deletes(io, file)
 
 
 def bounds_test(schema: Schema, expression: BooleanExpression) -> Callable[[DataFile], bool]:
-    """Whether a data file may have rows that meet a condition. The public scan plans a whole table."""
+    """Whether a data file may have rows that satisfy a condition. The public scan plans a whole table."""
     from pyiceberg.expressions.visitors import _InclusiveMetricsEvaluator
 
     return _InclusiveMetricsEvaluator(schema, expression).eval

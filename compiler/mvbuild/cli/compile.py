@@ -13,7 +13,7 @@ from mvbuild.cli.options import ListCommand, Options, project_options, selection
 def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...]) -> int:
     """Render, parse and resolve every model. Needs no catalog and no Spark. With --select the compiled SQL is printed."""
     from mvbuild.api import compilation
-    from mvbuild.cli.output import report, say
+    from mvbuild.cli.output import note, report, say
     from mvbuild.graph.definition import definition
     from mvbuild.graph.model import ModelNode, SeedNode
     from mvbuild.lineage.check import check_columns
@@ -21,6 +21,7 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...])
     from mvbuild.selection.select import select as select_nodes
 
     graph = options.graph()
+    note(graph.project)
     check(node.seed for node in graph.nodes.values() if isinstance(node, SeedNode))
     report(check_columns(graph))
     compilation.write_artifacts(graph)

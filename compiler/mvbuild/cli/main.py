@@ -45,14 +45,31 @@ COMMANDS = {
     "migrate": "Convert MVs to another storage format without recomputing a row.",
     "plan": "Show what a run would refresh, and exactly why.",
     "publish": "Publish what a branch has built to main.",
+    "retry": "Run again what failed or was skipped in the last run.",
     "rollback": "Roll an MV back to an earlier refresh, data and record together.",
     "run": "Refresh the materialized views that are stale.",
+    "seed": "Load the seeds that changed, and nothing else.",
     "schema": "Print JSON Schemas of the YAML files, for editors.",
     "show": "Show rows of a model.",
     "status": "Show the freshness of every materialized view.",
     "test": "Run data tests on the published data.",
     "verify": "Compare MVs with their queries at the snapshots they were refreshed from.",
 }
+
+ALIASES = {"build": "run", "list": "ls", "parse": "compile"}
+"""Commands of dbt -> the command that does the same. `run` loads seeds and runs the data tests, as `dbt build` does."""
+NOT_HERE = {
+    "clone": "Work on a branch of the tables instead: `mvbuild run --branch NAME`.",
+    "deps": "mvbuild has no packages; it has the macros of dbt and dbt_utils itself. See docs/import-dbt.md.",
+    "docs": "`mvbuild compile` writes target/manifest.json, which dbt's documentation site reads.",
+    "freshness": "`mvbuild status` shows what is fresh.",
+    "run-operation": "Run the SQL in Spark, outside of mvbuild.",
+    "snapshot": "Keep snapshots in dbt, and read their tables as sources.",
+    "source": "`mvbuild status` shows what is fresh, from the snapshots of the sources.",
+}
+"""Other commands of dbt -> what to do instead."""
+_WITH_VALUES = ("-t", "--target", "--project-dir", "--vars", "--target-path", "--state", "--threads", "--profiles-dir", "--profile")
+_FLAGS = ("--offline", "-x", "--fail-fast")
 
 
 class Commands(click.Group):
@@ -71,17 +88,21 @@ class Commands(click.Group):
         except Exception as exc:  # noqa: BLE001 - the last line of defence: no traceback reaches a user
             return _explain(exc)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, _options_last(args))
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        cmd_name = ALIASES.get(cmd_name, cmd_name)
         if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(f"mvbuild.cli.{_module(cmd_name)}").command
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
+        if args[0] not in {*COMMANDS, *ALIASES} and not args[0].startswith("-") and not ctx.resilient_parsing:
             raise NoSuchCommand(args[0], ctx)
         return super().resolve_command(ctx, args)
 
@@ -95,6 +116,23 @@ class Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             formatter.write_dl(sorted(COMMANDS.items()))
+        with formatter.section("Names of dbt"):
+            formatter.write_dl([(name, f"The same as {command}.") for name, command in ALIASES.items()])
+
+
+def _options_last(args: list[str]) -> list[str]:
+    """Options of a project may be written before the command, as in dbt: `mvbuild --target prod run`."""
+    own: list[str] = []
+    moved: list[str] = []
+    rest = list(args)
+    while rest and rest[0].startswith("-"):
+        option = rest.pop(0)
+        name, _, value = option.partition("=")
+        if name in _WITH_VALUES:
+            moved += [option, *([rest.pop(0)] if rest and not value else [])]
+        else:
+            (moved if name in _FLAGS else own).append(option)
+    return [*own, *rest[:1], *moved, *rest[1:]] if rest else args
 
 
 def _module(command: str) -> str:
@@ -175,7 +213,7 @@ def _misuse(exc: click.ClickException) -> Diagnostic:
     help = f"See `{context.command_path} --help`." if context else ""
     message = exc.format_message()
     if isinstance(exc, NoSuchCommand):
-        help = did_you_mean(exc.name, COMMANDS)
+        help = NOT_HERE.get(exc.name) or did_you_mean(exc.name, (*COMMANDS, *ALIASES))
     elif isinstance(exc, click.NoSuchOption):
         message = f"Unknown option '{exc.option_name}'"
         options = [name for p in context.command.get_params(context) for name in p.opts if name.startswith("--")] if context else []

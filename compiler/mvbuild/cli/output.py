@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from mvbuild.cli.options import is_quiet
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.diagnostics.render import to_text
+
+if TYPE_CHECKING:
+    from mvbuild.project.loaded import LoadedProject
 
 
 def report(diagnostics: Iterable[Diagnostic]) -> int:
@@ -24,6 +28,14 @@ def say(message: str) -> None:
     """Print a message that is useful but was not requested."""
     if not is_quiet():
         click.echo(message, err=True)
+
+
+def note(project: LoadedProject) -> None:
+    """Say what the project's directory has that is not read."""
+    from mvbuild.project.ignored import ignored
+
+    for sentence in ignored(project):
+        say(f"note: {sentence}")
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

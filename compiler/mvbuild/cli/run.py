@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from mvbuild.cli.options import ListCommand, Options, branch_option, env, is_quiet, project_options, selection_options
@@ -31,20 +33,48 @@ def command(
     dry_run: bool,
 ) -> int:
     """Refresh the materialized views that are stale, in the order of their dependencies."""
-    from mvbuild import api
-    from mvbuild.cli.output import report, say
-    from mvbuild.cli.progress import Progress, summary
-
     if prune and (select or exclude):
         raise click.UsageError("--prune cannot be combined with --select or --exclude")
-    graph = options.graph(threads)
     if dry_run:
+        from mvbuild import api
+        from mvbuild.cli.output import report
         from mvbuild.cli.plan import plan_text
 
+        graph = options.graph(threads)
         planned = api.plan(graph, select=select, exclude=exclude, full_refresh=full_refresh, removed=prune)
         report(planned.warnings)
         click.echo(plan_text(planned, verbose=False, prune=prune))
         return 0
+    return execute(
+        options,
+        select=select,
+        exclude=exclude,
+        full_refresh=full_refresh,
+        threads=threads,
+        fail_fast=fail_fast,
+        atomic=atomic,
+        prune=prune,
+    )
+
+
+def execute(
+    options: Options,
+    *,
+    select: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    full_refresh: bool = False,
+    threads: int | None = None,
+    fail_fast: bool = False,
+    atomic: bool | None = None,
+    prune: bool = False,
+) -> int:
+    """Run what is selected, with its progress and summary. Returns the exit code."""
+    from mvbuild import api
+    from mvbuild.cli.output import note, report, say
+    from mvbuild.cli.progress import Progress, summary
+
+    graph = options.graph(threads)
+    note(graph.project)
     with Progress(graph, quiet=is_quiet()) as progress:
         result = api.run(
             graph,

@@ -1,0 +1,57 @@
+"""`mvbuild retry`: run again what failed or was skipped, by target/run_results.json."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mvbuild.cli.options import Options, branch_option, env, project_options
+
+_AGAIN = {"error": "result:error", "skipped": "result:skipped", "fail": "1+result:fail"}
+"""Status in the last run -> what to select. Of a failed test, the model that it tests."""
+
+
+@click.command("retry")
+@project_options
+@branch_option
+@click.option("--threads", type=click.IntRange(1, 256), envvar=env("THREADS"), help="How many nodes to run at once.")
+def command(options: Options, threads: int | None) -> int:
+    """Run again what failed in the last run, and what was skipped because of it."""
+    from mvbuild.cli.output import say
+    from mvbuild.cli.run import execute
+
+    last = _last_run(options)
+    statuses = {result.get("status") for result in last.get("results", ())}
+    select = [word for status, word in _AGAIN.items() if status in statuses]
+    if not select:
+        say("Nothing failed in the last run.")
+        return 0
+    arguments = last.get("args", {})
+    return execute(
+        options, select=select, threads=threads, full_refresh=bool(arguments.get("full_refresh")), atomic=arguments.get("atomic")
+    )
+
+
+def _last_run(options: Options) -> dict[str, Any]:
+    """Raises ProjectError if there was none."""
+    from mvbuild.diagnostics import ProjectError, error
+
+    path = _target(options) / "run_results.json"
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        message = f"There is no last run: {path} cannot be read"
+        raise ProjectError([error("no-state", message, help="Run `mvbuild run` first.")]) from None
+    return found if isinstance(found, dict) else {}
+
+
+def _target(options: Options) -> Path:
+    from mvbuild.api import compilation
+
+    if options.target_path is not None:
+        return options.target_path
+    graph = compilation.compile(options.project_dir, target=options.target, vars=options.vars, branch=options.branch)
+    return graph.project.target_path

@@ -1,0 +1,46 @@
+"""LoadedProject -> notes on what its directory has for dbt, and mvbuild does not read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from mvbuild.project.loaded import LoadedProject
+
+_FILES = {
+    "packages.yml": "mvbuild installs no packages; it has the macros of dbt and dbt_utils itself",
+    "dependencies.yml": "mvbuild installs no packages; it has the macros of dbt and dbt_utils itself",
+    "profiles.yml": "targets are configured under `targets:` in mvbuild.yml",
+    ".env": "set the variables in your shell: `set -a; . ./.env`",
+}
+_FOLDERS = {
+    "snapshots": (".sql", "keep snapshots in dbt, and read their tables as sources"),
+    "analyses": (".sql", "run them outside of mvbuild"),
+    "models": (".py", "models are SQL; build these outside, and read their tables as sources"),
+}
+_NAMING = re.compile(r"\{%-?\s*macro\s+(generate_(?:schema|alias|database)_name)\b")
+_DOC = re.compile(r"\{\{-?\s*doc\(")
+
+
+def ignored(project: LoadedProject) -> Iterator[str]:
+    """One sentence for each kind."""
+    root = project.root
+    yield from (f"{name} is not read: {help}" for name, help in _FILES.items() if (root / name).is_file())
+    for folder, (suffix, help) in _FOLDERS.items():
+        if found := _first(sorted((root / folder).rglob(f"*{suffix}")), root):
+            yield f"{found} is not read: {help}"
+    for file in project.macros:
+        for macro in dict.fromkeys(_NAMING.findall(file.text)):
+            yield f"{macro} in {file.path} is not applied: the schema and alias of a model are used as written"
+    described = [file.path for file in project.documents if _DOC.search(file.text)]
+    if described:
+        yield f"doc() in {_named(described)} is not applied: write the text in the description"
+
+
+def _first(paths: Iterable[Path], root: Path) -> str:
+    return _named([path.relative_to(root).as_posix() for path in paths])
+
+
+def _named(paths: list[str]) -> str:
+    return f"{paths[0]} and {len(paths) - 1} more" if len(paths) > 1 else "".join(paths)

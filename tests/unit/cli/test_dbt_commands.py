@@ -1,0 +1,169 @@
+"""Commands and flags that a dbt user types."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mvbuild.cli import run as run_module
+from mvbuild.cli.main import ALIASES, COMMANDS, NOT_HERE, _options_last
+from unit.cli.bad_input import call
+from unit.worlds import write_project
+
+FILES = {
+    "mvbuild.yml": "name: shop\ntarget: dev\ntargets: {dev: {}, prod: {namespace: live}}\n",
+    "models/m.sql": "select id, '{{ target.name }}' as t from {{ ref('s') }}\n",
+    "seeds/s.csv": "id\n1\n",
+}
+DBT = (
+    "build clean clone compile debug deps docs freshness init list ls parse retry run run-operation seed show snapshot source test"
+).split()
+"""The commands of dbt-core 1.11, with `freshness`, which people type for `source freshness`."""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    write_project(tmp_path, FILES)
+    return tmp_path
+
+
+@pytest.fixture
+def executed(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What would be run."""
+    calls: list[dict[str, Any]] = []
+
+    def execute(options: Any, **arguments: Any) -> int:
+        calls.append({"target": options.target, **{k: v for k, v in arguments.items() if v}})
+        return 0
+
+    monkeypatch.setattr(run_module, "execute", execute)
+    return calls
+
+
+def test_every_command_of_dbt_is_here_or_says_what_to_do() -> None:
+    assert [name for name in DBT if name not in {*COMMANDS, *ALIASES, *NOT_HERE}] == []
+    assert set(ALIASES.values()) <= COMMANDS.keys()
+    assert not COMMANDS.keys() & {*ALIASES, *NOT_HERE}
+
+
+def test_other_names_of_commands(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("list --output name", root, {}, monkeypatch, capsys).stdout.split() == ["s", "m"]
+    assert "Compiled 1 model" in call("parse", root, {}, monkeypatch, capsys).stderr
+    shown = call("--help", root, {}, monkeypatch, capsys).stdout
+    assert "build  The same as run." in shown
+
+
+@pytest.mark.parametrize(("name", "help"), [("clone", "mvbuild run --branch NAME"), ("snapshot", "sources"), ("lst", "list")])
+def test_commands_that_are_not_here(
+    root: Path, name: str, help: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcome = call(name, root, {}, monkeypatch, capsys)
+    assert outcome.exit == 2
+    assert f"Unknown command '{name}'" in outcome.stderr
+    assert help in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "moved"),
+    [
+        ("--target prod run --select a", "run --target prod --select a"),
+        ("-q --vars={a:1} --project-dir x build m", "-q build --vars={a:1} --project-dir x m"),
+        ("--no-use-colors -t prod -x run", "--no-use-colors run -t prod -x"),
+        ("run --target prod", "run --target prod"),
+        ("--target", "--target"),
+        ("--help", "--help"),
+        ("", ""),
+    ],
+)
+def test_options_before_the_command(words: str, moved: str) -> None:
+    assert _options_last(words.split()) == moved.split()
+
+
+def test_a_target_before_the_command_is_used(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "'prod' as t" in call("--target prod compile --select m", root, {}, monkeypatch, capsys).stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("seed", {"select": ("resource_type:seed",)}),
+        ("seed --select s tag:x -f", {"select": ("s,resource_type:seed", "tag:x,resource_type:seed"), "full_refresh": True}),
+        ("--target prod seed --exclude s", {"target": "prod", "select": ("resource_type:seed",), "exclude": ("s",)}),
+        ("build --select m", {"select": ("m",)}),
+    ],
+)
+def test_what_is_run(
+    root: Path,
+    executed: list[dict[str, Any]],
+    words: str,
+    expected: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert call(words, root, {}, monkeypatch, capsys).exit == 0
+    assert executed == [{"target": None, **expected}]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "select"),
+    [
+        (["success", "pass"], None),
+        (["success", "error", "skipped"], ["result:error", "result:skipped"]),
+        (["success", "fail"], ["1+result:fail"]),
+    ],
+)
+def test_a_retry_runs_what_failed(
+    root: Path,
+    executed: list[dict[str, Any]],
+    statuses: list[str],
+    select: list[str] | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (root / "target").mkdir(exist_ok=True)
+    results = {"results": [{"status": status} for status in statuses], "args": {"full_refresh": True}}
+    (root / "target/run_results.json").write_text(json.dumps(results))
+    outcome = call("retry", root, {}, monkeypatch, capsys)
+    assert outcome.exit == 0
+    assert executed == ([{"target": None, "select": select, "full_refresh": True}] if select else [])
+    assert ("Nothing failed in the last run." in outcome.stderr) == (select is None)
+
+
+def test_a_retry_without_a_run(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = call("retry", root, {}, monkeypatch, capsys)
+    assert outcome.exit == 2
+    assert "error[no-state]: There is no last run" in outcome.stderr
+
+
+def test_what_is_not_read_is_named_once(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "note:" not in call("compile", root, {}, monkeypatch, capsys).stderr
+    files = {
+        "packages.yml": "packages: []\n",
+        "profiles.yml": "a: 1\n",
+        ".env": "A=1\n",
+        "snapshots/a.sql": "x",
+        "snapshots/b.sql": "x",
+        "analyses/a.sql": "x",
+        "models/p.py": "x",
+        "macros/n.sql": "{% macro generate_schema_name(a, b) %}{% endmacro %}",
+        "models/m.yml": "models: [{name: m, description: \"{{ doc('m') }}\"}]\n",
+    }
+    for name, text in files.items():
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(text)
+    notes = [line for line in call("compile", root, {}, monkeypatch, capsys).stderr.splitlines() if line.startswith("note: ")]
+    begins = [
+        "packages.yml is not read",
+        "profiles.yml is not read",
+        ".env is not read",
+        "snapshots/a.sql and 1 more is not read",
+        "analyses/a.sql is not read",
+        "models/p.py is not read",
+        "generate_schema_name in macros/n.sql is not applied",
+        "doc() in models/m.yml is not applied",
+    ]
+    assert [note.removeprefix("note: ").partition(": ")[0] for note in notes] == begins
+    assert not any(line.startswith("note:") for line in call("compile -q", root, {}, monkeypatch, capsys).stderr.splitlines())

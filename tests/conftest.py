@@ -1,4 +1,4 @@
-"""--update-golden: expected texts of tests/golden are written anew, to be read as a diff."""
+"""--update-golden: expected texts of tests/golden are rewritten; review the diff."""
 
 from __future__ import annotations
 

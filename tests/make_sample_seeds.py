@@ -1,7 +1,7 @@
 """seed number -> the CSV files of sample_project/seeds.
 
-Run `python tests/make_sample_seeds.py [seed number] [folder]`. One number always gives the same bytes. The dirt is on purpose: padded and
-upper-case texts, customers that come twice, quantities of zero and less, test orders, returns of orders that nobody placed, late rows.
+Run `python tests/make_sample_seeds.py [seed number] [folder]`. One number always gives the same bytes. The errors are on purpose: padded
+and upper-case texts, duplicate customers, quantities of zero and less, test orders, returns without an order, late rows.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _orders(random: Random, countries: dict[int, str], signed_up: dict[int, date
     loyalty = {c: random.choice((1, 1, 1, 2, 2, 5)) for c in countries if random.random() < 0.92}
     rows = []
     for order, day in enumerate(dates, 50_001):
-        if random.random() < 0.02:  # came in late: its number is higher than its date tells
+        if random.random() < 0.02:  # came in late: its number is higher than its date suggests
             day = max(FIRST_DAY, day - timedelta(days=random.randrange(10, 60)))
         buyers = [c for c in loyalty if signed_up[c] <= day]
         customer = random.choices(buyers, [loyalty[c] for c in buyers])[0]

@@ -83,7 +83,7 @@ def read(catalog: Catalog) -> list[Entry]:
 
 
 def _read_sql(catalog: SqlCatalog) -> list[Entry]:
-    """PyIceberg's SQL catalog knows no views; they stand in the same database table, each with its metadata file."""
+    """PyIceberg's SQL catalog has no views; they are in the same database table, each with its metadata file."""
     query = "SELECT table_namespace, table_name, metadata_location FROM iceberg_tables WHERE catalog_name = :catalog"
     with catalog.engine.connect() as connection:
         rows = connection.execute(text(query), {"catalog": catalog.name}).all()

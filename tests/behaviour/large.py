@@ -1,4 +1,4 @@
-"""how it changed -> a table of ten thousand data files of which ten changed, and the time to find them. The data files do not exist."""
+"""a kind of change -> a table of ten thousand data files of which ten changed, and the time to find them. The data files do not exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""World with an MV -> the outcome of eight processes that swap its pointer at once, and of one that reads meanwhile."""
+"""World with an MV -> the outcome of eight processes that swap its pointer at once, and of one that reads in the meantime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A catalog as a branch sees it: what is written there shows there alone, until all of it becomes current; and main is as it was."""
+"""A catalog as a branch sees it: writes are visible only there until the branch becomes current, and main does not change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delete files and the data files that they apply to: by partition, also where it is NaN or a spec has only void transforms."""
+"""Delete files and the data files that they apply to: by partition, including NaN and specs with only void transforms."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mvbuild.adapters.iceberg.manifests import FileEntry, Header
 
 
 def nan() -> float:
-    """Another one each time, as it is read."""
+    """A different NaN object each time, as when it is read."""
     return float("nan")
 
 

@@ -21,7 +21,7 @@ def test_a_thousand_swaps(tmp_path: Path, kind: str) -> None:
     assert outcome.errors == []
     assert outcome.uuids == {outcome.uuid}
     assert outcome.reads > 0
-    # Every writer counts its own swaps in a property; the sum tells that none was lost.
+    # Every writer counts its own swaps in a property; the sum shows that none was lost.
     assert outcome.counted == SWAPS
     log = chain(made)
     assert len(log) == len(set(log)) == SWAPS + 1

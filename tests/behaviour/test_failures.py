@@ -1,4 +1,4 @@
-"""Broken worlds: what is said, and what is not."""
+"""Broken catalogs: what is reported, and what is not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fault at the requests of a run to a REST server, one after another: no wrong record, nothing lost, and the next run makes all right.
+"""A fault at each request of a run to a REST server: no wrong record, nothing lost, and the next run corrects everything.
 
 The same for every call to the files and pointers of the other catalogs, in memory: tests/unit/refresh/test_faults.py.
 """

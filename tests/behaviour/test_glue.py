@@ -1,4 +1,4 @@
-"""Glue: entries as Iceberg's GlueCatalog writes them, its rules of names, and accidents between two steps."""
+"""Glue: entries as Iceberg's GlueCatalog writes them, its rules for names, and failures between two steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Hive metastore: entries as Iceberg's HiveCatalog writes them, its locks, its rules of names, and accidents between two steps."""
+"""A Hive metastore: entries as Iceberg's HiveCatalog writes them, its locks, its rules for names, and failures between two steps."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _locks(server: Hive) -> list[Any]:
 
 
 def test_a_namespace_that_several_make_at_once(hive_world: World, hive_server: Hive) -> None:
-    """A metastore deletes the directory of the one who comes second, with what the first has put there."""
+    """A metastore deletes the directory for the second process, with what the first one wrote there."""
 
     def made(number: int) -> TableIdentifier:
         catalog = open_catalog("lake", hive_server.properties, embedded=False)

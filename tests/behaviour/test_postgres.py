@@ -96,7 +96,7 @@ def test_a_catalog_of_older_tables(postgres_server: Postgres, tmp_path: Path) ->
 
 
 def test_commits_of_two_tables_by_many(properties: dict[str, str]) -> None:
-    """In either order: each is made in full, and nobody waits for somebody who waits for him."""
+    """In either order: each commit is complete, and there is no deadlock."""
     world = served(properties)
     world.catalog.ensure_namespace(("mart",))
     one, two = (world.catalog.create_table(name(f"mart.{t}"), layout(id="long"), _PATIENT) for t in ("one", "two"))

@@ -1,4 +1,4 @@
-"""Everything that the SQL adapter writes is read, and written on, by plain PyIceberg."""
+"""Plain PyIceberg reads everything that the SQL adapter writes, and can write to it."""
 
 from __future__ import annotations
 

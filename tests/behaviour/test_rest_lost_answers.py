@@ -1,4 +1,4 @@
-"""A REST server whose answers get lost: what was made is found out, and made once."""
+"""A REST server whose answers get lost: mvbuild finds out what was executed, and executes it once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is sent to a REST catalog, and how it is told whether that was done: without a server."""
+"""The requests to a REST catalog, and how mvbuild finds out whether they were executed: without a server."""
 
 from __future__ import annotations
 

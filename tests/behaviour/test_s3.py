@@ -1,4 +1,4 @@
-"""Tables, views and MVs whose files are in S3: written, read, listed and deleted there, with keys that are nowhere written down."""
+"""Tables, views and MVs whose files are in S3: written, read, listed and deleted there, without writing down the keys anywhere."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def test_a_dropped_scratch_table_leaves_no_directory(file_world: World, tmp_path
     pinned = file_world.catalog.pin_schema(table, table.current_snapshot_id or 0, SCRATCH)
     staged = file_world.catalog.stage(table, WIDER, name("mvbuild_scratch.s2"))
     assert list(tmp_path.rglob("mvbuild_scratch/*"))
-    # Hadoop's checksum of a file that somebody deleted who did not know of it.
+    # Hadoop's checksum of a file that was deleted by a writer that does not know about checksums.
     metadata = Path(pinned.metadata_location.removeprefix("file://")).parent
     (metadata / ".version-hint.text.crc").write_bytes(b"crc")
     for scratch in (pinned, staged):

@@ -1,4 +1,4 @@
-"""Catalogs whose pointers a server keeps: many writers, lost answers, many tables."""
+"""Catalogs with pointers on a server: many writers, lost answers, many tables."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_one_of_many_creates(served_world: World) -> None:
 
 
 class _Answers:
-    """In place of the pointers' `swap`: the connection breaks once, before the server hears of it or before it answers."""
+    """Replaces the pointers' `swap`: the connection breaks once, before the server receives the request or before it answers."""
 
     def __init__(self, world: World, *, heard: bool) -> None:
         self._pointers: Any = world.catalog._pointers  # type: ignore[attr-defined]
@@ -117,7 +117,7 @@ def test_a_thousand_tables(served_world: World) -> None:
     state = served_world.catalog.create_table(name("mart.t"), layout(id="long"), {})
     pointers: Any = served_world.catalog._pointers  # type: ignore[attr-defined]
     names = [f"t{number:04d}" for number in range(_TABLES)]
-    # Without a lock in Hive: nobody else wants these names.
+    # Without a lock in Hive: there is no other writer of these names.
     properties = {"engine.hive.lock-enabled": "false"}
     raw = {"format-version": 2, "location": state.location, "schemas": [state.schema], "current-schema-id": 0, "properties": properties}
 

@@ -1,4 +1,5 @@
-"""Changes of ordinary tables and views besides a refresh: layout, old schemas, restating, expiry, names; in every catalog that can."""
+"""Changes of ordinary tables and views other than refreshes: layout, old schemas, restating, expiry, names; in every catalog that supports
+them."""
 
 from __future__ import annotations
 

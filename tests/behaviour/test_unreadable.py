@@ -1,4 +1,4 @@
-"""Damaged metadata of one entry: it is told with file, field and rule, and nothing else of the catalog is harmed."""
+"""Damaged metadata of one entry: it is reported with file, field and rule, and affects nothing else in the catalog."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def measured(command: list[str], directory: Path) -> Took:
 
 
 class _Peak(threading.Thread):
-    """Looks at the memory of a process and its descendants (proportional set size) until it is told to stop."""
+    """Watches the memory of a process and its descendants (proportional set size) until it is stopped."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)

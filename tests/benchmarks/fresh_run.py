@@ -3,9 +3,9 @@
     .venv/bin/python tests/benchmarks/fresh_run.py [--mvs 1000 10000] [--format table-properties metadata-file] [--rounds 5]
                                                    [--columns 5] [--snapshots 3] [--keep DIRECTORY]
 
-No Spark, neither for making the catalog nor in what is measured: a `java` that only tells that it was called stands in for the real one.
-Every command is a process of its own; they alternate, medians count. CPU is user and system time of the process and all below it: on a busy
-machine it tells more than the time on the wall. Memory is that of the process and all below it, and the sum of their
+No Spark, neither to create the catalog nor in the measurement: a fake `java` only records that it was called.
+Every command is a separate process; they alternate, and medians count. CPU is user and system time of the process and all below it: on a busy
+machine it is more reliable than wall-clock time. Memory is that of the process and all below it, and the sum of their
 resident sets. The phases are those of `run`, timed inside one process: the first two are the compiler's, with whatever it keeps in target/.
 """
 

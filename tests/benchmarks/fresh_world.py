@@ -1,6 +1,7 @@
 """N, a format, the shape of the tables -> a project of N fresh MVs over N base tables in an embedded catalog, made without Spark.
 
-The metadata files are what mvbuild's own functions make of a refresh; the data files that they name do not exist, and nobody reads them.
+The metadata files are those that mvbuild's own functions write for a refresh; the data files that they name do not exist, and are never
+read.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ def _schema(columns: int, *more: str) -> dict[str, Any]:
 
 
 def _with_history(raw: dict[str, Any], length: int, summary: dict[str, str]) -> dict[str, Any]:
-    """Snapshots one after the other, as refreshes and writers of base tables leave them; the last one has the `summary` besides."""
+    """Snapshots in sequence, as refreshes and writers of base tables make them; the last one also has the `summary`."""
     snapshots: list[dict[str, Any]] = []
     for number in range(1, length + 1):
         snapshot_id = tables.new_snapshot_id()

@@ -11,7 +11,8 @@ T = TypeVar("T")
 
 
 def in_parts(work: Callable[..., T], seeds: Sequence[int], *given: object, jobs: int) -> Iterator[T]:
-    """`work(part, *given)` for as many parts as there are jobs. `work` is a function of a module: the processes are started anew."""
+    """`work(part, *given)` for as many parts as there are jobs. `work` is a function of a module, because the processes are started from
+    scratch."""
     parts = [part for at in range(jobs) if (part := seeds[at::jobs])]
     if not parts:
         return

@@ -5,7 +5,7 @@
 
 In one session, after a change that is not measured, so that all code is warm: rounds of three changes each, after which every query is
 refreshed by `auto`, in full, and by `incremental`, so that it is known what the other choice would have cost; each in a pass of its own, for a
-statement that was just made is always faster the second time, and each round begins with another one. Told are medians. Bytes are those of the files that were expected to be read,
+statement that was just made is always faster the second time, and each round begins with another one. The report has medians. Bytes are those of the files that were expected to be read,
 and of those that were written.
 """
 

@@ -1,6 +1,6 @@
-"""what histories of a long proof gave, one after another -> a file of JSON lines, so that a proof can go on where it stopped.
+"""results of the histories of a long proof, in sequence -> a file of JSON lines, so that a proof can continue where it stopped.
 
-Each line has the seed, the commit that it was played on, and its counts; a report tells the commits of all its lines.
+Each line has the seed, the commit that it ran on, and its counts; a report lists the commits of all its lines.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""a project directory -> the same with its catalog and files as they were when they were kept: without Spark, in no time.
+"""a project directory -> the same with its catalog and files as they were when they were saved: without Spark, and fast.
 
-Iceberg's files never change: a copy of the catalog's database is a copy of all tables, as long as nobody deletes a file that it needs.
+Iceberg's files never change: a copy of the catalog's database is a copy of all tables, as long as the files that it needs are not deleted.
 """
 
 from __future__ import annotations

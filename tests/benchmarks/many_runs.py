@@ -74,7 +74,7 @@ def project_in(root: Path, properties: Mapping[str, str]) -> Path:
 
 
 def write(properties: Mapping[str, str], name: str, seed: int, stop: threading.Event) -> int:
-    """Append, and now and then delete, until told to stop; how many commits there were."""
+    """Append, and sometimes delete, until stopped; returns the number of commits."""
     catalog, done = load_catalog("lake", **properties), 0
     while not stop.wait(1.0 + seed):
         table = catalog.load_table(name)

@@ -224,7 +224,7 @@ class Bench:
             self._check_parts(sql, translated, 0, self.rows)
 
     def _check_rows(self, sql: str, translated: str, trying: str) -> None:
-        """Some rows fail, and TRY tells which: null stands for a failure, or for a null."""
+        """Some rows fail, and TRY shows which: null stands for a failure, or for a null."""
         tried = self._trino(trying)
         if isinstance(tried, str):
             raise Differs(f"Trino {tried}")

@@ -1,8 +1,8 @@
-"""the expressions that are tried on Spark and on Trino: groups of queries, each group for one signature more.
+"""the expressions that are tried on Spark and on Trino: groups of queries, each group for one more signature.
 
-What gives several right answers is not tried, since two engines may give the same one by chance: sums and averages of floating point, whose
-last digit depends on the order of the rows (an average of whole numbers is one too), their groups and minima, where 0.0 and -0.0 are one value,
-functions that are approximations, and what depends on which row comes first among equal ones.
+Expressions with several right results are not tried, since two engines may agree by chance: sums and averages of floats, whose last digit
+depends on the order of the rows (an average of integers is one too), their groups and minima, where 0.0 and -0.0 are one value, approximate
+functions, and everything that depends on which of several equal rows comes first.
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ from spark.projects import properties  # noqa: E402
 
 @contextmanager
 def warm_spark(directory: Path, *, memory: str = "4g", cores: int = 2, small: bool = False) -> Iterator[Any]:
-    """A session with mvbuild's settings, whose own catalog nobody uses: projects come with theirs (`session_on`). `small`: of small tables."""
+    """A session with mvbuild's settings, whose own catalog is not used: projects come with theirs (`session_on`). `small`: for small
+    tables."""
     directory.mkdir(parents=True, exist_ok=True)
     target = Target(
         name="bench",

@@ -41,7 +41,7 @@ class Hive:
 
     @property
     def properties(self) -> dict[str, str]:
-        """Of a catalog. Hive 2 has no timestamps with a zone, which PyIceberg writes unless it is told."""
+        """The properties of a catalog. Hive 2 has no timestamps with a zone, which PyIceberg writes unless it is configured."""
         return {"type": "hive", "uri": self.uri, "warehouse": f"file://{self.warehouse}", "hive.hive2-compatible": "true"}
 
     def clear(self) -> None:

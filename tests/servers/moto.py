@@ -78,7 +78,7 @@ def running(root: Path) -> Iterator[Moto]:
 
 @contextmanager
 def quick_clients() -> Iterator[None]:
-    """Each client of Amazon's services reads their descriptions, 3 MB of JSON, anew: here they are read once."""
+    """Each client of Amazon's services reads their descriptions, 3 MB of JSON: here they are read once."""
     from botocore.loaders import JSONFileLoader
 
     load = cache(JSONFileLoader().load_file)
@@ -110,7 +110,7 @@ def main(port: int) -> None:
 
 
 def _signed_only(app: Any) -> Any:
-    """As Amazon, and unlike moto, do nothing for somebody who has no keys; but for what `clear` asks."""
+    """Like Amazon, and unlike moto, refuse requests without keys, except those of `clear`."""
 
     def answer(environ: dict[str, Any], start_response: Any) -> Any:
         signed = "HTTP_AUTHORIZATION" in environ or "X-Amz-Signature" in environ["QUERY_STRING"]

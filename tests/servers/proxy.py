@@ -27,7 +27,7 @@ class Accident:
     forwarded: bool = True
     """Whether the server gets the request."""
     lost: bool = False
-    """Whether the connection is cut instead of an answer, or `status` told."""
+    """Whether the connection is cut instead of an answer, or `status` is returned."""
     status: int | None = None
     skip: int = 0
     """How many such requests go well before."""

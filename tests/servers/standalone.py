@@ -28,7 +28,7 @@ class Cluster:
     master: str
     """spark://host:port"""
     log: Path
-    """The master's, which tells what was started where."""
+    """The master's log, which shows what was started where."""
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def running(root: Path) -> Iterator[Cluster]:
 @contextmanager
 def _process(command: list[str], log: Path, home: Path) -> Iterator[None]:
     """Stopped as an operator does: a worker takes its executors along."""
-    # Spark's own start script tells the version of Scala.
+    # Spark's own start script determines the version of Scala.
     env = {**os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_SCALA_VERSION": "2.13"}
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, env=env)

@@ -1,4 +1,4 @@
-"""secrets + what was written, printed or kept -> where one of them stands in it: as it is, escaped, encoded, or in a compressed file."""
+"""secrets + what was written, printed or stored -> where one of them occurs: unchanged, escaped, encoded, or in a compressed file."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ NAMES = {"daily": ("daily", "daily_sales"), "by_customer": ("by_customer",), "to
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """What the files of the project say besides the queries."""
+    """The files of the project except its queries."""
 
     formats: Mapping[str, str]
     daily: str = "daily"
@@ -101,7 +101,7 @@ class Found:
 
 @dataclass
 class Rig:
-    """One project that is changed, built, killed and mended in rounds."""
+    """One project that is changed, built, killed and repaired in rounds."""
 
     project: Project
     random: random.Random
@@ -311,7 +311,7 @@ def moments_of(name: str, rows: Mapping[str, str]) -> set[Seen]:
 
 
 def read(moment: Seen) -> Found | None:
-    """As a reader does who knows nothing but the files; None for a view that is no MV yet."""
+    """What a reader sees that only knows the files; None for a view that is not an MV yet."""
     view = json.loads(_content(moment.view)) if moment.view else None
     pointer = view["properties"].get(MV_FILE) if view else None
     if pointer is None:

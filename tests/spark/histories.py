@@ -32,7 +32,7 @@ _WIDER = {"INT": "BIGINT", "FLOAT": "DOUBLE", "DECIMAL(9, 2)": "DECIMAL(12, 2)"}
 
 @contextmanager
 def despite_two_specs() -> Iterator[None]:
-    """Iceberg 1.12 refuses to compact the position deletes of a table that was partitioned anew in between, which leaves it as it was."""
+    """Iceberg 1.12 refuses to compact the position deletes of a table whose partitioning changed in between, which leaves it as it was."""
     try:
         yield
     except Exception as exc:

@@ -28,7 +28,8 @@ COLUMNS: Mapping[str, Type] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A change of one table, of an MV's storage, of a view or of the session. What it does is told by its own seed: others may be taken away."""
+    """A change of one table, of an MV's storage, of a view or of the session. Its own seed determines it, so that other steps can be
+    removed."""
 
     what: str
     on: str

@@ -1,7 +1,7 @@
-"""The features that a history may have besides rows and layouts: each with queries that are sensitive to it, and steps that use it.
+"""The features that a history may have in addition to rows and layouts: each with queries that are sensitive to it, and steps that use it.
 
-A feature is what once was taken for no change: columns that move, a storage that others alter, names of another catalog, settings of the session, places
-of rows in files, timestamps beyond what some readers hold, views that bind by position.
+A feature is a change that was once overlooked: columns that move, a storage that others alter, names of another catalog, settings of the
+session, positions of rows in files, timestamps beyond the range of some readers, views that bind by position.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from unit.incremental.queries import Type
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogView:
-    """A view of the catalog that somebody else writes. Its text names tables as it is, from the catalog and namespace in use."""
+    """A view of the catalog that another writer creates. Its text names tables relative to the catalog and namespace in use."""
 
     name: str
     texts: tuple[str, ...]

@@ -1,6 +1,7 @@
-"""What a history has at a moment -> Failed where something stale is called fresh, or the rows that readers get are not those of the query.
+"""What a history has at a moment -> Failed if something stale is called fresh, or the rows that readers get are not those of the query.
 
-The truth is the query over the base tables, computed by plain Spark in the session as it is. Where Spark cannot compute it there is no truth.
+The expected result is the query over the base tables, computed by plain Spark in the session as it is. If Spark cannot compute it, nothing
+is compared.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Judge:
     models: list[Model]
     """Those that are in the project."""
     names: dict[str, str]
-    """What stands in braces in queries -> the table, view or text that it means."""
+    """The name in braces in queries -> the table, view or text that it means."""
     refreshed_in: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     """MV -> what of the session its rows depend on, as it was when they were written."""
     refused: set[str] = field(default_factory=set)

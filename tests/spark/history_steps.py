@@ -14,7 +14,7 @@ ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata")
 
 
 def storage_step(project: Project, what: str, mv: str, chance: random.Random, log: list[str]) -> None:
-    """What somebody else does to the storage table of an MV."""
+    """A change of an MV's storage table by another writer."""
     table = f"main.{mv}__storage"
     for statement in _storage_statements(project, what, table, chance):
         log.append(statement)

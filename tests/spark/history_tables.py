@@ -1,4 +1,4 @@
-"""One base table of a history, and the hands of its other writers: rows, files, schema and layout, each told by a seed."""
+"""One base table of a history, and its other writers: rows, files, schema and layout, each determined by a seed."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ class BaseTable:
         self.sql(f"ALTER TABLE {self.full_name} ALTER COLUMN {name} {chance.choice(('FIRST', f'AFTER {other}'))}")
 
     def swap_names(self, chance: random.Random) -> None:
-        """Each of two columns gets the other's name; no snapshot tells of it."""
+        """Each of two columns gets the other's name; there is no snapshot of that."""
         if not self.fields and not self.required & {"k", "v"} and not self.wide & {"k", "v"}:
             for before, after in (("k", "swapped"), ("v", "k"), ("swapped", "v")):
                 self.sql(f"ALTER TABLE {self.full_name} RENAME COLUMN {before} TO {after}")

@@ -106,7 +106,7 @@ def played(case: Case, root: Path, spark: Any, *, quick: bool = True, verify_eve
 
 @contextmanager
 def as_if_large() -> Iterator[None]:
-    """A few rows are refreshed as many would be: by bounds of keys, those that metadata tells among them, and without tables that have none."""
+    """A few rows are refreshed like many: with bounds of keys, including those from metadata, and without tables that have none."""
     with pytest.MonkeyPatch.context() as patch:
         for module, name in ((sizes, "LITTLE"), (inputs, "LITTLE"), (inputs, "MAX_VALUES"), (choose, "LARGE")):
             patch.setattr(module, name, 0)

@@ -156,7 +156,7 @@ def test_a_failed_data_test_publishes_nothing(project: MakeProject) -> None:
     before = visible(made)
     result = made.run(atomic=True)
     assert not result.ok
-    # Readers are told of the failed test; they get the rows of before.
+    # Readers get a warning about the failed test, and the earlier rows.
     assert unmarked(made) == before
     assert "not-published" in {d.code for d in result.diagnostics}
     assert named(result)["by_customer"] == "error"

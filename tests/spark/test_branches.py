@@ -1,4 +1,4 @@
-"""`run --branch`, `diff`, `publish`, `branch drop` on real tables: main stays as it is until all of a branch becomes current."""
+"""`run --branch`, `diff`, `publish`, `branch` on real tables: main does not change until the whole branch becomes current."""
 
 from __future__ import annotations
 

@@ -163,7 +163,8 @@ def test_a_file_that_was_removed_and_came_back_with_a_branch(lake: Lake, catalog
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_deletes_that_took_the_place_of_others_add_to_them(lake: Lake, catalog: Any, version: int) -> None:
-    """Iceberg writes the deletes of a data file into one new file, or vector: metadata alone does not tell that it has the old ones too."""
+    """Iceberg writes the deletes of a data file into one new file, or vector: metadata alone does not show that it contains the old ones
+    too."""
     name = _created(lake, f"replaced_{version}", version, "merge-on-read")
     lake.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.delete.granularity' = 'file')")
     lake.sql(f"DELETE FROM {name} WHERE id = 1")

@@ -83,7 +83,7 @@ def test_only_rows_that_fulfil_them_are_compared(house: Project, monkeypatch: py
 
 
 def test_a_table_that_has_the_same_rows_says_nothing_of_another(house: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`full-diff` reads no change at all, so what it reads tells nothing either."""
+    """`full-diff` reads no change at all, so what it reads gives no information either."""
     monkeypatch.setattr(choose, "STRATEGIES", {"full-diff": STRATEGIES["full-diff"]})
     house.sql("CREATE TABLE lake.raw.others (k INT, x STRING) USING iceberg")
     house.sql("INSERT INTO lake.raw.others VALUES (1, 'a'), (2, 'b')")

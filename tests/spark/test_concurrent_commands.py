@@ -233,7 +233,7 @@ def ended(*processes: subprocess.Popen[str]) -> list[str]:
 
 
 def assert_lost_races_alone(maintain: subprocess.Popen[str], output: str) -> None:
-    """`maintain` tells that a refresh or another `maintain` was faster, and nothing else."""
+    """`maintain` reports that a refresh or another `maintain` was faster, and nothing else."""
     told = [line for line in output.splitlines() if line.startswith("error")]
     assert maintain.returncode == bool(told), output
     assert all("commit-conflict" in line or "could not be compacted" in line for line in told), output

@@ -363,7 +363,7 @@ def test_case_that_is_no_data_is_proven_equal(tables: Tables) -> None:
 
 @pytest.mark.parametrize("case", BLIND)
 def test_plans_alone_do_not_tell(tables: Tables, case: str) -> None:
-    """Why the texts are a witness too. Where this fails Spark tells more than it did, and the proof may ask for less."""
+    """Why the texts are a second check. If this fails, Spark prints more than it did, and the proof may require less."""
     one, other = (tables.pinned(sql) for sql in DIFFERENT[case])
     assert same_plan(tables.lake.engine.explain(one), tables.lake.engine.explain(other))
 

@@ -261,7 +261,7 @@ def reading(of: Project, model: str = "revenue") -> Iterator[list[Counter[str]]]
                 rows = arrow_bag(StaticTable.from_metadata(table.metadata_location).scan().to_arrow())
                 if rows not in answers:
                     answers.append(rows)
-        except BaseException as exc:  # noqa: BLE001  told in the test's own thread
+        except BaseException as exc:  # noqa: BLE001  reported in the test's own thread
             failures.append(exc)
 
     thread = threading.Thread(target=read)
@@ -279,7 +279,7 @@ def reading(of: Project, model: str = "revenue") -> Iterator[list[Counter[str]]]
 
 def test_spark_57897_a_second_run_keeps_the_order_of_the_first(built: Project) -> None:
     """Spark pipelines (issue 57897) ordered the first run by dependencies and, once the tables existed, later runs by name: the name of an
-    MV of the pipeline was taken for a table of the catalog."""
+    MV of the pipeline was mistaken for a table of the catalog."""
 
     def happened(events: list[Any]) -> list[tuple[str, str]]:
         started = [("started", e.node) for e in events if isinstance(e, Started)]
@@ -492,7 +492,7 @@ def test_a_definition_was_edited(built: Project) -> None:
 
 
 def test_a_definition_was_only_reformatted(built: Project) -> None:
-    """Formatting and comments are no change: no row is read or written for them, and what reads the MV stays fresh."""
+    """Formatting and comments do not count as a change: no row is read or written for them, and what reads the MV stays fresh."""
     rows, files = stored(built), StaticTable.from_metadata(storage(built).metadata_location).inspect.files()["file_path"].to_pylist()
     built.write({MODEL: "-- What came in.\n" + FILES[MODEL].replace("SELECT ", "select\n    ").replace("GROUP BY", "/* per */ group   by")})
     assert (state(built), built.codes("revenue")) == ("fresh", [])
@@ -522,7 +522,7 @@ def test_an_upstream_was_refreshed_with_no_change_in_its_rows(built: Project) ->
 
 
 def test_a_diamond_reads_one_snapshot_of_its_source(built: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both arms of one run see the same source, whoever commits in between; the MV below records every table that it read."""
+    """Both arms of one run see the same source, even if another writer commits in between; the MV below records every table that it read."""
     built.make("raw.keys", orders(*ORDERS))
     built.write(
         {
@@ -628,7 +628,7 @@ def test_trino_22533_nondeterministic_sql_is_not_fresh_because_its_tables_are(bu
 
 @pytest.mark.parametrize("how", ["query", "data test"])
 def test_a_failed_refresh_leaves_the_old_data_readable(built: Project, how: str) -> None:
-    """Spark pipelines truncate first, and what fails after that leaves an empty table. Here nobody ever reads anything but the old rows."""
+    """Spark pipelines truncate first, so a later failure leaves an empty table. Here readers only ever see the old rows."""
     before, at, files = stored(built), storage(built).current_snapshot_id, dict(FILES)
     record = status(built, "revenue")[0].record
     if how == "query":
@@ -687,8 +687,8 @@ def test_the_partition_spec_of_the_storage_was_changed(built: Project) -> None:
 
 
 def test_starrocks_71918_a_source_column_was_dropped(built: Project) -> None:
-    """StarRocks (issue 71918) skipped the refresh or failed, and served on as if nothing were wrong. One that nobody reads does not matter;
-    one that is read is an error at its place, with the old rows kept."""
+    """StarRocks (issue 71918) skipped the refresh or failed, and continued to serve. A column that is not read does not matter; one that is
+    read is an error at its place, and the old rows remain."""
     built.sql("ALTER TABLE lake.raw.orders DROP COLUMN order_date")
     assert built.only_reused()
     built.sql("INSERT INTO lake.raw.orders VALUES (5, 1, 2.00)")
@@ -752,7 +752,7 @@ def test_a_view_is_a_source_and_a_nested_view_was_replaced(built: Project) -> No
 
 
 def test_trino_26051_cleaning_up_does_not_break_running_readers(built: Project) -> None:
-    """Trino 476 (reverted in pull request 26051) deleted the files of the old snapshot in the refresh, under those who read them."""
+    """Trino 476 (reverted in pull request 26051) deleted the files of the old snapshot in the refresh, while readers used them."""
     rows = stored(built)
     planned = StaticTable.from_metadata(storage(built).metadata_location).scan()
     files = [_path(task.file.file_path) for task in planned.plan_files()]
@@ -769,7 +769,7 @@ def test_trino_26051_cleaning_up_does_not_break_running_readers(built: Project) 
     assert all(file.exists() for file in files)
     assert arrow_bag(planned.to_arrow()) == rows
     assert Counter(repr(tuple(r)) for r in frame.collect()) == rows
-    # What stands for an embedded storage in the DataFrame stays as long as the process, which could read it again.
+    # The scratch copy of an embedded storage in the DataFrame remains as long as the process, which could read it again.
     for kept in built.catalog.list_tables("mvbuild_scratch") if storage(built).mv is not None else ():
         built.catalog.drop_table(kept)
     built.write(FILES)

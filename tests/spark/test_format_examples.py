@@ -1,6 +1,6 @@
-"""One small project in each storage format -> docs/examples: what mvbuild writes, with the ids of the run replaced by ones that can be read.
+"""One small project in each storage format -> docs/examples: what mvbuild writes, with the ids of the run replaced by readable ones.
 
-`pytest --update-golden` writes the files anew.
+`pytest --update-golden` rewrites the files.
 """
 
 from __future__ import annotations

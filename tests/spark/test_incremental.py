@@ -1,4 +1,5 @@
-"""Each strategy, and each way out of one, on real tables: what is written, what is told, and that the rows are those of the full query."""
+"""Each strategy, and each reason against one, on real tables: what is written, what is reported, and that the rows are those of the full
+query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes whose rows no query asks for: the record moves on without Spark, and nobody downstream sees a change."""
+"""Changes whose rows no query needs: the record moves on without Spark, and readers downstream see no change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that are killed at random moments: nobody ever reads half a refresh, and the next run makes everything right."""
+"""Runs that are killed at random moments: readers never see half a refresh, and the next run makes everything right."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def readers(project: Project, name: str) -> Iterator[set[tuple[tuple[str, ...], 
             while not stop.is_set():
                 table = catalog.load_table(name).scan().to_arrow()
                 seen.add((tuple(f"{f.name} {f.type}" for f in table.schema), frozenset(table["generation"].to_pylist()), table.num_rows))
-        except BaseException as exc:  # noqa: BLE001  told in the test's own thread
+        except BaseException as exc:  # noqa: BLE001  reported in the test's own thread
             failures.append(exc)
         finally:
             catalog.close()  # type: ignore[attr-defined]

@@ -136,7 +136,7 @@ def test_a_running_reader_finishes(project: MakeProject) -> None:
             while not stop.is_set():
                 seen.append(made.bag(f"SELECT * FROM {storage}"))
                 started.set()
-        except BaseException as exc:  # noqa: BLE001  told in the test's own thread
+        except BaseException as exc:  # noqa: BLE001  reported in the test's own thread
             failures.append(exc)
             started.set()
 

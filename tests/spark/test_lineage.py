@@ -307,7 +307,9 @@ def test_what_spark_takes_has_the_columns_that_spark_says(sql: str, spark: Any, 
     query, found = bound(sql, shapes, "lineage")
     frame = spark.sql(sql)
     assert differences(found, frame) == []
-    if "stack(" not in sql and "LATERAL (" not in sql:  # Spark does not tell the columns apart, or from where an outer reference comes
+    if (
+        "stack(" not in sql and "LATERAL (" not in sql
+    ):  # Spark does not distinguish the columns, or show where an outer reference comes from
         assert origins(found, query) == analyzed_origins(frame)
 
 

@@ -61,7 +61,7 @@ def test_a_branch_of_a_table_whose_columns_change(project: MakeProject, writes: 
     built.sql("ALTER TABLE lake.raw.t RENAME COLUMN b TO a")
     assert "base-table-schema-changed" in built.codes("m")
     assert_right(built, BRANCH, strategy="full", reason="column-changed")
-    # The next change of rows is told under the schema of today on both sides.
+    # The next change of rows is read under the current schema on both sides.
     built.sql("INSERT INTO lake.raw.t.branch_prod VALUES (3, 300)")
     assert_right(built, BRANCH, strategy="append")
 

@@ -67,7 +67,7 @@ def test_a_query_that_fails_at_run_time_is_shown_at_its_place(built: Project) ->
     assert "zero" in diagnostic.message
     assert built.bag("SELECT * FROM lake.mart.revenue_daily__storage") == before
     built.assert_tidy()
-    # Mended: everything goes on from here.
+    # Fixed: everything continues from here.
     built.write({MODEL: FILES[MODEL]})
     assert built.refreshed() == {"revenue_daily", "revenue_total"}
 

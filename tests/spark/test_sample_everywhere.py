@@ -42,7 +42,7 @@ NO_SERVER = (connect.NoServer, hive.NoServer, moto.NoServer, postgres.NoServer, 
 
 @dataclass(kw_only=True)
 class Place:
-    """A catalog: what the project, PyIceberg and a Spark without mvbuild are told of it."""
+    """A catalog: its configuration in the project, in PyIceberg and in a Spark without mvbuild."""
 
     properties: Mapping[str, str]
     spark: Mapping[str, str]
@@ -140,7 +140,7 @@ class Sample:
         return "".join(f"{name} {len(rows)} {sha256(''.join(rows).encode()).hexdigest()}\n" for name, rows in found.items())
 
     def change(self) -> None:
-        """A return, by somebody who knows PyIceberg alone, and a column."""
+        """A return, written with PyIceberg alone, and a new column."""
         import pyarrow as pa
 
         returns = self.catalog.load_table("raw.returns")
@@ -207,7 +207,7 @@ def sample(lake: Lake, place: tuple[Place, Path]) -> Iterator[Sample]:
 
 @pytest.fixture
 def plain(lake: Lake, place: tuple[Place, Path]) -> Any:
-    """A session of a Spark that nobody told of mvbuild."""
+    """A Spark session that does not know mvbuild."""
     session = lake.session.newSession()
     session.conf.set(f"spark.sql.catalog.{CATALOG}", "org.apache.iceberg.spark.SparkCatalog")
     for key, value in place[0].spark.items():
@@ -252,7 +252,7 @@ def test_built_left_alone_changed_and_built_again(
     assert sample.only_reused()
     golden("sample-project-rows-after-a-change", sample.told())
     assert_read_back(sample, plain)
-    # What is not an entry of the catalog any more is no file either, whoever has the keys.
+    # The files of a dropped entry are gone too, whatever credentials are used.
     dropped = api.drop(sample.root, "monthly_summary")
     assert dropped
     assert dropped.files

@@ -206,7 +206,7 @@ FAILURES = {
 
 @pytest.fixture(scope="module")
 def echo() -> Iterator[str]:
-    """A server that refuses everything, and repeats what it was told."""
+    """A server that refuses everything, and repeats the request."""
 
     class Handler(BaseHTTPRequestHandler):
         def _refuse(self) -> None:

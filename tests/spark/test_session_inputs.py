@@ -1,5 +1,5 @@
-"""What a session puts into a query besides its tables: variables, functions, the time zone, and where files lie. None of it is served as
-fresh once it is another."""
+"""The parts of a query that come from the session: variables, functions, the time zone, and the location of files. None of them is served
+as fresh after it changed."""
 
 from __future__ import annotations
 

@@ -296,7 +296,7 @@ def test_a_session_that_cannot_read_delta_tables(shop: Shop) -> None:
             return default
 
         def set(self, key: str, value: str) -> None:
-            """Nobody reads it."""
+            """Never read."""
 
     class Session:
         conf = Conf()

@@ -15,6 +15,6 @@ def test_neither_spark_nor_pyiceberg_where_there_is_nothing_to_do(command: str, 
     assert built.refreshed() == {"active_customers", "revenue_daily"}
     assert imported(command, "--project-dir", str(built.root)).isdisjoint(WORLD)
     built.append("raw.orders", order(9, 1, "2026-03-01", "1.00"))
-    # What changed stands in manifests, which PyIceberg reads; Spark is for refreshes only.
+    # Changes are in manifests, which PyIceberg reads; Spark is for refreshes only.
     assert "pyspark" not in imported("plan", "--project-dir", str(built.root))
     assert built.refreshed() == {"revenue_daily"}

@@ -159,7 +159,7 @@ def test_reformatting_a_model_refreshes_nothing(built: Project, edit: object) ->
     built.write({MODEL: edit(FILES[MODEL])})  # type: ignore[operator]
     assert_right(built)
     assert storage_snapshots(built) == snapshots
-    # The catalog's view has the new text, if comments at the ends are no text.
+    # The catalog's view has the new text, unless only comments at its ends differ.
     assert built.view_version("mart.revenue_daily") in (version, version + 1)
     assert built.table("mart.revenue_daily__storage").properties["iceberg.view.version"] == str(built.view_version("mart.revenue_daily"))
 

@@ -20,6 +20,7 @@ WORDS = re.compile(
 PLAIN = ("stands for", "stand for", "standing", "stand-in")
 """Idioms that contain one of the words."""
 CODE = sorted(path for top in ("compiler", "templates") for path in (ROOT / top).rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
 TEXTS = sorted(
     path
     for top in ("docs", "sample_project", "templates", "README.md")
@@ -35,11 +36,12 @@ def found(text: str) -> list[str]:
     return [flat[max(0, match.start() - 40) : match.end() + 20] for match in WORDS.finditer(flat)]
 
 
-def texts_of(source: str) -> Iterator[str]:
-    """The strings with more than one word, and the comments, of a module."""
+def texts_of(source: str, *, docstrings_only: bool = False) -> Iterator[str]:
+    """The strings with more than one word, or only the docstrings, and the comments of a module."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
-            yield node.value
+        value = node.value if isinstance(node, ast.Expr) and docstrings_only else None if docstrings_only else node
+        if isinstance(value, ast.Constant) and isinstance(value.value, str) and " " in value.value:
+            yield value.value
     yield from (token.string for token in tokenize.generate_tokens(io.StringIO(source).readline) if token.type == tokenize.COMMENT)
 
 
@@ -47,6 +49,15 @@ def texts_of(source: str) -> Iterator[str]:
 def test_code_speaks_plainly(folder: Path) -> None:
     files = [path for path in CODE if path.parent == folder]
     assert {path.name: hits for path in files if (hits := [h for t in texts_of(path.read_text(encoding="utf-8")) for h in found(t)])} == {}
+
+
+@pytest.mark.parametrize("folder", sorted({path.parent for path in TESTS}), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_tests_explain_plainly(folder: Path) -> None:
+    """Their strings may have anything in them: data, names and wrong texts."""
+    files = {path.name: path.read_text(encoding="utf-8") for path in TESTS if path.parent == folder}
+    assert {
+        name: hits for name, text in files.items() if (hits := [h for t in texts_of(text, docstrings_only=True) for h in found(t)])
+    } == {}
 
 
 def test_pages_speak_plainly() -> None:

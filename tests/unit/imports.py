@@ -1,4 +1,4 @@
-"""argv of mvbuild -> the modules that it imports, in a process of its own."""
+"""argv of mvbuild -> the modules that it imports, in a separate process."""
 
 from __future__ import annotations
 

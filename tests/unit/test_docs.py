@@ -1,4 +1,4 @@
-"""docs/, README.md and the program -> nothing that one says and the other does not know."""
+"""docs/, README.md and the program -> the same facts in each of them."""
 
 from __future__ import annotations
 

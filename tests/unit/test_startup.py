@@ -1,4 +1,4 @@
-"""Commands in a process of their own -> the modules that they import: nobody pays for what a command does not need."""
+"""Commands in separate processes -> the modules that they import: a command does not pay for what it does not need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""files of a project -> Graph; a catalog and an engine in memory: what tests of freshness, plans and runs stand on."""
+"""files of a project -> Graph; a catalog and an engine in memory: the basis of the tests of freshness, plans and runs."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class RecordingEngine:
 
 @dataclass(eq=False)
 class Frame:
-    """What stands for a DataFrame: the SQL that it would compute."""
+    """A replacement for a DataFrame: the SQL that it would compute."""
 
     sql: str
 

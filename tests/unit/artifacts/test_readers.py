@@ -1,4 +1,4 @@
-"""The artifacts of a run, read by dbt-artifacts-parser, which forbids keys that dbt does not write, and looked at as other readers do."""
+"""The artifacts of a run, read by dbt-artifacts-parser, which forbids unknown keys, and in the way of other readers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""marked files + a command -> what the command line says of them: the words that the table of test_bad_input.py is written in."""
+"""marked files + a command -> the output of the command line: the notation of the table in test_bad_input.py."""
 
 from __future__ import annotations
 

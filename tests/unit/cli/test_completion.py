@@ -1,4 +1,4 @@
-"""What the shells are told to complete."""
+"""What the shells complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mvbuild explain`, and what `plan`, `run` and `history` say of strategies: text and JSON, without Spark."""
+"""`mvbuild explain`, and what `plan`, `run` and `history` report about strategies: text and JSON, without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--offline`, and a machine without a network: what is said, and that nothing is tried that was forbidden."""
+"""`--offline`, and a machine without a network: what is reported, and that nothing forbidden is tried."""
 
 from __future__ import annotations
 

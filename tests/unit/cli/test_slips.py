@@ -1,4 +1,4 @@
-"""Slips of the pen -> a message that says what is wrong, at the place, and what was probably meant."""
+"""Typing errors -> a message that says what is wrong, with the place, and what was probably meant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An MV whose metadata cannot be read, in every command: the reason is told, the others go on, and the entry can be dropped."""
+"""An MV whose metadata cannot be read, in every command: the reason is reported, the others continue, and the entry can be dropped."""
 
 from __future__ import annotations
 

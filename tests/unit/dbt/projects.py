@@ -1,4 +1,4 @@
-"""files -> what becomes of a small dbt project."""
+"""files -> the import of a small dbt project."""
 
 from __future__ import annotations
 

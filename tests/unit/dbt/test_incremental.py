@@ -221,7 +221,7 @@ def test_a_rank_that_is_not_compared_with_1_is_refused(tmp_path: Path, where: st
         (MERGE, first_of_each("n = 1", more=", sum(v) over (partition by other) as o"), "guard-below-aggregate"),
         # The key of the rank is not the key of the merge, though it has its name.
         (MERGE, first_of_each("n = 1").replace("select id, ts from (", "select ts as id, ts from (", 1), "guard-below-aggregate"),
-        # A rank that nobody filters.
+        # A rank without a filter.
         (MERGE, first_of_each("n = 1").replace(" where n = 1", ""), "guard-below-aggregate"),
         # PIVOT and aggregates that sqlglot does not know.
         (

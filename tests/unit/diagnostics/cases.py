@@ -1,4 +1,4 @@
-"""code -> projects that earn it: the table behind tests/golden/diagnostics. The place of the error is marked: `from «orderz»`."""
+"""code -> projects that cause it: the table behind tests/golden/diagnostics. The place of the error is marked: `from «orderz»`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""every code -> the diagnostic as it is printed, word by word, with the carets under what the user wrote."""
+"""every code -> the diagnostic as printed, word by word, with carets under what the user wrote."""
 
 from __future__ import annotations
 

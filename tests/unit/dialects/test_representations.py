@@ -1,4 +1,4 @@
-"""definitions + `dialects:` + what is known of the types -> the view's SQL elsewhere, or a diagnostic at the expression."""
+"""definitions + `dialects:` + the known types -> the view's SQL for other engines, or a diagnostic at the expression."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_ctes_joins_and_set_operations() -> None:
 
 
 def test_what_is_not_proven_for_its_types_alone_waits_for_the_types() -> None:
-    """Without the columns of the table nobody knows whether it is the sum of whole numbers."""
+    """Without the columns of the table, it is unknown whether it is the sum of integers."""
     unknown = said("SELECT sum(i) AS r FROM lake.raw.t", {})
     assert (unknown.sql, unknown.refusals) == (None, ())
     assert unknown.unknown

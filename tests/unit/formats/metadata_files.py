@@ -1,4 +1,4 @@
-"""Metadata files for tests: one that has every field, and a strategy for all that compose() may be given."""
+"""Metadata files for tests: one with every field, and a strategy for all possible arguments of compose()."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that break a rule: what is read of them all the same, what is not, and that nothing wrong ever is."""
+"""Files that break a rule: what is still read of them, what is not, and that nothing wrong ever is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every field of the metadata file: missing, of another type, twice -> refused by its name; and the JSON Schema says the same."""
+"""Every field of the metadata file: missing, of another type, duplicated -> refused by name; and the JSON Schema agrees."""
 
 from __future__ import annotations
 

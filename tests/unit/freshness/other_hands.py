@@ -19,7 +19,7 @@ def two(fields: Fields) -> Fields:
 
 
 def edit(of: Shop, table: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """Other metadata in the place of what the catalog has, also of an MV in one metadata file."""
+    """Replace the metadata in the catalog, also for an MV in one metadata file."""
     state = of.catalog.load([name(table)])[name(table)]
     files = of.catalog._files._contents  # type: ignore[attr-defined]
     embedded = state.properties.get("materialized-view.metadata-location") if isinstance(state, ViewState) else None

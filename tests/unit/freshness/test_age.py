@@ -1,4 +1,4 @@
-"""the age of an MV is that of the oldest thing that it was made of: in status, in plans and runs, and for readers."""
+"""an MV is as old as the oldest data that it was computed from: in status, in plans and runs, and for readers."""
 
 from __future__ import annotations
 

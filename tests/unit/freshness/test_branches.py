@@ -149,7 +149,7 @@ def test_two_tables_of_one_uuid(made: Shop) -> None:
 
 
 def test_a_copy_that_gets_to_where_the_other_one_was(made: Shop) -> None:
-    """By UUID alone the one is taken for the other."""
+    """By UUID alone, one is mistaken for the other."""
     register(made, "raw.orders", "raw.copied")
     append(made.catalog, "raw.orders", 7)
     of = built(made, COPIES)

@@ -1,4 +1,4 @@
-"""Snapshots of a storage table -> what history says that a refresh did."""
+"""Snapshots of a storage table -> what history shows about each refresh."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""the flag and the pointer of the property-based specification on an MV's view: noticed where they are wrong, and put right by a commit."""
+"""the flag and the pointer of the property-based specification on an MV's view: errors are noticed, and corrected by a commit."""
 
 from __future__ import annotations
 

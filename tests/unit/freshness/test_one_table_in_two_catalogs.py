@@ -1,4 +1,4 @@
-"""one table registered in two catalogs, or twice in one: the same UUID, and each entry goes its own way."""
+"""one table registered in two catalogs, or twice in one: the same UUID, but each entry changes independently."""
 
 from __future__ import annotations
 

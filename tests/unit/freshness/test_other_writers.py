@@ -1,4 +1,4 @@
-"""Storages that other writers refreshed, by each of the formats that mvbuild reads: their freshness, and what a run makes of them."""
+"""Storages that other writers refreshed, in each of the formats that mvbuild reads: their freshness, and what a run does with them."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def set_properties(of: Shop, properties: dict[str, str]) -> None:
 
 
 def write_storage(of: Shop, operation: str, summary: dict[str, str] | None = None) -> None:
-    """A snapshot of the storage by somebody else; in a file, as a writer would make it who knows only the data's part of the format."""
+    """A snapshot of the storage by another writer; in a file, as a writer would make it that knows only the data part of the format."""
     if storage(of).mv is None:
         of.catalog.append_snapshot(name("main.daily__storage"), {"id": [1, 2]}, operation=operation, summary=summary)
         return
@@ -253,7 +253,7 @@ class Writer:
     codes: tuple[str, ...] = ()
     """Why it is not known to be fresh, with nothing changed since."""
     tampered: str = "storage-changed"
-    """What a foreign append makes of it; empty where nothing could tell."""
+    """The reason after a foreign append; empty if it cannot be detected."""
     files: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -553,7 +553,7 @@ def test_a_metadata_file_that_names_another_table(tmp_path: Path) -> None:
 
 
 def test_a_metadata_file_without_a_refresh(tmp_path: Path) -> None:
-    """Rows, and nothing that tells where they come from."""
+    """Rows without a record of their origin."""
 
     def left(of: Shop) -> None:
         by_file(numbered=True)(of)

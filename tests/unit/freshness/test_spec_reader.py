@@ -1,4 +1,4 @@
-"""Records of mvbuild, read by someone who knows the three freshness rules of the property-based specification and nothing else."""
+"""Records of mvbuild, read by a reader that knows only the three freshness rules of the property-based specification."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ def test_a_query_that_no_longer_reads_an_mv_forgets_what_that_was_made_of(built:
 
 
 def test_a_table_with_two_names_is_current_only_if_both_are() -> None:
-    """A reader cannot tell which of the two was read."""
+    """A reader cannot know which of the two was read."""
     table = spec_reader.Entry(name="raw.a", uuid="u", properties={}, current=1, is_view=False)
     storage = replace(table, name="main.m__storage", uuid="s", properties={"iceberg.view.version": "1", "iceberg.base.snapshot.u": "1"})
     marks: Mapping[str, str] = {"iceberg.materialized.view": "true", "iceberg.materialized.view.storage.table": "main.m__storage"}

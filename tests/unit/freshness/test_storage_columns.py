@@ -1,4 +1,4 @@
-"""Columns of a storage that somebody else renames, drops, adds, moves or retypes: Iceberg makes no snapshot of that."""
+"""Columns of a storage that another writer renames, drops, adds, moves or retypes: Iceberg makes no snapshot of that."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_columns_of_a_storage_that_somebody_else_changed(built: Shop, change: Ch
 
 @pytest.mark.parametrize("change", [swapped, dropped])
 def test_a_record_of_before_the_note(built: Shop, change: Change) -> None:
-    """The snapshot tells with which schema it was written."""
+    """The snapshot shows with which schema it was written."""
     unnoted = {k: v for k, v in storage(built).properties.items() if k != REFRESH_SCHEMA}
     assert unnoted != storage(built).properties
     edit(built, entry(built), lambda raw: {**raw, "properties": unnoted})

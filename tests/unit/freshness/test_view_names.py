@@ -1,4 +1,4 @@
-"""names inside views of the catalog -> the tables that they mean: completed from what the view version recorded, in whichever catalog."""
+"""names inside views of the catalog -> the tables that they mean: completed from what the view version recorded, in any catalog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""catalog_view, dialects -> what the catalog's view says, and when it should say something else."""
+"""catalog_view, dialects -> the text of the catalog's view, and when it should change."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""project directory + command -> what the command line says, from a child process that may not use more than some memory and CPU.
+"""project directory + command -> the output of the command line, from a child process with limited memory and CPU.
 
-Started as a program it is the parent of those children: it imports mvbuild once, and forks for each line of stdin. What kills a child, be
-it a crash of an interpreter, a limit or a hang, is told as its signal.
+Started as a program, it is the parent of those children: it imports mvbuild once, and forks for each line of stdin. Whatever kills a child,
+a crash of an interpreter, a limit or a hang, is reported as its signal.
 """
 
 from __future__ import annotations

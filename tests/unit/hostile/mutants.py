@@ -1,4 +1,4 @@
-"""seed -> Mutant: a project of which some files are damaged, in the ways in which files are damaged and in worse ones."""
+"""seed -> Mutant: a project with some damaged files, in the usual ways and in worse ones."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ UNION ALL SELECT day, 'x', 1, 2, amount, CAST(amount AS DECIMAL(10, 2)) FROM ord
 
 @dataclass(frozen=True, kw_only=True)
 class Mutant:
-    """`files` hold bytes; other things are made of what is no bytes."""
+    """`files` contains bytes; other kinds of files are created from other values."""
 
     seed: int
     files: Mapping[str, bytes | Callable[[Path], object]]

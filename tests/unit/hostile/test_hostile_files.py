@@ -1,4 +1,4 @@
-"""files that are made to take all time or all memory -> a diagnostic with a code, in little of both; the largest that are served."""
+"""files that try to use all time or all memory -> a diagnostic with a code, using little of both; the largest files that work."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def test_a_file_of_50_megabytes(path: str, parent: Parent, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("path", ["models/m.sql", "models/m.yml", "macros/m.sql", "seeds/m.csv", "schemas.lock"])
 def test_a_pipe_in_the_place_of_a_file(path: str, parent: Parent, tmp_path: Path) -> None:
-    """Reading it would wait for ever. Pipes among the files are no files; a link to one is told."""
+    """Reading it would wait forever. A pipe among the files is ignored; a link to one is reported."""
     lay_out(tmp_path, {"models/x.sql": "select 1 as a"})
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / path).unlink(missing_ok=True)

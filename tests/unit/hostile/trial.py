@@ -1,4 +1,4 @@
-"""Mutant -> what is wrong with how mvbuild takes it: a traceback, a hang, too much memory, another answer the second time; or nothing."""
+"""Mutant -> what is wrong with mvbuild's response: a traceback, a hang, too much memory, another answer the second time; or nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TAIL = re.compile(r"^.*the details are in (\S+)$", re.MULTILINE)
 
 
 def tried(mutant: Mutant, parents: tuple[Parent, ...], folder: Path) -> tuple[str, Told]:
-    """The complaint, empty if there is none, and what was told first. Each parent gets the project afresh."""
+    """The complaint, empty if there is none, and the first output. Each parent gets a fresh copy of the project."""
     answers = []
     for parent in parents:
         root = folder / "project"

@@ -1,4 +1,4 @@
-"""Rows that two tables share are cancelled, each as often as both have it, and no row that only looks like another."""
+"""Rows that two tables share are cancelled as often as both have them, but no rows that only look alike."""
 
 from __future__ import annotations
 

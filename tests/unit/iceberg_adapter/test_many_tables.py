@@ -1,4 +1,4 @@
-"""Catalogs of many tables and long histories: what a run reads of them, and that nothing of it is lost."""
+"""Catalogs of many tables and long histories: what a run reads of them, and that nothing is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who only reads a SQLite catalog makes nothing: no file, no directory, no table, no lock file; and needs no right to write."""
+"""Reading a SQLite catalog creates nothing: no file, directory, table or lock file; and needs no write permission."""
 
 from __future__ import annotations
 

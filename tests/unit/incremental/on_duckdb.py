@@ -156,7 +156,7 @@ class OnDuckDB:
 
     def applied_sql(self, made: Rewrite) -> str:
         """One query: how many rows go, how many different ones, how many should, whether there is a row; and the storage as it becomes."""
-        # Either way to look for the rows of the storage, by what nobody chose.
+        # Both ways to find the rows of the storage, independent of the choice.
         change = difference(made, Stored(types=self.case().types, position=("rowid",), is_large=len(self.outputs) % 2 == 0))
         metadata: Any = Metadata(self)
         change = without_empty(change, metadata)
@@ -185,7 +185,7 @@ class OnDuckDB:
 
 @dataclass
 class Metadata:
-    """What manifests would tell of the tables, if each had one file: the ranges of what changed, and whether a table has such values."""
+    """What manifests would show of the tables, if each had one file: the ranges of what changed, and whether a table has such values."""
 
     of: OnDuckDB
 

@@ -1,6 +1,6 @@
 """A generated case -> what each strategy did with it: refused by a code, right, or wrong, which is shown as a test with few rows.
 
-Right means that the storage holds the rows of the full query at the new versions, as bags. Any error that is no Refused is wrong.
+Right means that the storage holds the rows of the full query at the new versions, as bags. Any error other than Refused is wrong.
 """
 
 from __future__ import annotations

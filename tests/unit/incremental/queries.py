@@ -237,7 +237,7 @@ class _Maker:
         self.is_linear = False
         """Nothing but projections, filters, inner joins and UNION ALL from here on."""
         self.unlike: set[str] = set()
-        """Columns that are compared with, or united with, columns of another type: their text tells more than their value."""
+        """Columns that are compared with, or united with, columns of another type: their text differs more than their value."""
         self.any_order = any_order
         """Functions that depend on the order of rows may be in it."""
         self.types = {type_ for schema in schemas.values() for type_ in schema.columns.values()}

@@ -1,4 +1,4 @@
-"""Where a large table is read within the bounds of what it is joined with, and where it must not be."""
+"""When a large table is read within the bounds of what it is joined with, and when it must not be."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ def test_a_partner_is_read_within_bounds(on: str, column: str, type_: str) -> No
 
 @pytest.mark.parametrize(("on", "column", "type_"), [("a.s = b.v", "s", "string"), ("a.k = b.s", "k", "int")])
 def test_not_where_the_two_are_compared_after_a_cast(on: str, column: str, type_: str) -> None:
-    """As strings '10' lies before '9': no number is between them."""
+    """As strings, '10' is less than '9', so there is no number between them."""
     assert filters(on, column, "10", "9", type_) == []

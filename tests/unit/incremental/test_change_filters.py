@@ -1,4 +1,4 @@
-"""Relations that read a change under conditions -> what its rows must fulfil to be looked at."""
+"""Relations that read a change under conditions -> the condition that its rows must satisfy to be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns and states that the change of a table is told by: what is refused, and what is kept apart."""
+"""The columns and states by which the change of a table is found: what is refused, and what is kept separate."""
 
 from __future__ import annotations
 

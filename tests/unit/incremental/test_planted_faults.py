@@ -1,4 +1,4 @@
-"""Wrong rules, planted one at a time: the random cases must catch each of them. The list is the proof that the cases can see."""
+"""Wrong rules, planted one at a time: the random cases must detect each of them. The list proves that they can."""
 
 from __future__ import annotations
 
@@ -303,7 +303,7 @@ def a_term_of_a_join_is_forgotten(patch: Patch) -> None:
     around(patch, Deltas, "_join", join)
 
 
-# --- operators taken for others ------------------------------------------------------------------------------------------------------
+# --- confused operators ---------------------------------------------------------------------------------------------------------------
 
 
 @planted("union all")
@@ -441,7 +441,7 @@ def having_is_dropped_where_groups_are_computed_again(patch: Patch) -> None:
 
 @planted("group by", by=("affected-keys", "bag"))
 def groups_are_made_of_changed_rows_only(patch: Patch) -> None:
-    """Instead of whole groups: the aggregate of what came is taken for the new group."""
+    """Instead of whole groups: the aggregate of the added rows is used as the new group."""
     of_relation(patch, Aggregate, lambda self, node: Delta(tuple(with_children(node, (p,)) for p in self.of(node.child).plus), ()))
 
 
@@ -537,7 +537,7 @@ def rows_that_were_carried_over_do_not_cancel(patch: Patch) -> None:
 
 @planted("equality of unlike types")
 def what_is_equal_after_a_cast_is_the_same(patch: Patch) -> None:
-    """An expression over one side of an equality is taken for that over the other."""
+    """An expression over one side of an equality is used for that over the other side."""
     patch.setattr(alike, "_mark", lambda part, types: part.meta.update({restrict.SAME: True}))
 
 

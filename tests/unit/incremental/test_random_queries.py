@@ -1,4 +1,4 @@
-"""Every strategy that does not refuse leaves what the full query gives: random queries, data and changes, on fixed seeds.
+"""Every strategy that does not refuse leaves the result of the full query: random queries, data and changes, on fixed seeds.
 
 The long run of the same is tests/benchmarks/rewrite_proof.py.
 """

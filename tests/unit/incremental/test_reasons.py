@@ -1,4 +1,4 @@
-"""Every reason why a strategy cannot be used -> a query or a catalog that gives it."""
+"""Every reason why a strategy cannot be used -> a query or a catalog that causes it."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def unsupported() -> str:
 
 @dataclass
 class Refusing(Changes):
-    """A catalog whose metadata does not tell what changed."""
+    """A catalog whose metadata does not show what changed."""
 
     code: str = ""
 
@@ -104,7 +104,7 @@ def built(root: Path) -> Shop:
 
 
 def alone(root: Path) -> Shop:
-    """Nobody reads the MV."""
+    """No other MV reads it."""
     made = shop(root, {path: text for path, text in PROJECT.items() if "monthly" not in path})
     made.run()
     return changed(made)

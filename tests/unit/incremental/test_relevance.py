@@ -1,4 +1,4 @@
-"""Which conditions of a query every row of a table must meet, and what metadata tells by them."""
+"""The conditions of a query that every relevant row of a table satisfies, and what metadata shows about them."""
 
 from __future__ import annotations
 

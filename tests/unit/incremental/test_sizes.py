@@ -1,4 +1,4 @@
-"""A change told by files -> how many rows the estimate expects on each side of it, and what finding them costs."""
+"""A change described by files -> how many rows the estimate expects on each side, and what finding them costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The traps of incremental refreshes that are about the algebra, one readable case each."""
+"""The known traps of incremental refreshes in the algebra, one readable case each."""
 
 from __future__ import annotations
 

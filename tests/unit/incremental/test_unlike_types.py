@@ -1,4 +1,4 @@
-"""What is equal after a cast is not the same: columns of different types in joins, set operations and keys."""
+"""Values that are equal after a cast are not the same: columns of different types in joins, set operations and keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""0.0 and -0.0 compare equal and are not the same: the storage has the one that a full refresh would leave."""
+"""0.0 and -0.0 are equal but not the same: the storage has the one that a full refresh would write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL + tables -> BoundQuery: what tests of names, types and origins stand on."""
+"""SQL + tables -> BoundQuery: the basis of the tests of names, types and origins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TABLES = {
     "u": "id bigint, a int, e string, t_id bigint",
     "v": "id bigint, w string",
 }
-"""Any other table is there, and nobody knows its columns."""
+"""Any other table exists, with unknown columns."""
 
 
 def table(text: str) -> Input:

@@ -1,4 +1,4 @@
-"""A data test, partition_by or sort_by on a column that is not there: said where it was written, before anything is computed."""
+"""A data test, partition_by or sort_by on a missing column: reported where it was written, before anything is computed."""
 
 from __future__ import annotations
 

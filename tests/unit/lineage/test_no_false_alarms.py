@@ -1,4 +1,4 @@
-"""Queries that Spark takes, or that nobody can judge here -> no findings."""
+"""Queries that Spark accepts, or that cannot be judged here -> no findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""--fix: the user's text afterwards, and what is left alone."""
+"""--fix: the user's text afterwards, and what is not changed."""
 
 from __future__ import annotations
 

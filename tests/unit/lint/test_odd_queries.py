@@ -1,4 +1,4 @@
-"""Queries that are taken apart and put together at random -> lint and --fix raise nothing, and every place is in its file."""
+"""Queries that are split and combined at random -> lint and --fix raise nothing, and every place is in its file."""
 
 from __future__ import annotations
 

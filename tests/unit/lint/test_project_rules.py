@@ -1,4 +1,4 @@
-"""The rules that look at models in their graph: duplicates, windows, policies, names, sizes, tables that nobody declares."""
+"""The rules that look at models in their graph: duplicates, windows, policies, names, sizes, undeclared tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of rules: each with an example of wrong and of right that are just that."""
+"""The table of rules: each with an example that violates it and one that does not."""
 
 from __future__ import annotations
 

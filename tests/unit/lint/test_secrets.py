@@ -1,4 +1,4 @@
-"""Secrets in files: what is taken for one, what is not, and that no output repeats one."""
+"""Secrets in files: what is recognized as one, what is not, and that no output repeats one."""
 
 from __future__ import annotations
 

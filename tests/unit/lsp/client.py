@@ -1,4 +1,4 @@
-"""a process of `mvbuild lsp` -> what it answers, over the wire: JSON-RPC as the protocol writes it, so that nothing of pygls helps itself."""
+"""a process of `mvbuild lsp` -> its answers, over JSON-RPC as the protocol defines it, without pygls."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Client:
         return str(said["params"]["message"])
 
     def gone(self) -> bool:
-        """Whether the server ends when nobody talks to it any more."""
+        """Whether the server ends when its client is gone."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         return self._process.wait(LIMIT) is not None

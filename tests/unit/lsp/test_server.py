@@ -1,4 +1,4 @@
-"""`mvbuild lsp` in a process of its own, asked as an editor asks."""
+"""`mvbuild lsp` in a separate process, with the requests of an editor."""
 
 from __future__ import annotations
 

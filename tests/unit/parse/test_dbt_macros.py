@@ -1,4 +1,5 @@
-"""The expected texts are facts: dbt-core 1.11 with dbt-spark 1.11 (and dbt_utils 1.4) renders these calls so, but for blanks and comments."""
+"""The expected texts are facts: dbt-core 1.11 with dbt-spark 1.11 (and dbt_utils 1.4) renders these calls like this, except for spaces and
+comments."""
 
 from __future__ import annotations
 

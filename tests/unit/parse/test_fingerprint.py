@@ -43,7 +43,7 @@ ONLY_CASE = [
     ("SELECT a Date FROM t", "SELECT a date FROM t"),
     ("SELECT Amount + 1 AS x FROM t", "SELECT amount + 1 AS x FROM t"),
 ]
-"""Names can become data: only Spark can tell whether these are the same."""
+"""Names can become data: only Spark can decide whether these are the same."""
 
 DIFFERENT = [
     "select a from t",

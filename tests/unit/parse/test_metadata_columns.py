@@ -1,4 +1,4 @@
-"""Columns that tell of files in a text."""
+"""Columns in a text that describe files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random templates: what is rendered without Jinja is what Jinja gives, with every place."""
+"""Random templates: rendering without Jinja gives the same text as Jinja, with every place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words whose value is not that of the tables."""
+"""Words that make the result depend on more than the tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""templates that change lists and mappings -> theirs change, and nobody else's."""
+"""templates that change lists and mappings -> only their own copies change."""
 
 from __future__ import annotations
 

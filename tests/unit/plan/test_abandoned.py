@@ -1,4 +1,4 @@
-"""Storage tables of MVs that never had a successful refresh: told by plan, dropped by --prune and by drop."""
+"""Storage tables of MVs that never had a successful refresh: reported by plan, dropped by --prune and by drop."""
 
 from __future__ import annotations
 

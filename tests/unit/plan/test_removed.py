@@ -1,4 +1,4 @@
-"""What removed models have left -> listed, and dropped only while nothing reads it."""
+"""What removed models left in the catalog -> listed, and dropped only while nothing reads it."""
 
 from __future__ import annotations
 

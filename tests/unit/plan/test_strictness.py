@@ -1,4 +1,4 @@
-"""Where only a full refresh is right: nothing is said under `auto`, `incremental` warns, `incremental_strict` refuses."""
+"""If only a full refresh is right: `auto` reports nothing, `incremental` warns, `incremental_strict` refuses."""
 
 from __future__ import annotations
 

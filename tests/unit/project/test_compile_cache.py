@@ -119,7 +119,7 @@ def edit(root: Path, rng: random.Random) -> None:
 
 
 def said(root: Path, target_path: Path, env: dict[str, str], **options: object) -> str:
-    """Everything that compiling tells, or what is wrong."""
+    """All output of compiling, or its errors."""
     target_path.mkdir(parents=True, exist_ok=True)
     try:
         graph = compilation.compile(root, env=env, target_path=target_path, **options)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Lists that several processes work off: every item once, whatever becomes of the processes."""
+"""Lists that several processes share: every item once, whatever happens to the processes."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_a_failure_of_a_first_run_leaves_nothing_to_see(made: Shop) -> None:
     made.engine.fails = lambda sql: "the cluster is on fire" if "raw.customers" in sql else None
     assert not made.run(atomic=True).ok
     left = {i: s for i, s in visible(made).items() if i not in before}
-    # Tables may have been made; none has a snapshot, and no view tells of them.
+    # Tables may have been created; none has a snapshot, and no view refers to them.
     assert all(isinstance(s, tuple) and s[0] is None and s[1] is None for s in left.values()), left
     assert_tidy(made)
 

@@ -1,4 +1,4 @@
-"""A fault at each single call to the catalog and to storage: no wrong record, nothing lost, and the next run makes everything right."""
+"""A fault at each single call to the catalog and to storage: no wrong record, nothing lost, and the next run corrects everything."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ FAULTS: dict[str, Callable[[], Exception]] = {
 
 @dataclass
 class Faulty:
-    """Stands for an object of the adapter: one of its calls fails, before or after it did what it was asked to."""
+    """Replaces an object of the adapter: one of its calls fails, before or after it did its work."""
 
     real: Any
     plan: Plan
@@ -109,7 +109,7 @@ def rows(of: Shop, table: TableState) -> Any:
 
 
 def attempted(of: Shop, *, atomic: bool) -> RunResult | None:
-    """A run ends with a result, or with what the command line tells the user."""
+    """A run ends with a result, or with the error that the command line shows the user."""
     try:
         return of.run(atomic=atomic)
     except (CatalogError, ProjectError):

@@ -1,4 +1,4 @@
-"""What an incremental refresh takes for the whole storage."""
+"""What an incremental refresh treats as the whole storage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimized plans of a query and of its tree, which differ only in how they are written."""
+"""Optimized plans of a query and of its tree that differ only in notation."""
 
 from __future__ import annotations
 

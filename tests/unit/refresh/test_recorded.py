@@ -1,4 +1,4 @@
-"""World + MV -> the query and the snapshots of its last refresh, or why they are not to be had."""
+"""World + MV -> the query and the snapshots of its last refresh, or why they are not available."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What another engine added to a view in its own SQL: kept while the query is the same, gone with another query."""
+"""SQL that another engine added to a view: kept while the query is the same, removed with another query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run does, and what it leaves in the catalog when something goes wrong. Engine and catalog in memory."""
+"""What a run does, and what it leaves in the catalog after a failure. Engine and catalog in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a change of one query is: each class where it is certain, and never where it is not."""
+"""The classes of a change of one query: each if it is certain, and never if it is not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random queries and random changes of them, run by DuckDB over rows with NULLs: what is said to be certain holds."""
+"""Random queries and random changes of them, run by DuckDB over rows with NULLs: what is reported as certain holds."""
 
 from __future__ import annotations
 

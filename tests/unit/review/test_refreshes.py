@@ -1,4 +1,4 @@
-"""What a change refreshes, and why, where the catalog is known."""
+"""What a change refreshes, and why, if the catalog is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A branch of a git repository against main: what changed, of which class, for whom; and nothing of the working copy is touched."""
+"""A branch of a git repository against main: what changed, of which class, for whom; the working copy is not changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What mvbuild takes its schemas take, and what it refuses for its shape they refuse too."""
+"""The schemas accept what mvbuild accepts, and refuse what it refuses because of its structure."""
 
 from __future__ import annotations
 

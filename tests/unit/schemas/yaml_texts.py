@@ -1,4 +1,4 @@
-"""tests -> the YAML texts that are written in them; a text -> what mvbuild says of it, and what its schema does."""
+"""tests -> the YAML texts in them; a text -> the result of mvbuild, and that of its schema."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def as_json(value: Any) -> Any:
 
 
 def refusals(name: str, text: str, root: Path) -> list[str]:
-    """What mvbuild says of the shape of a file that stands alone in a project; folders and models that are not there do not count."""
+    """mvbuild's errors about the structure of a file that is alone in a project; missing folders and models do not count."""
     path = {"mvbuild": "mvbuild.yml", "properties": "models/file.yml", "selectors": "selectors.yml"}[name]
     write_project(root, {"mvbuild.yml": "name: shop\n", path: text})
     try:
@@ -81,7 +81,7 @@ def written() -> set[tuple[str, str]]:
 
 
 def _file_of(tree: MapNode) -> str | None:
-    """A project has a name; a list under `models` is no folder."""
+    """A project has a name; a list under `models` is not a folder."""
     keys = {entry.key: entry.node for entry in tree.entries}
     if "selectors" in keys:
         return "selectors"

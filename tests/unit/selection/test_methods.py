@@ -1,4 +1,4 @@
-"""Every method of a selector that the graph alone answers, wildcards and graph operators, and selectors that are wrong."""
+"""Every selector method that only needs the graph, wildcards and graph operators, and invalid selectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selectors that compare: with another version, the last run, the freshness of now, git."""
+"""Selectors that compare: with another version, the last run, the current freshness, git."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""a shop + who asks -> the choice of each MV's source, or the SQL that the engine would get."""
+"""a shop + a request -> the choice of each MV's source, or the SQL for the engine."""
 
 from __future__ import annotations
 

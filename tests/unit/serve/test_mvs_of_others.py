@@ -1,4 +1,4 @@
-"""MVs that are no models of the project: by their own record, by the policy in the catalog, and never where that could be wrong."""
+"""MVs that are not models of the project: by their own record, by the policy in the catalog, and never if that could be wrong."""
 
 from __future__ import annotations
 

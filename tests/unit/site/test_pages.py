@@ -136,7 +136,7 @@ def test_freshness_history_and_record_of_a_run(of: Shop, monkeypatch: pytest.Mon
         (1, "full", "never-refreshed", True)
     ]
     assert [table["name"] for table in page["record"]["tables"]] == ["raw.orders"]
-    # JavaScript has no whole numbers of 64 bits.
+    # JavaScript has no 64-bit integers.
     assert page["record"]["tables"][0]["snapshot"] == str(of.table("raw.orders").current_snapshot_id)
     assert page["next"]["action"] == "reuse"
     content = json.loads((of.root / "target/catalog.json").read_text())

@@ -145,7 +145,7 @@ def went(shop: Shop, model: str, refresh_id: int) -> None:
 
 
 def described_types(shop: Shop, model: str) -> list[str]:
-    """Of the tables that all refreshes read, as `history` tells them."""
+    """The types of the tables that all refreshes read, as `history` shows them."""
     world = shop.world()
     node = world.graph.model(f"model.shop.{model}")
     storage = world.observed.table(node.storage)

@@ -1,4 +1,4 @@
-"""What Spark gets of Amazon's settings."""
+"""Amazon's settings in the Spark configuration."""
 
 from __future__ import annotations
 

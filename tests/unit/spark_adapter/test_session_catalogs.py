@@ -1,4 +1,4 @@
-"""Spark's configuration of a catalog -> the properties that mvbuild opens it by: back and forth."""
+"""Spark's configuration of a catalog -> the properties with which mvbuild opens it, and back."""
 
 from __future__ import annotations
 

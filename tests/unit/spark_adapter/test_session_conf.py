@@ -56,7 +56,7 @@ def test_one_run_writes_the_class_archive_and_later_ones_use_it(tmp_path: Path) 
 
     assert options(train=False) == ""
     written = Path(options().rpartition("ArchiveClassesAtExit=")[2])
-    assert options() == ""  # somebody is at it
+    assert options() == ""  # another process is writing it
     written.write_bytes(b"\0\0\0\0 not finished")
     assert options() == ""
     written.write_bytes(b"\xa8\xab\x0b\xf0 finished")

@@ -1,4 +1,4 @@
-"""two queries -> the SQL of their difference: run by DuckDB where that can, else its text."""
+"""two queries -> the SQL of their difference: run by DuckDB if possible, otherwise its text."""
 
 from __future__ import annotations
 

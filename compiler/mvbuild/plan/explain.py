@@ -130,7 +130,7 @@ def explain_step(planned: Plan, step: Step, read: ReadChange) -> Explanation:
         step=step,
         tree=outline(shape, names) if shape else (),
         tables=tables,
-        verdicts=tuple(_verdicts(step.choice)) if step.choice else (),
+        verdicts=tuple(verdicts_of(step.choice)) if step.choice else (),
         supposed=tuple(_supposed(asked, given, shape, storage)) if given and shape else (),
         untold=untold,
         warnings=planned.warnings,
@@ -201,7 +201,7 @@ def _name(world: World, leaf: Leaf) -> str:
     return str(world.graph.nodes[leaf.node].identifier)
 
 
-def _verdicts(choice: StrategyChoice) -> Iterator[Verdict]:
+def verdicts_of(choice: StrategyChoice) -> Iterator[Verdict]:
     for one in choice.considered:
         is_chosen = one.strategy == choice.strategy
         yield Verdict(

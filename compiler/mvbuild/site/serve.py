@@ -68,6 +68,9 @@ class _Handler(SimpleHTTPRequestHandler):
         else:
             super().do_GET()
 
+    def do_HEAD(self) -> None:
+        self.send_error(HTTPStatus.METHOD_NOT_ALLOWED)
+
     def list_directory(self, path: Any) -> None:  # noqa: ARG002
         """No directory listings."""
         self.send_error(HTTPStatus.NOT_FOUND)

@@ -154,6 +154,17 @@ def test_freshness_history_and_record_of_a_run(of: Shop, monkeypatch: pytest.Mon
     assert site.page("monthly")["freshness"]["state"] == "stale"
 
 
+def test_a_large_site_leaves_out_what_takes_long(of: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    of.changes = Changes(of.catalog)
+    of.run()
+    append(of.catalog, "raw.orders", 5)
+    monkeypatch.setattr("mvbuild.site.refreshes.EXPLAINED", 1)
+    found = built(of.root, monkeypatch, of.catalog).page("daily")["next"]
+    assert found["brief"]
+    assert "supposed" not in found
+    assert (found["strategy"], [one["strategy"] for one in found["verdicts"] if one["chosen"]]) == ("full", ["full"])
+
+
 def test_a_catalog_that_cannot_be_reached_leaves_the_rest_of_the_site(of: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise CatalogError("nobody answers", unreachable=True)

@@ -48,6 +48,7 @@
       next.changes && next.changes.some(([, what]) => what !== "nothing")
         ? site.h("ul", {}, next.changes.map(([name, what]) => site.h("li", {}, site.h("code", {}, name), `: ${site.CHANGES[what]}`))) : "",
       next.verdicts && next.verdicts.length ? [site.h("h4", {}, "Strategies for what has changed"), verdicts(next.verdicts)] : "",
+      next.brief ? site.h("p", { class: "muted" }, "`mvbuild explain` shows how it follows other changes; a site of this size leaves that out.") : "",
       next.unknown ? site.h("p", { class: "note" }, `How it follows changes is unknown: ${next.unknown}.`) : "",
       Object.entries(next.supposed || {}).map(([change, found]) => {
         const able = found.filter((one) => one.possible).map((one) => one.strategy);

@@ -10,7 +10,7 @@ Read first: `record.py` (the one domain type), `properties.py` (the properties o
 * A table without a snapshot is recorded as -1. An MV that reads another MV records the other's storage table as a base table
   (docs/decisions/003).
 * In the format `metadata-file`, one file contains record, definition and data (`metadata_file.py`, docs/decisions/005). It is composed of
-  Iceberg's view metadata and table metadata. `quick_check.py` finds quickly whether a file is valid, `metadata_check.py` what is wrong
-  with it.
+  Iceberg's view metadata and table metadata. `metadata_fields.py` declares its fields, and `metadata_check.py` compiles the declarations
+  into the check of a file.
 * `failed_tests.py` is a property of the storage after failed data tests, and not part of the record.
 """

@@ -15,12 +15,12 @@ from mvbuild.formats.shapes import (
     DIGITS,
     PRIMITIVE,
     Boolean,
-    Choice,
     ColumnType,
     Field,
     Integer,
     ListOf,
     MapOf,
+    OneOf,
     Shape,
     Struct,
     Tagged,
@@ -78,7 +78,7 @@ def _shape(shape: Shape, definitions: dict[str, Schema]) -> Schema:
         return _map(shape, definitions)
     if isinstance(shape, ColumnType):
         return _column_type(definitions)
-    if isinstance(shape, Choice):
+    if isinstance(shape, OneOf):
         return {"const": shape.values[0]} if len(shape.values) == 1 else {"enum": list(shape.values)}
     return _scalar(shape)
 

@@ -16,13 +16,13 @@ from mvbuild.formats.shapes import (
     INT_MAX,
     Anything,
     Boolean,
-    Choice,
     ColumnType,
     Field,
     Integer,
     Keys,
     ListOf,
     MapOf,
+    OneOf,
     Shape,
     Struct,
     Tagged,
@@ -78,14 +78,14 @@ NESTED_TYPES: Mapping[str, Struct] = {
     "struct": Struct(
         name="struct-type",
         fields=(
-            _required("type", Choice(values=("struct",)), "Kind of type."),
+            _required("type", OneOf(values=("struct",)), "Kind of type."),
             _required("fields", ListOf(of=COLUMN, identity="id"), "Fields of the struct."),
         ),
     ),
     "list": Struct(
         name="list-type",
         fields=(
-            _required("type", Choice(values=("list",)), "Kind of type."),
+            _required("type", OneOf(values=("list",)), "Kind of type."),
             _required("element-id", _INT, "ID of the elements."),
             _required("element-required", Boolean(), "Whether no element is null."),
             _required("element", ColumnType(), "Type of the elements."),
@@ -94,7 +94,7 @@ NESTED_TYPES: Mapping[str, Struct] = {
     "map": Struct(
         name="map-type",
         fields=(
-            _required("type", Choice(values=("map",)), "Kind of type."),
+            _required("type", OneOf(values=("map",)), "Kind of type."),
             _required("key-id", _INT, "ID of the keys."),
             _required("key", ColumnType(), "Type of the keys."),
             _required("value-id", _INT, "ID of the values."),
@@ -107,7 +107,7 @@ SCHEMA = Struct(
     name="schema",
     doc="A schema of the table specification.",
     fields=(
-        _required("type", Choice(values=("struct",)), "A schema is a struct."),
+        _required("type", OneOf(values=("struct",)), "A schema is a struct."),
         _required("schema-id", _INT, "ID of the schema."),
         _optional("identifier-field-ids", ListOf(of=_INT), "IDs of the fields that identify a row."),
         _required("fields", ListOf(of=COLUMN, identity="id"), "Columns."),
@@ -129,7 +129,7 @@ VERSION = Struct(
                 of=Struct(
                     name="representation",
                     fields=(
-                        _required("type", Choice(values=("sql",)), "Kind of representation."),
+                        _required("type", OneOf(values=("sql",)), "Kind of representation."),
                         _required("sql", _TEXT, "The query."),
                         _required("dialect", _TEXT, "Dialect of the SQL, such as `spark`."),
                     ),
@@ -167,7 +167,7 @@ SNAPSHOT = Struct(
             Struct(
                 name="snapshot-summary",
                 others=_TEXT,
-                fields=(_required("operation", Choice(values=("append", "replace", "overwrite", "delete")), "What was done."),),
+                fields=(_required("operation", OneOf(values=("append", "replace", "overwrite", "delete")), "What was done."),),
             ),
             "What was done, and what it changed.",
         ),
@@ -210,8 +210,8 @@ SORT_ORDER = Struct(
                     fields=(
                         _required("transform", Text(pattern=TRANSFORM, means="a transform of the Iceberg specification"), "Transform."),
                         _required("source-id", _INT, "ID of the column that the value comes from."),
-                        _required("direction", Choice(values=("asc", "desc")), "Direction."),
-                        _required("null-order", Choice(values=("nulls-first", "nulls-last")), "Where nulls go."),
+                        _required("direction", OneOf(values=("asc", "desc")), "Direction."),
+                        _required("null-order", OneOf(values=("nulls-first", "nulls-last")), "Where nulls go."),
                     ),
                 )
             ),
@@ -251,7 +251,7 @@ REF = Struct(
     doc="A snapshot reference of the table specification.",
     fields=(
         _required("snapshot-id", _SNAPSHOT_ID, "Snapshot that it refers to."),
-        _required("type", Choice(values=("branch", "tag")), "Branch or tag."),
+        _required("type", OneOf(values=("branch", "tag")), "Branch or tag."),
         _optional("min-snapshots-to-keep", Integer(minimum=1, maximum=INT_MAX), "Snapshots of the branch that expiry keeps."),
         _optional("max-snapshot-age-ms", Integer(minimum=1), "Age at which snapshots of the branch expire."),
         _optional("max-ref-age-ms", Integer(minimum=1), "Age at which the reference expires."),
@@ -263,7 +263,7 @@ def _base_table(kind: str, named: Text, identifier: str, reference: str, propert
     return Struct(
         name=kind,
         fields=(
-            _required("type", Choice(values=(kind,)), "Kind of base table."),
+            _required("type", OneOf(values=(kind,)), "Kind of base table."),
             _required("identifier", named, identifier),
             _required("snapshot-reference", Integer(digits=True), reference),
             _optional("properties", _STRINGS, properties),

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mvbuild.formats import metadata_certain, metadata_check, metadata_rules, quick_check
+from mvbuild.formats import metadata_certain, metadata_check, metadata_rules
 from mvbuild.formats.base_tables import decode_base_table, encode_base_tables, join_parts, split_parts
 from mvbuild.formats.metadata_fields import FILE
 from mvbuild.formats.metadata_fields import REFRESH_START as REFRESH_START
@@ -108,8 +108,7 @@ def check(raw: object, *, expect_uuid: str | None = None) -> MvMetadata:
     if metadata_check.is_integer(version, FORMAT_VERSION + 1):
         raise RecordError("format-version", f"{version} is not supported; the highest supported version is {FORMAT_VERSION}")
     try:
-        if not quick_check.of_file()(raw):
-            metadata_check.check("", raw, FILE)
+        metadata_check.check("", raw, FILE)
         metadata_rules.check(raw)
     except RecursionError:
         raise RecordError("metadata", "is nested too deeply") from None

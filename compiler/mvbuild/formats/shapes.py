@@ -17,7 +17,7 @@ PRIMITIVE = (
 """The scale of a decimal must not exceed its precision either, which a pattern cannot express."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Integer:
     minimum: int = -LONG_MAX - 1
     maximum: int = LONG_MAX
@@ -25,29 +25,29 @@ class Integer:
     """A string of decimal digits is accepted too."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Text:
     pattern: str = ""
     """The pattern for the whole string; empty: any string."""
     means: str = "a string"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OneOf:
     values: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Boolean:
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Anything:
     pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ListOf:
     of: Shape
     identity: str = ""
@@ -56,7 +56,7 @@ class ListOf:
     """Whether it must not be empty."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Keys:
     """Keys of a map that have a meaning in this format: those with this prefix, and what may follow it."""
 
@@ -67,13 +67,13 @@ class Keys:
     means: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MapOf:
     of: Shape
     keys: tuple[Keys, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Struct:
     name: str
     fields: tuple[Field, ...]
@@ -82,22 +82,22 @@ class Struct:
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tagged:
     """One of several structs, chosen by the field `type`."""
 
     variants: Mapping[str, Struct]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ColumnType:
     """The name of a primitive type, or a struct of `NESTED_TYPES`, whose own fields have types again."""
 
 
-Shape = Integer | Text | Choice | Boolean | Anything | ListOf | MapOf | Struct | Tagged | ColumnType
+Shape = Integer | Text | OneOf | Boolean | Anything | ListOf | MapOf | Struct | Tagged | ColumnType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Field:
     name: str
     shape: Shape

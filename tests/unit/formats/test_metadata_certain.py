@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from mvbuild.formats import metadata_check, metadata_fields, metadata_file, quick_check
+from mvbuild.formats import metadata_file
 from mvbuild.formats.metadata_file import MvMetadata
 from mvbuild.formats.record import RecordError, RefreshRecord
 from unit.formats.metadata_files import CHILD, everything
-from unit.formats.test_quick_check import damaged
+from unit.formats.test_metadata_check import damaged
 
 Change = Callable[[dict[str, Any]], Any]
 
@@ -185,17 +185,6 @@ def test_a_name_that_is_there_twice_with_the_same_value_is_no_contradiction() ->
     )
     with pytest.raises(RecordError, match="duplicate"):
         metadata_file.read(content.replace(b'{\n  "format-version": 1', b'{\n  "format-version": 1,\n  "format-version": 2', 1))
-
-
-def test_both_checks_agree() -> None:
-    fits = quick_check.of_file()
-    for raw in damaged(copy.deepcopy(WHOLE)):
-        try:
-            metadata_check.check("", raw, metadata_fields.FILE)
-        except RecordError:
-            assert not fits(raw)
-        else:
-            assert fits(raw), raw
 
 
 def test_no_damage_makes_a_reader_read_something_else() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from mvbuild.formats import json_schema, metadata_file
 from mvbuild.formats.metadata_fields import FILE, NESTED_TYPES
 from mvbuild.formats.record import RecordError
-from mvbuild.formats.shapes import Anything, Boolean, Choice, ColumnType, Integer, ListOf, MapOf, Shape, Struct, Tagged, Text
+from mvbuild.formats.shapes import Anything, Boolean, ColumnType, Integer, ListOf, MapOf, OneOf, Shape, Struct, Tagged, Text
 from unit.formats.metadata_files import CHILD, Parts, Place, everything, parts, places
 
 ROOT = Path(__file__).parents[3]
@@ -70,7 +70,7 @@ def wrong_values(place: Place) -> Iterator[Any]:
     allowed = {
         Integer: {"integer"} | ({"string"} if isinstance(shape, Integer) and shape.digits else set()),
         Text: {"string"},
-        Choice: {"string"},
+        OneOf: {"string"},
         Boolean: {"boolean"},
         ListOf: {"array"},
         MapOf: {"object"},
@@ -82,7 +82,7 @@ def wrong_values(place: Place) -> Iterator[Any]:
     if isinstance(shape, Integer):
         yield from (2**63, -(2**63) - 1, 10**5000, shape.minimum - 1, shape.maximum + 1)
         yield from ("12a", "", "9" * 30) if shape.digits else ()
-    if isinstance(shape, (Choice, ColumnType)) or (isinstance(shape, Text) and shape.pattern):
+    if isinstance(shape, (OneOf, ColumnType)) or (isinstance(shape, Text) and shape.pattern):
         yield ""
     if isinstance(shape, ColumnType):
         yield from ("text", {"type": "set"}, {"fields": []}, "decimal(0,0)", "decimal(39,2)", "decimal(9,39)", SCALE, "decimal(9)")

@@ -150,6 +150,35 @@ FEATURES: Mapping[str, Feature] = {
         steps={"touch": 2, "update": 3},
         columns={"r": "double"},
     ),
+    "forms": Feature(
+        queries=(
+            "SELECT coalesce(k, 0) % 3 AS third, count(*) AS n, sum(v) AS total, count(v) AS vs FROM {%a} GROUP BY third",
+            "SELECT * EXCEPT (note) FROM {%a}",
+            "SELECT x.* EXCEPT (note), y.v AS other FROM {%a} x LEFT JOIN (SELECT k, v FROM {%b}) y USING (k)",
+            "SELECT * FROM (SELECT v AS p, k FROM {%a}) x JOIN (SELECT v AS q, k FROM {%b}) y USING (k)",
+            "SELECT * FROM (SELECT v AS p, k FROM {%a}) NATURAL JOIN (SELECT k, v AS q FROM {%b})",
+            "SELECT /*+ BROADCAST(y) */ x.k, y.v FROM {%a} x JOIN {%b} y ON x.k = y.k",
+            "SELECT k, v, rank() OVER w AS r, count(v) OVER w AS n FROM {%a} WINDOW w AS (PARTITION BY k ORDER BY v)",
+            "SELECT x.k, t.twice, t.twice + x.v AS thrice FROM {%a} x, LATERAL (SELECT x.v * 2 AS twice) AS t",
+            "SELECT x.k, t.e FROM {%a} x, LATERAL explode(array(x.v, 1)) AS t(e)",
+            "SELECT k, explode(sequence(1, coalesce(abs(v) % 4, 0) + 1)) AS e FROM {%a}",
+            "SELECT v, stack(2, 'k', CAST(k AS STRING), 'v', CAST(v AS STRING)) AS (name, value) FROM {%a}",
+            "SELECT x.k, x.v FROM {%a} x WHERE x.v = 1 OR EXISTS (SELECT 1 FROM {%b} y WHERE y.k = x.k)",
+            "SELECT k, v FROM {%a} WHERE v > 1 OR k IN (SELECT v FROM {%b})",
+            "SELECT x.k, x.v, EXISTS (SELECT 1 FROM {%b} y WHERE y.k = x.k AND y.v > 0) AS has FROM {%a} x",
+            "SELECT k, v + 1 AS next, next * 2 AS twice, twice + next AS both FROM {%a}",
+            "SELECT k, sum(v) AS total, count(v) AS vs, count(*) AS n, sum(v) / nullif(count(v), 0) AS mean, CAST(sum(v) AS STRING) AS text "
+            "FROM {%a} GROUP BY k",
+            "SELECT count(*) AS n, sum(v) AS total, count(v) AS vs, sum(v) / nullif(count(*), 0) AS mean FROM {%a}",
+            "SELECT k, sum(v) AS total, sum(sum(v)) OVER (PARTITION BY k % 2) AS of_all FROM {%a} GROUP BY k",
+            "SELECT k, sort_array(collect_set(v)) AS vs, approx_count_distinct(v) AS about FROM {%a} GROUP BY k",
+            "SELECT k, listagg(CAST(v AS STRING), ',') WITHIN GROUP (ORDER BY v) AS text FROM {%a} GROUP BY k",
+            "SELECT x.k, y.v FROM {%a} x JOIN {%b} y ON x.k = y.k AND y.v BETWEEN x.v - 1 AND x.v",
+            "SELECT k, transform(array(v, k), e -> coalesce(e, 0) + 1) AS es, filter(array(v, 1), e -> e > 0) AS fs FROM {%a}",
+            "SELECT k, decode(v, 1, 'one', 2, 'two', 'more') AS word, split(concat(k, '-', v), '-')[1] AS part FROM {%a}",
+        ),
+        steps={"update": 3, "delete": 3},
+    ),
 }
 SESSION_STEPS = ("set_cut", "set_bound", "set_zone")
 VIEW_STEPS = ("replace_view", "recreate_view")

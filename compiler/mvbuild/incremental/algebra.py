@@ -14,8 +14,9 @@ from sqlglot import exp
 Version = Literal["new", "old", "plus", "minus"]
 """The versions of a base table: at the pinned snapshot, at the recorded one, and the rows added and removed between them: new = old - minus
 + plus."""
-JoinKind = Literal["inner", "left", "full", "semi", "anti", "null-aware-anti"]
-"""`anti` is NOT EXISTS. `null-aware-anti` is NOT IN: its condition is one equality, and with a NULL on either side no row passes."""
+JoinKind = Literal["inner", "left", "full", "semi", "anti", "null-aware-anti", "mark"]
+"""`anti` is NOT EXISTS. `null-aware-anti` is NOT IN: its condition is one equality, and with a NULL on either side no row passes. `mark`
+adds a column to the left side that says whether the row has a partner."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,10 +103,14 @@ class Join:
     on: exp.Expr | None
     form: Literal["", "in", "scalar", "join"] = ""
     """How it was written, so that Spark makes the same plan: as IN, as a correlated scalar subquery, as LEFT SEMI or ANTI JOIN."""
+    mark: str = ""
+    """The column that a `mark` join adds."""
 
     @property
     def columns(self) -> tuple[str, ...]:
         both = self.kind in ("inner", "left", "full")
+        if self.kind == "mark":
+            return (*self.left.columns, self.mark)
         return (*self.left.columns, *self.right.columns) if both else self.left.columns
 
     @property

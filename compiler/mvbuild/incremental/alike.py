@@ -60,7 +60,7 @@ def _marked(relation: Relation, leaves: Sequence[Mapping[str, Any]]) -> tuple[Re
     if isinstance(relation, Union | SetOperation):
         return _combined(relation, types)
     if isinstance(relation, Join):
-        both = {**types[0], **types[1]}
+        both = {**types[0], **types[1], relation.mark: "boolean"}
         for part in conjuncts(relation.on):
             _mark(part, both)
         return relation, {name: both[name] for name in relation.columns}

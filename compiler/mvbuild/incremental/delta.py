@@ -39,7 +39,7 @@ from mvbuild.incremental.algebra import (
     walk,
     with_children,
 )
-from mvbuild.incremental.functions import ORDERED_AGGREGATES, POSITIONS, SUMS
+from mvbuild.incremental.functions import POSITIONS, SUMS, is_ordered_aggregate
 from mvbuild.incremental.kinds import Kind, of_expression
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.restrict import Key, equal_columns, mapped, partition_columns, restricted
@@ -347,7 +347,7 @@ def _is_unsteady(relation: Relation, kinds: Mapping[str, Kind]) -> exp.Expr | No
         items = list(relation.values)
     for item in items:
         for node in item.expression.walk():
-            if isinstance(node, ORDERED_AGGREGATES + POSITIONS) or _counts_rows(node):
+            if is_ordered_aggregate(node) or isinstance(node, POSITIONS) or _counts_rows(node):
                 return node
             if isinstance(node, SUMS) and of_expression(_argument(node), kinds) not in ("integer", "decimal"):
                 return node

@@ -158,6 +158,8 @@ class Estimator:
             + right.tested * _conditions(others)
             + (max(left.rows, right.rows) * PROBE if small else (left.rows + right.rows) * SHUFFLE)
         )
+        if join.kind == "mark":
+            return Flow(left.rows, left.of, cost, left.scanned)
         if join.kind in ("semi", "anti", "null-aware-anti"):
             share = self._matched(join.right, left, right)
             return Flow(left.rows * (share if join.kind == "semi" else 1 - share), left.of, cost, left.scanned)

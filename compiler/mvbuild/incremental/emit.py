@@ -102,14 +102,15 @@ class _Emitter:
             found = exp.In(this=on.this.copy(), query=subquery)
             negated = node.kind == "null-aware-anti"
             return self._over(node.left, node.columns, where=_where(exp.Not(this=found) if negated else found))
+        if node.kind == "mark":
+            return self._over(node.left, node.left.columns, _named(self._exists(node), node.mark))
         if node.form == "scalar" and (made := self._correlated(node)) is not None:
             return made
         if node.form == "join" and node.kind in ("semi", "anti") and self._dialect == "spark":
             join = exp.Join(this=self.derived(node.right), side="LEFT", kind=node.kind.upper(), on=_copied(node.on) or exp.true())
             return self._over(node.left, node.columns, joins=[join])
         if node.kind in ("semi", "anti"):
-            condition = _where(node.on.copy()) if node.on is not None else None
-            exists: exp.Expr = exp.Exists(this=_select([exp.Literal.number(1)], self.derived(node.right), where=condition))
+            exists = self._exists(node)
             return self._over(node.left, node.columns, where=_where(exp.Not(this=exists) if node.kind == "anti" else exists))
         right = self.derived(node.right)
         if node.kind == "inner" and node.on is None:
@@ -119,6 +120,14 @@ class _Emitter:
         else:
             join = exp.Join(this=right, side=_SIDES[node.kind], on=_copied(node.on) or exp.true())
         return self._over(node.left, node.columns, joins=[join])
+
+    def _exists(self, node: Join) -> exp.Expr:
+        """EXISTS, or IN where it was written so."""
+        if node.form == "in":
+            (on,) = conjuncts(node.on)
+            return exp.In(this=on.this.copy(), query=exp.Subquery(this=_select([on.expression.copy()], self.derived(node.right))))
+        condition = _where(node.on.copy()) if node.on is not None else None
+        return exp.Exists(this=_select([exp.Literal.number(1)], self.derived(node.right), where=condition))
 
     def _correlated(self, node: Join) -> exp.Expr | None:
         """The subquery as it was written; None if it was transformed."""

@@ -1,8 +1,11 @@
-"""A function of sqlglot's tree -> its kind for incremental refreshes: scalar, aggregate (exact, or dependent on row order), window."""
+"""A function of sqlglot's tree -> its kind for incremental refreshes: scalar, aggregate (exact, or dependent on row order), window,
+generator."""
 
 from __future__ import annotations
 
 from sqlglot import exp
+
+from mvbuild.incremental.spark_registry import AGGREGATES, GENERATORS, SCALARS
 
 EXACT_AGGREGATES: tuple[type[exp.Expr], ...] = (
     exp.Count,
@@ -19,31 +22,9 @@ EXACT_AGGREGATES: tuple[type[exp.Expr], ...] = (
 )
 """The same rows give the same value in any order, except for sums and averages of floats."""
 SUMS: tuple[type[exp.Expr], ...] = (exp.Sum, exp.Avg)
-ORDERED_AGGREGATES: tuple[type[exp.Expr], ...] = (
-    exp.First,
-    exp.Last,
-    exp.FirstValue,
-    exp.LastValue,
-    exp.AnyValue,
-    exp.ArrayAgg,
-    exp.ArrayUniqueAgg,
-    exp.ArgMax,
-    exp.ArgMin,
-    exp.Stddev,
-    exp.StddevPop,
-    exp.StddevSamp,
-    exp.Variance,
-    exp.VariancePop,
-    exp.Corr,
-    exp.CovarPop,
-    exp.CovarSamp,
-    exp.Median,
-    exp.Quantile,
-)
-"""Their value depends on the order of rows, at least in the last digits: every result is right, but two results may differ."""
 RANKINGS: tuple[type[exp.Expr], ...] = (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)
 """Window functions with equal results for rows with equal order keys."""
-POSITIONS: tuple[type[exp.Expr], ...] = (exp.RowNumber, exp.Lag, exp.Lead, exp.Ntile, exp.NthValue, exp.FirstValue, exp.LastValue)
+POSITIONS: tuple[type[exp.Expr], ...] = (exp.RowNumber, exp.Lag, exp.Lead, exp.Ntile, exp.NthValue)
 """Window functions with different results for rows with equal order keys."""
 
 _SCALAR_NAMES = frozenset(
@@ -61,37 +42,52 @@ _SCALAR_NAMES = frozenset(
     Year PropertyEQ Tuple AddMonths LastDay MonthsBetween NextDay ToNumber Initcap Ascii Initcap Sha1 Bin Unicode
     DateFromParts MakeInterval TimestampFromParts ArraySum ArraysZip SortArray ArrayToString MapFromArrays Kwarg""".split()
 )
-SCALARS: tuple[type[exp.Expr], ...] = tuple(
+_SCALAR_TYPES: tuple[type[exp.Expr], ...] = tuple(
     found for name in sorted(_SCALAR_NAMES) if isinstance(found := getattr(exp, name, None), type) and issubclass(found, exp.Expr)
 )
-"""Expressions whose value depends only on their own row. Others prevent an incremental refresh: a function of Spark that sqlglot does not
-know could be an aggregate."""
-SCALAR_CALLS = frozenset(
-    """abs acos add_months array array_contains array_distinct array_join array_max array_min array_size ascii base64 bin bround cbrt ceil
-    ceiling char_length character_length chr concat concat_ws contains conv cos crc32 date date_add date_diff date_format date_sub
-    date_trunc dateadd datediff day dayofmonth dayofweek dayofyear decode degrees e element_at elt encode endswith exp expm1 factorial
-    find_in_set floor format_number format_string from_unixtime greatest hash hex hour hypot if ifnull initcap instr isnan isnotnull isnull
-    last_day lcase least left length levenshtein ln locate log log10 log1p log2 lower lpad ltrim make_date map_keys map_values md5 minute
-    mod month months_between named_struct nanvl negative next_day nullif nvl nvl2 octet_length overlay pi pmod positive pow power quarter
-    radians regexp_count regexp_extract regexp_replace repeat replace reverse right rint round rpad rtrim second sha sha1 sha2 sign signum
-    sin size slice sort_array soundex split split_part sqrt startswith substr substring substring_index tan timestamp_micros
-    timestamp_millis timestamp_seconds to_date to_number translate trim trunc try_add try_divide try_multiply try_subtract ucase unbase64
-    unhex upper weekday weekofyear width_bucket xxhash64 year zeroifnull nullifzero btrim bit_length bit_count shiftleft shiftright
-    array_position array_remove array_sort array_union array_except array_intersect flatten sequence struct try_element_at try_to_number
-    to_char to_binary try_to_timestamp try_to_date to_timestamp to_timestamp_ntz to_timestamp_ltz to_unix_timestamp from_utc_timestamp
-    to_utc_timestamp convert_timezone make_timestamp unix_date unix_micros unix_millis unix_seconds date_from_unix_date to_json from_json
-    get_json_object parse_url url_encode url_decode""".split()
+"""Expressions of sqlglot whose value is that of their own row. Functions are listed by `spark_registry`."""
+OTHER_CALLS = frozenset("timestampadd timestampdiff".split())
+"""Scalar functions that Spark's grammar has and its registry has not."""
+_WITHOUT_ARGUMENTS = frozenset(("unix_timestamp",))
+"""Scalar functions that read the clock if they have no argument."""
+NULL_OF_NOTHING = frozenset(
+    """any_value corr covar_pop covar_samp first first_value last last_value max_by median min_by mode percentile percentile_approx std
+    stddev stddev_pop stddev_samp var_pop var_samp variance""".split()
 )
-"""Functions of Spark by name, which sqlglot does not parse."""
-GENERATORS: tuple[type[exp.Expr], ...] = (exp.Explode, exp.Posexplode, exp.ExplodeOuter, exp.PosexplodeOuter)
+"""Aggregates without a class of their own that give NULL for no rows."""
+_WRAPPERS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+_GENERATORS: tuple[type[exp.Expr], ...] = (exp.Explode, exp.Posexplode, exp.ExplodeOuter, exp.PosexplodeOuter)
+
+
+def called(node: exp.Expr) -> str:
+    """The name of a function that has no class of its own; empty for anything else."""
+    return str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
 
 
 def is_scalar(node: exp.Expr) -> bool:
-    """Whether this single node (not the nodes below it) is an operator or function of its own row."""
-    if isinstance(node, exp.Anonymous):
-        return str(node.this).lower() in SCALAR_CALLS
-    return type(node) in SCALARS
+    """Whether this one node (not what is below it) is an operator or a function of its own row."""
+    name = called(node)
+    if name in _WITHOUT_ARGUMENTS and not node.expressions:
+        return False
+    return name in SCALARS or name in OTHER_CALLS if name else type(node) in _SCALAR_TYPES
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    return isinstance(node, EXACT_AGGREGATES + ORDERED_AGGREGATES)
+    return isinstance(node, EXACT_AGGREGATES) or called(node) in AGGREGATES
+
+
+def is_ordered_aggregate(node: exp.Expr) -> bool:
+    """Whether its value depends on the order of rows, in the last digits at least: right whenever it is computed, but not the same twice.
+    An aggregate that no rule knows counts as one."""
+    return is_aggregate(node) and not isinstance(node, EXACT_AGGREGATES)
+
+
+def unwrapped(node: exp.Expr) -> exp.Expr:
+    """An aggregate or window function without FILTER, WITHIN GROUP and IGNORE NULLS."""
+    while isinstance(node, _WRAPPERS):
+        node = node.this
+    return node
+
+
+def is_generator(node: exp.Expr) -> bool:
+    return isinstance(node, _GENERATORS) or called(node) in GENERATORS

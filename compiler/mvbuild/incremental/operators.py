@@ -38,6 +38,7 @@ _JOINS: Mapping[str, str] = {
     "full": "full join",
     "semi": "semi join",
     "anti": "anti join",
+    "mark": "left rows, each marked by whether it matches",
     "null-aware-anti": "anti join (NOT IN)",
 }
 

@@ -108,6 +108,7 @@ _JOINED = "{orders} JOIN {customers} USING (customer_id)"
 ONE_TABLE = (
     Sample("projection, `WHERE`", "SELECT id, upper(status) AS s FROM {orders} WHERE amount > 0"),
     Sample("`LATERAL VIEW`", "SELECT id, item FROM {orders} LATERAL VIEW explode(items) AS item"),
+    Sample("a generator in `SELECT`", "SELECT id, explode(items) AS item FROM {orders}"),
     Sample("`DISTINCT`", "SELECT DISTINCT status FROM {orders}"),
     Sample("`GROUP BY`: `count(*)`", f"SELECT customer_id, count(*) AS n FROM {{orders}} {_BY_CUSTOMER}"),
     Sample("`sum` alone", f"SELECT customer_id, sum(amount) AS s FROM {{orders}} {_BY_CUSTOMER}"),
@@ -123,6 +124,11 @@ ONE_TABLE = (
     Sample("`sum` of floats", f"SELECT customer_id, sum(weight) AS s, count(weight) AS c, count(*) AS n FROM {{orders}} {_BY_CUSTOMER}"),
     Sample("`count(DISTINCT x)`", f"SELECT customer_id, count(DISTINCT status) AS n FROM {{orders}} {_BY_CUSTOMER}"),
     Sample("an expression of aggregates", f"SELECT customer_id, sum(amount) / count(*) AS a FROM {{orders}} {_BY_CUSTOMER}"),
+    Sample(
+        "an expression of aggregates that are selected too",
+        f"SELECT customer_id, sum(amount) AS s, count(amount) AS c, count(*) AS n, sum(amount) / nullif(count(*), 0) AS a "
+        f"FROM {{orders}} {_BY_CUSTOMER}",
+    ),
     Sample("`HAVING`", f"SELECT customer_id, count(*) AS n FROM {{orders}} {_BY_CUSTOMER} HAVING count(*) > 1"),
     Sample("`GROUP BY` a column that is not selected", f"SELECT count(*) AS n FROM {{orders}} {_BY_CUSTOMER}"),
     Sample(
@@ -133,6 +139,10 @@ ONE_TABLE = (
     Sample("an aggregate without `GROUP BY`", "SELECT sum(amount) AS s, count(amount) AS c, count(*) AS n FROM {orders}"),
     Sample("`max` without `GROUP BY`", "SELECT max(amount) AS high FROM {orders}"),
     Sample("`collect_list`", f"SELECT customer_id, collect_list(status) AS l FROM {{orders}} {_BY_CUSTOMER}"),
+    Sample(
+        "other aggregates: `mode`, `listagg`, `approx_count_distinct`",
+        f"SELECT customer_id, mode(status) AS m, approx_count_distinct(status) AS n FROM {{orders}} {_BY_CUSTOMER}",
+    ),
     Sample(
         "`rank` with `PARTITION BY`",
         "SELECT id, customer_id, rank() OVER (PARTITION BY customer_id ORDER BY amount) AS r FROM {orders}",
@@ -178,6 +188,10 @@ TWO_TABLES = (
     Sample(
         "`NOT EXISTS`, `LEFT ANTI JOIN`",
         "SELECT id FROM {orders} WHERE NOT EXISTS (SELECT 1 FROM {customers} WHERE customers.customer_id = orders.customer_id)",
+    ),
+    Sample(
+        "`EXISTS` as a value, `EXISTS` or `IN` in `OR`",
+        "SELECT id, EXISTS (SELECT 1 FROM {customers} WHERE customers.customer_id = orders.customer_id) AS known FROM {orders}",
     ),
     Sample("`NOT IN`", "SELECT id FROM {orders} WHERE customer_id NOT IN (SELECT customer_id FROM {customers})"),
     Sample("`UNION ALL`", "SELECT customer_id FROM {orders} UNION ALL SELECT customer_id FROM {customers}"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -29,6 +29,15 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Shown:
+    """A column of `*`: of which table, under which name, and its value."""
+
+    alias: str
+    name: str
+    value: exp.Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
     """The names that can be used: the tables of FROM, common table expressions, and the scope of the query around."""
 
@@ -37,6 +46,20 @@ class Scope:
     outer: Scope | None = None
     merged: Mapping[str, exp.Expr] = field(default_factory=dict)
     """Columns of USING: lower-case name -> the common value of both sides."""
+    shown: tuple[Shown, ...] | None = None
+    """What `*` stands for, where that is not the columns of all sources in order."""
+    hidden: tuple[Shown, ...] = ()
+    """Columns that USING took out of `*`, and that `alias.*` still has."""
+
+    @property
+    def star(self) -> tuple[Shown, ...]:
+        if self.shown is not None:
+            return self.shown
+        return tuple(Shown(source.alias, name, known_column(unique)) for source in self.sources for name, unique in source.columns)
+
+    def with_sources(self, more: tuple[Source, ...]) -> Scope:
+        shown = (*self.star, *Scope(sources=more).star) if self.shown is not None else None
+        return replace(self, sources=(*self.sources, *more), shown=shown)
 
 
 def aliased(node: exp.Expr, columns: tuple[tuple[str, str], ...], name: str = "") -> Source:

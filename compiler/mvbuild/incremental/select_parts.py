@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import Aggregate, Item, Relation, Window, column, conjuncts, names_in
-from mvbuild.incremental.functions import POSITIONS, RANKINGS, is_aggregate, is_scalar
+from mvbuild.incremental.algebra import Aggregate, Item, Project, Relation, Window, column, conjuncts, names_in
+from mvbuild.incremental.functions import POSITIONS, RANKINGS, called, is_aggregate, is_scalar, unwrapped
 from mvbuild.incremental.kinds import of_expression
 from mvbuild.incremental.push_filters import filtered
 from mvbuild.incremental.reasons import Refused
@@ -18,6 +18,10 @@ from mvbuild.incremental.syntax import aggregates_in, require, unsupported
 
 if TYPE_CHECKING:
     from mvbuild.incremental.shape import _Builder
+
+
+_CLAUSES = (exp.Star, exp.Where, exp.Ordered, exp.Order, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+"""What may stand in an aggregate or window function besides values."""
 
 
 @dataclass
@@ -33,9 +37,16 @@ class SelectParts:
         group, having, qualify = (self.tree.args.get(key) for key in ("group", "having", "qualify"))
         aliases = {name.lower(): value for name, value in selected if not isinstance(value, exp.Column) or is_known(value) or True}
         written = [value for _, value in selected]
+        windows = any(value.find(exp.Window) for value in written)
         own = {name.lower() for source in self.scope.sources for name, _ in source.columns} | set(self.scope.merged)
+        grouped = group is not None or having is not None or any(aggregates_in(value) for value in written)
+        if not grouped and not windows and qualify is None:
+            relation, values = self._in_turn(relation, selected, own)
+            for value in values:
+                self.builder.require_scalar(value)
+            return relation, values
         written = [self._with_aliases(value, dict(list(aliases.items())[:at]), own) for at, value in enumerate(written)]
-        if group is not None or having is not None or any(aggregates_in(value) for value in written):
+        if grouped or any(aggregates_in(value) for value in written):
             keys = self._group_keys(group, selected, own)
             relation, values = self._grouped(relation, keys, written, having, aliases, own)
         else:
@@ -52,6 +63,24 @@ class SelectParts:
         for value in (*values, *conditions):
             self.builder.require_scalar(value)
         return filtered(relation, conditions), values
+
+    def _in_turn(self, relation: Relation, selected: list[tuple[str, exp.Expr]], own: set[str]) -> tuple[Relation, list[exp.Expr]]:
+        """A value that others refer to by its alias is a column before theirs: Spark computes it once."""
+        values: list[exp.Expr] = []
+        known: dict[str, exp.Expr] = {}
+        for at, (name, written) in enumerate(selected):
+            relation, value = self.builder.scalars(relation, self._with_aliases(written, known, own), self.scope)
+            lowered = name.lower()
+            later = (found for _, other in selected[at + 1 :] for found in other.find_all(exp.Column))
+            if lowered not in own and any(not c.table and not is_known(c) and c.name.lower() == lowered for c in later):
+                if not isinstance(value, exp.Column):
+                    self.builder.require_scalar(value)
+                    unique = self.builder.fresh(name, of_expression(value, self.builder.kinds))
+                    relation = Project(relation, (*(Item(n, column(n)) for n in relation.columns), Item(unique, value)))
+                    value = column(unique)
+                known[lowered] = known_column(value.name)
+            values.append(value)
+        return relation, values
 
     def _with_aliases(self, expression: exp.Expr, aliases: Mapping[str, exp.Expr], own: set[str]) -> exp.Expr:
         """Names of the SELECT list, where no table has a column of that name."""
@@ -83,7 +112,7 @@ class SelectParts:
             elif isinstance(one, exp.Rollup | exp.Cube | exp.GroupingSets):
                 raise Refused("unsupported-operator", "ROLLUP, CUBE and GROUPING SETS are not refreshed incrementally", one)
             else:
-                keys.append(self._with_aliases(one, aliases, own))
+                keys.append(self._with_aliases(one, aliases, own).unnest())
         return keys
 
     def _grouped(
@@ -131,6 +160,10 @@ class SelectParts:
         for result in results:
             missing = [n for n in names_in(result) if n not in allowed]
             if missing and not result.find(exp.Window):
+                unknown = next((n for n in result.walk() if isinstance(n, exp.Func) and not is_scalar(n)), None)
+                if unknown is not None:
+                    name = called(unknown) or unknown.sql_name().lower()
+                    raise Refused("unsupported-operator", f"{name}() is not a function that mvbuild refreshes incrementally", unknown)
                 raise Refused("unsupported-operator", "a column that is neither grouped nor aggregated", result)
         return made, results
 
@@ -139,27 +172,25 @@ class SelectParts:
         holder = exp.paren(expression, copy=False)
         pending = [holder.this]
         while pending:
-            node = pending.pop()
+            node = pending.pop(0)
             key = next((k for k in keys if k.expression == node), None)
             if key is not None:
                 node.replace(placed(column(key.name), node))
                 continue
-            if isinstance(node, exp.Filter) and is_aggregate(node.this) and not isinstance(node.parent, exp.Window):
+            function = unwrapped(node)
+            if is_aggregate(function) and not isinstance(node.parent, exp.Window):
                 node.replace(placed(self._value(node, values), node))
                 continue
-            if is_aggregate(node) and not isinstance(node.parent, exp.Window | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
-                node.replace(placed(self._value(node, values), node))
-                continue
-            pending.extend(node.iter_expressions())
+            # What a window function is given may be an aggregate.
+            pending.extend((function if isinstance(node.parent, exp.Window) and node.arg_key == "this" else node).iter_expressions())
         return only_child(holder)
 
     def _value(self, node: exp.Expr, values: list[Item]) -> exp.Expr:
         found = next((v for v in values if v.expression == node), None)
         if found is None:
+            function = unwrapped(node)
             for part in node.walk():
-                if part is node or isinstance(part, exp.Star | exp.Where | exp.Ordered | exp.Order):
-                    continue
-                if isinstance(node, exp.Filter) and part is node.this:
+                if part is function or isinstance(part, (*_CLAUSES, exp.Lambda)):
                     continue
                 if not is_scalar(part):
                     raise unsupported(part)
@@ -186,11 +217,11 @@ class SelectParts:
 
     def _require_window(self, window: exp.Window) -> None:
         require(window, {"this", "partition_by", "order", "spec", "over"}, "unsupported-operator")
-        function = window.this.this if isinstance(window.this, exp.Filter) else window.this
+        function = unwrapped(window.this)
         if not (is_aggregate(function) or isinstance(function, RANKINGS + POSITIONS)):
             raise unsupported(window.this)
         for part in window.walk():
-            if part in (window, function) or isinstance(part, exp.Ordered | exp.Order | exp.WindowSpec | exp.Star | exp.Filter | exp.Where):
+            if part in (window, function) or isinstance(part, (*_CLAUSES, exp.WindowSpec, exp.Lambda)):
                 continue
             if not is_scalar(part) and part is not function:
                 raise unsupported(part)

@@ -40,8 +40,9 @@ from mvbuild.incremental.algebra import (
 )
 from mvbuild.incremental.alike import marked
 from mvbuild.incremental.column_pruning import pruned
-from mvbuild.incremental.functions import GENERATORS, is_scalar
+from mvbuild.incremental.functions import EXACT_AGGREGATES, NULL_OF_NOTHING, called, is_generator, is_scalar, unwrapped
 from mvbuild.incremental.kinds import Kind, of_expression, of_iceberg
+from mvbuild.incremental.parsing import parsed
 from mvbuild.incremental.push_filters import filtered
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.scopes import (
@@ -58,8 +59,18 @@ from mvbuild.incremental.scopes import (
     placed,
 )
 from mvbuild.incremental.select_parts import SelectParts
-from mvbuild.incremental.syntax import aggregates_in, has_query, is_one, is_strict, join_kind, require, unsupported
-from mvbuild.parse.dialect import parse, tokenize
+from mvbuild.incremental.stars import common_names, joined_by, starred
+from mvbuild.incremental.syntax import (
+    aggregates_in,
+    has_query,
+    is_one,
+    is_strict,
+    join_kind,
+    require,
+    require_join_hints,
+    unsupported,
+    with_windows,
+)
 
 MARKER = "mvbuild_leaf_"
 """The prefix of tables in the text, followed by the number of the leaf."""
@@ -105,7 +116,7 @@ def readable(message: str, shape: Shape) -> str:
 def shape_of(sql: str, leaves: Sequence[LeafColumns], outputs: Sequence[str] | None) -> Shape:
     """`outputs`: the columns of the result; None: as the text names them. Raises Refused for a query that the tree cannot express."""
     try:
-        (tree,) = parse(tokenize(sql), sql)
+        tree = parsed(sql)
     except (ParseError, TokenError, ValueError) as exc:
         raise Refused("unsupported-operator", f"the query cannot be parsed: {str(exc).splitlines()[0]}") from exc
     if tree is None:
@@ -234,14 +245,19 @@ class _Builder:
                 "limit",
                 "offset",
                 "with_",
+                "hint",
+                "windows",
             },
             "unsupported-operator",
         )
+        require_join_hints(tree)
+        tree = with_windows(tree)
         if isinstance(tree.args.get("distinct"), exp.Distinct) and tree.args["distinct"].args.get("on"):
             raise unsupported(tree.args["distinct"])
         relation, inner = self._from(tree, scope)
         where = tree.args.get("where")
         relation = self._filtered(relation, where.this if where else None, inner)
+        relation, tree = self._generated(relation, inner, tree)
         selected = self._selected(tree, inner)
         block = SelectParts(self, inner, tree)
         relation, values = block.compute(relation, selected)
@@ -264,23 +280,43 @@ class _Builder:
         """The columns of SELECT, with stars expanded and expressions as written."""
         found: list[tuple[str, exp.Expr]] = []
         for one in tree.expressions:
-            if isinstance(one, exp.Star):
-                require(one, set(), "unsupported-operator")
-                found.extend(self._starred(scope, None, one))
-            elif isinstance(one, exp.Column) and isinstance(one.this, exp.Star):
-                require(one.this, set(), "unsupported-operator")
-                found.extend(self._starred(scope, one.table, one))
+            if isinstance(one, exp.Star) or (isinstance(one, exp.Column) and isinstance(one.this, exp.Star)):
+                found.extend(starred(scope, one))
             else:
                 found.append((one.alias_or_name, one.unalias()))
         return found
 
-    def _starred(self, scope: Scope, alias: str | None, node: exp.Expr) -> list[tuple[str, exp.Expr]]:
-        if scope.merged and alias is None:
-            raise Refused("unsupported-operator", "* with JOIN ... USING is not refreshed incrementally: name the columns", node)
-        chosen = [s for s in scope.sources if alias is None or s.alias == alias.lower()]
-        if not chosen:
-            raise Refused("unsupported-operator", "the columns of a star are unknown", node)
-        return [(name, known_column(unique)) for source in chosen for name, unique in source.columns]
+    def _generated(self, relation: Relation, scope: Scope, tree: exp.Select) -> tuple[Relation, exp.Select]:
+        """A generator in the SELECT list is a LATERAL VIEW behind WHERE."""
+        found = [one for one in tree.expressions if is_generator(one.this if isinstance(one, exp.Alias | exp.Aliases) else one)]
+        if not found:
+            return relation, tree
+        if len(found) > 1 or tree.args.get("group") or tree.args.get("having") or aggregates_in(tree) or tree.find(exp.Window):
+            raise unsupported(found[0])
+        one = found[0]
+        aliases = one.expressions if isinstance(one, exp.Aliases) else [one.args["alias"]] if isinstance(one, exp.Alias) else []
+        names = [alias.name for alias in aliases]
+        if not names:
+            raise Refused("unsupported-operator", "the columns of a generator in SELECT need names", one)
+        relation, columns = self._exploded(relation, scope, one.this, names, outer=False)
+        made = tree.copy()
+        expressions = [
+            part
+            for at, written in enumerate(made.expressions)
+            for part in ([exp.alias_(known_column(u), n) for n, u in columns] if tree.expressions[at] is one else [written])
+        ]
+        made.set("expressions", expressions)
+        return relation, made
+
+    def _exploded(
+        self, relation: Relation, scope: Scope, node: exp.Expr, names: Sequence[str], *, outer: bool
+    ) -> tuple[Relation, tuple[tuple[str, str], ...]]:
+        """Each row with every row that the generator makes of it, and (name, name in the tree) of the columns."""
+        generator = self.resolved(node, scope)
+        for part in generator.iter_expressions():
+            self.require_scalar(part)
+        columns = tuple((name, self.fresh(name, "unknown")) for name in names)
+        return Explode(relation, generator, tuple(unique for _, unique in columns), outer), columns
 
     # --- FROM ---------------------------------------------------------------------------------------------------------------------
 
@@ -333,22 +369,30 @@ class _Builder:
         return scan, (aliased(node, columns, node.name),)
 
     def _join(self, left: Relation, scope: Scope, join: exp.Join, outer: Scope) -> tuple[Relation, Scope]:
-        require(join, {"this", "on", "using", "side", "kind", "hint"}, "unsupported-operator")
+        require(join, {"this", "on", "using", "side", "kind", "method"}, "unsupported-operator")
+        kind = join_kind(join)
         if isinstance(join.this, exp.Lateral):
+            on = join.args.get("on")
+            if kind != "inner" or join.args.get("using") or (on is not None and on != exp.true()):
+                raise unsupported(join)
             return self._lateral(left, scope, join.this)
         right, sources = self._table(join.this, outer)
-        both = Scope(sources=(*scope.sources, *sources), ctes=scope.ctes, outer=scope.outer, merged=scope.merged)
-        kind = join_kind(join)
-        if join.args.get("using"):
-            on, merged = self._using(scope, Scope(sources=sources), join.args["using"], kind)
-            both = replace(both, merged={**scope.merged, **merged})
+        added = Scope(sources=sources)
+        both = scope.with_sources(sources)
+        using = join.args.get("using") or (common_names(scope, added) if join.args.get("method") else None)
+        if using:
+            on, merged = self._using(scope, added, using, kind)
+            both = joined_by([name.name for name in using], scope, added, replace(both, merged={**scope.merged, **merged}), kind)
         else:
             written = join.args.get("on")
             on = self.resolved(written, both) if written is not None else None
         self.require_scalar(on)
         if kind == "right":
             return Join(right, left, "left", on), both
-        kept = replace(both, sources=scope.sources) if kind in ("semi", "anti") else both
+        if kind in ("semi", "anti"):
+            shown = tuple(one for one in both.star if one.alias in {s.alias for s in scope.sources}) if using else scope.shown
+            both = replace(both, sources=scope.sources, shown=shown, hidden=scope.hidden)
+        kept = both
         return Join(left, right, kind, on, "join" if kind in ("semi", "anti") else ""), kept  # type: ignore[arg-type]
 
     def _using(self, left: Scope, right: Scope, names: list[exp.Expr], kind: str) -> tuple[exp.Expr | None, dict[str, exp.Expr]]:
@@ -363,19 +407,34 @@ class _Builder:
 
     def _lateral(self, relation: Relation, scope: Scope, lateral: exp.Lateral) -> tuple[Relation, Scope]:
         require(lateral, {"this", "view", "outer", "alias"}, "unsupported-operator")
-        if not isinstance(lateral.this, GENERATORS):
-            raise unsupported(lateral)
-        generator = self.resolved(lateral.this, scope)
-        for part in generator.iter_expressions():
-            self.require_scalar(part)
         alias = lateral.args.get("alias")
         names = tuple(c.name for c in alias.columns) if alias else ()
-        if len(names) != (2 if "pos" in type(generator).__name__.lower() else 1):
+        name = alias.name.lower() if alias and alias.this else ""
+        if isinstance(lateral.this, exp.Subquery):
+            return self._computed(relation, scope, lateral.this.this, name, names)
+        if not is_generator(lateral.this):
+            raise unsupported(lateral)
+        if not names:
             raise Refused("unsupported-operator", "the columns of LATERAL VIEW need names", lateral)
-        columns = tuple((name, self.fresh(name, "unknown")) for name in names)
-        source = Source(alias.name.lower() if alias and alias.this else "", columns)
-        made = Explode(relation, generator, tuple(unique for _, unique in columns), bool(lateral.args.get("outer")))
-        return made, replace(scope, sources=(*scope.sources, source))
+        made, columns = self._exploded(relation, scope, lateral.this, names, outer=bool(lateral.args.get("outer")))
+        return made, scope.with_sources((Source(name, columns),))
+
+    def _computed(self, relation: Relation, scope: Scope, select: exp.Expr, name: str, names: tuple[str, ...]) -> tuple[Relation, Scope]:
+        """LATERAL (SELECT ...) without FROM: more columns of each row."""
+        if not isinstance(select, exp.Select):
+            raise unsupported(select)
+        require(select, {"expressions"}, "unsupported-operator")
+        items = []
+        for one in select.expressions:
+            value = self.resolved(one.unalias(), scope)
+            self.require_scalar(value)
+            items.append(Item(self.fresh(one.alias_or_name, of_expression(value, self.kinds)), value))
+        shown = names or tuple(one.alias_or_name for one in select.expressions)
+        if len(shown) != len(items):
+            raise unsupported(select)
+        kept = tuple(Item(own, column(own)) for own in relation.columns)
+        source = Source(name, tuple((known, item.name) for known, item in zip(shown, items, strict=True)))
+        return Project(relation, (*kept, *items)), scope.with_sources((source,))
 
     # --- WHERE --------------------------------------------------------------------------------------------------------------------
 
@@ -400,11 +459,11 @@ class _Builder:
             value = self.resolved(inside.this, scope)
             self.require_scalar(value)
             return self._exists(relation, inside.args["query"], scope, "null-aware-anti" if negated else "semi", value)
-        relation, resolved = self.scalars(relation, part, scope)
+        relation, resolved = self.scalars(relation, part, scope, is_condition=True)
         self.require_scalar(resolved)
         return Filter(relation, resolved)
 
-    def _exists(self, relation: Relation, tree: exp.Expr, scope: Scope, kind: JoinKind, value: exp.Expr | None) -> Relation:
+    def _exists(self, relation: Relation, tree: exp.Expr, scope: Scope, kind: JoinKind, value: exp.Expr | None) -> Join:
         """EXISTS and IN: a join with the subquery, whose conditions on the outer query become conditions of the join."""
         select = tree.unnest()
         correlated: list[exp.Expr] = []
@@ -473,10 +532,15 @@ class _Builder:
 
     # --- scalar subqueries ----------------------------------------------------------------------------------------------------------
 
-    def scalars(self, relation: Relation, part: exp.Expr, scope: Scope) -> tuple[Relation, exp.Expr]:
-        """An expression with its scalar subqueries replaced by columns, and the relation with those columns."""
+    def scalars(self, relation: Relation, part: exp.Expr, scope: Scope, *, is_condition: bool = False) -> tuple[Relation, exp.Expr]:
+        """An expression with columns in the place of its subqueries, and the relation that has those columns. `is_condition`: of WHERE,
+        where NULL is as good as false."""
         copy = part.copy()
         holder = exp.paren(copy, copy=False)
+        for test in [one for one in holder.find_all(exp.Exists, exp.In) if one.find_ancestor(exp.Query) is None]:
+            if isinstance(test, exp.Exists) or (is_condition and test.args.get("query") is not None and _is_alternative(test, holder)):
+                relation, mark = self._marked(relation, test, scope)
+                test.replace(mark)
         for found in list(holder.find_all(exp.Subquery)):
             if found.find_ancestor(exp.Subquery) is not None:
                 continue
@@ -488,6 +552,16 @@ class _Builder:
         if holder.find(exp.Exists) is not None or holder.find(exp.Select) is not None:
             raise Refused("unsupported-operator", "IN or EXISTS as a part of another condition", part)
         return relation, self.resolved(holder.this, scope)
+
+    def _marked(self, relation: Relation, found: exp.Expr, scope: Scope) -> tuple[Relation, exp.Expr]:
+        """EXISTS or IN as a column."""
+        value = None
+        if isinstance(found, exp.In):
+            value = self.resolved(found.this, scope)
+            self.require_scalar(value)
+        made = self._exists(relation, found.args["query"] if value is not None else found.this, scope, "mark", value)
+        unique = self.fresh("exists", "other")
+        return replace(made, mark=unique), known_column(unique)
 
     def scalar_subquery(self, relation: Relation, tree: exp.Expr, scope: Scope) -> tuple[Relation, exp.Expr]:
         select = tree.unnest()
@@ -540,9 +614,9 @@ class _Builder:
         self.require_scalar(value)
         if names_in(value) & {key.name for key in keys}:
             raise Refused("unsupported-operator", "a column that is neither grouped nor aggregated", select)
-        functions = {i.name: i.expression.this if isinstance(i.expression, exp.Filter) else i.expression for i in aggregate.values}
+        functions = {i.name: unwrapped(i.expression) for i in aggregate.values}
         for function in functions.values():
-            if isinstance(function, exp.ArrayAgg | exp.ArrayUniqueAgg):
+            if not (isinstance(function, EXACT_AGGREGATES) or called(function) in NULL_OF_NOTHING):
                 raise unsupported(function)
         # If the join finds nothing, the aggregates have their values for no rows, NULL or 0 for counts, and the value is computed from
         # those.
@@ -595,6 +669,16 @@ class _Builder:
         for node in expression.walk() if expression is not None else ():
             if not is_scalar(node) and not isinstance(node, exp.Lambda | exp.Star):
                 raise unsupported(node)
+
+
+def _is_alternative(found: exp.Expr, holder: exp.Expr) -> bool:
+    """Whether nothing but AND and OR are around it: these take NULL for false where the whole is a condition."""
+    node = found.parent
+    while node is not None and node is not holder:
+        if not isinstance(node, exp.And | exp.Or | exp.Paren):
+            return False
+        node = node.parent
+    return True
 
 
 def _common(one: Kind, other: Kind) -> Kind:

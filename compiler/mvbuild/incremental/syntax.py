@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from mvbuild.incremental.functions import is_aggregate
+from mvbuild.incremental.functions import is_aggregate, unwrapped
 from mvbuild.incremental.reasons import Refused
 
 
 def join_kind(join: exp.Join) -> str:
-    side, kind, method = join.side.upper(), join.kind.upper(), join.args.get("method")
-    if method or (side, kind) not in _KINDS:
+    side, kind, method = join.side.upper(), join.kind.upper(), join.args.get("method") or ""
+    if method.upper() not in ("", "NATURAL") or (side, kind) not in _KINDS:
         raise unsupported(join)
     return _KINDS[(side, kind)]
 
@@ -40,6 +40,38 @@ def require(node: exp.Expr, known: set[str], code: str) -> None:
             raise Refused(code, f"{key.strip('_').upper()} is not refreshed incrementally", where if isinstance(where, exp.Expr) else node)
 
 
+def require_join_hints(select: exp.Select) -> None:
+    """Refused for hints of another kind. How Spark is asked to join decides about no row."""
+    hint = select.args.get("hint")
+    for one in hint.expressions if hint is not None else ():
+        if not isinstance(one, exp.JoinHint):
+            raise unsupported(one)
+
+
+def with_windows(select: exp.Select) -> exp.Select:
+    """The query with the definitions of WINDOW in the place of their names."""
+    if not select.args.get("windows"):
+        return select
+    made = select.copy()
+    definitions = {one.this.name.lower(): one for one in made.args["windows"]}
+    made.set("windows", None)
+    for found in list(made.find_all(exp.Window)):
+        alias = found.args.get("alias")
+        if alias is None or found.parent_select is not made:
+            continue
+        definition = definitions.get(alias.name.lower())
+        if definition is None or definition.args.get("alias") or any(found.args.get(key) for key in _OF_WINDOW):
+            raise unsupported(found)
+        found.set("alias", None)
+        for key in _OF_WINDOW:
+            part = definition.args.get(key)
+            found.set(key, [p.copy() for p in part] if isinstance(part, list) else part.copy() if part is not None else None)
+    return made
+
+
+_OF_WINDOW = ("partition_by", "order", "spec")
+
+
 def unsupported(node: exp.Expr) -> Refused:
     text = node.sql("spark")
     return Refused("unsupported-operator", f"`{text if len(text) < 60 else text[:57] + '...'}` is not refreshed incrementally", node)
@@ -57,9 +89,8 @@ def aggregates_in(node: exp.Expr) -> bool:
         if isinstance(one, exp.Query):
             continue
         if isinstance(one, exp.Window):
-            function = one.this
-            pending.extend(p for p in one.iter_expressions() if p is not function)
-            pending.extend(function.iter_expressions())
+            pending.extend(p for p in one.iter_expressions() if p is not one.this)
+            pending.extend(unwrapped(one.this).iter_expressions())
             continue
         if is_aggregate(one):
             return True

@@ -24,7 +24,8 @@ _LEAF = re.compile(r"(RelationV2|BatchScan [^\[\]\n]*)\[([^\[\]\n]*)\]")
 _COLUMN = re.compile(r"\w+#\d+L?\Z")
 _NAMED_ID = re.compile(r"(?!(?:subquery|exists|list)#)\b(\w+)#(\d+)")
 _IDS = re.compile(r"#(\d+)|\bplan_id=(\d+)")
-_GENERATE = re.compile(r"(Generate .*, (?:true|false), )\w+(, \[)")
+_GENERATE = re.compile(r"(Generate .*, (?:true|false), )(?:\w*, )?(\[)")
+"""With or without the alias of a LATERAL VIEW."""
 _NODE = re.compile(r"([\s:+\-]*)(?:\*\(\d+\) )?(\w*)")
 _LEAVES = ("RelationV2", "BatchScan", "OneRowRelation", "ReusedExchange", "ReusedSubquery")
 """Plan nodes without children that print everything that they read."""

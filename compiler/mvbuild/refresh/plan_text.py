@@ -12,6 +12,9 @@ _ALIAS = re.compile(r" AS ([^#\n]+)#(\d+)")
 _ATTRIBUTES = re.compile(r"Project \[(?:\w*#\d+L?(?:, )?)*\]\Z")
 _CONDITION = re.compile(r"(?P<node>Filter |Join \w+, )(?P<condition>\(.*\))\Z")
 _SCANNED = re.compile(r"RelationV2\[([^\[\]\n]*)\]")
+_HINT = re.compile(r"^((?:[ :]*(?:\+- |:- ))?Join .*?)(?:, (?:left|right)Hint=\(strategy=\w+\))+$", re.MULTILINE)
+"""How Spark is asked to join decides about no row."""
+_VALUE = re.compile(r"(?P<value>.+) AS \w*#(?P<id>\d+)L?")
 _WIDTH = 3
 """Characters that indent a plan at each level."""
 
@@ -27,6 +30,7 @@ def without_renames(plan: str) -> str:
     defines the columns of the result, and those below UNION, which works by position."""
     # Spark keeps the word CROSS even if a join without a condition has got one.
     plan = _without_long_names(plan).replace("Join Cross, ", "Join Inner, ")
+    plan = _HINT.sub(r"\1", plan)
     # Spark ignores the case of a unit of time.
     plan = re.sub(r"\bdate_trunc\((\w+), ", lambda match: match[0].lower(), plan)
     names = {new: f"#{old}{suffix}" for old, suffix, new in _RENAME.findall(plan)}
@@ -44,9 +48,11 @@ def without_renames(plan: str) -> str:
 
     inlined = _RENAME.sub(lambda match: match[0].partition(" AS ")[0], plan)
     renamed = re.sub(r"(\w*)#(\d+)L?", lambda match: original(match) if match[2] in names else match[0], inlined)
-    lines = (line for root in _tree(renamed.splitlines()) for line in _lines(_simplified(_unordered(root), keep=True), 0))
+    repeated: dict[str, str] = {}
+    lines = [line for root in _tree(renamed.splitlines()) for line in _lines(_simplified(_unordered(root), repeated, keep=True), 0)]
     labels = _labels(renamed)
-    return "\n".join(_in_order(line, labels) for line in lines)
+    once = re.sub(r"#(\d+)", lambda match: f"#{repeated.get(match[1], match[1])}", "\n".join(lines))
+    return "\n".join(_in_order(line, labels) for line in once.split("\n"))
 
 
 def _labels(plan: str) -> dict[str, str]:
@@ -125,14 +131,17 @@ def _unordered(node: _Node) -> _Node:
     return node
 
 
-def _simplified(node: _Node, *, keep: bool) -> _Node:
+def _simplified(node: _Node, repeated: dict[str, str], *, keep: bool) -> _Node:
+    """`repeated` gets the ids of aggregates that are computed under another id too."""
     if len(node.children) == 1 and _ATTRIBUTES.match(node.text):
         child = node.children[0]
         if not keep or _ids(node.text) == _outputs(child):
-            return _simplified(child, keep=keep)
+            return _simplified(child, repeated, keep=keep)
     text = node.text if keep or not node.text.startswith("Project [") else _without_repeats(node.text)
+    if not keep and node.text.startswith("Aggregate ["):
+        text = _with_each_value_once(node.text, repeated)
     by_position = node.text.startswith("Union")
-    children = [_simplified(child, keep=by_position) for child in node.children]
+    children = [_simplified(child, repeated, keep=by_position) for child in node.children]
     if node.text.startswith("Join RightOuter"):
         return _Node(node.text.replace("Join RightOuter", "Join LeftOuter", 1), children[::-1])
     return _Node(text, children)
@@ -147,6 +156,22 @@ def _without_repeats(project: str) -> str:
             kept.append(item)
         seen.add(item)
     return f"Project [{', '.join(kept)}]"
+
+
+def _with_each_value_once(aggregate: str, repeated: dict[str, str]) -> str:
+    """An aggregation that computes one value twice, as `sum(x)` beside `sum(sum(x)) OVER ()` does, computes it once."""
+    head, _, rest = aggregate.partition(" ")
+    *keys, values = _items(rest)
+    ids: dict[str, str] = {}
+    kept = []
+    for item in _items(values[1:-1]):
+        match = _VALUE.fullmatch(item)
+        known = ids.setdefault(match["value"], match["id"]) if match else ""
+        if match and known != match["id"]:
+            repeated[match["id"]] = known
+        else:
+            kept.append(item)
+    return f"{head} {', '.join([*keys, '[' + ', '.join(kept) + ']'])}"
 
 
 def _items(text: str) -> Iterator[str]:

@@ -67,6 +67,8 @@ NAMED: Sequence[str] = ("part", "keys_0", "stored", "total")
 FAMILIES: Sequence[Sequence[Type]] = (("int", "bigint", "decimal", "decimal4", "double"), ("date", "timestamp"))
 """Types of which the later is what a union with it has."""
 _NOON = "CAST('2026-01-01 12:00:00' AS TIMESTAMP_NTZ)"
+LATER = 10_000
+"""From this seed on every other query may have the forms that were added later: the cases before it stay what they were."""
 COMMON = ("k", "v")
 """Columns that every table has."""
 
@@ -84,6 +86,8 @@ def generated(seed: int) -> Generated:
     random_ = random.Random(seed)
     schemas = {name: _schema(random_) for name in "abc"[: random_.choice((1, 2, 2, 2, 3))]}
     maker = _Maker(random_, schemas, any_order=random_.random() < 0.15)
+    if seed >= LATER and seed % 2:
+        maker.later = random.Random(seed + 1)
     query = maker.top().text
     change: Change = random_.choice(("inserts", "inserts", "deletes", "mixed", "mixed"))
     read = [name for name in schemas if "{" + name + "}" in query]
@@ -240,6 +244,7 @@ class _Maker:
         """Columns that are compared with, or united with, columns of another type: their text differs more than their value."""
         self.any_order = any_order
         """Functions that depend on the order of rows may be in it."""
+        self.later: random.Random | None = None
         self.types = {type_ for schema in schemas.values() for type_ in schema.columns.values()}
         self._numbers = 0
 
@@ -256,6 +261,10 @@ class _Maker:
 
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
+
+    def has(self, probability: float) -> bool:
+        """As `chance`, of the forms that were added later."""
+        return self.later is not None and self.later.random() < probability
 
     def top(self) -> _Query:
         depth = self.random.choice((0, 0, 0, 1, 1, 1, 2))
@@ -336,11 +345,31 @@ class _Maker:
         items, after = made(source, wanted, kind, depth)
         names = self.names(len(items))
         chosen = ", ".join(f"{item.text} AS {name}" for item, name in zip(items, names, strict=True))
+        if kind == "group" and self.has(0.8):
+            after = self.grouped_by_alias(after, items, names)
+        if kind == "plain" and wanted is None and self.has(0.2):
+            chosen += self.of_aliases(items, names)
         distinct = "DISTINCT " if kind == "distinct" else ""
         if kind == "distinct":
             self.operators.add("distinct")
         text = f"SELECT {distinct}{chosen} FROM {source.text}{where}{after}"
         return _Query(text, tuple((name, item.type) for name, item in zip(names, items, strict=True)))
+
+    def grouped_by_alias(self, after: str, items: list[_Column], names: list[str]) -> str:
+        """GROUP BY the name of a computed output."""
+        for item, name in zip(items, names, strict=True):
+            if "(" in item.text and name not in NAMED and after.startswith(f" GROUP BY {item.text}"):
+                self.operators.add("group by alias")
+                return f" GROUP BY {name}{after.removeprefix(f' GROUP BY {item.text}')}"
+        return after
+
+    def of_aliases(self, items: list[_Column], names: list[str]) -> str:
+        """One more output, which is made of others by their names."""
+        for item, name in zip(items, names, strict=True):
+            if item.type == "int" and name not in NAMED:
+                self.operators.add("lateral alias")
+                return f", {name} + 1 AS {self.name('more')}, coalesce({name}, 0) * 2 AS {self.name('more')}"
+        return ""
 
     # --- the SELECT list -----------------------------------------------------------------------------------------------------------
 
@@ -353,6 +382,9 @@ class _Maker:
             items.append(self.expression(source.columns, self.random.choice(("int", "string", "string", "decimal", "boolean", "double"))))
         if kind == "plain" and self.chance(0.15) and not self.is_linear:
             items.append(self.scalar(source.columns, depth))
+        if kind == "plain" and self.has(0.3) and not self.is_linear:
+            self.operators.add("exists as a value")
+            items.append(_Column(self.exists(source.columns), "boolean"))
         return items, ""
 
     def group(self, source: _From, wanted: Wanted | None, kind: str, depth: int) -> tuple[list[_Column], str]:
@@ -383,7 +415,7 @@ class _Maker:
     def keys(self, columns: list[_Column]) -> list[_Column]:
         chosen = [self.random.choice(columns) for _ in range(self.random.choice((1, 1, 2, 3)))]
         keys = list({key.text: key for key in chosen}.values())
-        if self.chance(0.2):
+        if self.chance(0.2) or self.has(0.2):
             keys[0] = self.expression(columns, self.random.choice(("int", "string", "string", "string", "boolean", "double")))
         return [*keys[:-1], *(self.texts(columns) or keys[-1:])]
 
@@ -414,6 +446,10 @@ class _Maker:
         if self.chance(0.3):
             self.operators.add("avg")
             made.append(_Column(f"avg({value.text})", "double"))
+        if self.has(0.3):
+            self.operators.add("computed from aggregates")
+            ratio = f"sum({value.text}) / nullif(count({value.text}), 0)"
+            made.append(_Column(self.random.choice((ratio, f"CAST({ratio} AS STRING)", f"coalesce({ratio}, 7)")), "double"))
         self.random.shuffle(made)
         return made
 
@@ -531,6 +567,11 @@ class _Maker:
         first.is_plain = False
         for at in range(number - 1):
             self.joined(first, self.leaf(depth), is_first=at == 0)
+        if self.has(0.06) and first.columns:
+            self.operators.add("lateral select")
+            alias, name, value = self.name("x"), self.name("c"), self.expression(first.columns, "int")
+            first.text += f" CROSS JOIN LATERAL (SELECT {value.text} AS {name}) AS {alias}"
+            first.columns.append(_Column(f"{alias}.{name}", "int"))
         return first
 
     def commas(self, parts: list[_From]) -> _From:
@@ -587,6 +628,8 @@ class _Maker:
         if self.chance(0.06):
             return self.united(alias)
         if depth and self.chance(0.25):
+            if self.has(0.15):
+                return self.starred(alias)
             query = self.limited(depth) if self.chance(0.06) and not self.is_linear else self.query(depth - 1)
             self.operators.add("derived table")
             if "GROUP BY" in query.text:
@@ -594,6 +637,15 @@ class _Maker:
             return _From(f"({query.text}) {alias}", [_Column(f"{alias}.{column}", type_) for column, type_ in query.columns])
         table, alias = self.table()
         return _From(f"{{{table}}} {alias}", self.columns_of(table, alias), is_plain=True)
+
+    def starred(self, alias: str) -> _From:
+        """A table without one of its columns."""
+        self.operators.add("star except")
+        table, inner = self.table()
+        columns = self.schemas[table].columns
+        out = self.random.choice([name for name in columns if name not in COMMON] or list(columns))
+        shown = [_Column(f"{alias}.{name}", type_) for name, type_ in columns.items() if name != out]
+        return _From(f"(SELECT * EXCEPT ({out}) FROM {{{table}}} {inner}) {alias}", shown)
 
     def united(self, alias: str) -> _From:
         """Rows of two tables, or of one twice, with columns of types that may differ."""
@@ -671,7 +723,32 @@ class _Maker:
         a, b = self.random.choice(pairs)
         return f"{a.text} {self.random.choice(('<', '>', '<>', '<='))} {b.text}"
 
+    def exists(self, columns: list[_Column]) -> str:
+        table, alias = self.table()
+        inner = self.columns_of(table, alias)
+        conditions = self.equalities(inner, columns, self.random.choice((1, 1, 2))) if self.chance(0.9) else []
+        if self.chance(0.3):
+            conditions.append(self.random.choice((self.condition(inner), self.inequality(inner, columns))))
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        return f"EXISTS (SELECT 1 FROM {{{table}}} {alias}{where})"
+
+    def alternative(self, columns: list[_Column]) -> str:
+        """EXISTS or IN beside another condition."""
+        self.operators.add("subquery in OR")
+        test = self.exists(columns)
+        if self.chance(0.5):
+            table, alias = self.table()
+            pairs = [(a, b) for a in self.columns_of(table, alias) for b in columns if a.type == b.type and a.type != "double"]
+            if pairs:
+                a, b = self.random.choice(pairs)
+                test = f"{b.text} IN (SELECT {a.text} FROM {{{table}}} {alias})"
+        if test.startswith("EXISTS") and self.chance(0.3):
+            test = f"NOT {test}"
+        return f"({self.condition(columns)} {self.random.choice(('OR', 'OR', 'AND'))} {test})"
+
     def subquery_condition(self, columns: list[_Column], depth: int) -> str:
+        if self.has(0.5):
+            return self.alternative(columns)
         inner = self.leaf(max(depth - 1, 0))
         kind = self.random.choice(("EXISTS", "NOT EXISTS", "IN", "IN", "NOT IN", "scalar"))
         self.operators.add({"scalar": "scalar subquery"}.get(kind, kind.lower()))

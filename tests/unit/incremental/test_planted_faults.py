@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import pytest
@@ -33,9 +33,10 @@ from mvbuild.incremental.rewrite import Rewrite, StrategyInput
 from mvbuild.incremental.strategies import STRATEGIES, affected_keys, merge
 from unit.incremental.on_duckdb import connected
 from unit.incremental.oracle import seen
-from unit.incremental.queries import Generated, generated
+from unit.incremental.queries import LATER, Generated, generated
 
 SEEDS = range(2500)
+LATER_SEEDS = range(LATER + 1, LATER + 2500, 2)
 MOST = 400
 """Cases that are tried for each fault."""
 
@@ -64,6 +65,10 @@ CAUGHT_BY: Mapping[str, int] = {
     "a_left_join_follows_its_left_side_only": 0,
     "a_semi_join_follows_its_left_side_only": 114,
     "an_anti_join_follows_its_left_side_only": 30,
+    "a_mark_follows_its_left_side_only": 10031,
+    "a_mark_is_a_filter": 10013,
+    "a_computed_value_is_made_of_the_change_alone": 10019,
+    "a_computed_value_stays_what_it_was": 10019,
     "keys_of_a_join_are_of_one_side_only": 8,
     "a_full_join_follows_its_left_side_only": 54,
     "an_inequality_carries_keys": 78,
@@ -123,7 +128,7 @@ def _case(seed: int) -> Generated:
 def _to_try(fault: Fault) -> Iterator[Generated]:
     if fault.name in CAUGHT_BY:
         yield _case(CAUGHT_BY[fault.name])
-    others = (case for case in map(_case, SEEDS) if not fault.operators or fault.operators & case.operators)
+    others = (case for case in map(_case, chain(SEEDS, LATER_SEEDS)) if not fault.operators or fault.operators & case.operators)
     yield from islice(others, MOST)
 
 
@@ -391,6 +396,23 @@ def an_anti_join_follows_its_left_side_only(patch: Patch) -> None:
     _without_partner(patch, ("anti",))
 
 
+@planted("exists as a value", "subquery in OR")
+def a_mark_follows_its_left_side_only(patch: Patch) -> None:
+    _without_partner(patch, ("mark",))
+
+
+@planted("subquery in OR")
+def a_mark_is_a_filter(patch: Patch) -> None:
+    """Rows without a partner are lost, though the other condition may hold."""
+    true = shape._Builder._marked
+
+    def marked(self: Any, relation: Relation, found: exp.Expr, scope: Any) -> tuple[Relation, exp.Expr]:
+        join, mark = true(self, relation, found, scope)
+        return Filter(join, mark.copy()), mark
+
+    patch.setattr(shape._Builder, "_marked", marked)
+
+
 @planted("inner join", by=("affected-keys",))
 def keys_of_a_join_are_of_one_side_only(patch: Patch) -> None:
     _without_partner(patch, ("inner",))
@@ -499,6 +521,23 @@ def a_maximum_is_merged_though_rows_went(patch: Patch) -> None:
 @planted("avg", by=("merge",))
 def an_average_divides_by_the_count_of_the_change(patch: Patch) -> None:
     around(patch, merge._Plan, "_count_of", lambda true, self, *args, **kwargs: (true(self, *args, **kwargs)[1],) * 2)
+
+
+@planted("computed from aggregates", by=("merge",))
+def a_computed_value_is_made_of_the_change_alone(patch: Patch) -> None:
+    def computed(true: Callable[..., Any], self: Any, *args: Any) -> Any:
+        made = true(self, *args)
+        return replace(made, update=made.insert)
+
+    around(patch, merge._Plan, "computed", computed)
+
+
+@planted("computed from aggregates", by=("merge",))
+def a_computed_value_stays_what_it_was(patch: Patch) -> None:
+    def computed(true: Callable[..., Any], self: Any, output: str, *args: Any) -> Any:
+        return replace(true(self, output, *args), update=exp.column(output, merge.TARGET, quoted=True))
+
+    around(patch, merge._Plan, "computed", computed)
 
 
 @planted("correlated scalar subquery")

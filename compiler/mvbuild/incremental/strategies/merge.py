@@ -8,13 +8,16 @@ from typing import Any
 
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import Aggregate, Filter, Item, Join, Project, Relation, Scan, column, names_in, union
+from mvbuild.incremental.algebra import Aggregate, Filter, Item, Join, Project, Relation, Scan, column, names_in, substituted, union
+from mvbuild.incremental.functions import unwrapped
 from mvbuild.incremental.kinds import of_expression
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.rewrite import NOTHING, SOURCE, TARGET, Rewrite, StrategyInput, Upsert
 from mvbuild.ports.session import ANSI
 
 NAME = "merge"
+_COMPUTED_WITH = (exp.Count, exp.CountIf, exp.Sum, exp.Avg)
+"""Spark gives these a type that Iceberg has, so that their stored value is the one that Spark computes with. A smallint it has not."""
 WEIGHT = "mvbuild_weight"
 EXACT_INTEGERS = 2**53
 """Spark averages integers as doubles, which are exact up to this value."""
@@ -42,7 +45,7 @@ def rewrite(case: StrategyInput) -> Rewrite:
     >>> {name: value.sql() for name, value in write.updates.items()}
     {'n': 'CAST(("t"."n" + COALESCE("d"."count_9", 0)) AS BIGINT)'}
     """
-    root, names = _outputs(case)
+    root, names, computed = _outputs(case)
     aggregate = _aggregate(root)
     values = {item.name: item.expression for item in aggregate.values}
     keys = {item.name for item in aggregate.keys}
@@ -55,6 +58,7 @@ def rewrite(case: StrategyInput) -> Rewrite:
         return Rewrite(NAME, NOTHING, outputs=case.shape.outputs)
     plan = _Plan(case=case, aggregate=aggregate, stored=stored, has_minus=bool(delta.minus))
     outputs = {stored[name]: plan.merged(expression) for name, expression in values.items() if name in stored}
+    outputs |= {name: plan.computed(name, expression) for name, expression in computed.items()}
     source = plan.source(delta.plus, delta.minus)
     key_pairs = tuple((stored[item.name], item.name) for item in aggregate.keys)
     inserts: dict[str, exp.Expr] = {stored[item.name]: exp.column(item.name, SOURCE, quoted=True) for item in aggregate.keys}
@@ -71,22 +75,27 @@ def rewrite(case: StrategyInput) -> Rewrite:
     return Rewrite(NAME, write, tuple(deltas.ctes), case.shape.outputs)
 
 
-def _outputs(case: StrategyInput) -> tuple[Relation, dict[str, str]]:
-    """The relation below plain projections, and how its columns correspond to those of the storage."""
+def _outputs(case: StrategyInput) -> tuple[Relation, dict[str, str], dict[str, exp.Expr]]:
+    """The relation below projections, how its columns correspond to those of the storage, and the storage columns computed from them."""
     root: Relation = case.shape.root
     names = dict(case.shape.outputs)
+    computed: dict[str, exp.Expr] = {}
     while isinstance(root, Project):
         inner: dict[str, str] = {}
+        computed = {name: substituted(value, {i.name: i.expression for i in root.items}) for name, value in computed.items()}
         for item in root.items:
             if item.name not in names:
                 continue
             if not isinstance(item.expression, exp.Column):
-                raise Refused("not-mergeable", f"column {names[item.name]} is computed from aggregates", item.expression)
-            if item.expression.name in inner:
+                computed[names[item.name]] = item.expression
+            elif item.expression.name in inner:
                 raise Refused("not-mergeable", f"duplicate column {names[item.name]}", item.expression)
-            inner[item.expression.name] = names[item.name]
+            else:
+                inner[item.expression.name] = names[item.name]
         root, names = root.child, inner
-    return root, names
+    if computed and not isinstance(root, Aggregate):
+        _aggregate(root)
+    return root, names, computed
 
 
 def _aggregate(root: Relation) -> Aggregate:
@@ -139,6 +148,23 @@ class _Plan:
             sides = (exp.GT, "plus"), (exp.LT, "minus")
             return tuple(Item(f"{name}_{side}", _sum(_when(compare, argument))) for compare, side in sides)
         return (Item(name, type(function)(this=argument.copy())),)
+
+    def computed(self, output: str, expression: exp.Expr) -> _Merged:
+        """A value made of counts, sums and averages that are outputs too: their types in the storage are those that Spark computes with."""
+        made: dict[str, _Merged] = {}
+        values = {item.name: item.expression for item in self.aggregate.values}
+        for name in sorted(names_in(expression)):
+            if name not in self.stored or not isinstance(unwrapped(values.get(name, exp.Null())), _COMPUTED_WITH):
+                text = values[name].sql("spark") if name in values else name
+                why = f"column {output} is computed from {text}, which is not a count, sum or average among the outputs"
+                raise Refused("not-mergeable", why, expression)
+            made[name] = self.merged(values[name])
+        if not made:
+            raise Refused("not-mergeable", f"column {output} is computed from no aggregate", expression)
+        return _Merged(
+            self._cast(output, substituted(expression, {name: one.update for name, one in made.items()})),
+            self._cast(output, substituted(expression, {name: one.insert for name, one in made.items()})),
+        )
 
     # --- the new values -----------------------------------------------------------------------------------------------------------
 

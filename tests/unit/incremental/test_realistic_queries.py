@@ -1,0 +1,39 @@
+"""Each of the 98 realistic queries -> whether it is refreshed incrementally, and the reason if not."""
+
+from __future__ import annotations
+
+import pytest
+
+from mvbuild.incremental.hypothetical import answers
+from mvbuild.incremental.reasons import Refused
+from mvbuild.parse.determinism import nondeterministic_word
+from unit.incremental.realistic import INCREMENTAL, QUERIES, Realistic
+
+_TELLING = ("no-aggregate", "not-linear", "no-children", "rows-removed", "no-partitions")
+"""Codes that say only that another strategy is the one to ask."""
+
+
+def refresh_of(query: Realistic) -> tuple[str, str]:
+    """INCREMENTAL, or the code and the message of the reason."""
+    if nondeterministic_word(query.sql):
+        return "nondeterministic", ""
+    try:
+        found = answers(query.shape, "deletes")
+    except Refused as exc:
+        return exc.code, exc.message
+    if any(one.refused is None for one in found):
+        return INCREMENTAL, ""
+    refusals = [one.refused for one in found if one.refused is not None and one.refused.code not in _TELLING]
+    general = [one for one in refusals if one.code not in ("no-key", "not-mergeable", "deletes-need-count", "having")]
+    chosen = (general or refusals)[0]
+    return chosen.code, chosen.message
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=[query.name for query in QUERIES])
+def test_is_refreshed_as_it_should_be(query: Realistic) -> None:
+    assert refresh_of(query)[0] == query.refresh
+
+
+def test_how_many_are_incremental() -> None:
+    assert len(QUERIES) == len({query.name for query in QUERIES}) == 98
+    assert sum(query.refresh == INCREMENTAL for query in QUERIES) >= 85

@@ -59,12 +59,12 @@ def _is_called(tokens: Sequence[Token], at: int) -> bool:
         return False
     if at and tokens[at - 1].token_type == TokenType.DOT:
         return False
-    # EXISTS (SELECT ...) and FILTER (WHERE ...) are no functions.
+    # EXISTS (SELECT ...) and FILTER (WHERE ...) are not functions.
     return tokens[at + 2].token_type not in (TokenType.SELECT, TokenType.WITH, TokenType.WHERE, TokenType.FROM)
 
 
 def _mark_unit(call: exp.Anonymous) -> None:
-    """MINUTE in timestampdiff(MINUTE, a, b) is no column."""
+    """MINUTE in timestampdiff(MINUTE, a, b) is a unit, not a column."""
     name, arguments = str(call.this).lower(), call.expressions
     if name in _WITH_UNIT and len(arguments) == _ARGUMENTS_WITH_UNIT and isinstance(arguments[0], exp.Column):
         arguments[0].replace(exp.Var(this=arguments[0].name))

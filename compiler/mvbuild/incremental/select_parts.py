@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _CLAUSES = (exp.Star, exp.Where, exp.Ordered, exp.Order, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
-"""What may stand in an aggregate or window function besides values."""
+"""The parts of an aggregate or window function that are not values."""
 
 
 @dataclass

@@ -225,6 +225,7 @@ def test_a_site_that_is_served_shows_what_is_fresh_now(of: Shop, chromium: Brows
             page.open(f"{server.url}#/node/model.shop.daily/freshness")
             page.until("document.querySelector('.live').textContent === 'live'")
             page.until("document.querySelector('main .chip').textContent.includes('fresh')")
+            assert "changed since this site was built" in page.text("main .note")
             assert page.problems == []
             assert {url.split("/")[2] for url in page.requests if url.startswith("http")} == {server.url.split("/")[2]}
         finally:

@@ -140,6 +140,7 @@
     });
     const button = (text, title, act) => site.h("button", { type: "button", title, "aria-label": title, onclick: act }, text);
     return site.h("div", { class: "frame" }, svg, site.h("div", { class: "zoom" },
+      site.h("span", { class: "hint" }, "Drag to move. Zoom with the buttons, with Ctrl and the wheel, or with + and −."),
       button("+", "Zoom in", () => zoom(1.25)),
       button("−", "Zoom out", () => zoom(0.8)),
       button("⤢", "Show everything", () => fit(0.05))));

@@ -6,8 +6,6 @@
   const folded = new Map(); // folder -> whether it is open, as it was left
   const depths = { up: "2", down: "2" };
 
-  const hint = () => site.h("p", { class: "hint" }, "Drag to move. Zoom with the buttons, with Ctrl and the wheel, or with + and −.");
-
   function nodeBox(node, extra) {
     const box = site.boxOf(node.name, extra || site.kindOf(node), node.state);
     return { ...box, key: `n${node.at}`, node };
@@ -84,7 +82,7 @@
       holder.replaceChildren(
         site.h("div", { class: "controls" }, select("up", "What it reads:"), select("down", "What reads it:")),
         left > 0 ? site.h("p", { class: "note" }, `${site.count(left)} more that are further away are not shown.`) : "",
-        frame, hint());
+        frame);
     };
     draw();
     return holder;
@@ -215,7 +213,7 @@
       });
       const frame = site.frame("Graph of the project", laid.width, laid.height, [drawEdges(laid), frames, drawn], changed && laid.places.get(`f${changed}`));
       emphasise(frame.querySelector("svg"));
-      holder.replaceChildren(note, frame, hint());
+      holder.replaceChildren(note, frame);
       const again = changed && [...holder.querySelectorAll("[data-folder]")].find((one) => one.dataset.folder === changed);
       if (again) again.focus();
     };

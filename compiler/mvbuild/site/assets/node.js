@@ -117,6 +117,7 @@
         site.h("h2", {}, site.h("span", { class: `dot ${site.classOf(node)}`, "aria-hidden": "true" }), node.name, " ", site.chip(node.state)),
         site.h("nav", { class: "tabs", "aria-label": "About this node" }, tabs.map((one) =>
           site.h("a", { href: one === "about" ? site.addressOf(node) : site.addressOf(node, one), "aria-current": one === tab ? "page" : null }, TABS[one])))),
+      ["about", "freshness", "history"].includes(tab) ? site.outdated(node, page) : "",
       site.h("div", { class: `tab ${tab}` }, body),
     ];
   };

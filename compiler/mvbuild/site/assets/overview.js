@@ -41,7 +41,7 @@
         site.h("span", { class: "tile" }, site.h("b", {}, site.count(project.tests)), ` data test${project.tests === 1 ? "" : "s"}`)),
       mvs.length ? section("Are the materialized views right?", freshnessBar(mvs),
         project.unplanned ? site.h("p", { class: "note" }, `A run cannot be planned: ${project.unplanned}`) : "",
-        actions.size ? site.h("p", {}, "A run would now ", [...actions].map(([action, number], i) => `${i ? ", " : ""}${site.ACTIONS[action][0]} ${site.count(number)}`), ".") : "",
+        actions.size && !site.liveAddress ? site.h("p", {}, "A run would now ", [...actions].map(([action, number], i) => `${i ? ", " : ""}${site.ACTIONS[action][0]} ${site.count(number)}`), ".") : "",
         late.length ? site.h("ul", { class: "links" }, late.slice(0, 12).map((node) => site.h("li", {}, site.h("a", { href: site.addressOf(node, "freshness") }, node.name), " ", site.chip(node.state), node.why ? ` ${node.why}` : ""))) : "",
         late.length > 12 ? site.h("p", {}, site.h("a", { href: "#/list?state=stale" }, `${site.count(late.length - 12)} more`)) : "") : "",
       section("How it fits together", site.folderGraph()),

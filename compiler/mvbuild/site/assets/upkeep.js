@@ -34,6 +34,13 @@
         one.message ? [": ", one.message, ". "] : "", one.help && !one.help.startsWith("Nothing") ? site.h("span", { class: "muted" }, one.help) : "")));
   }
 
+  // Only freshness is live: what was read when the site was built may be older than that.
+  site.outdated = (node, page) => {
+    const now = site.freshnessOf(node, page);
+    if (!now || !page.freshness || (now.refreshed === page.freshness.refreshed && now.state === page.freshness.state)) return "";
+    return site.h("p", { class: "note" }, "It has changed since this site was built. Except for its freshness, this page shows what was read ", site.ago(site.project.at), ": build the site again to see the rest.");
+  };
+
   site.nextRefresh = (page) => {
     const next = page.next;
     if (!next) return site.project.unplanned ? site.h("p", { class: "note" }, `A run cannot be planned: ${lower(site.project.unplanned)}.`) : null;

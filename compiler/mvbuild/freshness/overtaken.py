@@ -7,7 +7,8 @@ from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.model import Reason
 from mvbuild.freshness.observed import Pin, World
 from mvbuild.freshness.pins import leaf_table, pin
-from mvbuild.freshness.rules import is_ancestor, judge_one
+from mvbuild.freshness.rules import judge_one
+from mvbuild.freshness.rules_of_inputs import is_ancestor
 from mvbuild.graph.model import ModelNode
 from mvbuild.ports.states import TableState
 

@@ -5,6 +5,8 @@ does not import the program that called mvbuild. It ends when its input does, so
 
 There are no threads: this process checks the pipes between two of its own items, and a worker gets its next items before it is done with
 the last ones.
+
+By hand and not with `ProcessPoolExecutor`: its spawned processes import the caller's `__main__`, and it needs threads in this process.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """a function that returns text -> one line at the bottom of the terminal, rewritten during a run.
 
 The line is written to stderr, and is cleared for each line that is printed: stdout may be the same terminal, or a file.
+By hand, because one line does not justify another dependency.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def dbt(
     if not found.files:
         why = next((r.message for item in found.card.items if item.kind == "project" for r in item.shown if r.refuses), "")
         message = f"Nothing {'would be' if check else 'was'} written: {why or 'no file of the project can be imported'}"
-        return report([error("nothing-imported", message, help="Fix what the scorecard says of the project.")])
+        return report([error("nothing-imported", message, help="Fix the problems that the scorecard reports.")])
     if files:
         say(f"\nWrote {len(files)} files to {place}. Set the catalog under `targets:` in its mvbuild.yml.")
     return 1 if found.card.refuses else 0

@@ -180,7 +180,7 @@ CODES: dict[str, Code] = {
         "Refresh it with `mvbuild run`, and verify it again.",
     ),
     "commit-conflict": Code("Another process changed the same MV at the same time.", "Run again: what is fresh by then is not rebuilt."),
-    "nothing-imported": Code("No file of another tool's project could be imported.", "Fix what the scorecard says of the project."),
+    "nothing-imported": Code("No file of another tool's project could be imported.", "Fix the problems that the scorecard reports."),
     "file-exists": Code("Files that would be written already exist.", "Choose another directory, or overwrite them with --force."),
     "unwritable-target": Code("The target directory is not writable.", "Check its permissions, or choose another with --target-path."),
     "command-line": Code("The command line is invalid.", "See `mvbuild --help`."),

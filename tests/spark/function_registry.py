@@ -19,7 +19,8 @@ NOT_OF_THE_ROW = frozenset(
     current_user localtimestamp now session_user user version
     collate grouping grouping_id sentences session_window window window_time""".split()
 )
-"""What depends on a clock, a user or a session, what gives a type another equality, what depends on the JVM's tables of languages, and whatever is not an expression of a row."""
+"""What depends on a clock, a user or a session, what gives a type another equality, what depends on the JVM's tables of languages, and
+whatever is not an expression of a row."""
 GROUPS = frozenset(
     """array_funcs bitwise_funcs collection_funcs conditional_funcs conversion_funcs csv_funcs datetime_funcs hash_funcs json_funcs
     lambda_funcs map_funcs math_funcs predicate_funcs string_funcs struct_funcs url_funcs variant_funcs xml_funcs""".split()

@@ -46,6 +46,8 @@ class Judge:
     """MVs whose storage others have changed since the last run."""
     checked: Counter[str] = field(default_factory=Counter)
     """What was compared with the truth, how often."""
+    truths: dict[str, Rows | None] = field(default_factory=dict)
+    """Query over the base tables -> its rows. Valid until the next step; empty it then."""
 
     @property
     def mvs(self) -> list[Model]:
@@ -113,7 +115,11 @@ class Judge:
     # --- rows ---
 
     def wanted(self, models: Sequence[Model]) -> dict[str, Rows | None]:
-        return self.rows({m.name: f"({self.expanded(m.query)})" for m in models})
+        queries = {m.name: self.expanded(m.query) for m in models}
+        unknown = {name: query for name, query in queries.items() if query not in self.truths}
+        for name, rows in self.rows({name: f"({query})" for name, query in unknown.items()}).items():
+            self.truths[unknown[name]] = rows
+        return {name: self.truths[query] for name, query in queries.items()}
 
     def stored(self, models: Sequence[Model]) -> dict[str, Rows | None]:
         return self.rows({m.name: self._storage(m) for m in models})

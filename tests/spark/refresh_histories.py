@@ -233,6 +233,7 @@ class _Player:
 
     def _step(self, step: Step) -> bool:
         chance = random.Random(step.seed)
+        self.judge.truths.clear()
         if step.what in SESSION_STEPS:
             session_step(self.project, step.what, chance, self.seen.log)
         elif step.what in VIEW_STEPS:

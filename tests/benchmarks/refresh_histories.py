@@ -27,9 +27,9 @@ from spark.history_features import FEATURES  # noqa: E402
 from spark.refresh_histories import MODES, Case, Seen, made, played, shrunk  # noqa: E402
 
 
-def case_of(seed: int, rounds: int, mvs: int, features: Sequence[str] | None = None) -> Case:
+def case_of(seed: int, chosen: argparse.Namespace) -> Case:
     version, mode = MODES[seed % len(MODES)]
-    return made(seed, version, mode, rounds=rounds, mvs=mvs, features=features)
+    return made(seed, version, mode, rounds=chosen.rounds, mvs=chosen.mvs, features=chosen.features, together=chosen.together)
 
 
 def main() -> int:
@@ -39,7 +39,8 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=600, help="begin no history after so many")
     parser.add_argument("--rounds", type=int, default=5, help="runs of each history, besides the first")
     parser.add_argument("--mvs", type=int, default=8, help="besides those of the features; 0 for those alone")
-    parser.add_argument("--features", nargs="*", choices=list(FEATURES), help="of every history; two by chance if none are given")
+    parser.add_argument("--features", nargs="*", choices=list(FEATURES), help="of every history; some by chance if none are given")
+    parser.add_argument("--together", type=int, default=2, help="how many features a history has by chance")
     parser.add_argument("--shrink", type=float, default=0, help="seconds to make a failing case smaller")
     parser.add_argument("--log", action="store_true", help="print the statements of a failing case")
     parser.add_argument("--directory", type=Path, default=Path(f"/tmp/mvbuild-histories-{time.time_ns()}"))
@@ -81,7 +82,7 @@ def _play(seeds: Sequence[int], chosen: argparse.Namespace, journal: Journal[See
         for seed in seeds:
             if time.monotonic() - began > chosen.minutes * 60:
                 break
-            case = case_of(seed, chosen.rounds, chosen.mvs, chosen.features)
+            case = case_of(seed, chosen)
             seen = play(case)
             journal.add(seed, replace(seen, log=[]))
             total.add(seen)
@@ -93,7 +94,7 @@ def _play(seeds: Sequence[int], chosen: argparse.Namespace, journal: Journal[See
 
 
 def _tell(case: Case, seen: Seen, chosen: argparse.Namespace, play: Callable[[Case], Seen]) -> None:
-    again = f"--histories 1 --seed {case.seed} --rounds {chosen.rounds} --mvs {chosen.mvs}"
+    again = f"--histories 1 --seed {case.seed} --rounds {chosen.rounds} --mvs {chosen.mvs} --together {chosen.together}"
     again += f" --features {' '.join(chosen.features)}" if chosen.features else ""
     print(f"FAILED: {seen.failures[0]}\n  python tests/benchmarks/refresh_histories.py {again}", flush=True)
     if chosen.log:
@@ -114,7 +115,7 @@ def report(seen: Seen, chosen: argparse.Namespace, commits: Sequence[str]) -> st
     for (strategy, reason), number in seen.refreshes.items():
         by_strategy[strategy][reason] += number
     incremental = sum(n.total() for s, n in by_strategy.items() if s != "full")
-    again = f"--histories {seen.histories} --seed {chosen.seed} --rounds {chosen.rounds} --mvs {chosen.mvs}"
+    again = f"--histories {seen.histories} --seed {chosen.seed} --rounds {chosen.rounds} --mvs {chosen.mvs} --together {chosen.together}"
     lines = [
         "# Proof end to end",
         "",
@@ -123,7 +124,7 @@ def report(seen: Seen, chosen: argparse.Namespace, commits: Sequence[str]) -> st
         "after every run each MV is compared with its full query over the base tables, as bags, both ways. A second run must have nothing to do,",
         "no branch, scratch table or temporary view may be left, and an incremental refresh may write no row that did not change.",
         "",
-        "Steps are commits of every kind to base tables, and two of these in each history: "
+        f"Steps are commits of every kind to base tables, and {chosen.together} of these in each history: "
         + ", ".join(FEATURES)
         + ". After every step, what",
         "`mvbuild status` calls fresh and what a reader calls fresh that knows only the property-based specification has the rows that plain Spark",

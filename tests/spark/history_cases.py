@@ -83,10 +83,12 @@ SHARE_OF_FEATURES = 0.6
 """Of the steps."""
 
 
-def made(seed: int, version: int, mode: str, *, rounds: int = 5, mvs: int = 6, features: Sequence[str] | None = None) -> Case:
-    """`features`: those of the case; two by chance if none are given."""
+def made(
+    seed: int, version: int, mode: str, *, rounds: int = 5, mvs: int = 6, features: Sequence[str] | None = None, together: int = 2
+) -> Case:
+    """`features`: those of the case; if none are given, as many as `together` by chance."""
     chance = random.Random(f"{seed} {version} {mode}")
-    chosen = tuple(features if features is not None else chance.sample(list(FEATURES), 2))
+    chosen = tuple(features if features is not None else chance.sample(list(FEATURES), together))
     tables = {name: _columns(chance, chosen) for name in "abc"[: chance.choice((2, 2, 3))]}
     required = frozenset((t, c) for t, columns in tables.items() for c in columns if chance.random() < 0.08)
     views = tuple(view for name in chosen for view in FEATURES[name].views)

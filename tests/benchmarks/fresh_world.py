@@ -24,8 +24,10 @@ from mvbuild.freshness.changed_columns import schemas_read
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pins import pin
+from mvbuild.graph.definition import definition
 from mvbuild.graph.model import Graph, ModelNode, TableNode
 from mvbuild.names import TableIdentifier
+from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.plan.layout import storage_layout, storage_properties
 from mvbuild.ports.commits import TableLayout
 from mvbuild.refresh.recording import record_of, summary_of
@@ -114,7 +116,8 @@ def _mv(world: World, node: ModelNode, warehouse: str, kind: str, shape: Shape) 
     is_file = kind == "metadata-file"
     location = _location(node.identifier if is_file else node.storage, warehouse)
     raw = tables.new_table(location, storage_layout(node, schema), storage_properties(node))
-    raw = _with_history(raw, shape.snapshots, summary_of(record, shape.snapshots, "full"))
+    meant = fingerprint(definition(world.graph, node).text)
+    raw = _with_history(raw, shape.snapshots, summary_of(record, shape.snapshots, "full", meant))
     head = {properties.REFRESH_SNAPSHOT: str(raw["current-snapshot-id"])}
     of_record = {} if is_file else properties.encode(record)
     raw = {**raw, "properties": {**raw["properties"], **schemas_read(pins.values()), **head, **of_record}}

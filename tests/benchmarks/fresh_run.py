@@ -50,7 +50,8 @@ def told(name):
     global began
     print(name, process_time() - began, file=sys.stderr)
     began = process_time()
-from mvbuild import api, sessions
+from mvbuild import api
+from mvbuild.api import sessions
 from mvbuild.cli import output, progress, run
 from mvbuild.freshness.former import former_states
 from mvbuild.selection.select import select

@@ -12,6 +12,8 @@ import pytest
 from spark.projects import Project, order
 from spark.shop import MORE, MakeProject, shop
 
+pytestmark = pytest.mark.proof
+
 
 @pytest.fixture(scope="module")
 def built(project: MakeProject) -> Project:

@@ -18,6 +18,8 @@ from mvbuild.parse.dbt_utils import date_spine
 
 from .conftest import Lake
 
+pytestmark = pytest.mark.proof
+
 FACTS = json.loads((Path(__file__).parent / "dbt_macros.json").read_text(encoding="utf-8"))
 
 

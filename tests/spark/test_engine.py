@@ -19,6 +19,8 @@ from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import CommitConflict
 from mvbuild.ports.engine import QueryError
 
+pytestmark = pytest.mark.proof
+
 _numbers = count()
 
 

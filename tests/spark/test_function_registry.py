@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from mvbuild.incremental import spark_registry
 from spark.conftest import Lake
 from spark.function_registry import module
+
+pytestmark = pytest.mark.proof
 
 
 def test_the_list_of_functions_is_that_of_spark(lake: Lake) -> None:

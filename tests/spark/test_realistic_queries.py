@@ -12,6 +12,8 @@ from mvbuild.refresh.round_trip import round_trip_difference
 from spark.conftest import Lake
 from unit.incremental.realistic import INCREMENTAL, QUERIES, REQUIRED, TABLES, Realistic
 
+pytestmark = pytest.mark.proof
+
 NAMESPACE = "lake.realistic"
 _SQL_TYPES = {"long": "BIGINT", "timestamptz": "TIMESTAMP"}
 

@@ -9,6 +9,8 @@ import pytest
 from spark.projects import Project, named, of, order
 from spark.shop import FILES, MORE, MakeProject, shop
 
+pytestmark = pytest.mark.proof
+
 MODEL = "models/marts/revenue_daily.sql"
 
 

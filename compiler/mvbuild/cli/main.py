@@ -61,7 +61,6 @@ ALIASES = {"build": "run", "list": "ls", "parse": "compile"}
 NOT_HERE = {
     "clone": "Work on a branch of the tables instead: `mvbuild run --branch NAME`.",
     "deps": "mvbuild has no packages; it has the macros of dbt and dbt_utils itself. See docs/import-dbt.md.",
-    "docs": "`mvbuild compile` writes target/manifest.json, which dbt's documentation site reads.",
     "freshness": "`mvbuild status` shows what is fresh.",
     "run-operation": "Run the SQL in Spark, outside of mvbuild.",
     "snapshot": "Keep snapshots in dbt, and read their tables as sources.",

@@ -47,7 +47,7 @@ CAUGHT_BY: Mapping[str, int] = {
     "rows_with_nulls_are_not_removed": 27,
     "the_sum_of_no_values_is_zero": 99,
     "count_counts_nulls": 83,
-    "not_in_is_an_anti_join": 107,
+    "not_in_is_an_anti_join": 6166,
     "not_in_is_local_to_keys": 6166,
     "rows_that_went_are_forgotten": 0,
     "plus_and_minus_are_swapped": 1,

@@ -15,6 +15,7 @@ settings.register_profile("no clock", deadline=None, derandomize=not FIRST, supp
 settings.load_profile("no clock")
 
 GOLDEN = Path(__file__).parent / "golden"
+_LONGEST = ("test_sample_everywhere", "test_concurrent_commands", "test_change", "test_source_types")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,6 +26,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """Without `-m`, proofs run only if you name their file."""
     if not config.option.markexpr and not any(".py" in argument for argument in config.args):
         config.option.markexpr = "not proof"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first: a process that gets one of them last works alone while the other waits."""
+    items.sort(key=lambda item: item.path.stem not in _LONGEST)
 
 
 def pytest_report_header() -> str:

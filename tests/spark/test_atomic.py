@@ -192,7 +192,7 @@ def test_a_foreign_commit_stops_all_of_it(project: MakeProject) -> None:
 KILLED = """
 import os, signal, sqlite3, sys
 from mvbuild import api
-from mvbuild.refresh.pending_commits import Held
+from mvbuild.refresh.pending_commits import PendingCommits
 
 when, root = sys.argv[1], sys.argv[2]
 
@@ -209,7 +209,7 @@ class Dying(sqlite3.Connection):
                 die()
         return found
 
-real = Held.commit
+real = PendingCommits.commit
 
 def commit(held):
     if when == "before":
@@ -220,7 +220,7 @@ def commit(held):
     real(held)
     die()
 
-Held.commit = commit
+PendingCommits.commit = commit
 api.run(root, atomic=True)
 """
 

@@ -1,6 +1,6 @@
 """git refs -> a table for each: lines and modules of every package, the modules with the most imports, the longest module, cycles.
 
-    .venv/bin/python tests/benchmarks/structure.py a4ad5e5 HEAD
+.venv/bin/python tests/benchmarks/structure.py a4ad5e5 HEAD
 """
 
 from __future__ import annotations

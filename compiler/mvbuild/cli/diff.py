@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mvbuild.cli.options import ListCommand, Options, env, is_quiet, project_options, selection_options
+from mvbuild.cli.options import ListCommand, Options, env, project_options, selection_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +29,7 @@ def command(
 ) -> int:
     """Compare each MV and seed of a branch with main: rows added, removed and changed, figures for each column, and samples."""
     from mvbuild import api
+    from mvbuild.cli.output import is_quiet
     from mvbuild.cli.progress import Progress
 
     graph = options.graph()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from mvbuild.cli.options import ListCommand, Options, is_quiet, project_options, selection_options
+from mvbuild.cli.options import ListCommand, Options, project_options, selection_options
 from mvbuild.formats.record import STORAGE_FORMATS
 
 
@@ -15,7 +15,7 @@ from mvbuild.formats.record import STORAGE_FORMATS
 def command(options: Options, to: str, select: tuple[str, ...], exclude: tuple[str, ...]) -> int:
     """Convert the selected materialized views to another storage format. No row is read or written."""
     from mvbuild import api
-    from mvbuild.cli.output import report
+    from mvbuild.cli.output import is_quiet, report
     from mvbuild.cli.progress import Progress, summary
 
     graph = options.graph()

@@ -133,17 +133,12 @@ def _repeated(args: Iterable[str], lists: Collection[str]) -> Iterator[str]:
         yield arg
 
 
-def is_quiet() -> bool:
-    """Whether only errors and the requested data are printed."""
-    return bool(_meta().get(_QUIET))
-
-
 def is_debug() -> bool:
     """Whether unexpected failures are shown in full."""
     return bool(_meta().get(_DEBUG))
 
 
-_QUIET, _DEBUG, _STATE, _LIST = "mvbuild.quiet", "mvbuild.debug", "mvbuild.state", "mvbuild.list"
+_DEBUG, _STATE, _LIST = "mvbuild.debug", "mvbuild.state", "mvbuild.list"
 
 
 def _meta() -> Mapping[str, Any]:

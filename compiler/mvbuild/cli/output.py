@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mvbuild.cli.options import is_quiet
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.diagnostics.render import to_text
 
 if TYPE_CHECKING:
     from mvbuild.project.loaded import LoadedProject
+
+
+def is_quiet() -> bool:
+    """Whether only errors and the requested data are printed: the option --quiet of the command."""
+    context = click.get_current_context(silent=True)
+    return bool(context and context.meta.get("mvbuild.quiet"))
 
 
 def report(diagnostics: Iterable[Diagnostic]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from mvbuild.cli.options import ListCommand, Options, branch_option, env, is_quiet, project_options, selection_options
+from mvbuild.cli.options import ListCommand, Options, branch_option, env, project_options, selection_options
 
 
 @click.command("run", cls=ListCommand)
@@ -70,7 +70,7 @@ def execute(
 ) -> int:
     """Run what is selected, with its progress and summary. Returns the exit code."""
     from mvbuild import api
-    from mvbuild.cli.output import note, report, say
+    from mvbuild.cli.output import is_quiet, note, report, say
     from mvbuild.cli.progress import Progress, summary
 
     graph = options.graph(threads)

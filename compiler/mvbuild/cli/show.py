@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mvbuild.cli.options import Options, branch_option, is_quiet, project_options
+from mvbuild.cli.options import Options, branch_option, project_options
 from mvbuild.cli.proposals import names
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def command(options: Options, model: str, limit: int, as_of: str | None, output: str) -> int:
     """Show rows of MODEL: from its storage if the policy allows that, or if newer data failed its tests; otherwise from its query."""
     from mvbuild import api
-    from mvbuild.cli.output import report, say, table
+    from mvbuild.cli.output import is_quiet, report, say, table
     from mvbuild.cli.progress import Progress
     from mvbuild.diagnostics import warning
     from mvbuild.serve.words import caution, origin

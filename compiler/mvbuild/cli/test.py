@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from mvbuild.cli.options import ListCommand, Options, branch_option, is_quiet, project_options, selection_options
+from mvbuild.cli.options import ListCommand, Options, branch_option, project_options, selection_options
 
 
 @click.command("test", cls=ListCommand)
@@ -15,7 +15,7 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...])
     """Run the data tests of models, seeds and sources on what the catalog has now. A run tests its MVs itself, before they are
     published."""
     from mvbuild import api
-    from mvbuild.cli.output import report
+    from mvbuild.cli.output import is_quiet, report
     from mvbuild.cli.progress import Progress, summary
 
     graph = options.graph()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mvbuild.cli.options import ListCommand, Options, branch_option, is_quiet, project_options, selection_options
+from mvbuild.cli.options import ListCommand, Options, branch_option, project_options, selection_options
 from mvbuild.cli.proposals import names
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def command(
     """Compute each MV again from the snapshots that its last refresh read, and compare the result with its storage. Without names: all
     MVs."""
     from mvbuild import api
-    from mvbuild.cli.output import report
+    from mvbuild.cli.output import is_quiet, report
     from mvbuild.cli.progress import Progress
     from mvbuild.verify.model import Checked
 

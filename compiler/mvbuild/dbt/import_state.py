@@ -10,7 +10,7 @@ from mvbuild.dbt.drafts import Draft
 from mvbuild.dbt.read import DbtFile, DbtProject
 from mvbuild.dbt.scorecard import Item, Kind
 from mvbuild.dbt.template_uses import MacroUses, Use
-from mvbuild.project.settings import Layer
+from mvbuild.project.setting import Layer
 from mvbuild.source import MappedText, Span
 
 

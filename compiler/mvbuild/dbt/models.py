@@ -19,7 +19,8 @@ from mvbuild.parse.determinism import nondeterministic_word
 from mvbuild.parse.dialect import tokenize
 from mvbuild.parse.model import Query
 from mvbuild.parse.sql import parse_query
-from mvbuild.project.settings import ALIASES, Layer, Setting
+from mvbuild.project.setting import Layer, Setting
+from mvbuild.project.settings import ALIASES
 from mvbuild.source import MappedText, SourceFile, Span
 
 _MERGED = ("meta", "tblproperties", "table_properties", "column_types")

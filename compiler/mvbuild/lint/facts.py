@@ -11,7 +11,7 @@ from mvbuild.graph.definition import fingerprint_of
 from mvbuild.graph.model import Graph, ModelNode, NodeId
 from mvbuild.lineage.model import Column
 from mvbuild.lint.statement import Statement
-from mvbuild.project.settings import EMPTY
+from mvbuild.project.setting import EMPTY
 
 
 @dataclass(frozen=True, kw_only=True)

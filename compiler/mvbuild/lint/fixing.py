@@ -14,7 +14,8 @@ from mvbuild.graph.model import Graph, ModelNode
 from mvbuild.lint.model import Finding, Fix
 from mvbuild.parse.sql import parse_query, tree_of
 from mvbuild.parse.templates import Templates
-from mvbuild.project.settings import Layer, Own
+from mvbuild.project.setting import Layer
+from mvbuild.project.settings import Own
 from mvbuild.project.yaml_spans import plain, read_yaml
 from mvbuild.source import SourceFile
 

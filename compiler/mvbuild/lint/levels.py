@@ -10,7 +10,7 @@ from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
 from mvbuild.graph.model import Graph, ModelNode
 from mvbuild.lint.model import LEVELS, Level, Options, Rule
 from mvbuild.lint.rules import BY_CODE, RULES
-from mvbuild.project.settings import EMPTY, Setting
+from mvbuild.project.setting import EMPTY, Setting
 from mvbuild.source import Span
 
 

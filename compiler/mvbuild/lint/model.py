@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from mvbuild.diagnostics import Diagnostic, Note
 from mvbuild.graph.model import ModelNode, NodeId
-from mvbuild.project.settings import EMPTY
+from mvbuild.project.setting import EMPTY
 from mvbuild.source import SourceFile, Span
 
 if TYPE_CHECKING:

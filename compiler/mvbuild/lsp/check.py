@@ -14,7 +14,7 @@ from mvbuild.lineage.model import Bound
 from mvbuild.lint.check import lint
 from mvbuild.lint.facts import Facts
 from mvbuild.lsp.mirror import mirrored
-from mvbuild.project.settings import EMPTY
+from mvbuild.project.setting import EMPTY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

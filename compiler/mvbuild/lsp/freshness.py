@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mvbuild.lsp.check import CheckOptions
-from mvbuild.project.settings import EMPTY
+from mvbuild.project.setting import EMPTY
 from mvbuild.project.targets import embedded_catalog
 
 LIMIT = 30.0

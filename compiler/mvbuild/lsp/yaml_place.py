@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from mvbuild.project.keys import PROJECT, PROPERTIES, TEST_ARGUMENTS, TESTS, Block, Key, key_of
 from mvbuild.project.project_file import NAMES
+from mvbuild.project.setting import EMPTY
 from mvbuild.project.setting_values import OneOf
-from mvbuild.project.settings import ALIASES, EMPTY, MODEL_SETTINGS, SEED_SETTINGS, SettingKey
+from mvbuild.project.settings import ALIASES, MODEL_SETTINGS, SEED_SETTINGS, SettingKey
 
 _LINE = re.compile(r"^(?P<lead>\s*(?:-\s+)*)(?P<key>['\"]?[\w+.-]+['\"]?)\s*:(?:\s|$)")
 _QUOTES = "'\""

@@ -9,7 +9,8 @@ from mvbuild.cache.entries import Codec, Uncacheable, digest
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.parse.model import Asked, Query, Read, TimeTravel
 from mvbuild.parse.templates import Templates
-from mvbuild.project.settings import Layer, Own, Setting
+from mvbuild.project.setting import Layer, Setting
+from mvbuild.project.settings import Own
 from mvbuild.source import MappedText, SourceFile
 
 _CODEC = Codec((Setting, Query, Read, TimeTravel))

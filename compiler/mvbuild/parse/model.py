@@ -7,7 +7,8 @@ from typing import Literal
 
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.project.loaded import Properties
-from mvbuild.project.settings import Layer, ModelConfig
+from mvbuild.project.setting import Layer
+from mvbuild.project.settings import ModelConfig
 from mvbuild.source import MappedText, SourceFile, Span
 
 

@@ -12,7 +12,7 @@ from keyword import iskeyword
 from typing import Any
 
 from mvbuild.parse.model import Asked, Rendered
-from mvbuild.project.settings import Layer, Setting
+from mvbuild.project.setting import Layer, Setting
 from mvbuild.source import MappedText, Segment, SourceFile, SourceMap, Span
 
 LONGEST = 1_000_000

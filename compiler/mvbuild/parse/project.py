@@ -12,7 +12,8 @@ from mvbuild.parse.files import Task, parse_files
 from mvbuild.parse.model import ParsedModel, ParsedTest, Query
 from mvbuild.parse.templates import Templates
 from mvbuild.project.loaded import LoadedProject, ModelFile
-from mvbuild.project.settings import Layer, Own, Setting, model_config
+from mvbuild.project.setting import Layer, Setting
+from mvbuild.project.settings import Own, model_config
 from mvbuild.source import MappedText, SourceFile
 from mvbuild.workers import Workers
 

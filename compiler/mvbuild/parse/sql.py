@@ -19,7 +19,7 @@ from mvbuild.parse.respelling import NAMES, parenthesized, respelled
 from mvbuild.parse.splice import Edit, cut, edited
 from mvbuild.parse.sql_slips import missing_between, trailing_commas
 from mvbuild.parse.tables import find_reads
-from mvbuild.project.settings import EMPTY
+from mvbuild.project.setting import EMPTY
 from mvbuild.source import MappedText, Span
 
 _STARTS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")

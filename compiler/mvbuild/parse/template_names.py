@@ -20,7 +20,8 @@ from mvbuild.parse.sandbox import Returned
 from mvbuild.parse.table_names import TableNames
 from mvbuild.parse.template_text import TemplateLines
 from mvbuild.project.loaded import LoadedProject
-from mvbuild.project.settings import Layer, Own, Setting
+from mvbuild.project.setting import Layer, Setting
+from mvbuild.project.settings import Own
 from mvbuild.project.target_names import TargetNames
 from mvbuild.source import SourceFile, Span
 

@@ -12,7 +12,8 @@ from mvbuild.parse.model import Asked, Rendered
 from mvbuild.parse.plain_template import render_plain
 from mvbuild.parse.table_names import TableNames
 from mvbuild.project.loaded import LoadedProject
-from mvbuild.project.settings import Layer, Own
+from mvbuild.project.setting import Layer
+from mvbuild.project.settings import Own
 from mvbuild.source import MappedText, SourceFile
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from mvbuild.diagnostics import Diagnostic, did_you_mean, error
-from mvbuild.project.settings import Layer, Setting
+from mvbuild.project.setting import Layer, Setting
 from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, is_empty, plain
 
 Folders = tuple[str, ...]

@@ -18,7 +18,8 @@ from mvbuild.project.loaded import LoadedProject, ModelFile, Properties, Seed
 from mvbuild.project.project_file import ProjectFile, Templates, read_project_file
 from mvbuild.project.properties import Described, Entry
 from mvbuild.project.seeds import checksum, type_problems
-from mvbuild.project.settings import KNOWN_MODEL_SETTINGS, KNOWN_SEED_SETTINGS, Layer, check_layer, check_seed_layer, seed_config
+from mvbuild.project.setting import Layer
+from mvbuild.project.settings import KNOWN_MODEL_SETTINGS, KNOWN_SEED_SETTINGS, check_layer, check_seed_layer, seed_config
 from mvbuild.project.yaml_spans import Node
 from mvbuild.source import SourceFile, Span
 from mvbuild.workers import Workers

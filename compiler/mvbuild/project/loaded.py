@@ -11,7 +11,8 @@ from uuid import uuid4
 
 from mvbuild.cache.entries import Cache
 from mvbuild.formats.record import TableType
-from mvbuild.project.settings import EMPTY, Layer, SeedConfig
+from mvbuild.project.setting import EMPTY, Layer
+from mvbuild.project.settings import SeedConfig
 from mvbuild.source import SourceFile, Span
 
 Publish = Literal["each", "atomic"]

@@ -15,7 +15,7 @@ from mvbuild.project.files import read_text
 from mvbuild.project.folders import layer_of
 from mvbuild.project.keys import IGNORED_OF_DBT, PROJECT, check
 from mvbuild.project.loaded import Publish, Target
-from mvbuild.project.settings import Layer
+from mvbuild.project.setting import Layer
 from mvbuild.project.target_names import TargetNames
 from mvbuild.project.yaml_spans import Entry, MapNode, Node, ScalarNode, has_templates, is_empty, plain, read_yaml
 from mvbuild.source import SourceFile

@@ -14,7 +14,8 @@ from mvbuild.project.csv_rows import CsvError, Record, records
 from mvbuild.project.files import LARGEST_SEED, decode, read_bytes
 from mvbuild.project.loaded import Seed
 from mvbuild.project.seed_types import KNOWN_TYPES, STRING, SeedType, seed_type
-from mvbuild.project.settings import SeedConfig, Setting
+from mvbuild.project.setting import Setting
+from mvbuild.project.settings import SeedConfig
 from mvbuild.source import SourceFile, Span
 
 MOST_DIAGNOSTICS = 50

@@ -7,13 +7,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mvbuild.diagnostics import did_you_mean, error
-
-if TYPE_CHECKING:
-    from mvbuild.project.settings import Setting
-    from mvbuild.source import Span
+from mvbuild.project.setting import Setting
+from mvbuild.source import Span
 
 _COLUMN = r"(?:`[^`]+`|[^\W\d]\w*)(?:\.(?:`[^`]+`|[^\W\d]\w*))*"
 _PLAIN = re.compile(rf"\s*({_COLUMN})\s*\Z")

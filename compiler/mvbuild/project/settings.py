@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from types import MappingProxyType
 from typing import Any, Literal
 
 from mvbuild.diagnostics import Diagnostic, Note, did_you_mean, error
 from mvbuild.formats.record import STORAGE_FORMATS, StorageFormat
 from mvbuild.project import setting_values as read
+from mvbuild.project.setting import EMPTY, Layer, Setting
 from mvbuild.project.setting_values import Unfit
 from mvbuild.project.table_properties import table_properties
 from mvbuild.source import Span
@@ -21,29 +21,6 @@ WhenTestsFail = Literal["serve", "query", "fail"]
 CatalogView = Literal["definition", "storage"]
 RefreshPolicy = Literal["auto", "incremental", "incremental_strict", "full"]
 Transform = Literal["identity", "year", "month", "day", "hour", "bucket", "truncate"]
-
-EMPTY: Mapping[Any, Any] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One value that the user set, as plain Python (str, int, float, bool, None, list, dict), and where.
-
-    `key` is the place of its key, `inner` the settings in a mapping or list; a config() call has neither.
-    """
-
-    value: Any
-    span: Span
-    key: Span | None = None
-    inner: Mapping[str | int, Setting] = field(default_factory=lambda: EMPTY)
-
-    def at(self, name: str | int) -> Setting:
-        """An item of the value, at its own place if that is known."""
-        return self.inner.get(name) or Setting(self.value[name], self.span)
-
-
-Layer = Mapping[str, Setting]
-"""Settings that are set at one place: a folder of mvbuild.yml, a model's YAML, a config() call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from mvbuild.project.setting import Setting
 from mvbuild.project.setting_values import Unfit, text_mapping
-
-if TYPE_CHECKING:
-    from mvbuild.project.settings import Setting
 
 RESERVED = (
     "mvbuild.",

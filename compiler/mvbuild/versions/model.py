@@ -16,8 +16,9 @@ from mvbuild.graph.definition import definition, fingerprint_of
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TestNode
 from mvbuild.parse.dispatch import PREFIXES
 from mvbuild.project.loaded import DataTest, Properties, SourceTable
+from mvbuild.project.setting import Setting
 from mvbuild.project.setting_values import written
-from mvbuild.project.settings import ModelConfig, PartitionField, SeedConfig, Setting, SortField
+from mvbuild.project.settings import ModelConfig, PartitionField, SeedConfig, SortField
 from mvbuild.project.yaml_spans import MapNode, has_templates, plain, read_yaml
 from mvbuild.source import SourceFile
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mvbuild.project.loaded import LoadedProject, ModelFile, Properties, SourceTable, SparkSettings, Target
-from mvbuild.project.settings import EMPTY, Layer
+from mvbuild.project.setting import EMPTY, Layer
 from mvbuild.source import SourceFile, Span
 
 FILE = SourceFile("mvbuild.yml", "name: shop\n")

@@ -4,7 +4,7 @@ import pytest
 
 from mvbuild.diagnostics import ProjectError
 from mvbuild.parse.project import parse_project
-from mvbuild.project.settings import Setting
+from mvbuild.project.setting import Setting
 from mvbuild.source import Span
 from mvbuild.workers import Workers
 

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from mvbuild.project.folders import layer_of
+from mvbuild.project.setting import Setting
 from mvbuild.project.setting_values import written
-from mvbuild.project.settings import MODEL_SETTINGS, PartitionField, Setting, SortField, check_layer, model_config, seed_config
+from mvbuild.project.settings import MODEL_SETTINGS, PartitionField, SortField, check_layer, model_config, seed_config
 from mvbuild.project.yaml_spans import read_yaml
 from mvbuild.source import SourceFile, Span
 

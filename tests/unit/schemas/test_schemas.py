@@ -9,8 +9,9 @@ import pytest
 from jsonschema import Draft7Validator
 
 from mvbuild.lint.rules import RULES
+from mvbuild.project.setting import Setting
 from mvbuild.project.setting_values import OneOf
-from mvbuild.project.settings import MODEL_SETTINGS, SEED_SETTINGS, Setting, check_layer, check_seed_layer
+from mvbuild.project.settings import MODEL_SETTINGS, SEED_SETTINGS, check_layer, check_seed_layer
 from mvbuild.schemas.files import SCHEMAS, file_name, page, schema
 from mvbuild.source import SourceFile, Span
 from unit.cli.bad_input import call

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from mvbuild.equivalence.spark_proof import proves_equal, same_plan
 from mvbuild.parse.fingerprint import fingerprint
-from mvbuild.refresh.equivalence import proves_equal, same_plan
 
 pytestmark = pytest.mark.proof
 

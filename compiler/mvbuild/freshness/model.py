@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from mvbuild.equivalence.clauses import Kind
 from mvbuild.formats.failed_tests import FailedTests
 from mvbuild.formats.record import RefreshRecord
-from mvbuild.graph.definition_edits import Kind
 from mvbuild.graph.model import NodeId
 from mvbuild.names import TableIdentifier
 

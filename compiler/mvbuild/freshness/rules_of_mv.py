@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mvbuild.equivalence.clauses import classify
 from mvbuild.formats import properties
 from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.file_places import metadata_columns_of
@@ -16,7 +17,6 @@ from mvbuild.freshness.situation import Situation, listed, stale, texts_of
 from mvbuild.freshness.storage_schema import changed_by_others
 from mvbuild.freshness.zones import dependence_on_zone
 from mvbuild.graph.definition import definition
-from mvbuild.graph.definition_edits import classify
 from mvbuild.parse.determinism import nondeterministic_word
 from mvbuild.parse.metadata_columns import OF_ALL_SPECS
 from mvbuild.ports.states import ViewState

@@ -7,6 +7,6 @@ Read first: `model.py` (the types), `resolve.py` (tables to edges: a model, a se
 `definition.py` (the SQL of a view: full names, ephemeral models inlined).
 
 Wrong SQL stops only its model and the models that read it (`broken.py`), because Spark may know a syntax that mvbuild does not.
-`definition_edits.py` says how two definitions differ, on the text of `canonical_text.py`. For a project that was compiled before,
-`graph_cache.py` restores names and edges, and reads a model when something asks for it (docs/decisions/012).
+For a project that was compiled before, `graph_cache.py` restores names and edges, and reads a model when something asks for it
+(docs/decisions/012).
 """

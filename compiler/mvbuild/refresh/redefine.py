@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mvbuild.diagnostics import ProjectError
+from mvbuild.equivalence.spark_proof import Proof, proves_equal
 from mvbuild.freshness.leaves import inputs, node_inputs
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pending import stored_definition
@@ -15,7 +16,6 @@ from mvbuild.plan.alterations import alteration
 from mvbuild.plan.layout import documented
 from mvbuild.ports.catalog import CommitConflict
 from mvbuild.refresh.alter import for_new_version
-from mvbuild.refresh.equivalence import Proof, proves_equal
 from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.sql import pinned_sql

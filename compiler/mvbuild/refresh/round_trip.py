@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from mvbuild.equivalence.spark_proof import plan_difference, with_plain_columns
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.column_pruning import pruned
@@ -18,7 +19,6 @@ from mvbuild.incremental.shape import Shape
 from mvbuild.incremental.table_changes import conditions_of
 from mvbuild.ports.engine import Engine, QueryError
 from mvbuild.ports.states import Schema
-from mvbuild.refresh.equivalence import plan_difference, with_plain_columns
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.sql import pinned_table
 

@@ -2,7 +2,7 @@
 
 In: two `Version`s of a project and the columns of both. Out: a `Review`, for `mvbuild plan --against`.
 
-Read first: `model.py` (the types), `compare.py` (what was added, removed, renamed or changed), `differences.py` (the class of a change).
+Read first: `model.py` (the types), `compare.py` (what was added, removed, renamed or changed), `impact.py` (who is affected).
 """
 
 from __future__ import annotations

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from mvbuild.equivalence.resolve import Schema
 from mvbuild.graph.model import Graph, ModelNode, NodeId
 from mvbuild.lineage.model import Bound
 from mvbuild.review.compare import Pair, changes
 from mvbuild.review.impact import Impact
 from mvbuild.review.model import NodeChange, Review
-from mvbuild.review.resolve import Schema
 from mvbuild.versions.model import Version
 
 

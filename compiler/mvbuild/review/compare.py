@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from mvbuild.equivalence.differences import Finding, differences
+from mvbuild.equivalence.resolve import Schema
 from mvbuild.graph.model import NodeId
-from mvbuild.review.differences import Finding, differences
 from mvbuild.review.model import ORDER, NodeChange, SettingChange
-from mvbuild.review.resolve import Schema
 from mvbuild.versions.model import NodeVersion, Version
 from mvbuild.versions.other import changed_macros, neutral_sql, same_body
 

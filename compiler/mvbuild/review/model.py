@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mvbuild.diagnostics import Diagnostic
+from mvbuild.equivalence.differences import Class, Finding
 from mvbuild.graph.model import NodeId
 from mvbuild.incremental.cost import Cost
-from mvbuild.review.differences import Class, Finding
 from mvbuild.source import Span
 
 What = Literal["added", "removed", "renamed", "changed"]

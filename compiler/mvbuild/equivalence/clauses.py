@@ -9,8 +9,8 @@ from typing import Literal, cast
 
 from sqlglot import exp
 
-from mvbuild.graph.canonical_text import FAILURES, canonical_text, same_but_names
-from mvbuild.graph.inlined import parsed
+from mvbuild.equivalence.canonical_text import FAILURES, canonical_text, same_but_names
+from mvbuild.equivalence.inlined import parsed
 from mvbuild.parse.fingerprint import fingerprint, folded
 
 Kind = Literal["formatting", "names", "column-added", "filter", "join", "expression", "column-removed", "column-changed", "other"]

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 import sqlglot
 
-from mvbuild.review.differences import differences
+from mvbuild.equivalence.differences import differences
 from seeds import more_seeds
 
 pytestmark = pytest.mark.proof

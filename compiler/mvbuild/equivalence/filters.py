@@ -8,7 +8,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from mvbuild.review.tidy import shown
+from mvbuild.equivalence.tidy import shown
 
 Direction = Literal["narrowed", "widened"]
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?: \d{2}:\d{2}:\d{2})?\Z")

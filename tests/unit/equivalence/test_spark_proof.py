@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mvbuild.refresh.equivalence import plan_difference, proves_equal, same_plan
+from mvbuild.equivalence.spark_proof import plan_difference, proves_equal, same_plan
 from unit.worlds import shop
 
 SCAN = "BatchScan lake.raw.t[a#{a}, id#{b}L] IcebergScan(table=lake.raw.t, snapshotId=1, filters={filters}) RuntimeFilters: []"

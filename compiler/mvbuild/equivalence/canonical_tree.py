@@ -14,11 +14,11 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
+from mvbuild.equivalence.merge import merged
+from mvbuild.equivalence.resolve import Schema, Unclear, resolved
+from mvbuild.equivalence.tidy import tidy
 from mvbuild.parse.determinism import nondeterministic_word
 from mvbuild.parse.dialect import parse, tokenize
-from mvbuild.review.merge import merged
-from mvbuild.review.resolve import Schema, Unclear, resolved
-from mvbuild.review.tidy import tidy
 
 _LEFT_AS_WRITTEN = (exp.Lateral, exp.Unnest, exp.Pivot, exp.TableSample, exp.Limit, exp.Fetch, exp.Offset, exp.Values, exp.Command)
 _LONGEST = 200_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mvbuild.review.differences import differences
+from mvbuild.equivalence.differences import differences
 
 T = "FROM `m.t` AS t"
 TU = "FROM `m.t` AS t JOIN `m.u` AS u ON t.id = u.id"
@@ -261,7 +261,7 @@ def test_deep_conditions_do_not_fail(depth: int) -> None:
 
 
 def test_conditions_that_both_have_are_not_compared_with_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mvbuild.review import filters
+    from mvbuild.equivalence import filters
 
     compared: list[object] = []
     true_implies = filters.implies

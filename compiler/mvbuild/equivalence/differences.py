@@ -14,14 +14,14 @@ from typing import Literal
 
 from sqlglot import TokenType, exp
 
-from mvbuild.graph.definition_edits import classify
+from mvbuild.equivalence.canonical_tree import Canonical, Unreadable, canonical
+from mvbuild.equivalence.clauses import classify
+from mvbuild.equivalence.column_changes import ColumnChange, column_changes
+from mvbuild.equivalence.filters import direction
+from mvbuild.equivalence.resolve import Schema, relations
+from mvbuild.equivalence.tidy import CLAUSES, conjunction, conjuncts, is_inner, readable, shown
 from mvbuild.parse.dialect import tokenize
 from mvbuild.parse.fingerprint import fingerprint
-from mvbuild.review.canonical_tree import Canonical, Unreadable, canonical
-from mvbuild.review.column_changes import ColumnChange, column_changes
-from mvbuild.review.filters import direction
-from mvbuild.review.resolve import Schema, relations
-from mvbuild.review.tidy import CLAUSES, conjunction, conjuncts, is_inner, readable, shown
 
 Class = Literal["formatting", "equal", "reordered", "columns-added", "filter-narrowed", "filter-widened", "rows", "breaking"]
 CLASSES: tuple[Class, ...] = (

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from mvbuild.review.resolve import relations
-from mvbuild.review.tidy import conjunction, conjuncts, is_inner
+from mvbuild.equivalence.resolve import relations
+from mvbuild.equivalence.tidy import conjunction, conjuncts, is_inner
 
 _PLAIN = frozenset(("expressions", "from_", "joins", "where", "kind"))
 """The clauses of a query that keeps the rows that it reads, or filters them."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mvbuild.refresh.equivalence import plan_difference
-from mvbuild.refresh.plan_text import without_renames
+from mvbuild.equivalence.plan_text import without_renames
+from mvbuild.equivalence.spark_proof import plan_difference
 
 LEFT, RIGHT = "RelationV2[k#{0}, v#{1}] lake.raw.b", "RelationV2[k#{2}, v#{3}] lake.raw.a"
 

@@ -11,7 +11,7 @@ from hashlib import sha256
 
 from sqlglot import exp
 
-from mvbuild.review.tidy import ALIAS, shown
+from mvbuild.equivalence.tidy import ALIAS, shown
 
 Schema = Sequence[str]
 """Names of columns, in order."""

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from sqlglot import TokenType
 from sqlglot.errors import TokenError
 
-from mvbuild.graph.canonical_text import same_but_names
+from mvbuild.equivalence.canonical_text import same_but_names
+from mvbuild.equivalence.plan_text import with_plain_names, without_renames
 from mvbuild.parse.determinism import nondeterministic_word
 from mvbuild.parse.dialect import tokenize
 from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.ports.engine import Engine, QueryError
-from mvbuild.refresh.plan_text import with_plain_names, without_renames
 
 _SECTION = re.compile(r"^== (.+) ==$", re.MULTILINE)
 _LEAF = re.compile(r"(RelationV2|BatchScan [^\[\]\n]*)\[([^\[\]\n]*)\]")

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from mvbuild.graph.canonical_text import same_but_names
-from mvbuild.graph.definition_edits import classify
+from mvbuild.equivalence.canonical_text import same_but_names
+from mvbuild.equivalence.clauses import classify
 
 CHANGES = [
     ("SELECT a FROM t", "select  a -- why\nFROM t", "formatting", "only formatting and comments"),

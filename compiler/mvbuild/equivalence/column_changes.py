@@ -7,8 +7,8 @@ from typing import Literal
 
 from sqlglot import exp
 
-from mvbuild.review.resolve import output_names
-from mvbuild.review.tidy import shown
+from mvbuild.equivalence.resolve import output_names
+from mvbuild.equivalence.tidy import shown
 
 What = Literal["added", "removed", "renamed", "respelled", "retyped", "changed", "moved"]
 

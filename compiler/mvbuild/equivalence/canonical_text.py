@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
-from mvbuild.graph.inlined import Unreadable, inlined, parsed, start_of
+from mvbuild.equivalence.inlined import Unreadable, inlined, parsed, start_of
 from mvbuild.parse.fingerprint import folded
 
 _MARK = "mvbuild__"

@@ -53,7 +53,7 @@ def told(name):
 from mvbuild import api
 from mvbuild.api import sessions
 from mvbuild.cli import output, progress, run
-from mvbuild.freshness.former import former_states
+from mvbuild.storage.names import former_states
 from mvbuild.selection.select import select
 from mvbuild.plan.build import build_plan
 from mvbuild.plan.renames import find_renames, renamed_world
@@ -64,7 +64,7 @@ catalog = sessions.catalog_of(graph)
 world = sessions.observed(graph, catalog)
 told("observe")
 chosen, _ = select(world.graph, [], [])
-former = former_states(world, catalog)
+former = former_states(world.graph, world.observed.states, catalog)
 found = find_renames(world, former, chosen)
 planned = build_plan(renamed_world(world, found.renames), chosen)
 told("decide")

@@ -20,7 +20,6 @@ from mvbuild.adapters.iceberg.sql import open_database
 from mvbuild.api.sessions import catalog_of, observed
 from mvbuild.formats import metadata_file, properties
 from mvbuild.formats.record import RefreshRecord
-from mvbuild.freshness.changed_columns import schemas_read
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pins import pin
@@ -28,10 +27,12 @@ from mvbuild.graph.definition import definition
 from mvbuild.graph.model import Graph, ModelNode, TableNode
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.fingerprint import fingerprint
-from mvbuild.plan.layout import storage_layout, storage_properties
 from mvbuild.ports.commits import TableLayout
-from mvbuild.refresh.recording import record_of, summary_of
+from mvbuild.refresh.recording import record_of
 from mvbuild.refresh.views import mv_commit
+from mvbuild.storage.commits import summary_of
+from mvbuild.storage.layout import storage_layout, storage_properties
+from mvbuild.storage.schemas_read import schemas_read
 
 BATCH = 500
 STARTED_MS = 1_790_000_000_000
@@ -120,7 +121,7 @@ def _mv(world: World, node: ModelNode, warehouse: str, kind: str, shape: Shape) 
     raw = _with_history(raw, shape.snapshots, summary_of(record, shape.snapshots, "full", meant))
     head = {properties.REFRESH_SNAPSHOT: str(raw["current-snapshot-id"])}
     of_record = {} if is_file else properties.encode(record)
-    raw = {**raw, "properties": {**raw["properties"], **schemas_read(pins.values()), **head, **of_record}}
+    raw = {**raw, "properties": {**raw["properties"], **schemas_read(p.table for p in pins.values() if p.moves), **head, **of_record}}
     view = views.new_view(commit, _location(node.identifier, warehouse))
     yield Put(identifier=node.identifier, kind="VIEW", raw=view, storage=_embedded(raw, record, shape) if is_file else None)
     if not is_file:

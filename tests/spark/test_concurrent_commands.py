@@ -21,9 +21,9 @@ import pytest
 
 from mvbuild import api
 from mvbuild.adapters.spark.catalog_conf import catalog_conf
-from mvbuild.freshness.stored import stored
 from mvbuild.ports.commits import ConvertCommit, Refresh
 from mvbuild.refresh.run_id import RunId
+from mvbuild.storage.stored import stored
 from spark.crashes import Seen, read
 from spark.projects import ENVIRONMENT, Project, bag, command_line, messages, new_project, order, orders
 from spark.shop import MakeProject

@@ -25,10 +25,10 @@ from mvbuild import api
 from mvbuild.adapters.spark.engine import SparkQuery
 from mvbuild.diagnostics import ProjectError
 from mvbuild.formats import metadata_file
-from mvbuild.freshness.history import history
 from mvbuild.freshness.model import Freshness
 from mvbuild.ports.states import TableState
 from mvbuild.refresh.result import Event, Finished, Started
+from mvbuild.storage.history import history
 from spark.projects import NoSpark, Project, arrow_bag, bag, customers, messages, named, of, order, orders
 from spark.shop import MakeProject
 

@@ -117,7 +117,7 @@ def test_both_sides_of_the_adapters_know_the_same_catalog_types() -> None:
 
 @pytest.mark.parametrize("name", STORAGE_FORMATS)
 def test_a_storage_format_is_named_where_the_page_says(name: str) -> None:
-    assert {"formats/record.py", "plan/formats.py", "refresh/convert.py"} <= naming(name)
+    assert {"formats/record.py", "storage/format.py", "refresh/convert.py"} <= naming(name)
 
 
 def test_artifacts_are_written_by_one_function() -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 from mvbuild.adapters.memory import MemoryCatalog
 from mvbuild.diagnostics import ProjectError
-from mvbuild.freshness.former import former_states
 from mvbuild.freshness.observe import observe
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import Graph
@@ -35,6 +34,7 @@ from mvbuild.refresh.run import run_plan
 from mvbuild.refresh.run_id import RunId
 from mvbuild.refresh.session import RunSession
 from mvbuild.selection.select import select
+from mvbuild.storage.names import former_states
 from mvbuild.workers import Workers
 
 SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "type": "long", "required": False}]}
@@ -209,7 +209,7 @@ class Shop:
     def plan(self, *include: str, **options: Any) -> Plan:
         world = self.world()
         chosen, warnings = select(world.graph, include, options.pop("exclude", ()))
-        former = former_states(world, self.catalog)
+        former = former_states(world.graph, world.observed.states, self.catalog)
         found = find_renames(world, former, chosen)
         if found.diagnostics:
             raise ProjectError(found.diagnostics)

@@ -12,7 +12,6 @@ from mvbuild.api.compilation import write_artifacts
 from mvbuild.api.of_project import Project, graph_of, mv_of, states_of
 from mvbuild.api.sessions import OnEvent, SystemClock, catalog_of, explained, ignore_event, observed, open_session
 from mvbuild.diagnostics import ProjectError, error
-from mvbuild.freshness.former import former_states
 from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pending import representation_problems
@@ -37,6 +36,7 @@ from mvbuild.refresh.run import run_plan
 from mvbuild.refresh.testing import run_tests
 from mvbuild.selection.select import select as select_nodes
 from mvbuild.selection.select import select_all
+from mvbuild.storage.names import former_states
 from mvbuild.verify.model import Verification
 from mvbuild.verify.verify import Check, doubts
 from mvbuild.verify.verify import verify as verify_all
@@ -62,7 +62,7 @@ def plan(
     world = observed(graph, catalog, spark)
     chosen, warnings = select_nodes(world.graph, select, exclude, states_of(world))
     with explained(graph):
-        former = former_states(world, catalog)
+        former = former_states(world.graph, world.observed.states, catalog)
         found = find_renames(world, former, chosen) if graph.project.branch is None else Found()
         if found.diagnostics:
             raise ProjectError(found.diagnostics)
@@ -84,7 +84,7 @@ def explain(project: Project, name: str) -> Explanation:
     catalog = catalog_of(graph)
     world = observed(graph, catalog)
     with explained(graph):
-        found = find_renames(world, former_states(world, catalog), frozenset(world.graph.nodes))
+        found = find_renames(world, former_states(world.graph, world.observed.states, catalog), frozenset(world.graph.nodes))
         if found.diagnostics:
             raise ProjectError(found.diagnostics)
         world = renamed_world(world, found.renames)

@@ -10,8 +10,6 @@ from mvbuild.api.of_project import Project, graph_of, mv_of, states_of
 from mvbuild.api.sessions import OnEvent, catalog_of, explained, ignore_event, observed, open_session
 from mvbuild.diagnostics import Diagnostic, ProjectError
 from mvbuild.formats.record import StorageFormat
-from mvbuild.freshness.history import PastRefresh
-from mvbuild.freshness.history import history as past_refreshes
 from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.readable import require_readable
 from mvbuild.freshness.rules import judge
@@ -29,6 +27,8 @@ from mvbuild.refresh.recording import described
 from mvbuild.refresh.result import RunResult
 from mvbuild.refresh.run import run_plan
 from mvbuild.selection.select import select as select_nodes
+from mvbuild.storage.history import PastRefresh
+from mvbuild.storage.history import history as past_refreshes
 
 
 def history(project: Project, name: str) -> tuple[ModelNode, tuple[PastRefresh, ...]]:

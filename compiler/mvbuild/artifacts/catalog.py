@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mvbuild.artifacts.manifest import published_ids, timestamp
-from mvbuild.freshness.history import live_rows
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import ModelNode, Node
 from mvbuild.lineage.schemas import of_schema
 from mvbuild.ports.states import Schema, TableState, ViewState
+from mvbuild.storage.history import live_rows
 
 SCHEMA = "https://schemas.getdbt.com/dbt/catalog/v1.json"
 

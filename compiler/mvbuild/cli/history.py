@@ -14,7 +14,7 @@ from mvbuild.serve.words import duration, size, utc
 
 if TYPE_CHECKING:
     from mvbuild.formats.record import BaseTable
-    from mvbuild.freshness.history import PastRefresh
+    from mvbuild.storage.history import PastRefresh
 
 
 @click.command("history")

@@ -70,10 +70,10 @@ def _unseen(reason: Reason, now_ms: int) -> str:
 
 def _storage_table(world: World, node: ModelNode) -> str | None:
     """None for an MV in the metadata-file format, whose storage is not a table of the catalog."""
-    from mvbuild.plan.formats import is_embedded
+    from mvbuild.storage.format import is_embedded
 
     broken = world.observed.unreadable(node.identifier) and world.observed.table(node.storage) is None
-    return None if broken or is_embedded(world, node) else str(node.storage)
+    return None if broken or is_embedded(node, world.observed.table(node.storage)) else str(node.storage)
 
 
 def _when(answer: Freshness) -> str:

@@ -14,11 +14,12 @@ from mvbuild.formats.record import RecordError, RefreshRecord
 from mvbuild.freshness.leaves import Inputs, node_inputs
 from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import Leaf, Pin, World
-from mvbuild.freshness.pins import known_as, pin
+from mvbuild.freshness.pins import pin
 from mvbuild.freshness.states import recorded_states
-from mvbuild.freshness.stored import replaced_since, summary_value, unseen_since
 from mvbuild.graph.model import ModelNode, NodeId
 from mvbuild.ports.states import TableState
+from mvbuild.storage.names import known_as
+from mvbuild.storage.stored import replaced_since, summary_value, unseen_since
 
 _OF_TABLES = ("within-window", "base-table-changed", "base-table-emptied", "base-table-rolled-back", "snapshot-expired")
 """Codes of the reasons that are unseen changes of a table. A compaction is not one."""

@@ -1,44 +1,21 @@
 """schemas of base tables, as read and as they are now -> whether an unchanged query still means the same columns.
 
 Iceberg changes a schema without making a snapshot. By snapshot ids alone, an MV would be fresh although its query now reads other columns
-under the same names, or none. The specifications have no place for it, so mvbuild records the schema that each refresh read.
+under the same names, or none.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from mvbuild.freshness.observed import Pin
-from mvbuild.freshness.schema_difference import Path, difference, paths
 from mvbuild.parse.by_position import takes_columns_by_position
 from mvbuild.ports.states import TableState
+from mvbuild.storage.schema_difference import Path, difference, paths
+from mvbuild.storage.schemas_read import recorded_schema_id
 
-SCHEMA_READ = "mvbuild.base.schema."
-"""Prefix of properties of the storage table: UUID of a base table -> the id of its schema that the refresh read."""
 _WORD = re.compile(r"\w+")
-
-
-def schemas_read(pins: Iterable[Pin]) -> dict[str, str]:
-    """For tables that are read with their current schema; a table that the user pinned to a version has that version's. Nothing is recorded
-    for two tables with one UUID (`register_table`) whose schemas differ."""
-    found: dict[str, set[int]] = {}
-    for one in pins:
-        if one.moves and one.table.uuid:
-            found.setdefault(one.table.uuid, set()).add(one.table.current_schema_id)
-    return {SCHEMA_READ + uuid: str(*ids) for uuid, ids in found.items() if len(ids) == 1}
-
-
-def recorded_schema_id(storage: TableState, table: TableState) -> int | None:
-    """The id of the schema with which the last refresh read a table; None if it was not recorded."""
-    noted = storage.properties.get(SCHEMA_READ + table.uuid, "")
-    return int(noted) if noted.isdigit() else None
-
-
-def stale_schemas(properties: Mapping[str, str], kept: Mapping[str, str]) -> tuple[str, ...]:
-    """Schema properties of earlier refreshes that are not set again."""
-    return tuple(k for k in properties if k.startswith(SCHEMA_READ) and k not in kept)
 
 
 def changed_columns(storage: TableState, table: TableState, texts: Sequence[str], read: int | None = None) -> tuple[str, ...]:

@@ -14,14 +14,15 @@ from mvbuild.formats.properties import BASE_SNAPSHOT, CHILD_VIEW_VERSION, INDIRE
 from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import World
-from mvbuild.freshness.pins import known_as, pin
+from mvbuild.freshness.pins import pin
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode, Node, ViewNode
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.determinism import nondeterministic_word
 from mvbuild.parse.metadata_columns import OF_ALL_SPECS, metadata_columns
 from mvbuild.parse.wall_clock import instant_ms
-from mvbuild.ports.states import TableState, ViewState
+from mvbuild.ports.states import TableState
+from mvbuild.storage.names import known_as
 
 
 def indirect(world: World, node: ModelNode, record: RefreshRecord, view_uuid: str = "") -> Indirect:
@@ -51,11 +52,6 @@ def is_written(world: World, node: ModelNode, storage: TableState, record: Refre
     return all(storage.properties.get(key) == value for key, value in wanted.items()) and (
         INDIRECT in wanted or INDIRECT not in storage.properties
     )
-
-
-def is_of_another_view(storage: TableState, view: ViewState) -> bool:
-    """Whether the record names the refreshed view, and it is not this one. In a metadata file the record is not in properties."""
-    return storage.of_view is None and INDIRECT in storage.properties and CHILD_VIEW_VERSION + view.uuid not in storage.properties
 
 
 def upstream_mvs(world: World, node: ModelNode) -> Iterator[ModelNode]:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from mvbuild.diagnostics import CODES, Diagnostic, ProjectError, error
-from mvbuild.freshness.embedded import with_embedded
 from mvbuild.freshness.observed import Observed, World
 from mvbuild.freshness.view_columns import by_position
 from mvbuild.freshness.view_names import Catalogs, name_in_view
@@ -19,6 +18,7 @@ from mvbuild.ports.catalog import Catalog
 from mvbuild.ports.session import configured_session
 from mvbuild.ports.sources import SourceError, SourceLocation, Sources
 from mvbuild.ports.states import State, Unreadable, ViewState
+from mvbuild.storage.embedded import with_embedded
 
 
 def observe(graph: Graph, catalog: Catalog, sources: Sources | None = None) -> World:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.formats.properties import STORAGE_TABLE, is_materialized
-from mvbuild.freshness.history import DEFINITION as DEFINITION_READ
 from mvbuild.freshness.observed import World
-from mvbuild.freshness.stored import summary_value
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode, NodeId, SeedNode, TableNode, ViewNode
 from mvbuild.graph.view_text import DEFINITION, DIALECTS, further_dialects, storage_select
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.ports.states import ViewState
+from mvbuild.storage.history import DEFINITION as DEFINITION_READ
+from mvbuild.storage.stored import summary_value
 
 if TYPE_CHECKING:
     from mvbuild.dialects.representations import Known

@@ -19,11 +19,6 @@ def leaf_table(graph: Graph, leaf: Leaf) -> TableIdentifier:
     return node.identifier
 
 
-def known_as(table: TableState) -> TableIdentifier:
-    """The name of a table in records: an embedded storage has that of its MV."""
-    return table.of_view or table.identifier
-
-
 def pin(graph: Graph, observed: Observed, leaf: Leaf) -> Pin | None:
     """The snapshot that the leaf means now; None if the table, or the version that the user chose, does not exist."""
     table = observed.table(leaf_table(graph, leaf))

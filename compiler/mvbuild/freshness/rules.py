@@ -28,10 +28,10 @@ from mvbuild.freshness.rules_of_mv import (
     unreadable,
 )
 from mvbuild.freshness.situation import Situation
-from mvbuild.freshness.stored import Stored, stored
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode, NodeId
 from mvbuild.parse.fingerprint import fingerprint
+from mvbuild.storage.stored import Stored, stored
 
 Rule = Callable[[Situation], Iterable[Reason]]
 RULES: tuple[Rule, ...] = (

@@ -10,14 +10,15 @@ from mvbuild.freshness.changed_columns import changed_columns
 from mvbuild.freshness.file_places import metadata_columns_of
 from mvbuild.freshness.model import Freshness, Reason, State
 from mvbuild.freshness.observed import Leaf, Pin
-from mvbuild.freshness.pins import known_as, leaf_table, pin
+from mvbuild.freshness.pins import leaf_table, pin
 from mvbuild.freshness.situation import Situation, listed, texts_of
 from mvbuild.freshness.states import recorded_states, states_without_reader
-from mvbuild.freshness.stored import replaced_since, unseen_since
 from mvbuild.graph.model import SeedNode
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.states import TableState, ViewState
 from mvbuild.project.setting_values import written
+from mvbuild.storage.names import known_as
+from mvbuild.storage.stored import replaced_since, unseen_since
 
 _FRESH = Freshness(node="", state="fresh", reasons=(), record=None)
 

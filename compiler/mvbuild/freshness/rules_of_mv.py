@@ -8,18 +8,19 @@ from mvbuild.equivalence.clauses import classify
 from mvbuild.formats import properties
 from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.file_places import metadata_columns_of
-from mvbuild.freshness.marks import has_rows_of, is_recreated, wrong_marks
 from mvbuild.freshness.model import Reason
 from mvbuild.freshness.pending import stored_definition
-from mvbuild.freshness.pins import known_as, leaf_table
-from mvbuild.freshness.sessions import difference, recorded_session
+from mvbuild.freshness.pins import leaf_table
 from mvbuild.freshness.situation import Situation, listed, stale, texts_of
-from mvbuild.freshness.storage_schema import changed_by_others
 from mvbuild.freshness.zones import dependence_on_zone
 from mvbuild.graph.definition import definition
 from mvbuild.parse.determinism import nondeterministic_word
 from mvbuild.parse.metadata_columns import OF_ALL_SPECS
 from mvbuild.ports.states import ViewState
+from mvbuild.storage.marks import has_rows_of, is_recreated, wrong_marks
+from mvbuild.storage.names import known_as
+from mvbuild.storage.schema import changed_by_others
+from mvbuild.storage.sessions import difference, recorded_session
 
 
 def unreadable(s: Situation) -> Iterator[Reason]:

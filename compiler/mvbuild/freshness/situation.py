@@ -9,11 +9,11 @@ from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.leaves import Inputs
 from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import World
-from mvbuild.freshness.stored import Stored
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode, NodeId, ViewNode
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.states import TableState, ViewState
+from mvbuild.storage.stored import Stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from mvbuild.formats.record import BaseTable, RefreshRecord
 from mvbuild.freshness.observed import Pin
-from mvbuild.freshness.pins import known_as
 from mvbuild.names import TableIdentifier
+from mvbuild.storage.names import known_as
 
 
 def recorded_states(record: RefreshRecord, found: Pin) -> tuple[BaseTable, ...]:

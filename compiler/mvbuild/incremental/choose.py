@@ -9,13 +9,10 @@ from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.file_places import metadata_columns_of
 from mvbuild.freshness.model import Reason
 from mvbuild.freshness.observed import Leaf, Pin, World
-from mvbuild.freshness.pins import known_as
-from mvbuild.freshness.stored import stored
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.cost import CHEAPER, LARGE, Cost, cost_of, full_cost
 from mvbuild.incremental.inputs import Inputs, ReadChange, changes_of, inputs_of, shape_of_inputs, span_of
 from mvbuild.incremental.key_ranges import without_empty
-from mvbuild.incremental.proof import is_proven
 from mvbuild.incremental.reasons import GENERAL, UNINFORMATIVE, Refused
 from mvbuild.incremental.rewrite import Rewrite, StrategyInput
 from mvbuild.incremental.shape import Shape, readable
@@ -27,6 +24,9 @@ from mvbuild.ports.changes import TableChange
 from mvbuild.ports.states import TableState
 from mvbuild.project.settings import RefreshPolicy
 from mvbuild.source import Span
+from mvbuild.storage.names import known_as
+from mvbuild.storage.proof import is_proven
+from mvbuild.storage.stored import stored
 
 NO_CHANGE = "no-change"
 """No change affects the query: only the record moves on."""
@@ -189,7 +189,7 @@ class _Choosing:
 
     def choice(self) -> StrategyChoice:
         # Nothing else here prevents a misread query from leading to wrong rows.
-        known = is_proven(self.given, self.storage)
+        known = is_proven(self.storage, self.given.text.text, self.given.schemas)
         without = self.question.read.irrelevant(self.shape, self.given, self.changes) if known else {}
         changes = {leaf: change for leaf, change in self.changes.items() if leaf not in without}
         if not changes:

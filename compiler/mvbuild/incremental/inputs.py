@@ -7,12 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mvbuild.formats.record import RefreshRecord
-from mvbuild.freshness.changed_columns import recorded_schema_id
 from mvbuild.freshness.expansion import expanded_sql
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import Leaf, Pin, World
-from mvbuild.freshness.pins import known_as
-from mvbuild.freshness.schema_difference import difference
 from mvbuild.freshness.states import recorded_states, states_without_reader
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.algebra import Relation, Scan, walk
@@ -25,6 +22,9 @@ from mvbuild.ports.catalog import ChangeRefused
 from mvbuild.ports.changes import Side, TableChange, ValueRange
 from mvbuild.ports.states import Schema, TableState
 from mvbuild.source import MappedText, Span
+from mvbuild.storage.names import known_as
+from mvbuild.storage.schema_difference import difference
+from mvbuild.storage.schemas_read import recorded_schema_id
 
 
 class ReadChange(Protocol):
@@ -108,6 +108,11 @@ class Inputs:
 
     text: MappedText
     inputs: tuple[Input, ...]
+
+    @property
+    def schemas(self) -> tuple[Schema, ...]:
+        """The schemas with which the tables are read."""
+        return tuple(one.schema for one in self.inputs)
 
 
 def inputs_of(world: World, node: ModelNode, record: RefreshRecord, pins: Mapping[Leaf, Pin]) -> Inputs:

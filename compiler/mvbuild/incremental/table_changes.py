@@ -8,7 +8,6 @@ from threading import Lock
 from typing import Any
 
 from mvbuild.formats.record import NO_SNAPSHOT
-from mvbuild.freshness.pins import known_as
 from mvbuild.incremental.inputs import Inputs
 from mvbuild.incremental.literals import predicate_text
 from mvbuild.incremental.scan_conditions import relevant
@@ -17,6 +16,7 @@ from mvbuild.parse.determinism import variables
 from mvbuild.ports.catalog import Catalog, ChangeRefused
 from mvbuild.ports.changes import Comparison, Predicate, Side, TableChange, ValueRange
 from mvbuild.ports.states import TableState
+from mvbuild.storage.names import known_as
 
 MAX_FILES = 2000
 """The limit of files whose bounds are read to estimate how much of a table a refresh reads; more would cost as much as the refresh."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from mvbuild.formats.properties import OWNER
-from mvbuild.freshness.former import storage_name
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import ModelNode
 from mvbuild.names import TableIdentifier
@@ -13,6 +12,7 @@ from mvbuild.plan.removed import Removed
 from mvbuild.ports.catalog import Catalog
 from mvbuild.ports.commits import BRANCH_PROPERTY
 from mvbuild.ports.states import State, TableState, ViewState
+from mvbuild.storage.names import storage_name
 
 _SUFFIX = "__storage"
 _MOST_LOADED = 50

@@ -17,11 +17,11 @@ from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
 from mvbuild.lifecycle.drop import everything, shares_directory, tables_of
 from mvbuild.names import TableIdentifier
-from mvbuild.plan.formats import is_embedded
 from mvbuild.plan.model import Plan
 from mvbuild.ports.catalog import Catalog
 from mvbuild.ports.commits import BRANCH_PROPERTY, BranchCommit, DropCommit
 from mvbuild.ports.states import State, TableState, ViewState
+from mvbuild.storage.format import is_embedded
 
 Standing = Literal["changed", "new", "outdated"]
 
@@ -58,7 +58,7 @@ def require_branchable(plan: Plan) -> None:
         node = plan.world.graph.nodes[step.node]
         if not isinstance(node, ModelNode) or node.storage is None or not step.is_change:
             continue
-        if step.converts or step.action == "convert" or is_embedded(plan.world, node):
+        if step.converts or step.action == "convert" or is_embedded(node, plan.world.observed.table(node.storage)):
             span = node.model.config.spans.get("storage_format") or node.model.file.line_span(1)
             message = f"'{node.model.name}' cannot be built on a branch: a metadata file has only one state of its MV"
             found.append(error("unsupported-format", message, span, help="Use `storage: {format: table-properties}`."))

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mvbuild.formats import properties
-from mvbuild.freshness.history import DEFINITION, current_refresh_id, history
 from mvbuild.freshness.indirect import indirect
-from mvbuild.freshness.storage_schema import repeated_schema_property
-from mvbuild.freshness.stored import replaced_since, stored, summary_value
 from mvbuild.graph.model import ModelNode
 from mvbuild.names import TableIdentifier, quote
 from mvbuild.ports.catalog import CommitConflict
 from mvbuild.ports.commits import TableCommit, TableLayout
 from mvbuild.ports.states import Snapshot, TableState
-from mvbuild.refresh.recording import recorded, summary_of
 from mvbuild.refresh.session import RunSession
+from mvbuild.storage.commits import recorded, summary_of
+from mvbuild.storage.history import DEFINITION, current_refresh_id, history
+from mvbuild.storage.schema import repeated_schema_property
+from mvbuild.storage.stored import replaced_since, stored, summary_value
 
 COMPACTED = "mvbuild.compacted.snapshot-id"
 """Property of the storage: the snapshot that the last compaction made, which is not compacted again."""

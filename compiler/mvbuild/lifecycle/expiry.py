@@ -8,10 +8,10 @@ from typing import Literal
 
 from mvbuild.formats import refresh_state
 from mvbuild.formats.properties import REFRESH_SNAPSHOT
-from mvbuild.freshness.history import history
 from mvbuild.freshness.observed import World
-from mvbuild.freshness.stored import stored
 from mvbuild.ports.states import TableState
+from mvbuild.storage.history import history
+from mvbuild.storage.stored import stored
 
 
 def expirable(storage: TableState, *, before_ms: int, keep: int | Literal["all"], recorded: Iterable[int] = ()) -> frozenset[int]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from mvbuild.diagnostics import Diagnostic, error
-from mvbuild.freshness.history import PUBLISHED, only_named_in_property
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.readable import unreadable
 from mvbuild.graph.model import ModelNode, NodeId
@@ -23,6 +22,7 @@ from mvbuild.ports.states import State, TableState, ViewState
 from mvbuild.refresh.run import remove_leftovers
 from mvbuild.refresh.run_id import started_ms
 from mvbuild.refresh.session import RunSession
+from mvbuild.storage.history import PUBLISHED, only_named_in_property
 
 ATTEMPTS = 3
 T = TypeVar("T")

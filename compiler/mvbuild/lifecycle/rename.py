@@ -7,8 +7,6 @@ from dataclasses import replace
 
 from mvbuild.diagnostics import Diagnostic, error
 from mvbuild.formats.properties import OWNER
-from mvbuild.freshness.former import storage_name
-from mvbuild.freshness.history import current_refresh_id
 from mvbuild.freshness.indirect import indirect
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import NodeId
@@ -18,8 +16,10 @@ from mvbuild.plan.renames import Followed, Rename, followed, moved_records, new_
 from mvbuild.ports.catalog import CatalogError, CommitConflict
 from mvbuild.ports.commits import Change, TableCommit, ViewCommit
 from mvbuild.ports.states import State, TableState, ViewState
-from mvbuild.refresh.recording import recorded
 from mvbuild.refresh.session import RunSession
+from mvbuild.storage.commits import recorded
+from mvbuild.storage.history import current_refresh_id
+from mvbuild.storage.names import storage_name
 
 
 def rename(session: RunSession, planned: Plan) -> Plan:

@@ -7,16 +7,17 @@ from dataclasses import replace
 from mvbuild.diagnostics import ProjectError, did_you_mean, error
 from mvbuild.formats import properties
 from mvbuild.formats.record import RefreshRecord
-from mvbuild.freshness.changed_columns import stale_schemas
-from mvbuild.freshness.history import PastRefresh, history
 from mvbuild.freshness.indirect import indirect
-from mvbuild.freshness.storage_schema import schema_property, stale_schema_property
 from mvbuild.graph.model import ModelNode
 from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.ports.states import TableState, ViewState
 from mvbuild.refresh.outcome import Outcome
-from mvbuild.refresh.recording import described, other_refreshes, recorded
+from mvbuild.refresh.recording import described, other_refreshes
 from mvbuild.refresh.session import RunSession
+from mvbuild.storage.commits import recorded
+from mvbuild.storage.history import PastRefresh, history
+from mvbuild.storage.schema import schema_property, stale_schema_property
+from mvbuild.storage.schemas_read import stale_schemas
 
 
 def rollback(session: RunSession, node: ModelNode, refresh_id: int) -> Outcome:

@@ -12,7 +12,7 @@ from mvbuild.freshness.leaves import Inputs, node_inputs, place_of
 from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pending import pending_seeds, pending_views
-from mvbuild.freshness.pins import known_as, leaf_table, pin
+from mvbuild.freshness.pins import leaf_table, pin
 from mvbuild.freshness.readable import flaws, unreadable
 from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import ModelNode, NodeId, SeedNode, ViewNode
@@ -21,15 +21,16 @@ from mvbuild.incremental.choose import choose
 from mvbuild.incremental.inputs import ReadChange
 from mvbuild.incremental.strategies import FULL
 from mvbuild.names import TableIdentifier
-from mvbuild.plan.alterations import alteration
+from mvbuild.plan.alter import alteration
 from mvbuild.plan.collisions import collisions
-from mvbuild.plan.formats import found_format, unrecordable, wanted_format
 from mvbuild.plan.misnamed import misnamed_columns
 from mvbuild.plan.model import Action, Plan, Step
 from mvbuild.plan.needed import needed_fresher
 from mvbuild.plan.question import question
 from mvbuild.plan.strictness import fallback_warning, strict_error
 from mvbuild.ports.states import TableState
+from mvbuild.storage.format import found_format, unrecordable, wanted_format
+from mvbuild.storage.names import known_as
 
 _OF_OTHERS = {"upstream-stale", "upstream-unknown", "upstream-behind", "seed-changed", "child-view-edited"}
 """Reasons that only apply if the run also changes the nodes that they name."""

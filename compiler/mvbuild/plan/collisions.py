@@ -10,9 +10,9 @@ from mvbuild.formats.properties import OWNER
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pending import SEED_CHECKSUM, same_definition
 from mvbuild.graph.model import ModelNode, NodeId, SeedNode
-from mvbuild.plan.formats import is_mv
 from mvbuild.ports.states import State, TableState, ViewState
 from mvbuild.source import SourceFile, Span
+from mvbuild.storage.format import is_mv
 
 
 def collisions(world: World, selected: frozenset[NodeId]) -> list[Diagnostic]:

@@ -12,8 +12,8 @@ from mvbuild.freshness.observed import World
 from mvbuild.freshness.readable import unreadable
 from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import Graph, ModelNode, NodeId
-from mvbuild.plan.formats import found_format
 from mvbuild.plan.model import Plan, Step
+from mvbuild.storage.format import found_format
 
 
 def conversions(world: World, selected: frozenset[NodeId], to: StorageFormat) -> Plan:

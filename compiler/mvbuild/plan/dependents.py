@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mvbuild.diagnostics import ProjectError
-from mvbuild.freshness.former import storage_name
 from mvbuild.freshness.view_names import Catalogs, name_in_view
 from mvbuild.graph.model import Graph, ModelNode
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.project import parse_text
 from mvbuild.parse.renaming import mentions
 from mvbuild.ports.states import ViewState
+from mvbuild.storage.names import storage_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,6 @@ from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.observed import Leaf, World
 from mvbuild.freshness.pins import leaf_table, pin
-from mvbuild.freshness.stored import replaced_since, stored
 from mvbuild.graph.model import ModelNode, SeedNode
 from mvbuild.incremental.choose import Question, StrategyChoice
 from mvbuild.incremental.cost import Cost
@@ -29,6 +28,7 @@ from mvbuild.ports.catalog import ChangeRefused
 from mvbuild.ports.changes import TableChange
 from mvbuild.ports.states import TableState
 from mvbuild.source import Span
+from mvbuild.storage.stored import replaced_since, stored
 
 What = Literal["changed", "not-relevant", "compacted", "same-rows", "nothing", "unknown"]
 """same-rows: there are newer snapshots, which together add and remove nothing · unknown: the change cannot be determined."""

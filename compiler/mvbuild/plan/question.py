@@ -10,7 +10,7 @@ from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.choose import Question
 from mvbuild.incremental.inputs import ReadChange
-from mvbuild.plan.layout import same_layout, storage_layout
+from mvbuild.storage.layout import same_layout, storage_layout
 
 
 def question(

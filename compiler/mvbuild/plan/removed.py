@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from mvbuild.diagnostics import Diagnostic, error
 from mvbuild.formats.properties import OWNER
-from mvbuild.freshness.former import storage_name
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import Graph, ModelNode
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.dependents import Dependent, dependents
 from mvbuild.ports.states import State, TableState, Unreadable, ViewState
+from mvbuild.storage.names import storage_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

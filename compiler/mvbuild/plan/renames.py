@@ -13,16 +13,16 @@ from mvbuild.diagnostics import Diagnostic, error
 from mvbuild.formats import properties
 from mvbuild.formats.properties import OWNER
 from mvbuild.formats.record import RefreshRecord
-from mvbuild.freshness.embedded import with_embedded
-from mvbuild.freshness.former import former_name, storage_name
 from mvbuild.freshness.observed import World
-from mvbuild.freshness.stored import stored
 from mvbuild.freshness.view_names import name_in_view
 from mvbuild.graph.model import Graph, ModelNode, NodeId
 from mvbuild.graph.view_text import DEFINITION, DIALECTS
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.renaming import with_new_names, with_new_names_in_text
 from mvbuild.ports.states import State, TableState, ViewState
+from mvbuild.storage.embedded import with_embedded
+from mvbuild.storage.names import former_name, storage_name
+from mvbuild.storage.stored import stored
 
 Names = Mapping[TableIdentifier, TableIdentifier]
 

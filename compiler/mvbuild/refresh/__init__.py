@@ -2,8 +2,8 @@
 
 In: a `Plan`, and the catalog and engine of a `RunSession`. Out: the outcome for each node, as a `RunResult`.
 
-Read first: `run.py` (the order of the steps), `materialize.py` (one refresh from the pinned query to the commit), `recording.py` (the one
-place that turns a record into a commit, in either storage format).
+Read first: `run.py` (the order of the steps), `materialize.py` (one refresh from the pinned query to the commit), `recording.py` (what a
+refresh reads, as its record).
 
 **Staging.** If the result fits the storage table as it is, Spark writes to an audit branch of it, `mvbuild_<host>_<pid>_<time>_<random>`.
 If columns, partitioning or sort order change, a branch is not enough, because all branches of a table share one schema. Spark then writes

@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mvbuild.formats import failed_tests
-from mvbuild.freshness.changed_columns import schemas_read, stale_schemas
-from mvbuild.freshness.history import current_refresh_id
 from mvbuild.freshness.indirect import indirect
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.choose import StrategyChoice
-from mvbuild.incremental.proof import PROVEN
 from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.refresh.choosing import result_details
 from mvbuild.refresh.outcome import Outcome
-from mvbuild.refresh.recording import record_of, recorded, restated
+from mvbuild.refresh.recording import record_of
 from mvbuild.refresh.result import TestResult
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.views import properties_commit
+from mvbuild.storage.commits import recorded, restated
+from mvbuild.storage.history import current_refresh_id
+from mvbuild.storage.proof import PROVEN
+from mvbuild.storage.schemas_read import schemas_read, stale_schemas
 
 
 def advance(
@@ -33,12 +34,12 @@ def advance(
     tests: tuple[TestResult, ...],
     mark: str = "",
 ) -> Outcome:
-    """Readers downstream see no change. `tests`: the results of tests on the rows, which do not change. `mark`: see incremental.proof."""
+    """Readers downstream see no change. `tests`: the results of tests on the rows, which do not change. `mark`: see storage.proof."""
     storage, view = world.observed.table(node.storage), world.observed.view(node.identifier)
     assert storage is not None, node.id
     assert view is not None, node.id
     record = record_of(world, node_inputs(world.graph, node), pins, view.version_id, started_ms)
-    schemas = schemas_read(pins.values())
+    schemas = schemas_read(p.table for p in pins.values() if p.moves)
     commit = recorded(
         node,
         storage,

@@ -6,25 +6,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mvbuild.formats.record import BaseTable, RefreshRecord
-from mvbuild.freshness.history import current_refresh_id
 from mvbuild.freshness.indirect import indirect, is_written
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.rules import judge_one
 from mvbuild.freshness.states import recorded_states
-from mvbuild.freshness.stored import stored
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode
 from mvbuild.parse.fingerprint import fingerprint
-from mvbuild.plan.alterations import Alteration, alteration
-from mvbuild.plan.layout import documented
+from mvbuild.plan.alter import alteration
 from mvbuild.ports.catalog import CommitConflict
 from mvbuild.ports.commits import TableCommit, ViewCommit
 from mvbuild.ports.states import TableState
 from mvbuild.refresh.outcome import Outcome
-from mvbuild.refresh.recording import recorded, restated
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.views import next_version, properties_commit
+from mvbuild.storage.alterations import Alteration
+from mvbuild.storage.commits import recorded, restated
+from mvbuild.storage.history import current_refresh_id
+from mvbuild.storage.layout import documented
+from mvbuild.storage.stored import stored
 
 ATTEMPTS = 3
 

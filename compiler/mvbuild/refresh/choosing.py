@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.diagnostics import ProjectError
-from mvbuild.freshness.history import EXPECTED_BYTES, EXPECTED_ROWS, FULL_BYTES, REASON, bytes_written, rows_removed
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.rules import judge_one
 from mvbuild.graph.model import ModelNode
@@ -18,6 +17,7 @@ from mvbuild.plan.strictness import strict_error
 from mvbuild.ports.states import Snapshot
 from mvbuild.refresh.result import count_rows
 from mvbuild.refresh.session import RunSession
+from mvbuild.storage.history import EXPECTED_BYTES, EXPECTED_ROWS, FULL_BYTES, REASON, bytes_written, rows_removed
 
 if TYPE_CHECKING:
     from mvbuild.refresh.write_outcome import NotIncremental, WriteOutcome

@@ -5,16 +5,17 @@ from __future__ import annotations
 from mvbuild.diagnostics import ProjectError, error
 from mvbuild.formats import properties
 from mvbuild.formats.record import StorageFormat
-from mvbuild.freshness.history import current_refresh_id
 from mvbuild.freshness.indirect import indirect
-from mvbuild.freshness.stored import stored
 from mvbuild.graph.model import ModelNode
-from mvbuild.plan.formats import found_format, wanted_format
 from mvbuild.ports.catalog import AlreadyExists, CommitConflict
 from mvbuild.ports.commits import ConvertCommit, Refresh
 from mvbuild.refresh.outcome import Outcome
-from mvbuild.refresh.recording import described, kept_refreshes, other_refreshes, require_recordable
+from mvbuild.refresh.recording import described, other_refreshes
 from mvbuild.refresh.session import RunSession
+from mvbuild.storage.commits import kept_refreshes, require_recordable
+from mvbuild.storage.format import found_format, wanted_format
+from mvbuild.storage.history import current_refresh_id
+from mvbuild.storage.stored import stored
 
 ATTEMPTS = 3
 

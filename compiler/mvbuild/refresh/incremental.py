@@ -9,11 +9,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mvbuild.freshness.history import ROWS_REMOVED, rows_in_files
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.algebra import Filter, Project, Ref, Relation, walk
 from mvbuild.incremental.choose import StrategyChoice
-from mvbuild.incremental.proof import is_proven
 from mvbuild.incremental.rewrite import OverwritePartitions
 from mvbuild.incremental.statements import Difference
 from mvbuild.names import quote
@@ -25,6 +23,8 @@ from mvbuild.refresh.round_trip import round_trip_difference
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.staging_area import StagingArea
 from mvbuild.refresh.write_outcome import NotIncremental, WriteOutcome
+from mvbuild.storage.history import ROWS_REMOVED, rows_in_files
+from mvbuild.storage.proof import is_proven
 
 
 def write(
@@ -48,7 +48,7 @@ def _prove(inputs: RefreshInputs, user_sql: str) -> None:
     choice = inputs.choice
     assert choice.shape is not None
     assert choice.inputs is not None
-    if is_proven(choice.inputs, inputs.place.before):
+    if is_proven(inputs.place.before, choice.inputs.text.text, choice.inputs.schemas):
         return
     difference = round_trip_difference(inputs.session.engine, user_sql, choice.shape, inputs.source)
     if difference:

@@ -13,8 +13,7 @@ from mvbuild.formats.failed_tests import FailedTests
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.overtaken import is_as_new
-from mvbuild.freshness.pins import known_as, pin
-from mvbuild.freshness.stored import stored
+from mvbuild.freshness.pins import pin
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode
 from mvbuild.parse.fingerprint import fingerprint
@@ -25,6 +24,8 @@ from mvbuild.refresh.observe_again import observe_again
 from mvbuild.refresh.outcome import AuditFailed
 from mvbuild.refresh.recording import record_of
 from mvbuild.refresh.session import RunSession
+from mvbuild.storage.names import known_as
+from mvbuild.storage.stored import stored
 
 ATTEMPTS = 3
 

@@ -8,26 +8,17 @@ from mvbuild.diagnostics import ProjectError, error
 from mvbuild.formats import failed_tests, properties
 from mvbuild.formats.properties import OWNER, Indirect
 from mvbuild.formats.record import RefreshRecord
-from mvbuild.freshness.changed_columns import schemas_read, stale_schemas
-from mvbuild.freshness.embedded import with_embedded
-from mvbuild.freshness.history import STRATEGY, live_rows, next_refresh_id, written_in
 from mvbuild.freshness.indirect import indirect
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import Pin, World
 from mvbuild.freshness.overtaken import is_as_new
-from mvbuild.freshness.pins import known_as, leaf_table, pin
-from mvbuild.freshness.schema_difference import difference
-from mvbuild.freshness.sessions import SESSION_KEY, encode_session
-from mvbuild.freshness.storage_schema import schema_property, stale_schema_property
+from mvbuild.freshness.pins import leaf_table, pin
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode, TestNode
 from mvbuild.incremental.choose import StrategyChoice
-from mvbuild.incremental.proof import PROVEN, SETTINGS, mark_of, settings_mark, settings_of, settings_property
 from mvbuild.incremental.strategies import refused_by_settings
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.fingerprint import fingerprint
-from mvbuild.plan.formats import is_embedded
-from mvbuild.plan.layout import changed_properties, docs, same_layout, storage_layout
 from mvbuild.ports.catalog import Catalog, CommitConflict
 from mvbuild.ports.commits import TableCommit, TableLayout
 from mvbuild.ports.engine import PreparedQuery
@@ -41,7 +32,7 @@ from mvbuild.refresh.mark import mark_failed
 from mvbuild.refresh.observe_again import observe_again
 from mvbuild.refresh.outcome import AuditFailed, Outcome
 from mvbuild.refresh.queries import is_missing_table, prepare
-from mvbuild.refresh.recording import record_of, recorded, require_recordable, summary_of
+from mvbuild.refresh.recording import record_of
 from mvbuild.refresh.result import TestResult
 from mvbuild.refresh.round_trip import mark_after_full
 from mvbuild.refresh.run_id import left_over
@@ -50,6 +41,17 @@ from mvbuild.refresh.sql import pinned_sql
 from mvbuild.refresh.staging_area import StagingArea, drop_branches, staging_area
 from mvbuild.refresh.views import mv_commit
 from mvbuild.refresh.write_outcome import NotIncremental, WriteOutcome
+from mvbuild.storage.commits import recorded, require_recordable, summary_of
+from mvbuild.storage.embedded import with_embedded
+from mvbuild.storage.format import is_embedded
+from mvbuild.storage.history import STRATEGY, live_rows, next_refresh_id, written_in
+from mvbuild.storage.layout import changed_properties, docs, same_layout, storage_layout
+from mvbuild.storage.names import known_as
+from mvbuild.storage.proof import PROVEN, mark_of
+from mvbuild.storage.schema import schema_property, stale_schema_property
+from mvbuild.storage.schema_difference import difference
+from mvbuild.storage.schemas_read import schemas_read, stale_schemas
+from mvbuild.storage.sessions import SESSION_KEY, SETTINGS, encode_session, settings_mark, settings_of, settings_property
 
 ATTEMPTS = 3
 """After this many lost commit races a refresh gives up; after each one it looks again at the state that the winner left."""
@@ -103,7 +105,7 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
     view = mv_commit(world, node, layout.schema)
     version = view.version_id if view and view.version_id else world.observed.view(node.identifier).version_id  # type: ignore[union-attr]
     record = record_of(world, below, pins, version, started_ms)
-    if is_embedded(world, node):
+    if is_embedded(node, world.observed.table(node.storage)):
         require_recordable(node, record)
     with session.staging_area(staging_area(session, node, world, layout)) as place:
         meant = fingerprint(definition(world.graph, node).text)
@@ -120,7 +122,9 @@ def _attempt(session: RunSession, node: ModelNode, world: World, tests: Sequence
         if view and view.expect_metadata_location is None:
             session.catalog.ensure_namespace(node.identifier.namespace)
         others = indirect(world, node, record, (view.uuid if view else None) or "")
-        publish = _publish(session, node, place, written, record, others, schemas_read(pins.values()), mark, settings)
+        publish = _publish(
+            session, node, place, written, record, others, schemas_read(p.table for p in pins.values() if p.moves), mark, settings
+        )
         session.publish([*([view] if view else []), publish], world, written)
     snapshot = written.snapshots[place.head(written)]
     done = done.counted(snapshot.summary) if done else None
@@ -168,7 +172,7 @@ def _zone(settings: str) -> str:
 def _mark(choice: StrategyChoice, settings: str) -> str:
     """The mark of the proof that an incremental refresh relies on."""
     assert choice.inputs is not None
-    return mark_of(choice.inputs, settings)
+    return mark_of(choice.inputs.text.text, choice.inputs.schemas, settings)
 
 
 def _audit_as_it_is(session: RunSession, node: ModelNode, world: World, tests: Sequence[TestNode]) -> tuple[TestResult, ...]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from mvbuild.freshness.embedded import with_embedded
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pins import leaf_table
 from mvbuild.graph.model import ModelNode
 from mvbuild.refresh.session import RunSession
+from mvbuild.storage.embedded import with_embedded
 
 
 def observe_again(session: RunSession, node: ModelNode) -> World:

@@ -6,15 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mvbuild.formats.record import NO_SNAPSHOT, BaseTable, RefreshRecord
-from mvbuild.freshness.changed_columns import SCHEMA_READ, changed_columns
+from mvbuild.freshness.changed_columns import changed_columns
 from mvbuild.freshness.leaves import Inputs, inputs
 from mvbuild.freshness.model import Reason
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.pending import pending_views, stored_definition
-from mvbuild.freshness.pins import known_as, leaf_table, pin
+from mvbuild.freshness.pins import leaf_table, pin
 from mvbuild.freshness.rules import judge_one
 from mvbuild.freshness.states import recorded_states
-from mvbuild.freshness.stored import stored
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode, NodeId, ViewNode
 from mvbuild.names import TableIdentifier
@@ -23,6 +22,9 @@ from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.parse.model import Query
 from mvbuild.ports.states import TableState, ViewState
 from mvbuild.refresh.redefine import resolved
+from mvbuild.storage.names import known_as
+from mvbuild.storage.schemas_read import SCHEMA_READ
+from mvbuild.storage.stored import stored
 
 _NOTHING_TO_COMPARE = (
     "metadata-unreadable",

@@ -7,19 +7,19 @@ from mvbuild.equivalence.spark_proof import Proof, proves_equal
 from mvbuild.freshness.leaves import inputs, node_inputs
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pending import stored_definition
-from mvbuild.freshness.stored import stored
 from mvbuild.graph.model import ModelNode, NodeId
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import Query
 from mvbuild.parse.project import parse_text
-from mvbuild.plan.alterations import alteration
-from mvbuild.plan.layout import documented
+from mvbuild.plan.alter import alteration
 from mvbuild.ports.catalog import CommitConflict
 from mvbuild.refresh.alter import for_new_version
 from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.sql import pinned_sql
 from mvbuild.refresh.views import next_version
+from mvbuild.storage.layout import documented
+from mvbuild.storage.stored import stored
 
 
 def redefine(session: RunSession, node: ModelNode) -> Outcome | None:

@@ -13,7 +13,6 @@ from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.emit import Source, sql_of
 from mvbuild.incremental.inputs import Input, marked, shape_of_inputs
-from mvbuild.incremental.proof import mark_of
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.shape import Shape
 from mvbuild.incremental.table_changes import conditions_of
@@ -21,6 +20,7 @@ from mvbuild.ports.engine import Engine, QueryError
 from mvbuild.ports.states import Schema
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.sql import pinned_table
+from mvbuild.storage.proof import mark_of
 
 
 def round_trip_difference(engine: Engine, written: str, shape: Shape, source: Source) -> str:
@@ -52,4 +52,4 @@ def mark_after_full(
         one = given.inputs[read.leaf]
         return pinned_table(one.pin, session.schema_pin, own_version=one.leaf.travel is not None)
 
-    return "" if round_trip_difference(session.engine, written, shape, source) else mark_of(given, settings)
+    return "" if round_trip_difference(session.engine, written, shape, source) else mark_of(given.text.text, given.schemas, settings)

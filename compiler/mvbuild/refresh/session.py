@@ -9,7 +9,6 @@ from itertools import count
 from threading import Lock
 from typing import TypeVar
 
-from mvbuild.freshness.embedded import with_embedded
 from mvbuild.freshness.leaves import Inputs
 from mvbuild.freshness.observe import load
 from mvbuild.freshness.observed import Leaf, Pin, World
@@ -24,6 +23,7 @@ from mvbuild.ports.sources import Sources
 from mvbuild.ports.states import State, TableState
 from mvbuild.refresh.pending_commits import PendingCommits
 from mvbuild.refresh.run_id import SCRATCH_NAMESPACE, RunId
+from mvbuild.storage.embedded import with_embedded
 
 W = TypeVar("W")
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import ModelNode
 from mvbuild.names import TableIdentifier
-from mvbuild.plan.formats import wanted_format
-from mvbuild.plan.layout import same_layout, storage_properties
 from mvbuild.ports.catalog import AlreadyExists, Catalog, CatalogError, CommitConflict
 from mvbuild.ports.commits import TableCommit, TableLayout
 from mvbuild.ports.states import TableState, ViewState
 from mvbuild.refresh.session import RunSession
+from mvbuild.storage.format import wanted_format
+from mvbuild.storage.layout import same_layout, storage_properties
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

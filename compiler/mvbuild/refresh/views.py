@@ -15,15 +15,15 @@ from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode
 from mvbuild.graph.view_text import DEFINITION
 from mvbuild.parse.fingerprint import fingerprint
-from mvbuild.plan.alterations import changed_marks, changed_view_properties, wanted_view_properties
-from mvbuild.plan.formats import is_embedded, is_mv
-from mvbuild.plan.layout import PropertyChanges, docs, documented, same_columns
 from mvbuild.ports.catalog import CommitConflict
 from mvbuild.ports.commits import OWN_CATALOG, ViewCommit
 from mvbuild.ports.states import Schema, ViewState
 from mvbuild.refresh.queries import prepare
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.sql import pinned_sql
+from mvbuild.storage.alterations import changed_marks, changed_view_properties, wanted_view_properties
+from mvbuild.storage.format import is_embedded, is_mv
+from mvbuild.storage.layout import PropertyChanges, docs, documented, same_columns
 
 _QUERY_COLUMNS = "spark.query-column-names"
 _MARKS = (properties.IS_MATERIALIZED, properties.STORAGE_TABLE)
@@ -110,7 +110,7 @@ def _version(world: World, node: ModelNode, view: ViewState | None, schema: Sche
         default_catalog=view.default_catalog if view and foreign else OWN_CATALOG,
         properties=wanted,
         remove_properties=_removed(node, view, wanted),
-        storage_table=None if node.storage is None or is_embedded(world, node) else node.storage,
+        storage_table=None if node.storage is None or is_embedded(node, world.observed.table(node.storage)) else node.storage,
         uuid=None if view else str(uuid4()),
     )
 
@@ -143,4 +143,4 @@ def _is_right(world: World, node: ModelNode, view: ViewState, schema: Schema, ma
 def _marks(world: World, node: ModelNode) -> dict[str, str]:
     """The properties that make the view an MV. Without a storage table they would break the rule of the property-based specification."""
     assert node.storage is not None
-    return {} if is_embedded(world, node) else properties.view_properties(node.storage)
+    return {} if is_embedded(node, world.observed.table(node.storage)) else properties.view_properties(node.storage)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from mvbuild.freshness.history import deleted_rows
+from mvbuild.storage.history import deleted_rows
 
 
 class NotIncremental(Exception):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 
 from mvbuild.diagnostics import ProjectError, error
-from mvbuild.freshness.history import at_time, history
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.readable import require_readable
 from mvbuild.graph.model import ModelNode, Node
 from mvbuild.parse.wall_clock import instant_ms, zone_of
 from mvbuild.ports.states import Snapshot, TableState
+from mvbuild.storage.history import at_time, history
 
 AsOf = int | str | datetime
 """A refresh by its number (see `mvbuild history`) or by the id of its snapshot; or a time, in the session's time zone unless it names

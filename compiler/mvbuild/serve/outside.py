@@ -11,26 +11,25 @@ from typing import cast
 
 from mvbuild.formats.properties import OWNER
 from mvbuild.formats.record import RefreshRecord
-from mvbuild.freshness.embedded import with_embedded
-from mvbuild.freshness.former import storage_name
 from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.observe import observe
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pending import stored_definition
-from mvbuild.freshness.pins import known_as
 from mvbuild.freshness.rules import judge, judge_one
-from mvbuild.freshness.stored import stored
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode, ViewNode
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import ParsedModel
-from mvbuild.plan.formats import is_mv
-from mvbuild.plan.policy import policy_of
 from mvbuild.ports.catalog import Catalog
 from mvbuild.ports.sources import SourceLocation, Sources
 from mvbuild.ports.states import State, TableState, ViewState
 from mvbuild.project.loaded import Properties
 from mvbuild.serve.outside_rules import strictly
 from mvbuild.source import MappedText, SourceFile
+from mvbuild.storage.embedded import with_embedded
+from mvbuild.storage.format import is_mv
+from mvbuild.storage.names import known_as, storage_name
+from mvbuild.storage.policy import policy_of
+from mvbuild.storage.stored import stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,10 +15,10 @@ from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pins import leaf_table
-from mvbuild.freshness.stored import disagreeing, replaced_since
 from mvbuild.graph.model import ModelNode
-from mvbuild.plan.layout import same_columns
 from mvbuild.ports.states import Schema, TableState, ViewState
+from mvbuild.storage.layout import same_columns
+from mvbuild.storage.stored import disagreeing, replaced_since
 
 Rule = Callable[[World, ModelNode, ViewState, TableState, RefreshRecord], Iterator[Reason]]
 

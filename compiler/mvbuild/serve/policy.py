@@ -12,11 +12,11 @@ from mvbuild.formats.failed_tests import FailedTests
 from mvbuild.freshness.age import allows
 from mvbuild.freshness.model import Freshness, Reason, State
 from mvbuild.freshness.observed import World
-from mvbuild.freshness.pins import known_as
 from mvbuild.graph.model import ModelNode, NodeId
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import Query
 from mvbuild.ports.states import TableState
+from mvbuild.storage.names import known_as
 
 Source = Literal["storage", "query"]
 

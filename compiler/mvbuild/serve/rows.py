@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mvbuild.freshness.pins import known_as
 from mvbuild.freshness.readable import require_readable
 from mvbuild.graph.model import Node
 from mvbuild.ports.engine import Rows
@@ -16,6 +15,7 @@ from mvbuild.serve.lookup import find_observed
 from mvbuild.serve.outside import meet, storage_of
 from mvbuild.serve.policy import Served
 from mvbuild.serve.words import origin, utc
+from mvbuild.storage.names import known_as
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ from typing import Any
 
 from mvbuild.diagnostics import ProjectError
 from mvbuild.formats.record import NO_SNAPSHOT, RefreshRecord
-from mvbuild.freshness.history import PastRefresh, history, live_rows
 from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import ModelNode, Node
@@ -18,6 +17,7 @@ from mvbuild.ports.states import TableState
 from mvbuild.refresh.recording import described
 from mvbuild.serve.words import reason_text
 from mvbuild.site.model import Content, Seen
+from mvbuild.storage.history import PastRefresh, history, live_rows
 
 EXPLAINED = 2_000
 """The largest number of models whose pages also show how their queries follow supposed changes: each takes about 10 ms."""

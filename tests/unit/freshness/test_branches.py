@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mvbuild.freshness.history import history
 from mvbuild.freshness.rules import judge
 from mvbuild.incremental.table_changes import Changes
+from mvbuild.storage.history import history
 from unit.freshness.other_hands import evolve, point, register, swapped, two
 from unit.worlds import Shop, append, base_table, name
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mvbuild.freshness.changed_columns import SCHEMA_READ
 from mvbuild.freshness.rules import judge
 from mvbuild.incremental.table_changes import Changes
+from mvbuild.storage.schemas_read import SCHEMA_READ
 from unit.freshness.other_hands import Fields, added, edit, evolve, swapped, two
 from unit.worlds import PROJECT, Shop, append, shop
 

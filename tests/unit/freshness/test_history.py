@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from mvbuild.formats import refresh_state
-from mvbuild.freshness.history import (
+from mvbuild.ports.commits import TableCommit
+from mvbuild.storage.history import (
     EXPECTED_BYTES,
     REASON,
     REFRESH_ID,
@@ -18,7 +19,6 @@ from mvbuild.freshness.history import (
     live_rows,
     next_refresh_id,
 )
-from mvbuild.ports.commits import TableCommit
 from unit.worlds import Shop, name, shop
 
 STORAGE = name("main.daily__storage")

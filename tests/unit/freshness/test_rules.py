@@ -12,11 +12,11 @@ from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.observed import Leaf
 from mvbuild.freshness.pins import pin
 from mvbuild.freshness.rules import judge
-from mvbuild.freshness.sessions import SESSION_KEY
 from mvbuild.incremental.table_changes import Changes
 from mvbuild.ports.commits import TableCommit, ViewCommit
 from mvbuild.ports.session import session_of
 from mvbuild.ports.states import TableState, ViewState
+from mvbuild.storage.sessions import SESSION_KEY
 from unit.worlds import PROJECT, Shop, append, base_table, name, shop
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from mvbuild.adapters.memory import MemoryCatalog
 from mvbuild.formats.record import RefreshRecord
-from mvbuild.freshness.history import REASON, history
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.model import Reason
 from mvbuild.freshness.observed import Pin
@@ -29,6 +28,7 @@ from mvbuild.ports.changes import TableChange
 from mvbuild.ports.commits import TableCommit, TableLayout
 from mvbuild.ports.states import TableState
 from mvbuild.project.settings import RefreshPolicy
+from mvbuild.storage.history import REASON, history
 from unit.worlds import PROJECT, SCHEMA, Shop, append, base_table, name, shop
 
 PLAN = "== Optimized Logical Plan ==\nRelationV2[id#1] orders\n\n== Physical Plan ==\nBatchScan orders[id#1]\n"

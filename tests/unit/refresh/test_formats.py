@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 
 from mvbuild.formats import metadata_file, properties
-from mvbuild.freshness.history import history
 from mvbuild.freshness.rules import judge
 from mvbuild.incremental.table_changes import Changes
 from mvbuild.lifecycle.maintain import maintain
 from mvbuild.lifecycle.rollback import rollback
 from mvbuild.names import TableIdentifier
-from mvbuild.plan.layout import CONFIGURED
 from mvbuild.ports.commits import TableCommit
 from mvbuild.ports.states import TableState, ViewState
 from mvbuild.refresh.run_id import RunId
 from mvbuild.refresh.session import RunSession
+from mvbuild.storage.history import history
+from mvbuild.storage.layout import CONFIGURED
 from unit.worlds import PROJECT, Shop, append, name, shop
 
 FILE = {**PROJECT, "mvbuild.yml": "name: shop\nmodels: {+storage: {format: metadata-file}, +refresh_history: 3}\n"}

@@ -14,10 +14,10 @@ from deltalake import DeltaTable, write_deltalake
 
 from mvbuild.adapters.sources import OpenedSources
 from mvbuild.adapters.sources.delta import Versions, iceberg_schema
-from mvbuild.freshness.stored import replaced_since
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.sources import SourceError, SourceLocation
 from mvbuild.ports.states import Snapshot, TableState
+from mvbuild.storage.stored import replaced_since
 
 
 def location(path: Path | str, **options: str) -> SourceLocation:

@@ -12,7 +12,6 @@ from mvbuild.adapters.memory import MemoryCatalog
 from mvbuild.adapters.spark.jars import DELTA, RUNTIME, SQLITE
 from mvbuild.adapters.spark.session import session_conf
 from mvbuild.adapters.spark.sources import needed
-from mvbuild.freshness.history import history
 from mvbuild.lifecycle.rollback import rollback
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.sources import SourceError, SourceLocation
@@ -21,6 +20,7 @@ from mvbuild.project.loaded import SparkSettings, Target
 from mvbuild.refresh.recording import described
 from mvbuild.refresh.run_id import RunId
 from mvbuild.refresh.session import RunSession
+from mvbuild.storage.history import history
 from unit.worlds import Shop, append, base_table
 
 PROJECT = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mvbuild.freshness.stored import balanced
 from mvbuild.ports.states import Snapshot, TableState
+from mvbuild.storage.stored import balanced
 
 
 def stretches(table: TableState, old: int, new: int) -> tuple[tuple[int, int], ...] | None:

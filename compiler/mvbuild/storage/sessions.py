@@ -1,17 +1,25 @@
-"""storage table + the session that reads it -> whether its rows are those that the query returns under the settings of that session."""
+"""storage table + session -> the settings under which its rows were computed, and whether other settings may give other rows.
+
+The summary of a snapshot has the settings that affect results. A property has a mark of all settings: an incremental refresh adds rows to
+earlier rows, which must have been computed with the same settings, for example the same time zone.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 
-from mvbuild.freshness.history import refreshed_at
 from mvbuild.ports.session import MEANING, SUBSTITUTE, TIME_ZONE, Session
 from mvbuild.ports.states import TableState
+from mvbuild.storage.history import current_refresh_id, refreshed_at
 
 SESSION_KEY = "mvbuild.session"
 """Key of a snapshot's summary: the settings of the session that computed the rows, as JSON. Not part of any specification."""
+SETTINGS = "mvbuild.session-settings"
+"""Property of a storage table: the number of a refresh, and the settings of the session that computed its rows. Not part of any
+specification."""
 _OF_WRITES = ("spark.sql.storeAssignmentPolicy", "spark.sql.charAsVarchar", "spark.sql.readSideCharPadding", SUBSTITUTE)
 """These settings do not affect the result of a query on Iceberg tables; the last one shows in the text of the query."""
 
@@ -26,7 +34,7 @@ class RecordedSession:
 
 
 def encode_session(actual: Session, expected: Session) -> str:
-    """The value of `NOTED`. `expected`: what was known of the session before it was asked."""
+    """The value of `SESSION_KEY`. `expected`: what was known of the session before it was asked."""
     found = {"settings": dict(actual.settings)}
     return json.dumps(found if expected.is_whole else {**found, "configured": dict(expected.settings)}, sort_keys=True)
 
@@ -64,3 +72,20 @@ def difference(made: RecordedSession, session: Session, *, depends_on_zone: Call
     if not what:
         return ""
     return f"its time zone was another one ({old or 'unknown'} then, {new or 'unknown'} now), and {what} may give another value"
+
+
+def settings_mark(settings: Mapping[str, str]) -> str:
+    """The time zone for people, and a hash of everything."""
+    return f"{settings.get(TIME_ZONE, '')} {sha256(json.dumps(sorted(settings.items())).encode()).hexdigest()[:12]}"
+
+
+def settings_property(refresh_id: int, mark: str) -> str:
+    """The value of `SETTINGS`. It includes the number of the refresh, because a rollback, or another engine's refresh, makes other rows
+    current."""
+    return f"{refresh_id} {mark}"
+
+
+def settings_of(storage: TableState) -> str:
+    """The mark of the settings under which the rows were computed; empty if it is not known."""
+    number, _, mark = storage.properties.get(SETTINGS, "").partition(" ")
+    return mark if number == str(current_refresh_id(storage)) else ""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mvbuild.formats.properties import REFRESH_SCHEMA
-from mvbuild.freshness.schema_difference import difference, paths
-from mvbuild.freshness.stored import refreshed_snapshot
 from mvbuild.ports.states import Schema, Snapshot, TableState
+from mvbuild.storage.schema_difference import difference, paths
+from mvbuild.storage.stored import refreshed_snapshot
 
 
 def schema_property(refreshed: Snapshot) -> dict[str, str]:

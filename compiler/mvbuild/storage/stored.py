@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from mvbuild.formats import metadata_file, properties, refresh_state, trino
 from mvbuild.formats.record import NO_SNAPSHOT, BaseTable, ChildView, RecordError, RefreshRecord
-from mvbuild.freshness.history import refreshed_at
 from mvbuild.ports.states import Snapshot, TableState
+from mvbuild.storage.history import refreshed_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

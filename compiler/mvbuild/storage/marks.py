@@ -8,14 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mvbuild.formats.properties import IS_MATERIALIZED, OWNER, STORAGE_TABLE, is_materialized, view_properties
+from mvbuild.formats.properties import (
+    CHILD_VIEW_VERSION,
+    INDIRECT,
+    IS_MATERIALIZED,
+    OWNER,
+    STORAGE_TABLE,
+    is_materialized,
+    view_properties,
+)
 from mvbuild.formats.record import RefreshRecord
-from mvbuild.freshness.former import storage_name
-from mvbuild.freshness.history import DEFINITION
-from mvbuild.freshness.indirect import is_of_another_view
-from mvbuild.freshness.stored import summary_value
 from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.ports.states import TableState, ViewState
+from mvbuild.storage.history import DEFINITION
+from mvbuild.storage.names import storage_name
+from mvbuild.storage.stored import summary_value
 
 Mark = tuple[str, str]
 """Code and message of a reason."""
@@ -46,6 +53,11 @@ def points_at(view: ViewState, storage: TableState) -> bool:
 def is_recreated(view: ViewState, storage: TableState) -> bool:
     """Whether the view is not the one that mvbuild wrote for this storage: it lacks the name of the model, or has another UUID."""
     return (OWNER in storage.properties and OWNER not in view.properties) or is_of_another_view(storage, view)
+
+
+def is_of_another_view(storage: TableState, view: ViewState) -> bool:
+    """Whether the record names the refreshed view, and it is not this one. In a metadata file the record is not in properties."""
+    return storage.of_view is None and INDIRECT in storage.properties and CHILD_VIEW_VERSION + view.uuid not in storage.properties
 
 
 def has_rows_of(view: ViewState, storage: TableState, record: RefreshRecord, definition: str) -> bool:

@@ -1,18 +1,16 @@
-"""World + MV -> Alteration: the differences between its catalog entries and the configuration that need no change of rows."""
+"""MV + its catalog entries -> Alteration: the differences from the configuration that need no change of rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mvbuild.freshness.marks import wanted_marks
-from mvbuild.freshness.observed import World
-from mvbuild.freshness.pending import view_text_differs
 from mvbuild.graph.model import ModelNode
 from mvbuild.graph.view_text import DIALECTS, further_dialects
-from mvbuild.plan.layout import PropertyChanges, changed_properties, docs, documented, storage_layout
-from mvbuild.plan.policy import POLICY, policy_properties
 from mvbuild.ports.commits import TableLayout
 from mvbuild.ports.states import TableState, ViewState
+from mvbuild.storage.layout import PropertyChanges, changed_properties, docs, documented, storage_layout
+from mvbuild.storage.marks import wanted_marks
+from mvbuild.storage.policy import POLICY, policy_properties
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +28,9 @@ class Alteration:
     """The changes in words, for messages."""
 
 
-def alteration(world: World, node: ModelNode) -> Alteration | None:
-    """None if there is nothing to alter, or no storage to alter. Raises ProjectError for a column that the storage does not have."""
-    storage, view = world.observed.table(node.storage), world.observed.view(node.identifier)
-    if storage is None or view is None:
-        return None
+def alteration_of(node: ModelNode, storage: TableState, view: ViewState, *, text_differs: bool) -> Alteration | None:
+    """None if there is nothing to alter. Raises ProjectError for a column that the storage does not have. `text_differs`: whether the
+    text of the view differs from what it should be."""
     wanted = storage_layout(node, storage.schema)
     properties, of_view, marks = changed_properties(node, storage), changed_view_properties(node, view), changed_marks(node, view, storage)
     words = {
@@ -45,7 +41,7 @@ def alteration(world: World, node: ModelNode) -> Alteration | None:
         "description": _COMMENT in {*of_view.set, *of_view.remove},
         "serving policy": not {*of_view.set, *of_view.remove}.isdisjoint(POLICY),
         "marks of the view": bool(marks),
-        "text of the view": DIALECTS in {*of_view.set, *of_view.remove} or view_text_differs(world, node, view),
+        "text of the view": DIALECTS in {*of_view.set, *of_view.remove} or text_differs,
     }
     what = tuple(word for word, differs in words.items() if differs)
     if not what:
@@ -53,7 +49,7 @@ def alteration(world: World, node: ModelNode) -> Alteration | None:
     return Alteration(
         layout=wanted if _differs(wanted, storage) else None,
         properties=properties,
-        view_version=view_text_differs(world, node, view) or docs(documented(node, view.schema)) != docs(view.schema),
+        view_version=text_differs or docs(documented(node, view.schema)) != docs(view.schema),
         view_properties=PropertyChanges(set={**of_view.set, **marks.set}, remove=(*of_view.remove, *marks.remove)),
         what=what,
     )

@@ -1,13 +1,19 @@
-"""World + catalog -> the former views and storage tables of models that declare a previous name."""
+"""MV or view -> the names of its storage: in records, in the property of its view, and before it was renamed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from mvbuild.formats import properties
-from mvbuild.freshness.observed import World
-from mvbuild.graph.model import ModelNode
+from mvbuild.graph.model import Graph, ModelNode
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import Catalog
 from mvbuild.ports.states import State, TableState, ViewState
+
+
+def known_as(table: TableState) -> TableIdentifier:
+    """The name of a table in records: an embedded storage has that of its MV."""
+    return table.of_view or table.identifier
 
 
 def former_name(node: ModelNode) -> TableIdentifier | None:
@@ -29,14 +35,16 @@ def storage_name(view: ViewState) -> TableIdentifier | None:
     return found if found.namespace else TableIdentifier(found.catalog, view.identifier.namespace, found.name)
 
 
-def former_states(world: World, catalog: Catalog) -> dict[TableIdentifier, State]:
-    """At most two reads of the catalog; none if no model was renamed and no storage table has another name."""
-    names = [n for node in world.graph.models if (n := former_name(node))]
-    known = world.observed.states
+def former_states(graph: Graph, known: Mapping[TableIdentifier, State], catalog: Catalog) -> dict[TableIdentifier, State]:
+    """The former views and storage tables of renamed models. `known`: the states of the current names.
+
+    At most two reads of the catalog; none if no model was renamed and no storage table has another name.
+    """
+    names = [n for node in graph.models if (n := former_name(node))]
     found = {n: known[n] for n in names if n in known}
     missing = [n for n in names if n not in known]
     found.update(catalog.load(missing) if missing else {})
     pointers = {storage_name(v) for v in found.values() if isinstance(v, ViewState)}
-    pointers |= {storage_name(v) for node in world.graph.views if (v := world.observed.view(node.identifier))}
+    pointers |= {storage_name(v) for node in graph.views if isinstance(v := known.get(node.identifier), ViewState)}
     storages = [p for p in pointers if p is not None and not isinstance(known.get(p), TableState)]
     return {**found, **(catalog.load(storages) if storages else {})}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from mvbuild.diagnostics import Diagnostic, error
 from mvbuild.formats import properties
 from mvbuild.formats.record import StorageFormat
-from mvbuild.freshness.observed import World
 from mvbuild.graph.model import ModelNode
 from mvbuild.ports.states import TableState, ViewState
 
@@ -19,9 +18,8 @@ def found_format(storage: TableState) -> StorageFormat:
     return "metadata-file" if storage.of_view is not None else "table-properties"
 
 
-def is_embedded(world: World, node: ModelNode) -> bool:
+def is_embedded(node: ModelNode, storage: TableState | None) -> bool:
     """Whether the storage is, or will be, part of the MV's metadata file."""
-    storage = world.observed.table(node.storage)
     return (wanted_format(node, None) if storage is None else found_format(storage)) == "metadata-file"
 
 

@@ -15,7 +15,22 @@ settings.register_profile("no clock", deadline=None, derandomize=not FIRST, supp
 settings.load_profile("no clock")
 
 GOLDEN = Path(__file__).parent / "golden"
-_LONGEST = ("test_sample_everywhere", "test_concurrent_commands", "test_change", "test_source_types")
+_LONGEST = (
+    "test_sample_everywhere",
+    "test_killed_runs",
+    "test_commands",
+    "test_atomic",
+    "test_concurrent_commands",
+    "test_two_runs",
+    "test_source_types",
+    "test_refresh_histories",
+    "test_storage_formats",
+    "test_field_bugs",
+    "test_incremental",
+    "test_change",
+    "test_life",
+    "test_pinning",
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,8 +44,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest files first: a process that gets one of them last works alone while the other waits."""
-    items.sort(key=lambda item: item.path.stem not in _LONGEST)
+    """The longest files first: a process that gets one of them last works alone while the other waits. pytest-xdist keeps this order because
+    of `--no-loadscope-reorder` in pyproject.toml."""
+    items.sort(key=lambda item: _LONGEST.index(item.path.stem) if item.path.stem in _LONGEST else len(_LONGEST))
 
 
 def pytest_report_header() -> str:

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from mvbuild import __version__
 from mvbuild.artifacts.compiled import write_compiled
-from mvbuild.artifacts.earlier import Checksum, Earlier, earlier_artifacts, forget_artifacts, remember_artifacts
+from mvbuild.artifacts.earlier import Checksum, Earlier, earlier_artifacts, remember_artifacts
 from mvbuild.artifacts.files import Stamp, write_executed, write_json, write_text
 from mvbuild.artifacts.manifest import manifest_text, timestamp
-from mvbuild.cache.entries import Cache, digest
+from mvbuild.cache.keys import digest
 from mvbuild.diagnostics import ProjectError, error
-from mvbuild.graph.graph_cache import NAME as OUTLINES
 from mvbuild.graph.graph_cache import frame_of, outline_of, outlined, restored
 from mvbuild.graph.model import CompileOptions, Graph, ModelNode, NodeId
 from mvbuild.graph.resolve import build
@@ -59,17 +58,18 @@ def compile(
 
 def _graph(opened: Opened, env: Mapping[str, str]) -> Graph:
     """The graph, from the outline of an earlier run or from all files."""
-    outlines, frame = Cache(opened.output / OUTLINES), _with_lock(frame_of(opened, env), opened)
-    outline = outlines.get(frame) if frame is not None else None
+    cache, frame = opened.cache, _with_lock(frame_of(opened, env), opened)
+    outline = cache.graphs.get(frame) if frame is not None else None
     graph = restored(frame, outline, opened, env) if frame is not None and outline is not None else None
     if graph is not None:
-        return replace(graph, outlines=outlines)
-    graph = _built(opened, env)
-    if frame is None or (outline := outline_of(graph, opened)) is None:
+        cache.save()
         return graph
-    outlines.put(frame, outline)
-    outlines.save()
-    return replace(graph, outlines=outlines, outlined=outlined(frame, outline, graph.nodes, graph.contracts))
+    graph = _built(opened, env)
+    if frame is not None and (outline := outline_of(graph, opened)) is not None:
+        cache.graphs.put(frame, outline)
+        graph = replace(graph, outlined=outlined(frame, outline, graph.nodes, graph.contracts))
+    cache.save(cache.files, cache.graphs)
+    return graph
 
 
 def _with_lock(frame: str | None, opened: Opened) -> str | None:
@@ -143,17 +143,15 @@ def write_artifacts(
     manifest = path / "manifest.json"
     try:
         earlier, checksum = earlier_artifacts(graph, manifest), Checksum()
-        forget_artifacts(manifest)
         with Workers() as workers:
             compiled, stamps = write_compiled(graph, earlier.stamps if earlier else {}, workers), dict[NodeId, Stamp]()
             known = _known(graph, earlier, compiled, stamps)
             text = manifest_text(graph, version=__version__, generated_at=now, invocation_id=invocation, known=known)
             write_text(manifest, checksum.of(text))
             stamps.update(compiled)
-        graph.fingerprints.is_whole = earlier is None
-        for cache in (graph.fingerprints, graph.project.cache, graph.outlines):
-            cache.save()
-        remember_artifacts(graph, manifest, checksum, stamps)
+        remember_artifacts(graph, checksum, stamps)
+        cache = graph.project.cache
+        cache.save(*([cache.fingerprints] if earlier is None else []))
         if result is not None:
             from mvbuild.artifacts.run_results import run_results
 

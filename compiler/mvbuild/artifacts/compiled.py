@@ -44,7 +44,7 @@ def write_compiled(graph: Graph, known: Mapping[NodeId, Stamp], workers: Workers
             continue
         stamp, made = found
         if made is not None:
-            graph.fingerprints.put(fingerprint_key(definition(graph, node)), made)
+            graph.project.cache.fingerprints.put(fingerprint_key(definition(graph, node)), made)
         yield node.id, stamp
 
 
@@ -60,7 +60,7 @@ class _Tasks(Sequence[_Task]):
     def __getitem__(self, at: Any) -> Any:
         node = self._nodes[at]
         sql = definition(self._graph, node)
-        return node.model.file.path, sql.text, self._graph.fingerprints.get(fingerprint_key(sql)) is None
+        return node.model.file.path, sql.text, self._graph.project.cache.fingerprints.get(fingerprint_key(sql)) is None
 
 
 def write_models(folder: Path, tasks: Sequence[_Task]) -> list[tuple[Stamp, str | None]]:

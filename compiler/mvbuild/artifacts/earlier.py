@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 
 from mvbuild.artifacts.files import Stamp
-from mvbuild.cache.entries import Cache
 from mvbuild.graph.model import Graph, NodeId
 
-NAME = "manifest-cache"
+_KEY = "manifest"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,12 +49,13 @@ class Checksum:
 
 def earlier_artifacts(graph: Graph, manifest: Path) -> Earlier | None:
     """The artifacts of an earlier run; None if there is no such manifest, or it was changed, so that everything has to be made."""
-    text = Cache(manifest.with_name(NAME)).get(graph.outlined.key) if graph.outlined and _is_as_compiled(graph) else None
-    if text is None:
+    text = graph.project.cache.artifacts.get(_KEY)
+    if text is None or graph.outlined is None or not _is_as_compiled(graph):
         return None
-    assert graph.outlined is not None
     try:
         known = json.loads(text)
+        if known["graph"] != graph.outlined.key:
+            return None
         stale = graph.outlined.changed.union(known["changed"])
         stamps = {id: (time, size) for id, (time, size) in known["compiled"].items() if id not in stale}
         lines = _lines(manifest, known["checksum"])
@@ -65,20 +64,14 @@ def earlier_artifacts(graph: Graph, manifest: Path) -> Earlier | None:
     return Earlier(stale=stale, stamps=stamps, lines=lines) if lines is not None else None
 
 
-def forget_artifacts(manifest: Path) -> None:
-    """Called before anything is written, so that a run that is killed halfway leaves nothing valid."""
-    with suppress(FileNotFoundError, NotADirectoryError):
-        manifest.with_name(NAME).unlink()
-
-
-def remember_artifacts(graph: Graph, manifest: Path, checksum: Checksum, stamps: Mapping[NodeId, Stamp]) -> None:
-    """Called after everything was written."""
+def remember_artifacts(graph: Graph, checksum: Checksum, stamps: Mapping[NodeId, Stamp]) -> None:
+    """Called after everything was written. The next run compares checksum and stamps with the files that it finds: if another run wrote
+    some of them in the meantime, or was killed halfway, they are made again."""
     if graph.outlined is None or not _is_as_compiled(graph):
         return
-    cache = Cache(manifest.with_name(NAME))
-    content = {"changed": sorted(graph.outlined.changed), "checksum": str(checksum), "compiled": stamps}
-    cache.put(graph.outlined.key, json.dumps(content, separators=(",", ":")))
-    cache.save()
+    known = graph.outlined
+    content = {"graph": known.key, "changed": sorted(known.changed), "checksum": str(checksum), "compiled": stamps}
+    graph.project.cache.artifacts.put(_KEY, json.dumps(content, separators=(",", ":")))
 
 
 def _is_as_compiled(graph: Graph) -> bool:

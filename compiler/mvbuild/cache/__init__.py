@@ -1,10 +1,10 @@
-"""What an earlier run made of a file <-> files in target/, so that it is not made again.
+"""What an earlier command made of the same input <-> target/cache.sqlite, so that it is not made again.
 
-In and out: `Cache`, texts by keys; a key is a hash of everything that the text depends on. A run that finds nothing in the cache does the
-work again: results never depend on a cache.
+In and out: `Cache`, tables of texts by keys; a key is a hash of everything that the text depends on. A command that finds nothing in the
+cache does the work again: results never depend on a cache (docs/decisions/010).
 
-Read first: `entries.py` (`Cache`, and frozen types as JSON), `file.py` (the file with its index), `lazy.py` (types whose fields are read
-when they are needed).
+Read first: `store.py` (`Cache`, the tables and the file), `codec.py` (frozen types as JSON), `lazy.py` (types whose fields are read when
+they are needed).
 """
 
 from __future__ import annotations

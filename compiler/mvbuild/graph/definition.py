@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from mvbuild.cache.entries import digest
+from mvbuild.cache.keys import digest
 from mvbuild.diagnostics import ProjectError
 from mvbuild.formats.record import TableType
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode
@@ -33,17 +33,17 @@ def fingerprint_of(graph: Graph, node: ModelNode) -> str:
     """The fingerprint of the node's definition."""
     sql = definition(graph, node)
     key = fingerprint_key(sql)
-    found = graph.fingerprints.get(key)
+    found = graph.project.cache.fingerprints.get(key)
     if found is None or not _FINGERPRINT.fullmatch(found):
         from mvbuild.parse.fingerprint import fingerprint
 
         found = fingerprint(sql.text)
-        graph.fingerprints.put(key, found)
+        graph.project.cache.fingerprints.put(key, found)
     return found
 
 
 def fingerprint_key(sql: MappedText) -> str:
-    """The key of a definition's fingerprint in `Graph.fingerprints`."""
+    """The key of a definition's fingerprint in the cache."""
     return digest("fingerprint", sql.text)
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from mvbuild.cache.entries import digest
+from mvbuild.cache.keys import digest
 from mvbuild.cache.lazy import Lazy
 from mvbuild.diagnostics import ProjectError
 from mvbuild.graph.model import CachedGraph, Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, tests_of
@@ -29,7 +29,6 @@ from mvbuild.project.properties import Described
 from mvbuild.source import SourceFile
 from mvbuild.workers import Workers
 
-NAME = "graph-cache"
 MOST_CHANGED = 20
 """With more changed models, the graph is rebuilt."""
 _ENV_VAR = re.compile(rb"""\benv_var\s*\(\s*(?:'([^'\\]*)'|"([^"\\]*)")\s*[,)]""")
@@ -171,7 +170,6 @@ def restored(frame: str, text: str, opened: Opened, env: Mapping[str, str]) -> G
     opened.report.clear()
     if graph is None:
         return None
-    opened.cache.is_whole = False
     ids = [node.id for node in graph.models if node.model.file.path in changed]
     return replace(graph, outlined=outlined(frame, text, graph.nodes, content["contracts"], ids))
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from mvbuild.cache.entries import Cache
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import ParsedModel, ParsedTest, Query
@@ -148,8 +147,6 @@ class Graph:
     warnings: tuple[Diagnostic, ...] = ()
     """Warnings that stopped no stage: those of templates."""
     reading: CompileOptions = CompileOptions()
-    outlines: Cache = field(default_factory=Cache, repr=False, compare=False)
-    """The names and edges of this graph, for the next run."""
     outlined: CachedGraph | None = field(default=None, repr=False, compare=False)
     problems: tuple[Diagnostic, ...] = ()
     """Errors in the SQL of models, which block only these and what reads them."""
@@ -170,11 +167,6 @@ class Graph:
     def definitions(self) -> dict[NodeId, MappedText]:
         """The definitions that `graph.definition` has made so far: freshness, views and artifacts all need them."""
         return {}
-
-    @cached_property
-    def fingerprints(self) -> Cache:
-        """Hash of a definition -> its fingerprint, from this run and earlier ones."""
-        return Cache(self.project.target_path / "fingerprint-cache")
 
     @cached_property
     def storages(self) -> Mapping[TableIdentifier, TableIdentifier]:

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from mvbuild.cache.entries import Cache
+from mvbuild.cache.store import Cache, Table
 from mvbuild.diagnostics import Diagnostic, error
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode, ViewNode
-from mvbuild.lineage.cache import NAME, bind_once
+from mvbuild.lineage.cache import bind_once
 from mvbuild.lineage.contracts import contract_problems
 from mvbuild.lineage.model import Bound, Column, NodeLineage, Origin
 from mvbuild.lineage.named import misnamed
@@ -29,15 +29,14 @@ def bind(graph: Graph, schemas: Schemas = NO_SCHEMAS, only: Collection[NodeId] |
     """
     wanted = None if only is None else {*only, *graph.ancestors(only)}
     nodes = [node for node in graph.nodes.values() if wanted is None or node.id in wanted]
-    cache = Cache(graph.project.target_path / NAME if keep else None)
-    cache.is_whole = only is None
-    binder = _Binder(graph, schemas, cache, {}, {}, [])
+    cache = graph.project.cache if keep else Cache()
+    binder = _Binder(graph, schemas, cache.bindings, {}, {}, [])
     for node in nodes:
         binder.add(node)
     if keep and only is None:
         with suppress(OSError):
             graph.project.target_path.mkdir(parents=True, exist_ok=True)
-    cache.save()
+    cache.save(*([cache.bindings] if only is None else []))
     columns = {id: found.columns for id, found in binder.known.items() if found.complete}
     bound = Bound(graph=graph, columns=columns, lineage=binder.lineage, diagnostics=tuple(binder.diagnostics))
     problems = [p for node in nodes if isinstance(node, ModelNode) for p in contract_problems(node, bound)]
@@ -49,7 +48,7 @@ def bind_views(graph: Graph, schemas: Schemas) -> dict[NodeId, BoundQuery]:
     """Bind the queries of the views of the catalog: the columns of each query, before the view casts and renames them."""
     views = [node for node in graph.nodes.values() if isinstance(node, ViewNode)]
     wanted = {*graph.ancestors([view.id for view in views]), *(view.id for view in views)}
-    binder = _Binder(graph, schemas, Cache(None), {}, {}, [])
+    binder = _Binder(graph, schemas, Cache().bindings, {}, {}, [])
     found = {}
     for node in graph.nodes.values():
         if node.id not in wanted:
@@ -66,7 +65,7 @@ class _Binder:
 
     graph: Graph
     schemas: Schemas
-    cache: Cache
+    cache: Table
     known: dict[NodeId, Input]
     lineage: dict[NodeId, NodeLineage]
     diagnostics: list[Diagnostic]

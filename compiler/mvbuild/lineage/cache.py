@@ -1,19 +1,18 @@
-"""BoundQueries <-> target/lineage-cache: a query is bound again only if its text or the schemas changed."""
+"""BoundQueries <-> the cache: a query is bound again only if its text or the schemas changed."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 
-from mvbuild.cache.entries import Cache, digest
+from mvbuild.cache.keys import digest
+from mvbuild.cache.store import Table
 from mvbuild.lineage.statement import BoundQuery, Input, OutputColumn, bind_query
 from mvbuild.lineage.values import Base, Finding
 from mvbuild.parse.model import Query
 
-NAME = "lineage-cache"
 
-
-def bind_once(cache: Cache, query: Query, inputs: Sequence[Input]) -> BoundQuery:
+def bind_once(cache: Table, query: Query, inputs: Sequence[Input]) -> BoundQuery:
     """`bind_query`, through the cache."""
     key = _key(query, inputs)
     text = cache.get(key)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from mvbuild.cache.entries import digest
+from mvbuild.cache.keys import digest
 from mvbuild.diagnostics import Diagnostic, ProjectError
 from mvbuild.graph.model import Graph, ModelNode, NodeId
 from mvbuild.lineage.named import misnamed
@@ -75,7 +75,7 @@ class _Checked:
 
     def changed(self) -> set[NodeId] | None:
         """The models whose text differs from the one that was checked; None if there was no such check."""
-        known = self.graph.outlines.get(self.key)
+        known = self.graph.project.cache.graphs.get(self.key)
         try:
             before: Mapping[NodeId, str] = json.loads(known) if known is not None else {}
             return {id for id in {*before, *self.texts} if before.get(id) != self.texts.get(id)} if known is not None else None
@@ -83,4 +83,4 @@ class _Checked:
             return None
 
     def note(self) -> None:
-        self.graph.outlines.put(self.key, json.dumps(self.texts))
+        self.graph.project.cache.graphs.put(self.key, json.dumps(self.texts))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
-from mvbuild.cache.entries import Codec, Uncacheable, digest
+from mvbuild.cache.codec import Codec, Uncacheable
+from mvbuild.cache.keys import digest
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.parse.model import Asked, Query, Read, TimeTravel
 from mvbuild.parse.templates import Templates

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from mvbuild.cache.entries import Cache
+from mvbuild.cache.store import Cache, Table
 from mvbuild.parse.file import ParsedFile, dumped, key_of, loaded, parse_file
 from mvbuild.parse.templates import Templates
 from mvbuild.project.loaded import LoadedProject, ModelFile, Properties
@@ -19,7 +19,7 @@ Task = tuple[SourceFile, "Own | None"]
 """A file, and the value of `this` in it if it is a model."""
 
 
-def parse_files(tasks: Sequence[Task], templates: Templates, cache: Cache, workers: Workers) -> list[ParsedFile]:
+def parse_files(tasks: Sequence[Task], templates: Templates, cache: Table, workers: Workers) -> list[ParsedFile]:
     """In the order of the tasks."""
     keys = [key_of(*task) for task in tasks]
     found = [_known(task, key, templates, cache) for task, key in zip(tasks, keys, strict=True)]
@@ -42,15 +42,12 @@ def kept_of(given: tuple[LoadedProject, Mapping[str, str]], tasks: Sequence[Task
     return [dumped(parse_file(file, own, templates), file, templates) for file, own in tasks]
 
 
-def _known(task: Task, key: str, templates: Templates, cache: Cache) -> ParsedFile | None:
+def _known(task: Task, key: str, templates: Templates, cache: Table) -> ParsedFile | None:
     text = cache.get(key)
-    found = loaded(text, task[0], templates) if text is not None else None
-    if text is not None and found is None:
-        cache.forget(key)
-    return found
+    return loaded(text, task[0], templates) if text is not None else None
 
 
-def _parsed(task: Task, key: str, templates: Templates, cache: Cache) -> ParsedFile:
+def _parsed(task: Task, key: str, templates: Templates, cache: Table) -> ParsedFile:
     file, own = task
     parsed = parse_file(file, own, templates)
     text = dumped(parsed, file, templates)
@@ -77,5 +74,5 @@ def _slim(project: LoadedProject) -> LoadedProject:
         tests=(),
         lint={},
         documents=(),
-        cache=type(project.cache)(),
+        cache=Cache(),
     )

@@ -48,7 +48,7 @@ def parse_project(project: LoadedProject, *, env: Mapping[str, str], workers: Wo
     templates = Templates(project, env)
     active = [model for model in project.models if not _is_disabled(model.layers)]
     tasks: list[Task] = [*((m.file, _own(m)) for m in active), *((file, None) for file in project.tests)]
-    files = parse_files(tasks, templates, project.cache, workers)
+    files = parse_files(tasks, templates, project.cache.files, workers)
     parsed_files = iter(files)
     disabled_before = _Outcome(parsed=None, diagnostics=(), enabled=False)
     models = [(m.name, disabled_before if _is_disabled(m.layers) else _model(m, next(parsed_files))) for m in project.models]
@@ -57,7 +57,7 @@ def parse_project(project: LoadedProject, *, env: Mapping[str, str], workers: Wo
     disabled = {name.lower() for name, outcome in models if not outcome.enabled}
     disabled |= {seed.name.lower() for seed in project.seeds if not seed.config.enabled}
     parsed = [outcome.parsed for outcome in outcomes if outcome.parsed]
-    before, after = templates.problems(project.cache), tuple(_disabled_reads(parsed, disabled))
+    before, after = templates.problems(project.cache.files), tuple(_disabled_reads(parsed, disabled))
     diagnostics = [*before, *(d for outcome in outcomes for d in outcome.diagnostics), *after]
     if any(d.severity == "error" for d in diagnostics):
         raise ProjectError([*before, *(d for outcome in outcomes for d in (*outcome.diagnostics, *outcome.of_query)), *after])
@@ -70,14 +70,14 @@ def parse_project(project: LoadedProject, *, env: Mapping[str, str], workers: Wo
 
 def parse_model(model: ModelFile, templates: Templates) -> ParsedModel | None:
     """Parse one model; None if it is disabled. Raises ProjectError with all of its diagnostics, including warnings."""
-    (file,) = parse_files([(model.file, _own(model))], templates, templates.project.cache, Workers(1))
+    (file,) = parse_files([(model.file, _own(model))], templates, templates.project.cache.files, Workers(1))
     parsed = _alone(_model(model, file))
     return parsed if isinstance(parsed, ParsedModel) else None
 
 
 def parse_test(file: SourceFile, templates: Templates) -> ParsedTest | None:
     """Parse one test; None if it is disabled. Raises ProjectError with all of its diagnostics, including warnings."""
-    (found,) = parse_files([(file, None)], templates, templates.project.cache, Workers(1))
+    (found,) = parse_files([(file, None)], templates, templates.project.cache.files, Workers(1))
     parsed = _alone(_test(file, found))
     return parsed if isinstance(parsed, ParsedTest) else None
 

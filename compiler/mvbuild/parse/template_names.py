@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from jinja2 import Undefined
 
-from mvbuild.cache.entries import digest
+from mvbuild.cache.keys import digest
 from mvbuild.diagnostics import Diagnostic, Note, did_you_mean, error, warning
 from mvbuild.parse import placeholder
 from mvbuild.parse.budget import MOST_HELD, TooMuch

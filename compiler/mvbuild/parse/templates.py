@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from mvbuild.cache.entries import Cache, digest
+from mvbuild.cache.keys import digest
+from mvbuild.cache.store import Table
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.parse.model import Asked, Rendered
 from mvbuild.parse.plain_template import render_plain
@@ -47,7 +48,7 @@ class Templates:
 
         return Renderer(self.project, self.env)
 
-    def problems(self, cache: Cache) -> tuple[Diagnostic, ...]:
+    def problems(self, cache: Table) -> tuple[Diagnostic, ...]:
         """Errors in the macro files. Files without errors are not loaded again for this."""
         if not self.project.macros:
             return ()

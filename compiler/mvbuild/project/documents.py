@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from mvbuild.cache.entries import Cache, Uncacheable, digest
+from mvbuild.cache.codec import Uncacheable
+from mvbuild.cache.keys import digest
+from mvbuild.cache.store import Table
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.project.project_file import Templates
 from mvbuild.project.properties import CODEC, NOT_RENDERED, Described, NamedEntry, read_properties
@@ -19,7 +21,7 @@ _Read = tuple[tuple[NamedEntry, ...], list[Diagnostic]]
 
 
 def read_documents(
-    files: Sequence[SourceFile], templates: Templates, cache: Cache, report: list[Diagnostic], workers: Workers
+    files: Sequence[SourceFile], templates: Templates, cache: Table, report: list[Diagnostic], workers: Workers
 ) -> Described:
     """What the files declare together. The result of a file without templates and errors is cached."""
     described = Described(files=list(files))
@@ -35,7 +37,7 @@ def read_documents(
     return described
 
 
-def _in_parallel(files: Sequence[SourceFile], cache: Cache, workers: Workers) -> dict[int, _Read]:
+def _in_parallel(files: Sequence[SourceFile], cache: Table, workers: Workers) -> dict[int, _Read]:
     """Read unknown files in parallel, if there are many. Returns what this process read itself; what others read is cached."""
     new = [i for i, file in enumerate(files) if "{{" not in file.text and cache.get(_key(file)) is None]
     if sum(len(files[i].text) for i in new) < FEWEST:
@@ -58,7 +60,7 @@ def said_in(_: None, files: Sequence[SourceFile]) -> list[str | None]:
     return found
 
 
-def _read(file: SourceFile, templates: Templates | None, cache: Cache | None) -> _Read:
+def _read(file: SourceFile, templates: Templates | None, cache: Table | None) -> _Read:
     tree, wrong = read_yaml(file)
     report = list(wrong)
     if tree is None:
@@ -76,7 +78,7 @@ def _dumped(said: tuple[NamedEntry, ...], file: SourceFile) -> str | None:
     return None
 
 
-def _known(file: SourceFile, cache: Cache) -> tuple[NamedEntry, ...] | None:
+def _known(file: SourceFile, cache: Table) -> tuple[NamedEntry, ...] | None:
     text = cache.get(_key(file))
     with suppress(Uncacheable):
         found: tuple[NamedEntry, ...] | None = CODEC.loads(text, file) if text is not None else None

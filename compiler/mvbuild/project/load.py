@@ -8,8 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from mvbuild.cache.entries import NAME as CACHE_NAME
-from mvbuild.cache.entries import Cache
+from mvbuild.cache.store import FILE, Cache
 from mvbuild.diagnostics import Diagnostic, Note, ProjectError, did_you_mean, error
 from mvbuild.project.documents import read_documents
 from mvbuild.project.files import LARGEST_SEED, Contents, Found, Listing, list_files
@@ -91,7 +90,7 @@ def open_project(
         output=output,
         lists=lists,
         contents=Contents(root),
-        cache=Cache(output / CACHE_NAME),
+        cache=Cache(output / FILE),
         report=report,
     )
 
@@ -150,7 +149,7 @@ def loaded_project(opened: Opened, *, models: tuple[ModelFile, ...], seeds: Sequ
 def describe(opened: Opened, paths: Iterable[str], workers: Workers) -> Described:
     """What some YAML files declare together."""
     files = [file for _, file in opened.contents.texts((Found(path, ()) for path in paths), opened.report)]
-    return read_documents(files, opened.templates, opened.cache, opened.report, workers)
+    return read_documents(files, opened.templates, opened.cache.files, opened.report, workers)
 
 
 def _models(opened: Opened, described: Described) -> list[ModelFile]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
-from mvbuild.cache.entries import Cache
+from mvbuild.cache.store import Cache
 from mvbuild.formats.record import TableType
 from mvbuild.project.setting import EMPTY, Layer
 from mvbuild.project.settings import SeedConfig
@@ -173,4 +173,4 @@ class LoadedProject:
     """The YAML files below the model and seed paths."""
     invocation: Invocation = field(default_factory=Invocation, repr=False, compare=False)
     cache: Cache = field(default_factory=Cache, repr=False, compare=False)
-    """What earlier runs made of the same files."""
+    """What earlier commands made of the same input."""

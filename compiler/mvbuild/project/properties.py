@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mvbuild.cache.entries import Codec
+from mvbuild.cache.codec import Codec
 from mvbuild.diagnostics import Diagnostic, Note, error
 from mvbuild.project.data_tests import Tested, read_tests, repeated
 from mvbuild.project.folders import layer_of, repeated_settings, setting_of

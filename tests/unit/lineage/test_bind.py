@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from mvbuild.cache.entries import code_version
-from mvbuild.cache.file import CacheFile, write_cache_file
+from mvbuild.cache.store import FILE, Cache
 from mvbuild.diagnostics import Diagnostic, ProjectError
 from mvbuild.graph.model import Graph
 from mvbuild.lineage.bind import bind
@@ -255,15 +256,17 @@ def test_what_was_kept_is_what_would_be_bound(tmp_path: Path) -> None:
 
     fresh = facts(bound(tmp_path, files))
     assert facts(kept()) == fresh
-    path = tmp_path / "target" / "lineage-cache"
+    path = tmp_path / "target" / FILE
     written = path.read_bytes()
     assert facts(kept()) == fresh
     assert path.read_bytes() == written
     (tmp_path / "models" / "orders_clean.sql").write_text("SELECT id, customer_id, 'x' AS amount FROM raw.orders")
     assert kept().columns == bound(tmp_path, {}).columns
-    entries = dict(CacheFile(path, code_version()).items())
+    with closing(sqlite3.connect(path)) as connection:
+        entries = {key: content.decode() for key, content in connection.execute("SELECT key, content FROM bindings")}
     for foreign in ("", "[]", "{", "[[1, 2], 3]", None):
-        write_cache_file(
-            path, code_version(), {key: text.replace('"raw', "[") if foreign is None else foreign for key, text in entries.items()}
-        )
+        cache = Cache(path)
+        for key, text in entries.items():
+            cache.bindings.put(key, text.replace('"raw', "[") if foreign is None else foreign)
+        cache.save()
         assert kept().columns == bound(tmp_path, {}).columns

@@ -10,7 +10,9 @@ import os
 import random
 import re
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,14 +22,11 @@ import pytest
 from mvbuild import workers
 from mvbuild.api import compilation
 from mvbuild.artifacts import compiled
-from mvbuild.artifacts.earlier import NAME as MANIFESTS
 from mvbuild.artifacts.manifest import entries, manifest, manifest_text
-from mvbuild.cache.entries import NAME, code_version
-from mvbuild.cache.file import CacheFile
+from mvbuild.cache.store import FILE
 from mvbuild.diagnostics import ProjectError
 from mvbuild.diagnostics.render import to_text
 from mvbuild.graph.definition import definition
-from mvbuild.graph.graph_cache import NAME as OUTLINES
 from mvbuild.lineage import bind as bind_module
 from mvbuild.lineage.check import check_columns
 from mvbuild.parse import files
@@ -146,6 +145,11 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
+def rows(path: Path, table: str) -> set[tuple[str, bytes, bytes]]:
+    with closing(sqlite3.connect(path)) as connection:
+        return set(connection.execute(f"SELECT * FROM {table}"))
+
+
 def texts(root: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
@@ -167,7 +171,6 @@ def look_at_one(root: Path, target_path: Path, env: dict[str, str], rng: random.
     if models:
         definition(graph, rng.choice(models))
     graph.project.cache.save()
-    graph.outlines.save()
 
 
 def test_a_cache_never_changes_an_answer(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -198,7 +201,7 @@ def test_a_cache_never_changes_an_answer(root: Path, tmp_path: Path, monkeypatch
     assert any(earlier.stale for earlier in manifests if earlier)
 
 
-@pytest.mark.parametrize("name", [NAME, OUTLINES, MANIFESTS, "manifest.json"])
+@pytest.mark.parametrize("name", [FILE, "manifest.json"])
 @pytest.mark.parametrize("damage", ["empty", "half", "garbage", "foreign", "one byte"])
 def test_a_broken_cache_is_no_cache(root: Path, tmp_path: Path, name: str, damage: str):
     target = tmp_path / "target"
@@ -217,9 +220,8 @@ def test_a_broken_cache_is_no_cache(root: Path, tmp_path: Path, name: str, damag
     assert said(root, target, {}) == expected
 
 
-@pytest.mark.parametrize("name", [NAME, OUTLINES])
-def test_a_folder_in_the_place_of_a_cache_does_no_harm(root: Path, tmp_path: Path, name: str):
-    (tmp_path / "target" / name).mkdir(parents=True)
+def test_a_folder_in_the_place_of_a_cache_does_no_harm(root: Path, tmp_path: Path):
+    (tmp_path / "target" / FILE).mkdir(parents=True)
     assert said(root, tmp_path / "target", {}) == said(root, tmp_path / "cold" / "target", {})
 
 
@@ -311,7 +313,7 @@ def test_a_change_is_checked_with_all_that_reads_it(root: Path, tmp_path: Path):
         except ProjectError as exc:
             return [str(d.span) for d in exc.diagnostics]
         finally:
-            graph.outlines.save()
+            graph.project.cache.save()
         return []
 
     assert check() == []
@@ -352,9 +354,9 @@ def test_workers_give_what_one_process_gives(root: Path, tmp_path: Path, monkeyp
     assert said(root, tmp_path / "beside" / "target", {}) == alone
     assert list(done) == ["said_in", "kept_of", "write_models"]
     assert all(any(found is not None for found in of_work) for of_work in done.values())
-    for name in (NAME, "fingerprint-cache"):
-        alike = [dict(CacheFile(tmp_path / which / "target" / name, code_version()).items()) for which in ("alone", "beside")]
-        assert alike[0] == alike[1] != {}
+    for table in ("files", "fingerprints"):
+        alike = [rows(tmp_path / which / "target" / FILE, table) for which in ("alone", "beside")]
+        assert alike[0] == alike[1] != set()
 
 
 @pytest.mark.parametrize("fault", ["start", "crash"])

@@ -12,10 +12,12 @@ import argparse
 import compileall
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -121,7 +123,8 @@ def prepare(what: str, root: Path) -> None:
             file.write(" -- changed\n")
     elif what == "lineage":
         lock_sources(root)
-        (root / "target" / "lineage-cache").unlink(missing_ok=True)
+        with closing(sqlite3.connect(root / "target" / "cache.sqlite")) as cache, cache:
+            cache.execute("DELETE FROM bindings")
 
 
 def main() -> None:

@@ -6,14 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import Token, TokenType, exp
-from sqlglot.errors import SqlglotError
 
-from mvbuild.equivalence.inlined import Unreadable, inlined, parsed, start_of
+from mvbuild.equivalence.inlined import FAILURES, Unreadable, inlined, parsed, start_of
 from mvbuild.parse.fingerprint import folded
 
 _MARK = "mvbuild__"
 """The prefix of names that stand for those of the user."""
-FAILURES = (Unreadable, SqlglotError, RecursionError)
 
 
 def same_but_names(one: str, other: str) -> bool:

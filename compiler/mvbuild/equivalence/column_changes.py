@@ -1,4 +1,4 @@
-"""canonical trees of two versions of a query -> what happened to each column of its result."""
+"""trees of two versions of a query -> what happened to each column of its result."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from sqlglot import exp
 from mvbuild.equivalence.resolve import output_names
 from mvbuild.equivalence.tidy import shown
 
+_DEEPEST = 100
+"""Queries in queries that are followed."""
 What = Literal["added", "removed", "renamed", "respelled", "retyped", "changed", "moved"]
 
 
@@ -53,10 +55,33 @@ def column_changes(old: exp.Expr, new: exp.Expr) -> tuple[ColumnChange, ...]:
 
 def _columns(tree: exp.Expr) -> dict[str, exp.Expr] | None:
     """Name -> expression."""
-    names = output_names(tree)
-    while isinstance(tree, (exp.SetOperation, exp.Subquery)):
-        tree = tree.this
-    return {p.alias_or_name: p.unalias() for p in tree.expressions} if names is not None else None
+    select = output_select(tree)
+    return {p.alias_or_name: p.unalias() for p in select.expressions} if output_names(select) is not None else None
+
+
+def output_select(tree: exp.Expr) -> exp.Expr:
+    """The SELECT whose columns are the result's: through parentheses, set operations, and SELECT * FROM one query."""
+    node: exp.Expr | None = tree
+    found = tree
+    for _ in range(_DEEPEST):
+        if node is None:
+            break
+        found = node
+        node = node.this if isinstance(node, (exp.Subquery, exp.SetOperation)) else _only_source(node, tree)
+    return found
+
+
+def _only_source(select: exp.Expr, tree: exp.Expr) -> exp.Expr | None:
+    star = select.expressions[0] if isinstance(select, exp.Select) and len(select.expressions) == 1 else None
+    from_ = select.args.get("from_")
+    if not isinstance(star, exp.Star) or any(star.args.values()) or select.args.get("joins") or select.args.get("laterals"):
+        return None
+    relation = from_.this if isinstance(from_, exp.From) else None
+    if isinstance(relation, exp.Subquery):
+        listed = relation.args["alias"].columns if relation.args.get("alias") else ()
+        return None if listed else relation.this
+    name = relation.name.lower() if isinstance(relation, exp.Table) and not relation.args.get("db") else None
+    return next((cte.this for cte in tree.find_all(exp.CTE) if cte.alias.lower() == name and not cte.args["alias"].columns), None)
 
 
 def _successor(name: str, before: dict[str, exp.Expr], after: dict[str, exp.Expr], gone: list[str], added: list[str]) -> str | None:

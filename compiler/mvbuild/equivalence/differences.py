@@ -1,107 +1,45 @@
-"""old SQL + new SQL of one model -> Differences: what was changed, and the classes of the changes. Pure.
+"""two canonical trees -> Findings: what differs between them, where that is certain.
 
-A class is only given if it is certain; every other change means that rows may change.
+A class is only given if it is certain; every other edit means that rows may change.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
 
 from sqlglot import TokenType, exp
 
-from mvbuild.equivalence.canonical_tree import Canonical, Unreadable, canonical
-from mvbuild.equivalence.clauses import classify
+from mvbuild.equivalence.canonical_tree import Canonical
 from mvbuild.equivalence.column_changes import ColumnChange, column_changes
+from mvbuild.equivalence.edit import Finding
 from mvbuild.equivalence.filters import direction
-from mvbuild.equivalence.resolve import Schema, relations
+from mvbuild.equivalence.resolve import relations
 from mvbuild.equivalence.tidy import CLAUSES, conjunction, conjuncts, is_inner, readable, shown
 from mvbuild.parse.dialect import tokenize
-from mvbuild.parse.fingerprint import fingerprint
-
-Class = Literal["formatting", "equal", "reordered", "columns-added", "filter-narrowed", "filter-widened", "rows", "breaking"]
-CLASSES: tuple[Class, ...] = (
-    "formatting",
-    "equal",
-    "reordered",
-    "columns-added",
-    "filter-narrowed",
-    "filter-widened",
-    "rows",
-    "breaking",
-)
-"""From the least to the most important."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One class of the change, and a clause that describes it."""
-
-    kind: Class
-    message: str
-    columns: tuple[str, ...] = ()
-    """The columns of the result that it is about, with their previous names."""
+def is_same(before: Canonical, after: Canonical, old: str, new: str) -> bool:
+    """Whether both are the same query. The texts are compared as well, because sqlglot reads different functions as one."""
+    return before.is_same(after) and _same_functions(old, new)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Differences:
-    """The differences of one query. `findings` is never empty; `columns` describes those of the result."""
-
-    findings: tuple[Finding, ...]
-    columns: tuple[ColumnChange, ...] = ()
-
-    @property
-    def kind(self) -> Class:
-        return max((f.kind for f in self.findings), key=CLASSES.index)
-
-
-def differences(old: str, new: str, schema: Mapping[str, Schema] | None = None) -> Differences:
-    """SQL with ids for tables, see `graph.versions.neutral_sql`. `schema`: id -> columns, if they are known."""
-    if fingerprint(old) == fingerprint(new):
-        return Differences(findings=(Finding(kind="formatting", message="only formatting and comments"),))
-    try:
-        before, after = canonical(old, schema), canonical(new, schema)
-        if before.is_whole != after.is_whole:
-            return _unknown(old, new, column_changes(before.tree, after.tree))
-        return _compared(before, after, old, new)
-    except (Unreadable, RecursionError):
-        return _unknown(old, new, ())
-
-
-def _compared(before: Canonical, after: Canonical, old: str, new: str) -> Differences:
-    if shown(before.tree) == shown(after.tree) and _same_functions(old, new):
-        return Differences(findings=(Finding(kind="equal", message="written differently, but the same query"),))
+def certain_differences(before: Canonical, after: Canonical, old: str, new: str) -> tuple[Finding, ...] | None:
+    """Everything that differs; None if it is not certain that nothing else does."""
     columns = column_changes(before.tree, after.tree)
     pair = _Pair(old=before.tree.copy(), new=after.tree.copy(), columns=columns)
-    if not pair.is_comparable():
-        return _unknown(old, new, columns)
+    if (before.is_whole, before.unnamed) != (after.is_whole, after.unnamed) or not pair.is_comparable():
+        return None
     filters = pair.take_filters()
     if not pair.take_columns() or filters is None or shown(pair.old) != shown(pair.new) or not _same_functions(old, new, more=True):
-        return _unknown(old, new, columns)
-    findings = [*_of_columns(columns), *filters]
-    if not findings:
-        return _unknown(old, new, columns)
-    return Differences(findings=tuple(findings), columns=columns)
+        return None
+    return (*column_findings(columns), *filters) or None
 
 
-def _unknown(old: str, new: str, columns: Sequence[ColumnChange]) -> Differences:
-    """Rows may change, whatever else was done. Removed names are certain nevertheless."""
-    breaking = [f for f in _of_columns(columns) if f.kind == "breaking"]
-    added = [f for f in _of_columns(columns) if f.kind == "columns-added"]
-    told = classify(old, new)
-    message = told.message
-    if told.kind == "names":
-        message += "; the next run has Spark prove whether it is the same query"
-    elif told.kind == "column-added":
-        message = "the new columns affect its rows"
-    return Differences(findings=(*breaking, *added, Finding(kind="rows", message=message)), columns=tuple(columns))
-
-
-def _of_columns(columns: Sequence[ColumnChange]) -> Iterator[Finding]:
+def column_findings(columns: Sequence[ColumnChange]) -> Iterator[Finding]:
     for change in columns:
         if change.what == "removed":
             yield Finding(kind="breaking", message=f"column '{change.name}' removed", columns=(change.name,))
@@ -114,11 +52,11 @@ def _of_columns(columns: Sequence[ColumnChange]) -> Iterator[Finding]:
             yield Finding(kind="rows", message=f"column '{change.name}' is spelled '{change.new}'")
         elif change.what == "changed":
             yield Finding(kind="rows", message=f"column '{change.name}' is computed differently")
-    added = [f"'{c.name}'" for c in columns if c.what == "added"]
+    added = [c for c in columns if c.what == "added"]
     if added:
-        is_end = all(c.is_last for c in columns if c.what == "added")
-        where = " at the end" if is_end else ""
-        yield Finding(kind="columns-added", message=f"column{'s' * (len(added) > 1)} {', '.join(added)} added{where}")
+        names = ", ".join(f"'{c.name}'" for c in added)
+        where = " at the end" if all(c.is_last for c in added) else ""
+        yield Finding(kind="columns-added", message=f"column{'s' * (len(added) > 1)} {names} added{where}")
     if any(c.what == "moved" for c in columns):
         yield Finding(kind="reordered", message="its columns have another order")
 
@@ -189,7 +127,7 @@ def _keep(select: exp.Select, clause: str, others: Sequence[exp.Expr]) -> None:
 
 def _same_projections(select: exp.Select, columns: Sequence[ColumnChange], *, old: bool) -> list[exp.Expr]:
     """The projections that are the same in both, in the order of their names."""
-    gone = {(c.name if old or not c.new or c.what != "renamed" else c.new) for c in columns if c.what != "moved"}
+    gone = {(c.name if old or c.what not in ("renamed", "respelled") else c.new) for c in columns if c.what != "moved"}
     return sorted((p for p in select.expressions if p.alias_or_name not in gone), key=lambda p: p.alias_or_name)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from sqlglot import Token, TokenType, exp
+from sqlglot.errors import SqlglotError
 
 from mvbuild.parse.dialect import parse, tokenize
 
@@ -14,7 +15,11 @@ _LONGEST = 200_000
 
 
 class Unreadable(Exception):
-    """A query that is not understood well enough to rename parts of it."""
+    """A query that is not understood well enough to change parts of it."""
+
+
+FAILURES = (Unreadable, SqlglotError, RecursionError)
+"""The errors of reading and rewriting a query, which then is only the same as an identical one."""
 
 
 def parsed(sql: str) -> tuple[list[Token], exp.Expr]:
@@ -41,7 +46,7 @@ def inlined(sql: str) -> str:
     if not any(True for _ in tree.find_all(exp.With)):
         return sql
     references = {
-        start_of(table.this): not table.alias
+        start_of(table.this): table.args.get("alias")
         for table in tree.find_all(exp.Table)
         if isinstance(table.this, exp.Identifier) and not table.args.get("db") and not table.args.get("version")
     }
@@ -52,16 +57,26 @@ def inlined(sql: str) -> str:
     return text
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CTE:
+    """The text of a query, and of its list of columns if it has one."""
+
+    body: str
+    columns: str
+
+
 @dataclass(slots=True, kw_only=True)
 class _Inliner:
-    """Walks through the tokens of a query. `references`: start of a name that may be a CTE's -> whether it lacks an alias."""
+    """Walks through the tokens of a query. `references`: start of a name that may be a CTE's -> its alias, if it has one."""
 
     sql: str
     tokens: Sequence[Token]
-    references: dict[int, bool]
+    references: Mapping[int, exp.TableAlias | None]
     found: int = 0
+    behind: dict[int, str] = field(default_factory=dict)
+    """Start of an alias -> the column list that its CTE has."""
 
-    def block(self, index: int, end: int, known: dict[str, str]) -> str:
+    def block(self, index: int, end: int, known: Mapping[str, _CTE]) -> str:
         """The text of the tokens. A CTE is known from its definition to the closing bracket."""
         out: list[str] = []
         while index < end:
@@ -76,41 +91,55 @@ class _Inliner:
                 index = close + 1
                 continue
             if token.start in self.references and name in known:
-                out.append(f" ({known[name]}\n)" + (f" AS {self._raw(index)}" if self.references[token.start] else ""))
+                out.append(f" ({known[name].body}\n){self._named(index, known[name])}")
             else:
-                out.append(self._gap(index) + self._raw(index))
+                out.append(self._gap(index) + self._raw(index) + self.behind.pop(token.start, ""))
             index += 1
             if sum(map(len, out)) > _LONGEST:
                 raise Unreadable
         return "".join(out)
+
+    def _named(self, index: int, cte: _CTE) -> str:
+        """The name of a CTE behind its query, unless the reference has an alias. An alias with columns replaces those of the CTE."""
+        alias = self.references[self.tokens[index].start]
+        if alias is None:
+            return f" AS {self._raw(index)}{cte.columns}"
+        if cte.columns and not alias.columns:
+            self.behind[start_of(alias.this)] = cte.columns
+        return ""
 
     def _begins_ctes(self, index: int) -> bool:
         # WITH (options) of a table, WITH ROLLUP and WITH ORDINALITY do not start CTEs.
         following = [t.token_type for t in self.tokens[index + 2 : index + 3]]
         return following in ([TokenType.ALIAS], [TokenType.L_PAREN])
 
-    def _ctes(self, index: int, known: dict[str, str]) -> tuple[int, dict[str, str]]:
+    def _ctes(self, index: int, known: Mapping[str, _CTE]) -> tuple[int, Mapping[str, _CTE]]:
         while True:
             name = self.tokens[index].text.lower()
-            index += 1
-            if self.tokens[index].token_type == TokenType.ALIAS:
+            index, columns = self._columns(index + 1)
+            if self._kind(index) == TokenType.ALIAS:
                 index += 1
-            if index >= len(self.tokens) or self.tokens[index].token_type != TokenType.L_PAREN:
+            if self._kind(index) != TokenType.L_PAREN:
                 raise Unreadable
             close = self._closing(index)
-            following = self.tokens[close + 1 : close + 2]
-            if not following or following[0].token_type == TokenType.ALIAS or self._is_column_list(index, close):
-                raise Unreadable
             self.found += 1
-            known = {**known, name: self.block(index + 1, close, known)}
+            known = {**known, name: _CTE(body=self.block(index + 1, close, known), columns=columns)}
             index = close + 1
-            if index >= len(self.tokens) or self.tokens[index].token_type != TokenType.COMMA:
+            if self._kind(index) != TokenType.COMMA:
                 return index, known
             index += 1
 
-    def _is_column_list(self, index: int, close: int) -> bool:
-        """name (a, b) AS (...): its columns would have to be renamed inside."""
-        return all(t.token_type not in (TokenType.SELECT, TokenType.FROM) for t in self.tokens[index:close])
+    def _columns(self, index: int) -> tuple[int, str]:
+        """The list of `name (a, b) AS (...)`, and the index behind it. A query in brackets may follow the name as well."""
+        if self._kind(index) != TokenType.L_PAREN:
+            return index, ""
+        close = self._closing(index)
+        if any(t.token_type in (TokenType.SELECT, TokenType.FROM) for t in self.tokens[index:close]):
+            return index, ""
+        return close + 1, "".join(self._gap(at) + self._raw(at) for at in range(index, close + 1))
+
+    def _kind(self, index: int) -> TokenType | None:
+        return self.tokens[index].token_type if index < len(self.tokens) else None
 
     def _closing(self, index: int) -> int:
         depth = 0

@@ -56,12 +56,13 @@ def output_names(query: exp.Expr) -> tuple[str, ...] | None:
     """The names of a query's columns; None if a star hides them, or two are equal."""
     while isinstance(query, (exp.SetOperation, exp.Subquery)):
         query = query.this
-    if not isinstance(query, exp.Select) or any(p.is_star or not p.alias_or_name for p in query.expressions):
-        return None
-    if any(isinstance(p, exp.Aliases) for p in query.expressions):
-        return None
-    names = tuple(p.alias_or_name for p in query.expressions)
-    return names if len({n.lower() for n in names}) == len(names) else None
+    names = tuple(name_of(p) for p in query.expressions) if isinstance(query, exp.Select) else ()
+    return names if names and all(names) and len({n.lower() for n in names}) == len(names) else None
+
+
+def name_of(projection: exp.Expr) -> str:
+    """The name of an output column; empty if it has none of its own, or is a star."""
+    return projection.alias_or_name if isinstance(projection, (exp.Alias, exp.Column, exp.Dot)) and not projection.is_star else ""
 
 
 def _query(resolver: _Resolver, query: exp.Expr) -> None:
@@ -122,7 +123,9 @@ def _source(resolver: _Resolver, relation: exp.Expr) -> tuple[str, _Source]:
         resolver.made = inner.made
         found, order = _named(relation, listed)
     elif isinstance(relation, exp.Table) and isinstance(relation.this, exp.Identifier):
-        columns = listed or resolver.schema.get(".".join(p.name for p in relation.parts).lower())
+        # Another version of a table may have other columns.
+        known = resolver.schema if not relation.args.get("version") and not relation.args.get("when") else {}
+        columns = listed or known.get(".".join(p.name for p in relation.parts).lower())
         order = tuple(columns or ())
         found = {c.lower(): c.lower() for c in columns} if columns is not None else None
     else:
@@ -244,13 +247,15 @@ def _write(column: exp.Column, source: _Source, parts: Sequence[exp.Expr]) -> No
 
 
 def _stars(select: exp.Select, sources: Mapping[str, _Source]) -> None:
-    """Expand `*` and `t.*` if all columns are known."""
+    """Expand `*` and `t.*` if all columns are known. Otherwise the result has their names, so that they cannot be replaced."""
     found: list[exp.Expr] = []
     for projection in select.expressions:
         chosen = _starred(projection, sources)
-        if chosen is None:
+        if chosen is None and not projection.is_star:
             found.append(projection)
-        elif any(s.columns is None for s in chosen):
+        elif chosen is None or any(s.columns is None for s in chosen):
+            if any(s.renames for s in sources.values()):
+                raise Unclear
             return
         else:
             found += [

@@ -1,4 +1,4 @@
-"""two pinned queries + engine -> Proof: whether they are the same query with other names, so that both have the same data.
+"""two pinned queries + engine -> what is missing from a proof that they are one query with other names, so that both have the same data.
 
 Sound, not complete; two checks must agree. The texts must be equal word by word except for inner names: that compares literals, which plans
 print without their types and quotes. Spark's plans must be equal except for ids and inner names: that compares what each name means.
@@ -7,7 +7,6 @@ print without their types and quotes. Spark's plans must be equal except for ids
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from sqlglot import TokenType
 from sqlglot.errors import TokenError
@@ -42,32 +41,23 @@ _HIDING = (
 """Plan nodes that do not print their rows. This includes Iceberg's results from metadata, for example for count(*)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
-    """`why` is a clause: what the proof is based on, or what is missing."""
-
-    equal: bool
-    why: str
-
-
-def proves_equal(engine: Engine, old_sql: str, new_sql: str, *, has_travel: bool = False) -> Proof:
-    """Whether two queries, with every table at a snapshot, return the same rows and columns.
+def missing_proof(engine: Engine, old_sql: str, new_sql: str, *, has_travel: bool = False) -> str:
+    """Why it is not proven that two queries, with every table at a snapshot, return the same rows and columns; empty if it is.
 
     `has_travel`: the user chose a version, so that a snapshot id is not sufficient. A query that the engine refuses proves nothing;
     EngineError is raised.
     """
     doubt = _doubt(old_sql, new_sql, has_travel)
     if doubt:
-        return Proof(equal=False, why=doubt)
+        return doubt
     try:
         schema = engine.prepare(old_sql).schema
         if schema != engine.prepare(new_sql).schema:
-            return Proof(equal=False, why="the columns of the result differ")
+            return "the columns of the result differ"
         one, other = (engine.explain(with_plain_columns(sql, len(schema["fields"]))) for sql in (old_sql, new_sql))
     except QueryError as exc:
-        return Proof(equal=False, why=f"Spark cannot plan both: {exc}")
-    doubt = plan_difference(one, other)
-    return Proof(equal=not doubt, why=doubt or "Spark's plans are the same")
+        return f"Spark cannot plan both: {exc}"
+    return plan_difference(one, other)
 
 
 def with_plain_columns(sql: str, count: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from mvbuild.equivalence.clauses import Kind
+from mvbuild.equivalence.edit import Edit
 from mvbuild.formats.failed_tests import FailedTests
 from mvbuild.formats.record import RefreshRecord
 from mvbuild.graph.model import NodeId
@@ -27,8 +27,8 @@ class Reason:
     """Snapshot id or view version in the record."""
     current: int | None = None
     """Snapshot id or view version in the catalog."""
-    change: Kind | None = None
-    """For a changed definition: what was changed."""
+    edit: Edit | None = None
+    """For a changed definition: how it was changed."""
     lag_ms: int | None = None
     """Current minus recorded snapshot timestamp, the difference that a window is compared with."""
     unseen_since_ms: int | None = None

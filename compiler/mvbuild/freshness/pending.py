@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.formats.properties import STORAGE_TABLE, is_materialized
+from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import World
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode, NodeId, SeedNode, TableNode, ViewNode
@@ -19,6 +20,7 @@ from mvbuild.storage.stored import summary_value
 
 if TYPE_CHECKING:
     from mvbuild.dialects.representations import Known
+    from mvbuild.equivalence.edit import Edit
 
 SEED_CHECKSUM = "mvbuild.seed.sha256"
 """Property of a seed's table: the checksum of the file that its rows came from."""
@@ -69,6 +71,23 @@ def stored_definition(view: ViewState, storage: TableIdentifier | None = None) -
         return sql
     pointer = TableIdentifier.parse(view.properties.get(STORAGE_TABLE, ""), view.identifier.catalog)
     return view.properties[DEFINITION] if any(_selects(view, sql, of) for of in (pointer, storage) if of) else sql
+
+
+def definition_edit(world: World, node: ModelNode, view: ViewState) -> Edit | None:
+    """How the definition in the catalog became that of the project; None if the catalog has none for Spark."""
+    # Imported here because most definitions are as they were.
+    from mvbuild.equivalence.ladder import compare
+
+    old = stored_definition(view, node.storage)
+    return compare(old, definition(world.graph, node).text, _columns_below(world, node)) if old else None
+
+
+def _columns_below(world: World, node: ModelNode) -> dict[str, list[str]]:
+    """Full name -> columns of what a model reads, as far as the catalog has it."""
+    graph, below = world.graph, node_inputs(world.graph, node)
+    nodes = [graph.nodes[id] for id in (*(leaf.node for leaf in below.leaves), *below.views)]
+    states = ((n.identifier, world.observed.view(n.identifier) or world.observed.table(n.identifier)) for n in nodes)
+    return {str(identifier).lower(): [f["name"] for f in state.schema["fields"]] for identifier, state in states if state is not None}
 
 
 def view_text_differs(world: World, node: ModelNode, view: ViewState) -> bool:

@@ -128,7 +128,7 @@ class _Draft:
         needed = self._needed(node)
         if needed or any(not r.heals for r in counted):
             # Only inner names of the query differ: Spark can decide whether it is still the same query.
-            redefined = not needed and all(r.change == "names" for r in counted)
+            redefined = not needed and all(r.edit is not None and r.edit.only_names for r in counted)
             told = (*needed, *(r for r in reasons if self._counts(r) or r.effect == "fresh"))
             if redefined:
                 return Step(node=node.id, action="redefine", reasons=told, strategy=FULL, converts=converts)

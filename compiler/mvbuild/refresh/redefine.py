@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from mvbuild.diagnostics import ProjectError
-from mvbuild.equivalence.spark_proof import Proof, proves_equal
+from mvbuild.equivalence.edit import Edit
+from mvbuild.equivalence.ladder import proven
 from mvbuild.freshness.leaves import inputs, node_inputs
 from mvbuild.freshness.observed import World
-from mvbuild.freshness.pending import stored_definition
+from mvbuild.freshness.pending import definition_edit, stored_definition
 from mvbuild.graph.model import ModelNode, NodeId
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import Query
 from mvbuild.parse.project import parse_text
 from mvbuild.plan.alter import alteration
 from mvbuild.ports.catalog import CommitConflict
+from mvbuild.ports.states import ViewState
 from mvbuild.refresh.alter import for_new_version
 from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.session import RunSession
@@ -27,36 +29,38 @@ def redefine(session: RunSession, node: ModelNode) -> Outcome | None:
     world = session.world
     view, storage = world.observed.view(node.identifier), world.observed.table(node.storage)
     record = stored(storage).record if storage else None
-    if view is None or storage is None or record is None or not prove(session, node).equal:
+    if view is None or storage is None or record is None:
+        return None
+    edit = _proven(session, node, view)
+    if edit is None or edit.rung != "proof":
         return None
     commit = next_version(world, node, view, documented(node, view.schema))
     try:
         session.publish(for_new_version(world, node, storage, commit, record, alteration(world, node)))
     except CommitConflict:
         return None
-    return Outcome(message="its new definition means the same: only the view has a new text", reused=True)
+    message = f"its definition was changed: {edit.message}. Spark's plans prove that it is the same query: only the view has a new text"
+    return Outcome(message=message, reused=True)
 
 
-def prove(session: RunSession, node: ModelNode) -> Proof:
-    """Whether the definitions in the catalog and in the project return the same rows on the snapshots of this run."""
+def _proven(session: RunSession, node: ModelNode, view: ViewState) -> Edit | None:
+    """The edit from the catalog's definition to the project's, on the rung of a proof if Spark gives one for the snapshots of this run.
+    None if they read other tables, or one that does not exist."""
     world = session.world
-    view = world.observed.view(node.identifier)
-    old = stored_definition(view, node.storage) if view else None
-    if old is None:
-        return Proof(equal=False, why="the catalog has no definition to compare with")
-    found = resolved(world, node, old)
-    if found is None:
-        return Proof(equal=False, why="the definition in the catalog reads other tables")
+    edit, old = definition_edit(world, node, view), stored_definition(view, node.storage)
+    found = resolved(world, node, old) if old is not None else None
+    if edit is None or found is None:
+        return None
     query, reads = found
     below = inputs(world.graph, query, reads)
     if set(below.leaves) != set(node_inputs(world.graph, node).leaves):
-        return Proof(equal=False, why="the definition in the catalog reads other tables")
+        return None
     pins = session.pins(below)
     if len(pins) < len(below.leaves):
-        return Proof(equal=False, why="a table that it reads does not exist")
+        return None
     before = pinned_sql(world.graph, query, reads, pins, session.schema_pin)
     after = pinned_sql(world.graph, node.query, node.reads, pins, session.schema_pin)
-    return proves_equal(session.engine, before.text, after.text, has_travel=any(leaf.travel for leaf in below.leaves))
+    return proven(edit, session.engine, before.text, after.text, has_travel=any(leaf.travel for leaf in below.leaves))
 
 
 def resolved(world: World, node: ModelNode, sql: str) -> tuple[Query, tuple[NodeId, ...]] | None:

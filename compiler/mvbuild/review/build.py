@@ -17,7 +17,7 @@ def build_review(
     graph: Graph, old: Version, new: Version, before: Bound | None, now: Bound, *, selected: frozenset[NodeId] | None = None
 ) -> Review:
     """`selected`: only these nodes and tests, and what was removed."""
-    pair = Pair(old=old, new=new, schemas=_schemas(old, new, before, now))
+    pair = Pair(old=old, new=new, columns=_schemas(old, new, before, now))
     downstream = {id: tuple(sorted(d for d in graph.descendants([id]) if isinstance(graph.nodes[d], ModelNode))) for id in _differing(pair)}
     texts = {node.id: node.model.file.text for node in graph.models}
     found = changes(pair, downstream=downstream, texts=texts)

@@ -7,24 +7,35 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from mvbuild.equivalence.differences import Finding, differences
+from mvbuild.equivalence.edit import Finding
+from mvbuild.equivalence.ladder import compare
 from mvbuild.equivalence.resolve import Schema
 from mvbuild.graph.model import NodeId
 from mvbuild.review.model import ORDER, NodeChange, SettingChange
 from mvbuild.versions.model import NodeVersion, Version
-from mvbuild.versions.other import changed_macros, neutral_sql, same_body
+from mvbuild.versions.other import changed_macros, same_body, sql_with_names
 
-Schemas = Mapping[NodeId, Schema]
 _TESTS = "test"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """Both versions. `schemas` has columns of nodes that are the same in both, as far as they are known."""
+    """Both versions. `columns` has those of nodes that are the same in both, as far as they are known."""
 
     old: Version
     new: Version
-    schemas: Schemas
+    columns: Mapping[NodeId, Schema]
+
+    @cached_property
+    def relations(self) -> Mapping[NodeId, str]:
+        """Id -> the name by which both versions read a node, as SQL: the current one in the catalog, if there is one."""
+        former = {id: self.new.nodes.get(self.renamed.get(id, id), node) for id, node in self.old.nodes.items()}
+        return {id: node.relation for id, node in {**former, **self.new.nodes}.items() if node.relation}
+
+    @cached_property
+    def schemas(self) -> Mapping[str, Schema]:
+        """Name in the catalog -> columns."""
+        return {self.relations[id].replace("`", "").lower(): columns for id, columns in self.columns.items() if id in self.relations}
 
     @cached_property
     def renamed(self) -> Mapping[NodeId, NodeId]:
@@ -104,11 +115,11 @@ def _changed(pair: Pair, old: NodeVersion, new: NodeVersion, downstream: tuple[N
 def _findings(pair: Pair, old: NodeVersion, new: NodeVersion) -> list[Finding]:
     if new.kind == "model":
         if not _same(pair, old, new):
-            before = neutral_sql(pair.old, old.id, pair.renamed)
-            found = differences(before, neutral_sql(pair.new, new.id), pair.schemas)
-            # The definition differs, but with ids instead of names it does not.
-            is_same = found.kind == "formatting"
-            return [Finding(kind="equal", message="what it reads was renamed")] if is_same else list(found.findings)
+            before, now = sql_with_names(pair.old, old.id, pair.relations), sql_with_names(pair.new, new.id, pair.relations)
+            edit = compare(before, now, pair.schemas)
+            # The definition differs, but with the same names for the same tables it does not.
+            is_same = edit.rung == "tokens"
+            return [Finding(kind="equal", message="what it reads was renamed")] if is_same else list(edit.findings)
         return [] if old.text == new.text else [Finding(kind="formatting", message="only formatting and comments")]
     if old.body == new.body:
         return []

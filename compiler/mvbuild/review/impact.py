@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from mvbuild.diagnostics import Diagnostic
-from mvbuild.equivalence.differences import Finding
+from mvbuild.equivalence.edit import Finding
 from mvbuild.graph.model import Graph, ModelNode, NodeId
 from mvbuild.lineage.model import Bound, Origin
 from mvbuild.project.loaded import DataTest

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mvbuild.diagnostics import Diagnostic
-from mvbuild.equivalence.differences import Class, Finding
+from mvbuild.equivalence.edit import Class, Finding
 from mvbuild.graph.model import NodeId
 from mvbuild.incremental.cost import Cost
 from mvbuild.source import Span

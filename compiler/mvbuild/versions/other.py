@@ -170,24 +170,36 @@ def _with_ids(version: Version, node: NodeVersion) -> str:
     return re.sub(rf"(?<![\w.`])(?:{pattern})(?![\w`])", lambda match: quote(names[match[0]]), node.sql)
 
 
-def _parsed_with_ids(sql: str, names: Mapping[str, NodeId]) -> str:
-    known = {name.lower(): id_ for name, id_ in names.items()}
+def _renamed(sql: str, names: Mapping[str, str], *, keep_names: bool) -> str:
+    """SQL with other names of tables. `names`: name -> the new one, both as SQL."""
+    known = {name.lower(): new for name, new in names.items()}
     query = parse_text("definition", sql)
 
-    def relation(id_: NodeId, read: Read) -> str | MappedText:
+    def relation(name: str, read: Read) -> str | MappedText:
         written = query.sql.text[read.start : read.end]
         travel = f" {query.sql.text[read.travel.start : read.travel.end]}" if read.travel else ""
-        return (quote(id_) if id_ else written) + travel
+        return (name or written) + travel
 
-    ids = tuple(known.get(".".join(map(quote, read.parts)).lower(), "") for read in query.reads)
-    return replace_reads(query, ids, relation).text
+    found = tuple(known.get(".".join(map(quote, read.parts)).lower(), "") for read in query.reads)
+    return replace_reads(query, found, relation, keep_names=keep_names).text
 
 
-def neutral_sql(version: Version, id_: NodeId, renamed: Mapping[NodeId, NodeId] | None = None) -> str:
-    """The definition with ids in place of the tables that it reads, each under an alias. `renamed`: id -> the one to show instead."""
+def neutral_sql(version: Version, id_: NodeId) -> str:
+    """The definition with ids in place of the tables that it reads, each under an alias."""
     node = version.nodes[id_]
-    names = {name: (renamed or {}).get(one, one) for name, one in _names(version, node).items()}
+    return _with_names(node, {name: quote(one) for name, one in _names(version, node).items()}, keep_names=False)
+
+
+def sql_with_names(version: Version, id_: NodeId, names: Mapping[NodeId, str]) -> str:
+    """The definition with other names for the tables that it reads. `names`: id -> name as SQL."""
+    node = version.nodes[id_]
+    new = {name: names.get(one, name) for name, one in _names(version, node).items()}
+    # As they are, names need no parser.
+    return node.sql if all(name == other for name, other in new.items()) else _with_names(node, new, keep_names=True)
+
+
+def _with_names(node: NodeVersion, names: Mapping[str, str], *, keep_names: bool) -> str:
     try:
-        return _parsed_with_ids(node.sql, names)
+        return _renamed(node.sql, names, keep_names=keep_names)
     except ProjectError:
         return node.sql

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mvbuild.equivalence.differences import differences
+from mvbuild.equivalence.ladder import compare
 
 T = "FROM `m.t` AS t"
 TU = "FROM `m.t` AS t JOIN `m.u` AS u ON t.id = u.id"
@@ -12,7 +12,7 @@ LEFT = "FROM `m.t` AS t LEFT JOIN `m.u` AS u ON t.id = u.id"
 
 
 def kind(old: str, new: str, **schema: tuple[str, ...]) -> str:
-    return differences(old, new, {f"m.{name}": columns for name, columns in schema.items()}).kind
+    return compare(old, new, {f"m.{name}": columns for name, columns in schema.items()}).kind
 
 
 SAME = [
@@ -219,13 +219,13 @@ def test_filters_of_which_nothing_is_certain(old: str, new: str) -> None:
     ],
 )
 def test_what_breaks(old: str, new: str, said: str) -> None:
-    found = differences(old, new)
+    found = compare(old, new)
     assert found.kind == "breaking"
     assert said in [f.message for f in found.findings]
 
 
 def test_a_breaking_change_tells_the_rest_as_well() -> None:
-    found = differences(f"SELECT a, b {T}", f"SELECT a {T} WHERE c = 1")
+    found = compare(f"SELECT a, b {T}", f"SELECT a {T} WHERE c = 1")
     assert [f.kind for f in found.findings] == ["breaking", "filter-narrowed"]
 
 
@@ -250,7 +250,7 @@ def test_known_columns_tell_what_a_star_is_and_whose_a_name_is() -> None:
 
 
 def test_a_filter_below_an_aggregate_says_that_its_values_change() -> None:
-    (finding,) = differences(f"SELECT a, sum(b) AS s {T} GROUP BY a", f"SELECT a, sum(b) AS s {T} WHERE c > 1 GROUP BY a").findings
+    (finding,) = compare(f"SELECT a, sum(b) AS s {T} GROUP BY a", f"SELECT a, sum(b) AS s {T} WHERE c > 1 GROUP BY a").findings
     assert finding.message == "WHERE also requires `c > 1`; what is computed from these rows changes"
 
 

@@ -3,49 +3,6 @@ from __future__ import annotations
 import pytest
 
 from mvbuild.equivalence.canonical_text import same_but_names
-from mvbuild.equivalence.clauses import classify
-
-CHANGES = [
-    ("SELECT a FROM t", "select  a -- why\nFROM t", "formatting", "only formatting and comments"),
-    ("SELECT o.a FROM t o WHERE o.a > 1", "SELECT x.a FROM t AS x WHERE x.a > 1", "names", None),
-    ("WITH c AS (SELECT a FROM t) SELECT a FROM c", "WITH e AS (SELECT a FROM t) SELECT a FROM e", "names", None),
-    ("WITH c AS (SELECT a FROM t) SELECT * FROM c", "SELECT * FROM (SELECT a FROM t) c", "names", None),
-    ("SELECT a FROM t WHERE (a > 1) AND ((b) = 2)", "SELECT a FROM t WHERE a > 1 AND b = 2", "names", None),
-    ("SELECT a FROM t", "SELECT a, b + 1 AS c FROM t", "column-added", "column 'c' was added at the end"),
-    ("SELECT a FROM t", "SELECT a, b, c FROM t", "column-added", "columns 'b' and 'c' were added at the end"),
-    (
-        "WITH c AS (SELECT a FROM t) SELECT * FROM c",
-        "WITH c AS (SELECT a, b FROM t) SELECT * FROM c",
-        "column-added",
-        "column 'b' was added at the end",
-    ),
-    ("SELECT a, c FROM t", "SELECT a, b, c FROM t", "other", "column 'b' was added"),
-    ("SELECT a, b FROM t", "SELECT a FROM t", "column-removed", "column 'b' was removed"),
-    ("SELECT a, b FROM t", "SELECT a, c FROM t", "column-removed", "column 'b' was removed, column 'c' was added at the end"),
-    ("SELECT a, b FROM t", "SELECT a, CAST(b AS INT) AS b FROM t", "column-changed", "column 'b' was changed"),
-    ("SELECT a, b FROM t", "SELECT b, a FROM t", "other", "the order of its columns"),
-    ("SELECT a FROM t WHERE a > 1", "SELECT a FROM t WHERE a > 2", "filter", "WHERE was changed"),
-    ("SELECT a FROM t", "SELECT a FROM t LIMIT 3", "filter", "LIMIT was changed"),
-    ("SELECT a FROM t JOIN u USING (id)", "SELECT a FROM t LEFT JOIN u USING (id)", "join", "a join was changed"),
-    ("SELECT a FROM t", "SELECT a FROM u", "join", "'u' is now read and 't' is no longer read"),
-    ("SELECT count(a) AS c FROM t GROUP BY b", "SELECT count(a) AS c FROM t GROUP BY d", "expression", "GROUP BY was changed"),
-    (
-        "WITH c AS (SELECT a + 1 AS x FROM t) SELECT x FROM c",
-        "WITH c AS (SELECT a + 2 AS x FROM t) SELECT x FROM c",
-        "expression",
-        "expressions inside were changed",
-    ),
-    ("SELECT a FROM t", "SELECT a, b FROM t WHERE c", "filter", "column 'b' was added at the end, WHERE was changed"),
-    ("SELECT a FROM t", "((", "other", "the query as a whole"),
-    ("SELECT 'a", "SELECT 'b", "other", "the query as a whole"),
-    ("", "SELECT 1", "other", "the query as a whole"),
-]
-
-
-@pytest.mark.parametrize(("old", "new", "kind", "message"), CHANGES)
-def test_a_change_is_named(old: str, new: str, kind: str, message: str | None) -> None:
-    found = classify(old, new)
-    assert (found.kind, found.message) == (kind, message or "only names, or the arrangement of CTEs and aliases inside")
 
 
 @pytest.mark.parametrize(
@@ -69,6 +26,9 @@ def test_a_change_is_named(old: str, new: str, kind: str, message: str | None) -
         ),
         ("WITH a AS (SELECT x -- last\n) SELECT x FROM a", "WITH a AS (SELECT x) SELECT x FROM a"),
         ("SELECT a.x FROM t VERSION AS OF 1 AS a", "SELECT b.x FROM t VERSION AS OF 1 AS b"),
+        ("WITH c (a) AS (SELECT 1) SELECT a FROM c", "WITH e (a) (SELECT 1) SELECT a FROM e"),
+        ("WITH c (x, y) AS (SELECT a, b FROM t) SELECT d.x AS v FROM c d", "SELECT c.x AS v FROM (SELECT a, b FROM t) AS c (x, y)"),
+        ("WITH c (x, y) AS (SELECT a, b FROM t) SELECT p AS v FROM c AS d (p, q)", "SELECT p AS v FROM (SELECT a, b FROM t) AS c (p, q)"),
     ],
 )
 def test_names_inside_do_not_count(one: str, other: str) -> None:
@@ -101,7 +61,12 @@ def test_names_inside_do_not_count(one: str, other: str) -> None:
             "WITH c AS (SELECT a FROM t WHERE a = 1), e AS (SELECT a FROM t WHERE a = '1') SELECT 'l', a FROM e UNION ALL SELECT 'r', a FROM c",
         ),
         ("WITH RECURSIVE c AS (SELECT 1 AS a) SELECT a FROM c", "WITH RECURSIVE e AS (SELECT 1 AS a) SELECT a FROM e"),
-        ("WITH c (a) AS (SELECT 1) SELECT a FROM c", "WITH e (a) AS (SELECT 1) SELECT a FROM e"),
+        ("WITH c (x, y) AS (SELECT a, b FROM t) SELECT x AS v FROM c", "WITH c (y, x) AS (SELECT a, b FROM t) SELECT x AS v FROM c"),
+        ("WITH c (x, y) AS (SELECT a, b FROM t) SELECT x AS v FROM c", "WITH c (x, y) AS (SELECT b, a FROM t) SELECT x AS v FROM c"),
+        (
+            "WITH c (x, y) AS (SELECT a, b FROM t) SELECT x AS v FROM c e",
+            "WITH c (x, y) AS (SELECT a, b FROM t) SELECT x AS v FROM c e (y, x)",
+        ),
         ("SELECT mvbuild__t0.a FROM t AS mvbuild__t0", "SELECT x.a FROM t AS x"),
         ("not sql", "not sql either"),
     ],
@@ -115,9 +80,3 @@ def test_ctes_that_grow_without_end_are_left_alone() -> None:
     ctes = ", ".join(f"c{n + 1} AS (SELECT l.a FROM c{n} l JOIN c{n} r ON l.a = r.a)" for n in range(30))
     sql = f"WITH c0 AS (SELECT a FROM t), {ctes} SELECT a FROM c30"
     assert not same_but_names(sql, sql.replace("c0", "z0"))
-
-
-def test_deep_and_odd_queries_raise_nothing() -> None:
-    deep = "SELECT " + "(" * 5000 + "1" + ")" * 5000
-    assert classify(deep, deep + " AS x").kind == "other"
-    assert classify("FROM t |> WHERE a > 1", "FROM t |> WHERE a > 2").kind != "names"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from mvbuild.equivalence.spark_proof import missing_proof, same_plan
 from mvbuild.parse.fingerprint import fingerprint
+from unit.equivalence.edits import SAME as EDITS
 
 pytestmark = pytest.mark.proof
 
@@ -375,3 +377,21 @@ def test_a_wide_table_is_not_cut_short(tables: Tables) -> None:
 
 def _rows(tables: Tables, sql: str) -> list[str]:
     return sorted(map(str, tables.lake.engine.rows(sql, 10_000).rows))
+
+
+@pytest.fixture(scope="module")
+def edited(tables: Tables) -> Iterator[Any]:
+    """The tables that `unit.equivalence.edits` reads, with NULLs."""
+    tables.lake.sql(f"CREATE OR REPLACE TEMPORARY VIEW t AS SELECT id, a, b, s, day FROM {tables.t}")
+    tables.lake.sql(f"CREATE OR REPLACE TEMPORARY VIEW u AS SELECT id, nullif(a, 3) AS x, CAST(id % 3 AS INT) AS y FROM {tables.u}")
+    yield tables.lake
+    for name in "tu":
+        tables.lake.sql(f"DROP VIEW {name}")
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_what_a_text_shows_holds(edited: Any, name: str) -> None:
+    old, new, *_ = EDITS[name]
+    one, other = (edited.engine.prepare(sql).schema for sql in (old, new))
+    assert [(f["name"], f["type"]) for f in one["fields"]] == [(f["name"], f["type"]) for f in other["fields"]]
+    assert sorted(map(repr, edited.sql(old))) == sorted(map(repr, edited.sql(new)))

@@ -13,6 +13,7 @@ from mvbuild.cli.proposals import names
 from mvbuild.serve.words import size
 
 if TYPE_CHECKING:
+    from mvbuild.incremental.cost import Cost
     from mvbuild.plan.explain import Explanation, TableNow, Verdict
     from mvbuild.ports.changes import FileGroup, TableChange
 
@@ -132,14 +133,14 @@ def _files(group: FileGroup) -> str:
 
 
 def _decision(found: Explanation) -> str:
-    from mvbuild.cli.plan import bytes_text
+    from mvbuild.cli.plan import bytes_text, seconds_text
 
     choice = found.choice
     assert choice is not None
     why = f", {choice.code}: {choice.message}" if choice.code else f": {choice.message}" if choice.message else ""
     work = bytes_text(choice)
     rows = f", about {choice.expected.rows:,} rows" if choice.expected and work else ""
-    return f"{choice.strategy}{why}{f'; reads and writes {work}{rows}' if work else ''}"
+    return f"{choice.strategy}{why}{f'; {seconds_text(choice)} of processor time; reads and writes {work}{rows}' if work else ''}"
 
 
 def _verdicts(verdicts: tuple[Verdict, ...], told: set[tuple[str, str]]) -> Iterator[str]:
@@ -152,10 +153,17 @@ def _verdicts(verdicts: tuple[Verdict, ...], told: set[tuple[str, str]]) -> Iter
     for one in verdicts:
         word = "yes" if one.is_possible else "no "
         by = f" by {', '.join(one.keys)}" if one.keys else ""
-        parts = [f"{one.code}: {one.message}" if one.code else "", f"{size(one.work.bytes)}, {one.work.rows:,} rows" if one.work else ""]
+        parts = [f"{one.code}: {one.message}" if one.code else "", _work(one.work) if one.work else ""]
         text = "; ".join(part for part in (f"{'chosen' if one.is_chosen else ''}{by}".strip(), *parts) if part)
         yield f"    {word}  {one.strategy:<13}  {text}".rstrip()
         yield from _advice(one, told)
+
+
+def _work(work: Cost) -> str:
+    """`1.3s (0.9s for statements, 0.4s for rows), 1.2 MB, 300 rows`."""
+    of = f"{work.fixed:.1f}s for statements, {work.work:.1f}s for rows"
+    of += f", {work.correction:.1f} times by earlier refreshes" if work.correction != 1 else ""
+    return f"{work.seconds:.1f}s ({of}), {size(work.bytes)}, {work.rows:,} rows"
 
 
 def _advice(one: Verdict, told: set[tuple[str, str]]) -> Iterator[str]:
@@ -187,6 +195,7 @@ def _table_object(one: TableNow) -> dict[str, Any]:
 
 
 def _verdict_object(one: Verdict) -> dict[str, Any]:
+    from mvbuild.cli.plan import work_object
     from mvbuild.diagnostics.render import location
 
     return {
@@ -198,5 +207,5 @@ def _verdict_object(one: Verdict) -> dict[str, Any]:
         "help": one.help or None,
         "at": location(one.span),
         "keys": list(one.keys),
-        "expected": {"bytes": one.work.bytes, "rows": one.work.rows} if one.work else None,
+        "expected": work_object(one.work),
     }

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(options: Options, mv: str, output: str) -> int:
     """List the refreshes of MV that can still be read: id, time, strategy and why it was full, rows, bytes written and expected (to be read
-    and written), seconds, and the snapshots that were read."""
+    and written), seconds and those expected, and the snapshots that were read."""
     from mvbuild import api
     from mvbuild.cli.output import say
 
@@ -45,12 +45,11 @@ def command(options: Options, mv: str, output: str) -> int:
 
 
 def _line(past: PastRefresh) -> str:
-    """`refresh 3  2026-11-21T14:06:21Z  merge  3 rows added, 12 removed  1.2 kB written, 80.0 kB expected of 3.4 MB  4.2s  (current)`."""
+    """`refresh 3  2026-11-21T14:06:21Z  merge  3 rows added, 12 removed  1.2 kB written, 80 kB of 3 MB expected  4.2s, 1.3s expected`."""
     rows = f"{count_rows(past.rows_added or 0)} added, {past.rows_removed or 0:,} removed"
     head = click.style(f"refresh {past.refresh_id}", bold=True)
     how = (past.strategy or "?") + (f" ({past.reason})" if past.reason else "")
-    took = "" if past.seconds is None else duration(round(past.seconds * 1000))
-    parts = [head, utc(past.at_ms), how, rows, _bytes(past), took, "(current)" if past.is_current else ""]
+    parts = [head, utc(past.at_ms), how, rows, _bytes(past), _took(past), "(current)" if past.is_current else ""]
     return "  ".join(part for part in parts if part)
 
 
@@ -59,6 +58,11 @@ def _bytes(past: PastRefresh) -> str:
     of = f" of {size(past.full_bytes)}" if past.full_bytes is not None and past.strategy != "full" else ""
     expected = "" if past.expected_bytes is None else f"{size(past.expected_bytes)}{of} expected"
     return ", ".join(part for part in (written, expected) if part)
+
+
+def _took(past: PastRefresh) -> str:
+    told = ((past.seconds, ""), (past.expected_seconds, " expected"))
+    return ", ".join(f"{duration(round(seconds * 1000))}{what}" for seconds, what in told if seconds is not None)
 
 
 def _object(past: PastRefresh) -> dict[str, Any]:
@@ -72,6 +76,7 @@ def _object(past: PastRefresh) -> dict[str, Any]:
         "reason": past.reason or None,
         "expected_bytes": past.expected_bytes,
         "expected_rows": past.expected_rows,
+        "expected_seconds": past.expected_seconds,
         "full_bytes": past.full_bytes,
         "bytes_written": past.bytes_written,
         "seconds": past.seconds,

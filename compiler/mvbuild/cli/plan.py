@@ -151,8 +151,15 @@ def choice_object(strategy: str | None, choice: StrategyChoice | None) -> dict[s
     }
 
 
-def work_object(work: Cost | None) -> dict[str, int] | None:
-    return {"bytes": work.bytes, "rows": work.rows} if work else None
+def work_object(work: Cost | None) -> dict[str, int | float] | None:
+    return {"bytes": work.bytes, "rows": work.rows, "seconds": round(work.seconds, 3)} if work else None
+
+
+def seconds_text(choice: StrategyChoice) -> str:
+    """`about 1.2s of 4.0s`; empty if it is not known, or nothing is read."""
+    if choice.expected is None or choice.full is None:
+        return ""
+    return f"about {choice.expected.seconds:.1f}s" + (f" of {choice.full.seconds:.1f}s" if choice.is_incremental else "")
 
 
 def bytes_text(choice: StrategyChoice) -> str:
@@ -173,13 +180,14 @@ def _totals(planned: Plan) -> tuple[Cost, Cost, bool]:
 
 
 def _total_text(planned: Plan) -> str:
-    """The known bytes of all refreshes."""
+    """The known seconds and bytes of all refreshes."""
     expected, full, known = _totals(planned)
     if not known:
         return ""
     unknown = sum(s.action == "refresh" and (s.choice is None or s.choice.expected is None) for s in planned.steps)
     rest = f", and {unknown} refresh{'es' * (unknown != 1)} of unknown size" if unknown else ""
-    return f"Reads and writes {size(expected.bytes)} of {size(full.bytes)}{rest}."
+    took = f"Takes about {expected.seconds:.1f}s of {full.seconds:.1f}s of processor time"
+    return f"{took}; reads and writes {size(expected.bytes)} of {size(full.bytes)}{rest}."
 
 
 def _upstream(planned: Plan, step: Step) -> list[str]:
@@ -195,12 +203,12 @@ def _upstream(planned: Plan, step: Step) -> list[str]:
 
 
 def _how(planned: Plan, step: Step) -> str:
-    """`merge, 1.2 MB of 340 MB` or `depends on lake.mart.daily`."""
+    """`merge, about 1.2s of 4.0s, 1.2 MB of 340 MB` or `depends on lake.mart.daily`."""
     upstream = _upstream(planned, step)
     if upstream:
         return f"depends on {', '.join(upstream)}"
-    work = bytes_text(step.choice) if step.choice and step.action == "refresh" else ""
-    return ", ".join(part for part in (step.strategy or "", work) if part)
+    work = (seconds_text(step.choice), bytes_text(step.choice)) if step.choice and step.action == "refresh" else ()
+    return ", ".join(part for part in (step.strategy or "", *work) if part)
 
 
 def _paragraph(planned: Plan, step: Step) -> str:

@@ -11,6 +11,7 @@ from mvbuild.freshness.model import Reason
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.cost import CHEAPER, LARGE, Cost, cost_of, full_cost
+from mvbuild.incremental.experience import corrections
 from mvbuild.incremental.inputs import Inputs, ReadChange, changes_of, inputs_of, shape_of_inputs, span_of
 from mvbuild.incremental.key_ranges import without_empty
 from mvbuild.incremental.reasons import GENERAL, UNINFORMATIVE, Refused
@@ -24,6 +25,7 @@ from mvbuild.ports.changes import TableChange
 from mvbuild.ports.states import TableState
 from mvbuild.project.settings import RefreshPolicy
 from mvbuild.source import Span
+from mvbuild.storage.history import history
 from mvbuild.storage.names import known_as
 from mvbuild.storage.proof import is_proven
 from mvbuild.storage.stored import stored
@@ -196,11 +198,11 @@ class _Choosing:
             what = "; ".join(dict.fromkeys(without.values())) or _SAME
             return replace(self, changes={})._choice_with(NO_CHANGE, "", what, (), expected=Cost(bytes=0, rows=0))
         # For the query, a leaf whose change is irrelevant is the same at both snapshots.
-        return replace(self, changes=changes)._cheapest(changes)
+        return replace(self, changes=changes)._cheapest(changes, is_proven=known)
 
-    def _cheapest(self, changes: Mapping[int, TableChange]) -> StrategyChoice:
+    def _cheapest(self, changes: Mapping[int, TableChange], *, is_proven: bool) -> StrategyChoice:
         known = self._sizes_of(changes)
-        full = full_cost(self.shape.root, known)
+        full, factors = full_cost(self.shape.root, known), corrections(history(self.storage))
         case = self._case(changes)
         possible: dict[str, tuple[Rewrite, Difference, Cost]] = {}
         against: list[Considered] = []
@@ -212,7 +214,8 @@ class _Choosing:
                 against.append(Considered(strategy=name, code=exc.code, message=message, span=span))
                 continue
             change = without_empty(difference(made, Stored(types=case.types, is_large=known.storage.rows >= LARGE)), known)
-            possible[name] = made, change, cost_of(made, change, self.shape.root, known)
+            work = cost_of(made, change, self.shape.root, known, is_proven=is_proven)
+            possible[name] = made, change, work.corrected(factors.get(name, 1.0))
         return self._weighed(possible, against, full)
 
     def _weighed(self, possible: dict[str, tuple[Rewrite, Difference, Cost]], against: list[Considered], full: Cost) -> StrategyChoice:
@@ -223,7 +226,7 @@ class _Choosing:
             chosen = next((name for name in possible if name in WORTH and possible[name][2].share_of(full) <= WORTH[name]), None)
         for name, (_, _, work) in possible.items():
             if name != chosen:
-                code, message = ("dearer", f"{best} is cheaper") if chosen else ("not-cheaper", "a full refresh costs about the same")
+                code, message = ("dearer", f"{best} is cheaper") if chosen else ("not-cheaper", _not_cheaper(work, full))
                 against.append(Considered(strategy=name, code=code, message=message, work=work))
         order = [*STRATEGIES, FULL]
         if chosen is None:
@@ -277,6 +280,12 @@ class _Choosing:
             inputs=self.given,
             changes=self.changes,
         )
+
+
+def _not_cheaper(work: Cost, full: Cost) -> str:
+    if work.seconds < full.seconds:
+        return "a full refresh takes about as long"
+    return f"a full refresh takes about {full.seconds:.1f}s of processor time, and this {work.seconds:.1f}s"
 
 
 def _adds(change: TableChange) -> bool:

@@ -1,8 +1,8 @@
-"""Rewrite + sizes -> Cost: the bytes and rows that it reads and writes, and the effort, from metadata."""
+"""Rewrite + sizes -> Cost: the seconds that it takes, and the bytes and rows that it reads and writes, from metadata."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -10,15 +10,18 @@ from mvbuild.incremental.algebra import Aggregate, Distinct, Filter, Join, Proje
 from mvbuild.incremental.change_filters import change_filters
 from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.effort import Estimator
+from mvbuild.incremental.fixed_costs import steps_of, steps_of_full
 from mvbuild.incremental.key_ranges import Ranges
 from mvbuild.incremental.rewrite import Bag, Exchange, Rewrite
-from mvbuild.incremental.sizes import LITTLE, Sizes
+from mvbuild.incremental.sizes import Sizes
 from mvbuild.incremental.statements import Difference
 
 CHEAPER = 0.8
-"""An incremental refresh is chosen up to this share of a full one's cost: the effort is an estimate."""
+"""An incremental refresh is chosen up to this share of a full one's seconds: they are an estimate."""
 NARROWED = 0.3
 """For a table that is joined with a small change, or read for some keys: its rows are scanned, but hardly any go further."""
+MICROSECOND = 1e-6
+"""The unit of `effort`, in seconds."""
 LARGE = 50_000
 """A storage with this many rows would not be broadcast: Spark would sort all of them to join a few."""
 
@@ -29,16 +32,33 @@ class Cost:
 
     bytes: int
     rows: int
-    effort: float = 0.0
-    """Microseconds of processor time, to compare one refresh with another."""
+    fixed: float = 0.0
+    """Seconds of processor time of its statements, however little they read."""
+    work: float = 0.0
+    """Seconds of processor time for its rows."""
+    correction: float = 1.0
+    """The factor in both that follows from earlier refreshes of the MV."""
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(bytes=self.bytes + other.bytes, rows=self.rows + other.rows, effort=self.effort + other.effort)
+        return Cost(
+            bytes=self.bytes + other.bytes, rows=self.rows + other.rows, fixed=self.fixed + other.fixed, work=self.work + other.work
+        )
+
+    @property
+    def seconds(self) -> float:
+        return self.fixed + self.work
+
+    @property
+    def uncorrected(self) -> float:
+        """The seconds that earlier refreshes are compared with."""
+        return self.seconds / self.correction
+
+    def corrected(self, factor: float) -> Cost:
+        return replace(self, fixed=self.fixed * factor, work=self.work * factor, correction=factor)
 
     def share_of(self, full: Cost) -> float:
-        """The cost as a share of a full refresh. If both read little, bytes are more reliable than an estimate of rows."""
-        own, whole = (self.bytes, full.bytes) if full.bytes < LITTLE else (self.effort, full.effort)
-        return own / whole if whole else 1.0
+        """The cost as a share of a full refresh."""
+        return self.seconds / full.seconds if full.seconds else 1.0
 
 
 def full_cost(root: Relation, sizes: Sizes) -> Cost:
@@ -46,20 +66,26 @@ def full_cost(root: Relation, sizes: Sizes) -> Cost:
     scans = [sizes.of(n) for n in walk(root) if isinstance(n, Scan)]
     held = sizes.storage
     effort = Estimator(Ranges(sizes)).flow(pruned(root), {}).cost + held.rows * held.row_cost
-    return Cost(bytes=sum(s.bytes for s in scans) + held.bytes, rows=sum(s.rows for s in scans) + held.rows, effort=effort)
+    return Cost(
+        bytes=sum(s.bytes for s in scans) + held.bytes,
+        rows=sum(s.rows for s in scans) + held.rows,
+        fixed=steps_of_full(root).seconds,
+        work=effort * MICROSECOND,
+    )
 
 
-def cost_of(rewrite: Rewrite, difference: Difference, root: Relation, sizes: Sizes) -> Cost:
-    """Each statement once: the tables that it reads, less where keys restrict them."""
+def cost_of(rewrite: Rewrite, difference: Difference, root: Relation, sizes: Sizes, *, is_proven: bool) -> Cost:
+    """Each statement once: the tables that it reads, less where keys restrict them. `is_proven`: Spark has confirmed the query before."""
     total = sum((_cost(relation, sizes, narrowed=False) for relation in difference.relations), Cost(bytes=0, rows=0))
     estimator = Estimator(Ranges(sizes), groups=_groups(rewrite, root, sizes), filters=change_filters(difference.relations))
     effort = sum(estimator.cte(cte.name, pruned(cte.relation)) for cte in difference.ctes)
     effort += sum(estimator.flow(pruned(r), {}).cost for r in (difference.gone, difference.came) if r is not None)
-    total += Cost(bytes=0, rows=0, effort=effort)
+    steps = steps_of(difference, len(sizes.changes), is_proven=is_proven)
+    total += Cost(bytes=0, rows=0, fixed=steps.seconds, work=effort * MICROSECOND)
     held = sizes.storage
     if difference.partitions is not None or (difference.gone is not None and held.rewrites_files):
-        share = NARROWED * held.rows * held.row_cost
-        total += Cost(bytes=int(held.bytes * NARROWED), rows=int(held.rows * NARROWED), effort=share)
+        share = NARROWED * held.rows * held.row_cost * MICROSECOND
+        total += Cost(bytes=int(held.bytes * NARROWED), rows=int(held.rows * NARROWED), work=share)
     return total
 
 

@@ -102,7 +102,7 @@ CODES: Mapping[str, tuple[str, str]] = {
     ),
     "no-children": ("No other MV reads this one, so it does not matter which rows differ.", "Nothing."),
     "not-cheaper": (
-        "By the sizes of the files, it is not clearly cheaper than a full refresh.",
+        "By the estimated processor time, it is not clearly cheaper than a full refresh.",
         "Nothing to do, or set refresh_policy: incremental.",
     ),
     "dearer": ("Another strategy is cheaper.", "Nothing."),

@@ -17,7 +17,7 @@ from mvbuild.plan.strictness import strict_error
 from mvbuild.ports.states import Snapshot
 from mvbuild.refresh.result import count_rows
 from mvbuild.refresh.session import RunSession
-from mvbuild.storage.history import EXPECTED_BYTES, EXPECTED_ROWS, FULL_BYTES, REASON, bytes_written, rows_removed
+from mvbuild.storage.history import EXPECTED_BYTES, EXPECTED_ROWS, EXPECTED_SECONDS, FULL_BYTES, REASON, bytes_written, rows_removed
 
 if TYPE_CHECKING:
     from mvbuild.refresh.write_outcome import NotIncremental, WriteOutcome
@@ -50,6 +50,7 @@ def summary_of_choice(choice: StrategyChoice) -> dict[str, str]:
         EXPECTED_BYTES: choice.expected.bytes if choice.expected else None,
         EXPECTED_ROWS: choice.expected.rows if choice.expected else None,
         FULL_BYTES: choice.full.bytes if choice.full else None,
+        EXPECTED_SECONDS: f"{choice.expected.uncorrected:.3f}" if choice.expected else None,
     }
     told = {key: str(number) for key, number in numbers.items() if number is not None}
     return {**told, REASON: choice.code} if choice.code else told
@@ -83,8 +84,10 @@ def result_details(
         "reason_message": choice.message or None,
         "expected_bytes": choice.expected.bytes if choice.expected else None,
         "expected_rows": choice.expected.rows if choice.expected else None,
+        "expected_seconds": round(choice.expected.seconds, 3) if choice.expected else None,
         "full_bytes": choice.full.bytes if choice.full else None,
         "full_rows": choice.full.rows if choice.full else None,
+        "full_seconds": round(choice.full.seconds, 3) if choice.full else None,
         "changed_rows": sum(change.rows for change in choice.changes.values()) if choice.changes else None,
         "bytes_written": bytes_written(made),
         "rows_added": done.added if done else _added(made),

@@ -20,7 +20,7 @@ from mvbuild.ports.engine import Engine, QueryError
 from mvbuild.ports.states import Schema
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.sql import pinned_table
-from mvbuild.storage.proof import mark_of
+from mvbuild.storage.proof import PROVEN, mark_of
 
 
 def round_trip_difference(engine: Engine, written: str, shape: Shape, source: Source) -> str:
@@ -38,9 +38,13 @@ def mark_after_full(
     session: RunSession, world: World, node: ModelNode, pins: Mapping[Leaf, Pin], written: str, schema: Schema, settings: str
 ) -> str:
     """The mark of the proof, if later changes could be found irrelevant; otherwise empty: an incremental refresh asks Spark itself."""
+    storage = world.observed.table(node.storage)
     if session.changes is None or node.model.config.refresh_policy == "full":
         return ""
     given = marked(world, node, lambda leaf: Input(leaf=leaf, pin=pins[leaf], old=pins[leaf].snapshot_id))
+    mark = mark_of(given.text.text, given.schemas, settings)
+    if storage is not None and storage.properties.get(PROVEN) == mark:
+        return mark
     try:
         shape = shape_of_inputs(given, [field["name"] for field in schema["fields"]])
     except Refused:
@@ -52,4 +56,4 @@ def mark_after_full(
         one = given.inputs[read.leaf]
         return pinned_table(one.pin, session.schema_pin, own_version=one.leaf.travel is not None)
 
-    return "" if round_trip_difference(session.engine, written, shape, source) else mark_of(given.text.text, given.schemas, settings)
+    return "" if round_trip_difference(session.engine, written, shape, source) else mark

@@ -22,6 +22,8 @@ EXPECTED_BYTES, EXPECTED_ROWS = "mvbuild.expected-bytes", "mvbuild.expected-rows
 """Keys of a snapshot's summary: what the refresh was expected to read and write, by the sizes of files."""
 FULL_BYTES = "mvbuild.full-bytes"
 """Key of a snapshot's summary: what a full refresh was expected to read and write."""
+EXPECTED_SECONDS = "mvbuild.expected-seconds"
+"""Key of a snapshot's summary: the processor time that the refresh was expected to take, before a correction by earlier refreshes."""
 ROWS_REMOVED = "mvbuild.rows-removed"
 """Key of a snapshot's summary: the rows that an incremental refresh removed, in this snapshot or in earlier ones, which may have expired.
 """
@@ -49,6 +51,8 @@ class PastRefresh:
     expected_bytes: int | None = None
     expected_rows: int | None = None
     full_bytes: int | None = None
+    expected_seconds: float | None = None
+    """Of processor time."""
     bytes_written: int | None = None
     """The bytes of files that the refresh added, including delete files."""
     seconds: float | None = None
@@ -93,6 +97,7 @@ def _as_before(past: PastRefresh, origin: PastRefresh) -> PastRefresh:
         expected_bytes=origin.expected_bytes,
         expected_rows=origin.expected_rows,
         full_bytes=origin.full_bytes,
+        expected_seconds=origin.expected_seconds,
         bytes_written=origin.bytes_written,
         seconds=origin.seconds,
     )
@@ -111,6 +116,7 @@ def _measured(storage: TableState, past: PastRefresh) -> PastRefresh:
         expected_bytes=_count(snapshot, EXPECTED_BYTES),
         expected_rows=_count(snapshot, EXPECTED_ROWS),
         full_bytes=_count(snapshot, FULL_BYTES),
+        expected_seconds=_seconds(snapshot, EXPECTED_SECONDS),
         bytes_written=bytes_written(made),
         seconds=(snapshot.timestamp_ms - started) / 1000 if started and snapshot.timestamp_ms >= started else None,
     )
@@ -266,3 +272,8 @@ def _origin(storage: TableState, past: PastRefresh) -> int:
 def _count(snapshot: Snapshot, key: str) -> int | None:
     value = snapshot.summary.get(key, "")
     return int(value) if value.isdigit() else None
+
+
+def _seconds(snapshot: Snapshot, key: str) -> float | None:
+    value = snapshot.summary.get(key, "")
+    return float(value) if value.replace(".", "", 1).isdecimal() else None

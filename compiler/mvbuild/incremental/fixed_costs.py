@@ -1,0 +1,92 @@
+"""Difference -> Steps: what a refresh does however little it reads, and the processor time of that in seconds.
+
+Planning a statement, opening a table and committing cost about the same for a hundred rows and for a million. For small tables they are
+nearly all of the cost, and a full refresh has the fewest: it is one statement.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, fields
+
+from sqlglot import exp
+
+from mvbuild.incremental.algebra import Aggregate, Distinct, Filter, Join, Ref, Relation, Scan, SetOperation, Window, walk
+from mvbuild.incremental.statements import Difference
+
+_OPERATORS = (Aggregate, Distinct, Join, SetOperation, Window)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """How many of each. The constants are fitted by tests/benchmarks/fixed_costs.py."""
+
+    appends: int = 0
+    overwrites: int = 0
+    """Each with the analysis of the query and the commits."""
+    deletes: int = 0
+    """Statements that remove rows by position."""
+    statements: int = 0
+    """Others: rows that are computed once and kept, counts, plans that are compared."""
+    changes: int = 0
+    """Tables whose change is read."""
+    scans: int = 0
+    operators: int = 0
+    """Joins, aggregates and others for which rows are moved to other tasks."""
+
+    @property
+    def seconds(self) -> float:
+        return sum(float(getattr(self, one.name) * getattr(SECONDS, one.name)) for one in fields(self))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seconds:
+    """Of processor time, in a warm JVM."""
+
+    appends: float
+    overwrites: float
+    deletes: float
+    statements: float
+    changes: float
+    scans: float
+    operators: float
+
+
+SECONDS = _Seconds(appends=0.3, overwrites=0.45, deletes=0.2, statements=0.1, changes=0.05, scans=0.03, operators=0.15)
+
+
+def steps_of_full(root: Relation) -> Steps:
+    """One statement."""
+    return Steps(overwrites=1, scans=_count(root, Scan), operators=_count(root, *_OPERATORS))
+
+
+def steps_of(difference: Difference, changes: int, *, is_proven: bool) -> Steps:
+    """`changes`: how many tables changed. A query that Spark has not yet confirmed is planned twice more."""
+    kept = _kept(difference)
+    counted = difference.gone is not None
+    relations = difference.relations
+    overwrites = difference.partitions is not None
+    return Steps(
+        appends=int(not overwrites),
+        overwrites=int(overwrites),
+        deletes=int(counted),
+        statements=kept + int(counted) + int(overwrites) + (0 if is_proven else 2),
+        changes=changes,
+        scans=sum(_count(one, Scan) for one in relations),
+        operators=sum(_count(one, *_OPERATORS) for one in relations),
+    )
+
+
+def _kept(difference: Difference) -> int:
+    """The relations that are computed before others, because they are read more than once."""
+    reads = Counter(n.name for relation in difference.relations for n in walk(relation) if isinstance(n, Ref))
+    sides = [side for side in (difference.gone, difference.came) if side is not None]
+    of_sides = sum(any(isinstance(n, Scan) for n in walk(side)) for side in sides) if difference.gone is not None else 0
+    return sum(reads[cte.name] > 1 for cte in difference.ctes) + of_sides
+
+
+def _count(relation: Relation, *types: type[Relation]) -> int:
+    """Without what is known to be empty."""
+    if isinstance(relation, Filter) and relation.predicate == exp.false():
+        return 0
+    return isinstance(relation, types) + sum(_count(child, *types) for child in relation.children)

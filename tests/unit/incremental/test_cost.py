@@ -1,0 +1,81 @@
+"""Seconds of a refresh: a full one has the fewest statements, so it wins for small tables; earlier refreshes correct the estimate."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mvbuild.incremental.choose import _Choosing
+from mvbuild.incremental.cost import Cost
+from mvbuild.incremental.experience import HIGHEST, corrections
+from mvbuild.incremental.fixed_costs import steps_of, steps_of_full
+from mvbuild.incremental.samples import case
+from mvbuild.incremental.statements import Stored, difference
+from mvbuild.incremental.strategies import STRATEGIES
+
+GROUPED = "SELECT customer_id, count(*) AS n, sum(id) AS total, count(id) AS ids FROM {orders} GROUP BY customer_id"
+
+
+def seconds(strategy: str, sql: str, *, is_proven: bool = True) -> float:
+    made = STRATEGIES[strategy](case(sql))
+    stored = Stored(types={name: "long" for _, name in made.outputs})
+    return steps_of(difference(made, stored), 1, is_proven=is_proven).seconds
+
+
+@pytest.mark.parametrize("strategy", ["merge", "affected-keys", "bag"])
+def test_what_replaces_rows_has_a_higher_fixed_cost_than_a_full_refresh(strategy: str) -> None:
+    assert steps_of_full(case(GROUPED).shape.root).seconds < seconds(strategy, GROUPED) < seconds(strategy, GROUPED, is_proven=False)
+
+
+def test_rows_are_appended_in_one_statement_without_deletes() -> None:
+    rows = "SELECT id FROM {orders}"
+    assert seconds("append", rows) < steps_of_full(case(rows).shape.root).seconds < seconds("append", rows, is_proven=False)
+
+
+def chosen(full: float, **others: float) -> str:
+    """By seconds alone."""
+    anything: Any = SimpleNamespace(policy="auto")
+    costs = {name.replace("_", "-"): Cost(bytes=0, rows=0, work=spent) for name, spent in others.items()}
+    weighed = _Choosing(question=anything, storage=anything, given=anything, shape=anything, changes={})._weighed
+    made: Any = {name: (None, None, cost) for name, cost in costs.items()}
+    return weighed(made, [], Cost(bytes=0, rows=0, work=full)).strategy
+
+
+def test_only_what_is_clearly_cheaper_is_chosen() -> None:
+    assert chosen(10, merge=7, bag=6) == "bag"
+    assert chosen(10, merge=9, bag=12) == "full"
+
+
+def test_a_full_diff_may_cost_more_for_the_mvs_that_read_this_one() -> None:
+    assert chosen(10, merge=9, full_diff=14) == "full-diff"
+    assert chosen(10, merge=9, full_diff=16) == "full"
+
+
+def past(strategy: str, seconds: float | None, expected: float | None) -> Any:
+    return SimpleNamespace(strategy=strategy, seconds=seconds, expected_seconds=expected)
+
+
+def test_only_a_difference_between_strategies_is_corrected() -> None:
+    """All take three times as long on this machine; `merge` takes half as long again."""
+    found = [past(strategy, 3 * factor, 1.0) for strategy, factor in (("full", 1), ("merge", 1.5), ("append", 1)) for _ in range(2)]
+    assert corrections(found) == {"merge": pytest.approx(1.5), "append": pytest.approx(1.0)}
+
+
+def test_nothing_is_corrected_before_both_kinds_were_seen_twice() -> None:
+    assert corrections([past("merge", 9, 1)] * 5 + [past("full", 1, 1)]) == {}
+    assert corrections([past("merge", 9, 1)] + [past("full", 1, 1)] * 2 + [past("merge", None, 1), past("merge", 9, None)]) == {}
+
+
+def test_the_last_refreshes_count_and_one_is_not_enough_to_go_far() -> None:
+    slow, fast = [past("merge", 100, 1)] * 5, [past("merge", 1, 1)] * 5
+    full = [past("full", 1, 1)] * 2
+    assert corrections([*full, *fast, *slow]) == {"merge": HIGHEST}
+    assert corrections([*full, *slow, *fast]) == {"merge": 1.0}
+
+
+def test_a_correction_is_not_recorded_as_an_estimate() -> None:
+    """Otherwise the next comparison would find nothing to correct."""
+    found = Cost(bytes=1, rows=1, fixed=1.0, work=3.0).corrected(1.5)
+    assert (found.seconds, found.uncorrected, found.correction) == (6.0, 4.0, 1.5)

@@ -33,7 +33,7 @@ def built(request: pytest.FixtureRequest, project: MakeProject) -> tuple[str, Pr
 
 
 def _setting(format_: str) -> str:
-    return f"+storage: {{format: {format_}}}, +refresh_history: 2"
+    return f"+storage: {{format: {format_}}}, +refresh_history: 2, +refresh_policy: incremental"
 
 
 def test_the_example_of_each_format_is_what_is_written(built: tuple[str, Project], example: Callable[[str, Any], None]) -> None:

@@ -37,7 +37,10 @@ def settings(master: str) -> str:
     config = {**memory, "spark.driver.bindAddress": "127.0.0.1", **quickly}
     # One group of rows a task: both workers have something to do.
     config["spark.sql.files.openCostInBytes"] = "128m"
-    return f"name: clustered\ntarget: c\ntargets: {{c: {{namespace: main, spark: {json.dumps({'master': master, 'config': config})}}}}}\n"
+    target = {"namespace": "main", "spark": {"master": master, "config": config}}
+    # Whatever it costs.
+    models = {"+refresh_policy": "incremental"}
+    return f"name: clustered\ntarget: c\ntargets: {json.dumps({'c': target})}\nmodels: {json.dumps(models)}\n"
 
 
 def rows(first: int, last: int) -> pa.Table:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from itertools import zip_longest
+from typing import Literal, NamedTuple
 
 from sqlglot import exp
 
@@ -95,6 +96,20 @@ class Filter(_Unary):
     predicate: exp.Expr
 
 
+Likeness = Literal["cast", "equal", "same"]
+"""What an equality says of its sides. `cast`: it compares after a cast; '01' = 1 holds, but '01' and '1' are two keys. `equal`: one type,
+but equal values may have different texts, as 0.0 and -0.0. `same`: every function gives the same for both."""
+
+
+class Equality(NamedTuple):
+    """A part of a join's condition that compares with = or <=>, without a cast."""
+
+    left: exp.Expr
+    right: exp.Expr
+    is_null_safe: bool
+    is_same: bool
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Join:
     left: Relation
@@ -105,6 +120,8 @@ class Join:
     """How it was written, so that Spark makes the same plan: as IN, as a correlated scalar subquery, as LEFT SEMI or ANTI JOIN."""
     mark: str = ""
     """The column that a `mark` join adds."""
+    likeness: tuple[Likeness, ...] = ()
+    """Of each part of `on`; `equal` where there is none."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -116,6 +133,13 @@ class Join:
     @property
     def children(self) -> tuple[Relation, ...]:
         return (self.left, self.right)
+
+    @property
+    def equalities(self) -> Iterator[Equality]:
+        """Those that hold without a cast."""
+        for part, likeness in zip_longest(conjuncts(self.on), self.likeness, fillvalue="equal"):
+            if isinstance(part, exp.EQ | exp.NullSafeEQ) and likeness != "cast":
+                yield Equality(part.left, part.right, isinstance(part, exp.NullSafeEQ), likeness == "same")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,7 +14,6 @@ from typing import Any
 from sqlglot import exp
 
 from mvbuild.incremental.algebra import Aggregate, Distinct, Filter, Join, Project, Ref, Relation, Scan, Union, conjuncts, with_children
-from mvbuild.incremental.restrict import UNLIKE
 from mvbuild.names import quote
 from mvbuild.ports.changes import ValueRange
 
@@ -69,16 +68,14 @@ def _filters(join: Join, side: Relation, other: Relation, known: Known) -> list[
     if isinstance(side, Ref):
         return []
     found = []
-    for part in conjuncts(join.on):
-        if not isinstance(part, exp.EQ | exp.NullSafeEQ) or part.meta.get(UNLIKE):
-            continue  # as text '10' is less than '9', as a number it is greater
+    for part in join.equalities:  # with a cast there are no bounds: as text '10' is less than '9', as a number it is greater
         for own, theirs in ((part.left.unnest(), part.right.unnest()), (part.right.unnest(), part.left.unnest())):
             if not isinstance(theirs, exp.Column) or theirs.name not in other.columns:
                 continue
             if not all(c.name in side.columns for c in own.find_all(exp.Column)):
                 continue
             bounds = bounds_of(other, theirs.name, known)
-            condition = bounds.holds(own, null_matches=isinstance(part, exp.NullSafeEQ)) if bounds else None
+            condition = bounds.holds(own, null_matches=part.is_null_safe) if bounds else None
             if condition is not None:
                 found.append(condition)
     return found
@@ -133,10 +130,8 @@ def _of_partner(join: Join, name: str, known: Known) -> Bounds | None:
     """Bounds of the column that it is equal to; here NULL equals nothing."""
     if join.kind == "anti":
         return None
-    for part in conjuncts(join.on):
-        if not isinstance(part, exp.EQ) or part.meta.get(UNLIKE):
-            continue
-        if isinstance(part.left, exp.Column) and isinstance(part.right, exp.Column):
+    for part in join.equalities:
+        if not part.is_null_safe and isinstance(part.left, exp.Column) and isinstance(part.right, exp.Column):
             pair = (part.left.name, part.right.name)
             if name in pair:
                 other = pair[1] if pair[0] == name else pair[0]

@@ -8,7 +8,7 @@ with the same key, so that the result at both versions, for the keys that change
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -40,7 +40,7 @@ from mvbuild.incremental.algebra import (
     with_children,
 )
 from mvbuild.incremental.functions import POSITIONS, SUMS, is_ordered_aggregate
-from mvbuild.incremental.kinds import Kind, of_expression
+from mvbuild.incremental.kinds import Types, kind_of, kind_of_type
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.restrict import Key, equal_columns, mapped, partition_columns, restricted
 
@@ -80,7 +80,7 @@ class Deltas:
 
     >>> from mvbuild.incremental.samples import formula, shape
     >>> joined = shape("SELECT id, country FROM {orders} JOIN {customers} USING (customer_id)")
-    >>> deltas = Deltas(plus=frozenset({0, 1}), minus=frozenset(), kinds=joined.kinds)
+    >>> deltas = Deltas(plus=frozenset({0, 1}), minus=frozenset(), types=joined.types)
     >>> for part in deltas.of(joined.root).plus:
     ...     print(formula(part))
     inner join[customer_id = customer_id](orders.plus, customers)
@@ -89,7 +89,7 @@ class Deltas:
     An aggregate is computed again for the keys that changed:
 
     >>> counted = shape("SELECT customer_id, count(*) AS n FROM {orders} GROUP BY customer_id")
-    >>> deltas = Deltas(plus=frozenset({0}), minus=frozenset(), kinds=counted.kinds)
+    >>> deltas = Deltas(plus=frozenset({0}), minus=frozenset(), types=counted.types)
     >>> formula(deltas.of(counted.root).plus[0])
     'aggregate[customer_id, COUNT(*)](semi join[customer_id <=> keys_0_0k](orders, keys_0))'
     >>> [(keys.name, formula(keys.relation)) for keys in deltas.ctes]
@@ -98,7 +98,7 @@ class Deltas:
 
     plus: frozenset[int]
     minus: frozenset[int]
-    kinds: Mapping[str, Kind]
+    types: Types
     ctes: list[Cte] = field(default_factory=list)
     _made: dict[int, tuple[Relation, Delta]] = field(default_factory=dict)
     _numbers: count[int] = field(default_factory=count)
@@ -228,14 +228,14 @@ class Deltas:
 
     def _comparable(self, names: Sequence[str]) -> tuple[exp.Expr, ...]:
         for name in names:
-            if self.kinds.get(name) == "uncomparable":
+            if kind_of_type(self.types.get(name)) == "uncomparable":
                 raise Refused("uncomparable-column", "a column with a map, a variant, or floats in an array or struct cannot be compared")
         return tuple(column(name) for name in names)
 
     def _require_steady(self, relation: Relation) -> None:
         """The earlier value of a function can only be recomputed if the order of rows does not matter: a compaction changes the order, but
         not the rows."""
-        found = nondeterministic_part(relation, self.kinds)
+        found = nondeterministic_part(relation, self.types)
         if found is not None:
             raise Refused("nondeterministic-order", "the order of the rows matters to a function below", found)
 
@@ -292,7 +292,7 @@ class Deltas:
         if on_left is not None:
             return (*self.changed_keys(join.left, _items(items, on_left)), *self._keys_of_partner(join, items, on_left, on_right))
         if on_right is not None and join.kind == "inner":
-            flipped = Join(join.right, join.left, "inner", join.on)
+            flipped = replace(join, left=join.right, right=join.left)
             return (*self.changed_keys(join.right, _items(items, on_right)), *self._keys_of_partner(flipped, items, on_right, None))
         return None
 
@@ -308,7 +308,8 @@ class Deltas:
             return self.changed_keys(join.right, _items(items, on_right))
         self._require_steady(join.left)
         delta = self.of(join.right)
-        return tuple(Project(Join(join.left, part, "inner", join.on), _items(items, on_left)) for part in delta.all)
+        pairs = replace(join, kind="inner", form="", mark="")
+        return tuple(Project(replace(pairs, right=part), _items(items, on_left)) for part in delta.all)
 
     def _full_changed_keys(self, join: Join, items: tuple[Item, ...], pairs: Sequence[tuple[str, str]]) -> tuple[Relation, ...] | None:
         sides: list[Item] = []
@@ -325,21 +326,21 @@ class Deltas:
         return (*self.changed_keys(join.left, tuple(sides)), *self.changed_keys(join.right, tuple(others)))
 
 
-def nondeterministic_part(relation: Relation, kinds: Mapping[str, Kind]) -> exp.Expr | None:
+def nondeterministic_part(relation: Relation, types: Types) -> exp.Expr | None:
     """A function in it whose value depends on the order of rows."""
-    return next((found for node in walk(relation) if (found := _is_unsteady(node, kinds)) is not None), None)
+    return next((found for node in walk(relation) if (found := _is_unsteady(node, types)) is not None), None)
 
 
-def require_local(rows: Relation, table: Ref, kinds: Mapping[str, Kind]) -> None:
+def require_local(rows: Relation, table: Ref, types: Types) -> None:
     """Check rows that are computed again for some keys. What is not restricted to the keys also computes rows that stay; if it depends on
     the order of rows, these could get other values now."""
     for node in walk(rows):
-        found = _is_unsteady(node, kinds)
+        found = _is_unsteady(node, types)
         if found is not None and not any(isinstance(below, Ref) and below.name == table.name for below in walk(node)):
             raise Refused("nondeterministic-order", "the order of the rows matters to a function that all rows share", found)
 
 
-def _is_unsteady(relation: Relation, kinds: Mapping[str, Kind]) -> exp.Expr | None:
+def _is_unsteady(relation: Relation, types: Types) -> exp.Expr | None:
     if isinstance(relation, Limit):
         return relation.limit or relation.offset
     items: list[Item] = []
@@ -349,7 +350,7 @@ def _is_unsteady(relation: Relation, kinds: Mapping[str, Kind]) -> exp.Expr | No
         for node in item.expression.walk():
             if is_ordered_aggregate(node) or isinstance(node, POSITIONS) or _counts_rows(node):
                 return node
-            if isinstance(node, SUMS) and of_expression(_argument(node), kinds) not in ("integer", "decimal"):
+            if isinstance(node, SUMS) and kind_of(_argument(node), types) not in ("integer", "decimal"):
                 return node
     return None
 

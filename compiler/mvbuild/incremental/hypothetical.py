@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mvbuild.incremental.algebra import leaves
-from mvbuild.incremental.kinds import Kind
+from mvbuild.incremental.kinds import Kind, kind_of_type
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.rewrite import Exchange, OverwritePartitions, Rewrite, StrategyInput
 from mvbuild.incremental.shape import Shape
@@ -55,7 +55,7 @@ def answers(
 
 def guessed_types(shape: Shape) -> dict[str, str]:
     """Types of the result, as far as strategies need them."""
-    return {name: _TYPES.get(shape.kinds.get(unique, "unknown"), "string") for unique, name in shape.outputs}
+    return {name: _TYPES.get(kind_of_type(shape.types.get(unique)), "string") for unique, name in shape.outputs}
 
 
 def keys_of(rewrite: Rewrite) -> tuple[str, ...]:

@@ -184,7 +184,7 @@ def shape_of_inputs(given: Inputs, outputs: Iterable[str] | None) -> Shape:
 def _columns(schema: Schema) -> LeafColumns:
     fields = schema["fields"]
     required = frozenset(f["name"] for f in fields if f.get("required"))
-    return LeafColumns(types={f["name"]: f["type"] for f in fields}, required=required)
+    return LeafColumns.of_iceberg({f["name"]: f["type"] for f in fields}, required)
 
 
 def changes_of(given: Inputs, shape: Shape, read: ReadChange) -> dict[int, TableChange]:

@@ -23,11 +23,10 @@ from mvbuild.incremental.algebra import (
     SetOperation,
     Union,
     Window,
-    conjuncts,
     with_children,
 )
 from mvbuild.incremental.delta import Cte
-from mvbuild.incremental.restrict import UNLIKE, partition_columns
+from mvbuild.incremental.restrict import partition_columns
 from mvbuild.incremental.sizes import Sizes
 from mvbuild.incremental.statements import Difference
 from mvbuild.ports.changes import ValueRange
@@ -93,14 +92,12 @@ class Ranges:
     def _of_partner(self, join: Join, known: Relation, other: Relation) -> dict[str, ValueRange]:
         """The ranges of columns of `other` that are equal to columns of `known`: NULL matches nothing."""
         found = {}
-        for part in conjuncts(join.on):
-            if not isinstance(part, exp.EQ | exp.NullSafeEQ) or part.meta.get(UNLIKE):
-                continue
+        for part in join.equalities:
             if not isinstance(part.left, exp.Column) or not isinstance(part.right, exp.Column):
                 continue
             for one, partner in ((part.left.name, part.right.name), (part.right.name, part.left.name)):
                 range_ = self.of(known, one) if one in known.columns and partner in other.columns else None
-                if range_ is not None and not (isinstance(part, exp.NullSafeEQ) and range_.has_null):
+                if range_ is not None and not (part.is_null_safe and range_.has_null):
                     found[partner] = range_
         return found
 

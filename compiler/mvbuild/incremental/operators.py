@@ -147,7 +147,7 @@ class _Outline:
     def _part(self, expression: exp.Expr) -> str:
         holder = exp.paren(expression.copy(), copy=False)
         for found in list(holder.find_all(exp.Column)):
-            if found.name in self.shape.kinds or found.name in self.shown:
+            if found.name in self.shape.types or found.name in self.shown:
                 found.replace(exp.Var(this=self.shown.get(found.name, plain_name(found.name))))
         text = " ".join(holder.this.sql("spark", normalize_functions="lower").split())
         return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."

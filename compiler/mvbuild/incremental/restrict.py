@@ -26,15 +26,9 @@ from mvbuild.incremental.algebra import (
     Window,
     column,
     conjunction,
-    conjuncts,
     names_in,
     substituted,
 )
-
-UNLIKE = "unlike"
-"""Mark of an equality that compares after a cast: '01' = 1 holds, but '01' and '1' are two keys."""
-SAME = "same"
-"""Mark of an equality whose sides are the same value when they are equal, so that every function returns the same for both."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,10 +78,10 @@ def equal_columns(join: Join, *, same: bool = False) -> tuple[tuple[str, str], .
     """(left, right) columns that are equal in every pair of matching rows; with `same`, every function of them is equal too."""
     left, right = set(join.left.columns), set(join.right.columns)
     found = []
-    for part in conjuncts(join.on):
-        if part.meta.get(UNLIKE) or (same and not part.meta.get(SAME)):
+    for part in join.equalities:
+        if same and not part.is_same:
             continue
-        if isinstance(part, exp.EQ | exp.NullSafeEQ) and isinstance(part.left, exp.Column) and isinstance(part.right, exp.Column):
+        if isinstance(part.left, exp.Column) and isinstance(part.right, exp.Column):
             one, other = part.left.name, part.right.name
             if one in left and other in right:
                 found.append((one, other))

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from mvbuild.incremental.algebra import Relation
 from mvbuild.incremental.delta import Cte, Deltas
+from mvbuild.incremental.kinds import kind_of_type
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.shape import Shape
 from mvbuild.ports.states import Partition
@@ -33,7 +34,7 @@ class StrategyInput:
     """Whether other MVs read this one."""
 
     def deltas(self) -> Deltas:
-        return Deltas(plus=self.plus, minus=self.minus, kinds=self.shape.kinds)
+        return Deltas(plus=self.plus, minus=self.minus, types=self.shape.types)
 
     @property
     def changed(self) -> frozenset[int]:
@@ -42,7 +43,7 @@ class StrategyInput:
     def require_comparable(self) -> None:
         """Raise Refused if rows of the result cannot be distinguished by their values."""
         for name, output in self.shape.outputs:
-            if self.shape.kinds.get(name) == "uncomparable":
+            if kind_of_type(self.shape.types.get(name)) == "uncomparable":
                 raise Refused(
                     "uncomparable-column", f"column {output} has a map, a variant, or floats in an array, which cannot be compared"
                 )

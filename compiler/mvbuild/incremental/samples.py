@@ -5,7 +5,9 @@ The examples in the docstrings of this package use both.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sqlglot import exp
 
@@ -16,22 +18,20 @@ from mvbuild.incremental.shape import MARKER, LeafColumns, Shape, plain_name, sh
 from mvbuild.ports.states import Partition
 
 TABLES = ("orders", "customers")
-COLUMNS = (
-    LeafColumns(
-        types={
-            "id": "long",
-            "customer_id": "long",
-            "amount": "decimal(10,2)",
-            "weight": "double",
-            "status": "string",
-            "order_date": "date",
-            "items": {"type": "list", "element": "string"},
-            "labels": {"type": "map", "key": "string", "value": "string"},
-        },
-        required=frozenset({"id"}),
-    ),
-    LeafColumns(types={"customer_id": "long", "country": "string"}),
+TYPES: tuple[Mapping[str, Any], ...] = (
+    {
+        "id": "long",
+        "customer_id": "long",
+        "amount": "decimal(10,2)",
+        "weight": "double",
+        "status": "string",
+        "order_date": "date",
+        "items": {"type": "list", "element": "string"},
+        "labels": {"type": "map", "key": "string", "value": "string"},
+    },
+    {"customer_id": "long", "country": "string"},
 )
+COLUMNS = (LeafColumns.of_iceberg(TYPES[0], frozenset({"id"})), LeafColumns.of_iceberg(TYPES[1]))
 
 
 @dataclass(frozen=True, slots=True)

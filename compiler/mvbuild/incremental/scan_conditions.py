@@ -33,7 +33,7 @@ from mvbuild.incremental.algebra import (
     substituted,
 )
 from mvbuild.incremental.literals import translated
-from mvbuild.incremental.restrict import UNLIKE, partition_columns
+from mvbuild.incremental.restrict import partition_columns
 from mvbuild.ports.changes import Predicate
 
 Conditions = tuple[exp.Expr, ...]
@@ -44,9 +44,9 @@ Types = Sequence[Mapping[str, Any]]
 def relevant(root: Relation, types: Types, *, strings: bool = True) -> dict[int, tuple[tuple[Predicate, ...], ...]]:
     """Leaf -> the conjunction of each scan of it. `strings`: string literals mean what sqlglot reads.
 
-    >>> from mvbuild.incremental.samples import COLUMNS, shape
+    >>> from mvbuild.incremental.samples import TYPES, shape
     >>> tree = shape("SELECT id FROM {orders} JOIN {customers} USING (customer_id) WHERE country = 'NL' AND amount > 10").root
-    >>> for leaf, scans in relevant(tree, [table.types for table in COLUMNS]).items():
+    >>> for leaf, scans in relevant(tree, TYPES).items():
     ...     print(leaf, [(p.column, p.operator, p.value) for p in scans[0]])
     0 [('amount', '>', Decimal('10.00'))]
     1 [('country', '=', 'NL')]
@@ -195,7 +195,7 @@ def _within(conditions: Iterable[exp.Expr], columns: Sequence[str]) -> Condition
 
 def _pairs(conditions: Iterable[exp.Expr]) -> Iterator[tuple[str, str]]:
     for found in conditions:
-        if isinstance(found, exp.EQ | exp.NullSafeEQ) and not found.meta.get(UNLIKE):
+        if isinstance(found, exp.EQ | exp.NullSafeEQ):
             one, other = found.left.unnest(), found.right.unnest()
             if isinstance(one, exp.Column) and isinstance(other, exp.Column):
                 yield one.name, other.name

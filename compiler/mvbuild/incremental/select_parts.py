@@ -10,11 +10,11 @@ from sqlglot import exp
 
 from mvbuild.incremental.algebra import Aggregate, Item, Project, Relation, Window, column, conjuncts, names_in
 from mvbuild.incremental.functions import POSITIONS, RANKINGS, called, is_aggregate, is_scalar, unwrapped
-from mvbuild.incremental.kinds import of_expression
 from mvbuild.incremental.push_filters import filtered
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.scopes import Scope, is_known, known_column, only_child, placed, replaced
 from mvbuild.incremental.syntax import aggregates_in, require, unsupported
+from mvbuild.lineage.expression_type import type_of
 
 if TYPE_CHECKING:
     from mvbuild.incremental.shape import _Builder
@@ -75,7 +75,7 @@ class SelectParts:
             if lowered not in own and any(not c.table and not is_known(c) and c.name.lower() == lowered for c in later):
                 if not isinstance(value, exp.Column):
                     self.builder.require_scalar(value)
-                    unique = self.builder.fresh(name, of_expression(value, self.builder.kinds))
+                    unique = self.builder.fresh(name, type_of(value, self.builder.types))
                     relation = Project(relation, (*(Item(n, column(n)) for n in relation.columns), Item(unique, value)))
                     value = column(unique)
                 known[lowered] = known_column(value.name)
@@ -130,7 +130,7 @@ class SelectParts:
             self.builder.require_scalar(value)
             if any(value == item.expression for item in items):
                 continue
-            items.append(Item(self.builder.fresh(key.alias_or_name or "key", of_expression(value, self.builder.kinds)), value))
+            items.append(Item(self.builder.fresh(key.alias_or_name or "key", type_of(value, self.builder.types)), value))
         conditions = [self._with_aliases(c, aliases, own) for c in conjuncts(having.this if having else None)]
         made, values = self.aggregated(relation, tuple(items), [*selected, *conditions])
         chosen, filters = values[: len(selected)], values[len(selected) :]
@@ -194,7 +194,7 @@ class SelectParts:
                     continue
                 if not is_scalar(part):
                     raise unsupported(part)
-            found = Item(self.builder.fresh(type(node).__name__, of_expression(node, self.builder.kinds)), node.copy())
+            found = Item(self.builder.fresh(type(node).__name__, type_of(node, self.builder.types)), node.copy())
             values.append(found)
         return column(found.name)
 
@@ -209,7 +209,7 @@ class SelectParts:
                 self._require_window(found)
                 known = next((i for i in items if i.expression == found), None)
                 if known is None:
-                    known = Item(self.builder.fresh("window", of_expression(found.this, self.builder.kinds)), found.copy())
+                    known = Item(self.builder.fresh("window", type_of(found.this, self.builder.types)), found.copy())
                     items.append(known)
                 found.replace(column(known.name))
             results.append(holder.this)

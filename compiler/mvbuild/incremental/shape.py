@@ -41,7 +41,6 @@ from mvbuild.incremental.algebra import (
 from mvbuild.incremental.alike import marked
 from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.functions import EXACT_AGGREGATES, NULL_OF_NOTHING, called, is_generator, is_scalar, unwrapped
-from mvbuild.incremental.kinds import Kind, of_expression, of_iceberg
 from mvbuild.incremental.parsing import parsed
 from mvbuild.incremental.push_filters import filtered
 from mvbuild.incremental.reasons import Refused
@@ -71,6 +70,8 @@ from mvbuild.incremental.syntax import (
     unsupported,
     with_windows,
 )
+from mvbuild.lineage.expression_type import Types, generated_types, type_of
+from mvbuild.lineage.types import Type, common, of_iceberg
 
 MARKER = "mvbuild_leaf_"
 """The prefix of tables in the text, followed by the number of the leaf."""
@@ -78,15 +79,16 @@ MARKER = "mvbuild_leaf_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafColumns:
-    """The columns of a table: its names as they are, each with its type in an Iceberg schema."""
+    """The columns of a table: its names as they are, each with its type in Spark."""
 
-    types: Mapping[str, Any]
+    types: Types
     required: frozenset[str] = frozenset()
     """The columns that cannot be NULL."""
 
-    @property
-    def kinds(self) -> Mapping[str, Kind]:
-        return {name: of_iceberg(type_) for name, type_ in self.types.items()}
+    @staticmethod
+    def of_iceberg(types: Mapping[str, Any], required: frozenset[str] = frozenset()) -> LeafColumns:
+        """`types`: in the JSON of an Iceberg schema."""
+        return LeafColumns(types={name: of_iceberg(type_) for name, type_ in types.items()}, required=required)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +97,8 @@ class Shape:
 
     root: Relation
     outputs: tuple[tuple[str, str], ...]
-    kinds: Mapping[str, Kind]
+    types: Types
+    """The type of each column in the tree."""
     origins: Mapping[str, tuple[int, str]]
     """Name of a scanned column -> leaf and column."""
     required: frozenset[str]
@@ -110,7 +113,7 @@ def plain_name(unique: str) -> str:
 
 def readable(message: str, shape: Shape) -> str:
     """A message without the internal names of columns in the tree."""
-    return re.sub(r"`(\w+)`", lambda found: plain_name(found[1]) if found[1] in shape.kinds else found[0], message)
+    return re.sub(r"`(\w+)`", lambda found: plain_name(found[1]) if found[1] in shape.types else found[0], message)
 
 
 def shape_of(sql: str, leaves: Sequence[LeafColumns], outputs: Sequence[str] | None) -> Shape:
@@ -131,27 +134,27 @@ def shape_of(sql: str, leaves: Sequence[LeafColumns], outputs: Sequence[str] | N
     seen: dict[str, str] = {}
     items = []
     for unique, name in pairs:
-        again = builder.fresh(name, builder.kinds.get(unique, "unknown")) if unique in seen else unique
+        again = builder.fresh(name, builder.types.get(unique)) if unique in seen else unique
         seen[again] = unique
         items.append(Item(again, column(unique)))
     root = block.relation if [i.name for i in items] == list(block.relation.columns) else Project(block.relation, tuple(items))
     named = tuple((item.name, name) for item, name in zip(items, outputs, strict=True))
-    root = pruned(marked(root, [leaf.types for leaf in leaves]))
-    return Shape(root=root, outputs=named, kinds=builder.kinds, origins=builder.origins, required=frozenset(builder.required))
+    root = pruned(marked(root, builder.types))
+    return Shape(root=root, outputs=named, types=builder.types, origins=builder.origins, required=frozenset(builder.required))
 
 
 @dataclass
 class _Builder:
     leaves: Sequence[LeafColumns]
-    kinds: dict[str, Kind] = field(default_factory=dict)
+    types: dict[str, Type | None] = field(default_factory=dict)
     origins: dict[str, tuple[int, str]] = field(default_factory=dict)
     required: set[str] = field(default_factory=set)
     numbers: count[int] = field(default_factory=count)
 
-    def fresh(self, name: str, kind: Kind) -> str:
+    def fresh(self, name: str, type_: Type | None) -> str:
         plain = "".join(c if c.isalnum() else "_" for c in name.lower()) or "column"
         unique = f"{plain}_{next(self.numbers)}"
-        self.kinds[unique] = kind
+        self.types[unique] = type_
         return unique
 
     # --- queries ------------------------------------------------------------------------------------------------------------------
@@ -212,7 +215,7 @@ class _Builder:
         if len(left.columns) != len(right.columns):
             raise Refused("unsupported-operator", "the two sides have different numbers of columns", tree)
         names = tuple(
-            (name, self.fresh(name, _common(self.kinds.get(one, "unknown"), self.kinds.get(other, "unknown"))))
+            (name, self.fresh(name, common((self.types.get(one), self.types.get(other)))))
             for (name, one), (_, other) in zip(left.columns, right.columns, strict=True)
         )
         columns = tuple(unique for _, unique in names)
@@ -267,8 +270,7 @@ class _Builder:
             if isinstance(value, exp.Column) and value.name not in [i.name for i in items]:
                 unique = value.name
             else:
-                # NULL has any type.
-                unique = self.fresh(name, "unknown" if isinstance(value, exp.Null) else of_expression(value, self.kinds))
+                unique = self.fresh(name, type_of(value, self.types))
             items.append(Item(unique, value))
             columns.append((name, unique))
         result: Relation = Project(relation, tuple(items))
@@ -315,7 +317,8 @@ class _Builder:
         generator = self.resolved(node, scope)
         for part in generator.iter_expressions():
             self.require_scalar(part)
-        columns = tuple((name, self.fresh(name, "unknown")) for name in names)
+        types = generated_types(generator, names, self.types)
+        columns = tuple((name, self.fresh(name, type_)) for name, type_ in zip(names, types, strict=True))
         return Explode(relation, generator, tuple(unique for _, unique in columns), outer), columns
 
     # --- FROM ---------------------------------------------------------------------------------------------------------------------
@@ -360,7 +363,7 @@ class _Builder:
 
     def _scan(self, leaf: int, node: exp.Table) -> tuple[Relation, tuple[Source, ...]]:
         found = self.leaves[leaf]
-        columns = tuple((name, self.fresh(name, kind)) for name, kind in found.kinds.items())
+        columns = tuple((name, self.fresh(name, type_)) for name, type_ in found.types.items())
         for name, unique in columns:
             self.origins[unique] = (leaf, name)
             if name in found.required:
@@ -428,7 +431,7 @@ class _Builder:
         for one in select.expressions:
             value = self.resolved(one.unalias(), scope)
             self.require_scalar(value)
-            items.append(Item(self.fresh(one.alias_or_name, of_expression(value, self.kinds)), value))
+            items.append(Item(self.fresh(one.alias_or_name, type_of(value, self.types)), value))
         shown = names or tuple(one.alias_or_name for one in select.expressions)
         if len(shown) != len(items):
             raise unsupported(select)
@@ -511,7 +514,7 @@ class _Builder:
             value = self.resolved(written, made)
             self.require_scalar(value)
             if not isinstance(value, exp.Column):
-                unique = self.fresh(name, of_expression(value, self.kinds))
+                unique = self.fresh(name, type_of(value, self.types))
                 relation = Project(relation, (*(Item(n, column(n)) for n in relation.columns), Item(unique, value)))
                 value = column(unique)
             values.append((name, value.name))
@@ -560,7 +563,7 @@ class _Builder:
             value = self.resolved(found.this, scope)
             self.require_scalar(value)
         made = self._exists(relation, found.args["query"] if value is not None else found.this, scope, "mark", value)
-        unique = self.fresh("exists", "other")
+        unique = self.fresh("exists", "boolean")
         return replace(made, mark=unique), known_column(unique)
 
     def scalar_subquery(self, relation: Relation, tree: exp.Expr, scope: Scope) -> tuple[Relation, exp.Expr]:
@@ -576,7 +579,7 @@ class _Builder:
         block = self.query(select, replace(scope, sources=(), outer=None, merged={}))
         if len(block.columns) != 1:
             raise unsupported(tree)
-        unique = self.fresh("scalar", self.kinds.get(block.columns[0][1], "unknown"))
+        unique = self.fresh("scalar", self.types.get(block.columns[0][1]))
         return Scalar(relation, block.relation, unique), column(unique)
 
     def _correlated_scalar(self, relation: Relation, select: exp.Select, outer: list[exp.Expr], scope: Scope) -> tuple[Relation, exp.Expr]:
@@ -601,7 +604,7 @@ class _Builder:
             value, theirs = self.resolved(own[0], made), self.resolved(other, replace(scope, outer=None))
             self.require_scalar(value)
             self.require_scalar(theirs)
-            unique = self.fresh("key", of_expression(value, self.kinds))
+            unique = self.fresh("key", type_of(value, self.types))
             keys.append(Item(unique, value))
             outside: exp.Expr = theirs if isinstance(theirs, exp.Column) else exp.paren(theirs)
             # In the order in which it was written, which Spark's plans keep.
@@ -622,7 +625,7 @@ class _Builder:
         # those.
         counts = [name for name, function in functions.items() if isinstance(function, exp.Count | exp.CountIf)]
         if isinstance(value, exp.Column) or (not counts and is_strict(value)):
-            unique = self.fresh("scalar", of_expression(value, self.kinds))
+            unique = self.fresh("scalar", type_of(value, self.types))
             right: Relation = Project(aggregate, (*(Item(k.name, column(k.name)) for k in keys), Item(unique, value)))
             made_of, form = {value.name: column(unique)}, "scalar"
             if not isinstance(value, exp.Column):
@@ -679,7 +682,3 @@ def _is_alternative(found: exp.Expr, holder: exp.Expr) -> bool:
             return False
         node = node.parent
     return True
-
-
-def _common(one: Kind, other: Kind) -> Kind:
-    return one if one == other else "unknown"

@@ -67,6 +67,8 @@ def _shifted(type_: Type | None, interval: exp.Expr) -> Type | None:
 
 def _literal_decimal(node: exp.Expr, type_: Type | None) -> Type | None:
     """Beside a decimal, an integer literal needs only as many digits as it has."""
+    node = node.unnest()
+    node = node.this if isinstance(node, exp.Neg) else node
     if type_ in ("int", "bigint") and isinstance(node, exp.Literal):
         return Decimal(max(len(node.name.lstrip("0")), 1), 0)
     return type_
@@ -105,6 +107,8 @@ def check_numbers(node: exp.Expr, found: Sequence[Value], binding: Binding) -> N
 def cast_type(to: exp.Expr) -> Type | None:
     """The type that a CAST names."""
     if not isinstance(to, exp.DataType):
+        return None
+    if to.args.get("collate"):
         return None
     plain = _CASTS.get(to.this) if isinstance(to.this, exp.DType) else None
     return plain if plain is not None else parsed(to.sql("spark"))

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from sqlglot import exp
 
 from mvbuild.lineage import functions
 from mvbuild.lineage.binding import Binding
+from mvbuild.lineage.calls import call_of
 from mvbuild.lineage.checks import ARITHMETIC, cast_type, check_comparable, check_numbers, literal_type, operator_type, shown
 from mvbuild.lineage.column_names import named_value, names_of, reached, star_value
-from mvbuild.lineage.scopes import Scope
-from mvbuild.lineage.types import COMPLEX, Array, Map, Struct, common, is_number
-from mvbuild.lineage.values import Value, joined
+from mvbuild.lineage.scopes import Scope, Tables
+from mvbuild.lineage.types import COMPLEX, Array, Map, Struct, Type, common, is_number
+from mvbuild.lineage.values import Output, Value, joined
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ)
+_WITHOUT_VALUE = (exp.Identifier, exp.DataType, exp.Var, exp.TableAlias, exp.WindowSpec)
+"""Parts of a function that are not its arguments."""
 _CHAINS = (*ARITHMETIC, exp.And, exp.Or, exp.DPipe, exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor)
 
 
@@ -120,14 +124,25 @@ def _if(node: exp.Expr, scope: Scope, binding: Binding) -> Value:
 def _function(node: exp.Expr, scope: Scope, binding: Binding) -> Value:
     found = values(_arguments(node), scope, binding)
     check_numbers(node, found, binding)
-    type_ = functions.function_type(node, [v.type for v in found])
+    types = [v.type for v in found]
+    type_ = _call_type(node, types, binding) if isinstance(node, exp.Anonymous) else functions.function_type(node, types)
     return joined(found, type_)
 
 
-def _arguments(node: exp.Expr) -> Iterator[exp.Expr]:
-    return (
-        n for n in node.iter_expressions() if not isinstance(n, (exp.Identifier, exp.DataType, exp.Var, exp.TableAlias, exp.WindowSpec))
+def _call_type(node: exp.Anonymous, types: list[Type | None], binding: Binding) -> Type | None:
+    """The type of a call that has no class, or that keeps the name that was written (incremental/parsing.py): then as the class has it."""
+    read = call_of(node.name, node.expressions)
+    if read is None:
+        return functions.function_type(node, types)
+    given = iter(types)
+    columns = tuple(
+        Output(f"argument_{at}", Value(next(given))) for at, one in enumerate(node.expressions) if not isinstance(one, _WITHOUT_VALUE)
     )
+    return value(read, Scope(tables=Tables(star=columns)), replace(binding, findings={}, notes=None)).type
+
+
+def _arguments(node: exp.Expr) -> Iterator[exp.Expr]:
+    return (n for n in node.iter_expressions() if not isinstance(n, _WITHOUT_VALUE))
 
 
 def _star(node: exp.Expr, scope: Scope, binding: Binding) -> Value:  # noqa: ARG001
@@ -155,7 +170,8 @@ def _literal(node: exp.Expr, scope: Scope, binding: Binding) -> Value:  # noqa: 
 
 
 def _negative(node: exp.Expr, scope: Scope, binding: Binding) -> Value:
-    return value(node.this, scope, binding)
+    found = value(node.this, scope, binding)
+    return found if is_number(found.type) else found.typed(None)
 
 
 def _null(node: exp.Expr, scope: Scope, binding: Binding) -> Value:  # noqa: ARG001

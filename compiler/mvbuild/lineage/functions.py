@@ -25,19 +25,22 @@ FIXED: Mapping[str, Type] = {
         "isnull isnotnull arrays_overlap map_contains_key forall",
     ),
     **_names(
-        "bigint", "Count CountIf ApproxDistinct IntDiv StrToUnix UnixSeconds UnixMillis UnixMicros Factorial", "xxhash64 unix_timestamp"
+        "bigint",
+        "Count CountIf ApproxDistinct IntDiv StrToUnix UnixSeconds UnixMillis UnixMicros Factorial TimestampDiff ArrayPosition WidthBucket",
+        "xxhash64 unix_timestamp crc32",
     ),
     **_names(
         "int",
         "RowNumber Rank DenseRank Ntile Length StrPosition ArraySize Levenshtein Ascii Year Month Day DayOfMonth DayOfWeek DayOfYear "
-        "WeekOfYear Week Quarter Hour Minute Second BitLength UnixDate",
-        "hash char_length character_length octet_length cardinality dayofmonth find_in_set",
+        "WeekOfYear Week Quarter Hour Minute Second BitLength UnixDate BitwiseCount RegexpCount",
+        "hash char_length character_length octet_length cardinality dayofmonth find_in_set json_array_length weekday",
     ),
     **_names(
         "double",
         "Stddev StddevPop StddevSamp Variance VariancePop Corr CovarPop CovarSamp PercentRank CumeDist Sqrt Cbrt Exp Ln Log Pow Rand Randn "
-        "MonthsBetween Sin Cos Tan Asin Acos Atan Atan2 Sinh Cosh Tanh Degrees Radians Kurtosis Skewness RegrSlope RegrIntercept RegrR2 Pi",
-        "log10 log2 log1p expm1 hypot e",
+        "MonthsBetween Sin Cos Tan Asin Acos Atan Atan2 Sinh Cosh Tanh Degrees Radians Kurtosis Skewness RegrSlope RegrIntercept RegrR2 Pi "
+        "Rint",
+        "log10 log2 log1p expm1 hypot e std",
     ),
     **_names(
         "string",
@@ -53,14 +56,17 @@ FIXED: Mapping[str, Type] = {
 """A sqlglot class in lower case, or `name()` for a function without a class -> its type, whatever the arguments are."""
 
 SAME = frozenset(
-    "min max first last firstvalue lastvalue nthvalue anyvalue lag lead argmin argmax abs neg arraydistinct arrayfilter "
-    "arraysort sortarray arrayslice shuffle arrayremove arraycompact paren ignorenulls respectnulls filter window withingroup "
-    "array_distinct() sort_array() slice() arrayintersect arrayexcept nullif distinct reverse mode approxquantile positive".split()
+    "min max first last firstvalue lastvalue nthvalue anyvalue lag lead argmin argmax arraydistinct arrayfilter "
+    "arraysort sortarray arrayslice shuffle arraycompact paren ignorenulls respectnulls filter window withingroup "
+    "array_distinct() sort_array() slice() nullif distinct reverse mode".split()
 )
 """Functions whose type is that of their first argument."""
-TEXTS = frozenset(("substring", "left", "right", "pad", "dpipe", "concat"))
-"""Functions that return text if all arguments are text; for bytes or arrays they return bytes or arrays."""
-WIDEST = frozenset(("coalesce", "greatest", "least"))
+TEXTS = frozenset(("substring", "left", "right", "pad"))
+"""Functions that return text of text, and bytes of bytes."""
+CONCATENATIONS = frozenset(("dpipe", "concat"))
+"""Functions that return text if one argument is text; otherwise it depends on all of them."""
+WIDEST = frozenset(("coalesce", "greatest", "least", "arrayintersect", "arrayexcept"))
+"""Functions whose type is the common type of their arguments."""
 UNITS = frozenset(
     "year years yyyy yy quarter qtr month months mon mm week weeks day days dd dayofyear hour hours minute minutes second seconds "
     "millisecond milliseconds microsecond microseconds nanosecond isoyear dow doy dayofweek epoch".split()
@@ -87,18 +93,15 @@ def function_type(node: exp.Expr, arguments: Arguments) -> Type | None:
         return fixed
     first = arguments[0] if arguments else None
     if name in SAME:
-        return None if name == "approxquantile" and not _is_one_number(node) else first
+        return first
     if name in TEXTS:
-        return "string" if _texts(name, arguments) else None
+        return "string" if first == "string" else None
+    if name in CONCATENATIONS:
+        return "string" if "string" in arguments else None
     if name in WIDEST:
         return common(arguments)
     rule = _RULES.get(name)
     return rule(node, first) if rule is not None else None
-
-
-def _texts(name: str, arguments: Arguments) -> bool:
-    values = arguments if name in ("dpipe", "concat") else arguments[:1]
-    return bool(values) and all(type_ == "string" for type_ in values)
 
 
 def _is_one_number(node: exp.Expr) -> bool:
@@ -142,8 +145,21 @@ def _days(node: exp.Expr, first: Type | None) -> Type | None:  # noqa: ARG001
     return "int" if node.args.get("unit") is None else "bigint"
 
 
+def _number(node: exp.Expr, first: Type | None) -> Type | None:  # noqa: ARG001
+    """A string is read as a number, of a type that depends on the function."""
+    return first if is_number(first) else None
+
+
+def _double(node: exp.Expr, first: Type | None) -> Type | None:  # noqa: ARG001
+    return "double" if is_number(first) else None
+
+
 def _percentile(node: exp.Expr, first: Type | None) -> Type | None:
     return "double" if _is_one_number(node) and is_number(first) else None
+
+
+def _approximate_percentile(node: exp.Expr, first: Type | None) -> Type | None:
+    return first if _is_one_number(node) and first != "string" else None
 
 
 def _element(node: exp.Expr, first: Type | None) -> Type | None:  # noqa: ARG001
@@ -183,8 +199,14 @@ _RULES: Mapping[str, Callable[[exp.Expr, Type | None], Type | None]] = {
     "ceil": _ceil,
     "floor": _ceil,
     "round": _round,
+    "abs": _number,
+    "negative": _number,
+    "positive()": _number,
     "datediff": _days,
     "quantile": _percentile,
+    "approxquantile": _approximate_percentile,
+    "median": _double,
+    "sign": _double,
     "bracket": _element,
     "arraymax": _element,
     "arraymin": _element,

@@ -109,7 +109,7 @@ class OnDuckDB:
         return self._text.replace("_VERSION", f"_{version}")
 
     def shape(self) -> Shape:
-        leaves = [LeafColumns(types=t.columns, required=t.required) for t in self.tables]
+        leaves = [LeafColumns.of_iceberg(t.columns, t.required) for t in self.tables]
         sql = self.query.format(**{t.name: f"`{MARKER}{at}`" for at, t in enumerate(self.tables)})
         return shape_of(sql.replace('"', "`"), leaves, self.outputs)
 

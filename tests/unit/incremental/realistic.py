@@ -91,7 +91,7 @@ class Realistic:
         text = self.sql
         for name, marked in names.items():
             text = text.replace(f"{{{name}}} AS ", f"{marked.partition(' AS ')[0]} AS ").replace(f"{{{name}}}", marked)
-        leaves = [LeafColumns(types=TABLES[name], required=frozenset({REQUIRED[name]})) for name in self.tables]
+        leaves = [LeafColumns.of_iceberg(TABLES[name], frozenset({REQUIRED[name]})) for name in self.tables]
         return shape_of(text, leaves, None)
 
     @property

@@ -330,7 +330,7 @@ def round_of_trials(seed: int, connection: duckdb.DuckDBPyConnection) -> Counts:
 
 
 def conjunctions(text: str) -> tuple[tuple[Predicate, ...], ...]:
-    leaf = LeafColumns(types=COLUMNS)
+    leaf = LeafColumns.of_iceberg(COLUMNS)
     shape = shape_of(f"SELECT i FROM {MARKER}0 WHERE {text}", [leaf], ["i"])
     return relevant(shape.root, [COLUMNS])[0]
 

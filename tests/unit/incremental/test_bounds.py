@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from sqlglot import exp
 
@@ -14,10 +16,10 @@ COLUMNS = {"k": "int", "v": "int", "s": "string"}
 
 def filters(on: str, column: str, low: str, high: str, type_: str) -> list[str]:
     """The filters on the second table, of whose partner the rows that came are known to lie between two values."""
-    leaf = LeafColumns(types=COLUMNS, required=frozenset())
+    leaf = LeafColumns.of_iceberg(COLUMNS, frozenset())
     root = shape_of(f"SELECT a.v, b.v AS w FROM `{MARKER}0` a JOIN `{MARKER}1` b ON {on}", [leaf, leaf], ["v", "w"]).root
     (join,) = (node for node in walk(root) if isinstance(node, Join))
-    changed = Join(at(join.left, "plus", frozenset({0})), join.right, join.kind, join.on)
+    changed = replace(join, left=at(join.left, "plus", frozenset({0})))
     (scan,) = (node for node in walk(changed.left) if isinstance(node, Scan))
     literals = (exp.cast(exp.Literal.string(value), type_, dialect="spark") for value in (low, high))
     known = {(scan_name(scan), column): Bounds(low=next(literals), high=next(literals), has_null=False)}

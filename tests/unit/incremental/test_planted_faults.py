@@ -577,12 +577,12 @@ def rows_that_were_carried_over_do_not_cancel(patch: Patch) -> None:
 @planted("equality of unlike types")
 def what_is_equal_after_a_cast_is_the_same(patch: Patch) -> None:
     """An expression over one side of an equality is used for that over the other side."""
-    patch.setattr(alike, "_mark", lambda part, types: part.meta.update({restrict.SAME: True}))
+    patch.setattr(alike, "likeness", lambda part, types: "same")
 
 
 @planted("set operation of unlike types")
 def each_part_of_a_union_has_its_own_type(patch: Patch) -> None:
-    around(patch, alike, "_combined", lambda true, relation, types: (relation, true(relation, types)[1]))
+    around(patch, alike._Marking, "_combined", lambda true, self, relation, types: (relation, true(self, relation, types)[1]))
 
 
 @planted("order of rows")

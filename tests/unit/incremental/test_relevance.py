@@ -117,7 +117,7 @@ RULES: dict[str, tuple[str, int, list[str]]] = {
 
 def shape(query: str, columns: int, tables: dict[str, dict[str, str]]) -> Any:
     named = {name: f"`{MARKER}{at}`" for at, name in enumerate(tables)}
-    leaves = [LeafColumns(types=types) for types in tables.values()]
+    leaves = [LeafColumns.of_iceberg(types) for types in tables.values()]
     return shape_of(query.format(**named), leaves, [f"c{n}" for n in range(columns)])
 
 

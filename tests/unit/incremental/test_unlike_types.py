@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+import decimal
 from typing import Any
 
 import pytest
-from sqlglot import exp, parse_one
 
-from mvbuild.incremental.algebra import Aggregate, Distinct, walk
-from mvbuild.incremental.alike import type_of
+from mvbuild.incremental.algebra import Aggregate, Distinct, Join, walk
+from mvbuild.incremental.alike import likeness
+from mvbuild.incremental.parsing import parsed
 from mvbuild.incremental.reasons import Refused
+from mvbuild.lineage.expression_type import type_of
+from mvbuild.lineage.types import Array, Decimal, text
 from unit.incremental.on_duckdb import OnDuckDB, Table, connected
 
 INTS = {"k": "int", "v": "int"}
 LONGS = {"k": "long", "v": "int"}
 DECIMALS = {"d": "decimal(10, 2)", "w": "int"}
 A = [(1, 1), (2, 2), (2, 7)]
-B = [(Decimal("1.00"), 10), (Decimal("2.00"), 20)]
-NEW_B = [(Decimal("1.00"), 11), (Decimal("2.00"), 20), (Decimal("2.00"), 21)]
+ONE, TWO = decimal.Decimal("1.00"), decimal.Decimal("2.00")
+B = [(ONE, 10), (TWO, 20)]
+NEW_B = [(ONE, 11), (TWO, 20), (TWO, 21)]
 LABELLED = "SELECT concat('c', a.k) AS label, count(*) AS n, max(b.w) AS w FROM {a} a %s JOIN {b} b ON a.k = b.d GROUP BY concat('c', a.k)"
 BOTH = "(SELECT k, v AS x FROM {a} UNION ALL SELECT d, w FROM {b}) q"
 STRATEGIES = ("append", "merge", "affected-keys", "bag", "full-diff")
@@ -132,24 +135,74 @@ def test_an_average_has_the_digits_that_spark_gives_it(type_: str, expected: str
     [
         ("k", "int"),
         ("max(d)", "decimal(10,2)"),
-        ("count(*)", "long"),
-        ("sum(k)", "long"),
+        ("count(*)", "bigint"),
+        ("sum(k)", "bigint"),
         ("sum(d)", "decimal(20,2)"),
-        ("CAST(k AS BIGINT)", "long"),
+        ("sum(d) FILTER (WHERE k > 1)", "decimal(20,2)"),
+        ("CAST(k AS BIGINT)", "bigint"),
         ("CAST(k AS DECIMAL(12, 3))", "decimal(12,3)"),
         ("coalesce(k, 1)", "int"),
-        ("k + CAST(1 AS BIGINT)", "long"),
+        ("k + CAST(1 AS BIGINT)", "bigint"),
         ("upper(s)", "string"),
-        ("d + 1", None),
-        ("floor(d)", None),
+        ("concat('c', k)", "string"),
+        ("d + 1", "decimal(11,2)"),
+        ("d * -1", "decimal(12,2)"),
+        ("d * (1)", "decimal(12,2)"),
+        ("floor(d)", "decimal(9,0)"),
+        ("date_sub(day, 6)", "date"),
+        ("datediff(day, day)", "int"),
+        ("timestampdiff(MINUTE, at, at)", "bigint"),
+        ("max_by(s, k)", "string"),
+        ("last_value(s, true)", "string"),
+        ("percentile_approx(k, 0.5)", "int"),
+        ("split(s, ',')[1]", "string"),
+        ("abs(s)", None),
+        ("-s", None),
+        ("CAST(s AS STRING COLLATE UTF8_LCASE)", None),
+        ("array_intersect(ks, array(1.5D))", "array<double>"),
         ("st.n", None),
         ("x", None),
     ],
 )
 def test_a_type_is_told_only_where_it_is_certain(sql: str, type_: str | None) -> None:
-    found = parse_one(f"SELECT {sql}", read="spark").expressions[0]
-    assert isinstance(found, exp.Expr)
-    assert type_of(found, {"k": "int", "d": "decimal(10,2)", "s": "string"}) == type_
+    tree = parsed(f"SELECT {sql}")
+    assert tree is not None
+    types = {"k": "int", "d": Decimal(10, 2), "s": "string", "day": "date", "at": "timestamp", "ks": Array("int")}
+    assert text(type_of(tree.expressions[0], types)) == type_
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("k = k", "same"),
+        ("k <=> k", "same"),
+        ("k = CAST(k AS BIGINT)", "equal"),
+        ("r = r", "equal"),
+        ("k = d", "cast"),
+        ("d = CAST(d AS DECIMAL(12, 3))", "cast"),
+        ("at = max(at)", "same"),
+        ("at = CAST(s AS TIMESTAMP)", "cast"),  # a session may read it as TIMESTAMP_NTZ
+        ("wide = wide", "same"),
+        ("wide = d * wide", "cast"),  # a session may keep other digits
+        ("ks = ks", "cast"),
+        ("x = x", "cast"),
+    ],
+)
+def test_what_an_equality_says_of_its_sides(sql: str, expected: str) -> None:
+    wide = Decimal(38, 4)
+    types = {"k": "int", "d": Decimal(10, 2), "s": "string", "at": "timestamp", "ks": Array("int"), "r": "double", "wide": wide}
+    tree = parsed(f"SELECT {sql}")
+    assert tree is not None
+    assert likeness(tree.expressions[0], types) == expected
+
+
+def test_a_type_that_depends_on_the_session_is_so_in_every_relation_above() -> None:
+    query = (
+        "SELECT a.v FROM (SELECT v, CAST(s AS TIMESTAMP) AS at FROM {a} UNION ALL SELECT v, at FROM {b}) AS a JOIN {b} AS b ON a.at = b.at"
+    )
+    tables = [Table("a", {"v": "int", "s": "string"}, [], []), Table("b", {"v": "int", "at": "timestamp"}, [], [])]
+    (join,) = (node for node in walk(OnDuckDB(query, tables).shape().root) if isinstance(node, Join))
+    assert join.likeness == ("cast",)
 
 
 @pytest.mark.parametrize("inner", ["SELECT x, count(*) AS n FROM {a} GROUP BY x", "SELECT DISTINCT x, 1 AS n FROM {a}"])

@@ -52,7 +52,7 @@ def rewrite(case: StrategyInput) -> Rewrite:
     table = ctes[-1].ref
     pairs = [Key(column(name), found) for name, found in zip(keys, table.columns, strict=True)]
     rows = restricted(case.shape.root, pairs, table)
-    require_local(rows, table, case.shape.kinds)
+    require_local(rows, table, case.shape.types)
     outputs = dict(case.shape.outputs)
     columns = tuple((outputs[name], found) for name, found in zip(keys, table.columns, strict=True))
     return Rewrite(NAME, Exchange(rows, ctes[-1], columns), ctes, case.shape.outputs)

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from mvbuild.incremental.algebra import Aggregate, Filter, Item, Join, Project, Relation, Scan, column, names_in, substituted, union
 from mvbuild.incremental.functions import unwrapped
-from mvbuild.incremental.kinds import of_expression
+from mvbuild.incremental.kinds import kind_of
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.rewrite import NOTHING, SOURCE, TARGET, Rewrite, StrategyInput, Upsert
 from mvbuild.ports.session import ANSI
@@ -188,7 +188,7 @@ class _Plan:
 
     def _sum(self, expression: exp.Expr, argument: exp.Expr | None, output: str, name: str) -> _Merged:
         assert argument is not None
-        kind = of_expression(argument, self.case.shape.kinds)
+        kind = kind_of(argument, self.case.shape.types)
         type_ = self.case.types[output]
         if (type_ in ("float", "double") or kind == "float") and (self.case.float_tolerance is None or self.has_minus):
             # Nothing can be subtracted from NaN or Infinity, and 1e17 absorbs small addends.
@@ -207,7 +207,7 @@ class _Plan:
     def _avg(self, argument: exp.Expr | None, output: str) -> _Merged:
         """From the matching sum and count, as Spark computes it."""
         assert argument is not None
-        kind = of_expression(argument, self.case.shape.kinds)
+        kind = kind_of(argument, self.case.shape.types)
         if kind not in ("integer", "decimal") and self.case.float_tolerance is None:
             raise Refused("float-sum", f"avg({argument.sql('spark')}) adds floating point numbers", argument)
         total = self._sibling(lambda f, a: isinstance(f, exp.Sum) and a == argument)

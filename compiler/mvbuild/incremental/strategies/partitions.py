@@ -44,7 +44,7 @@ def rewrite(case: StrategyInput) -> Rewrite:
     cte = Cte("partitions", Distinct(_union(found)))
     keys = [Key(value, name) for value, name in zip(values, cte.relation.columns, strict=True)]
     rows = restricted(case.shape.root, keys, cte.ref)
-    require_local(rows, cte.ref, case.shape.kinds)
+    require_local(rows, cte.ref, case.shape.types)
     named = tuple((own, transform, name) for (own, transform), name in zip(fields, cte.relation.columns, strict=True))
     return Rewrite(NAME, OverwritePartitions(rows, cte, named), (*deltas.ctes, cte), case.shape.outputs)
 

@@ -17,6 +17,8 @@ from mvbuild.incremental.hypothetical import answers
 from mvbuild.incremental.inputs import span_of
 from mvbuild.incremental.reasons import CODES, Refused
 from mvbuild.incremental.shape import MARKER, LeafColumns, Shape, readable, shape_of
+from mvbuild.lineage.expression_type import Types
+from mvbuild.lineage.types import Type, parsed
 from mvbuild.lint.facts import Facts
 from mvbuild.lint.model import Found, Options, Rule
 from mvbuild.lint.rules.windows import is_foreign
@@ -29,7 +31,7 @@ from mvbuild.source import MappedText, Span
 _ASKING = ("incremental", "incremental_strict")
 _OF_OTHER_QUERIES = ("not-linear", "no-aggregate", "no-partitions", "no-children", "rows-removed", "no-key")
 """Codes that only say that a strategy is for other queries."""
-_ANY = "long"
+_ANY = "bigint"
 """The most permissive type, for a column of unknown type."""
 
 
@@ -116,24 +118,15 @@ def _refused_by_all(node: ModelNode, facts: Facts, shape: Shape, text: MappedTex
     return telling.code, readable(telling.message, shape), span_of(text, telling)
 
 
-def _known(facts: Facts, leaf: Leaf) -> Mapping[str, str] | None:
+def _known(facts: Facts, leaf: Leaf) -> Types | None:
     columns = facts.columns.get(leaf.node) if leaf.travel is None else None
-    return {column.name: iceberg_type(column.type) for column in columns} if columns else None
+    return {column.name: parsed(column.type) if column.type else _ANY for column in columns} if columns else None
 
 
-def iceberg_type(type_: str | None) -> str:
-    """The Iceberg name of a type of Spark, as far as the algebra needs it."""
-    if type_ is None:
-        return _ANY
-    if type_ in ("tinyint", "smallint"):
-        return "int"
-    return "long" if type_ == "bigint" else type_
-
-
-def _guessed(text: MappedText) -> Mapping[int, Mapping[str, str]]:
+def _guessed(text: MappedText) -> Mapping[int, Types]:
     """Leaf -> the columns that the query itself shows it to have."""
     (tree,) = parse(tokenize(text.text), text.text)
-    found: dict[int, dict[str, str]] = {}
+    found: dict[int, dict[str, Type | None]] = {}
     for select in selects(tree) if tree is not None else ():
         tables = relations(select)
         by_name = {t.alias_or_name.lower(): _leaf(t) for t in tables}

@@ -13,9 +13,11 @@ from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.states import recorded_states, states_without_reader
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.algebra import Relation, Scan, walk
+from mvbuild.incremental.building import LeafColumns
 from mvbuild.incremental.column_pruning import pruned
+from mvbuild.incremental.from_clause import MARKER
 from mvbuild.incremental.reasons import Refused
-from mvbuild.incremental.shape import MARKER, LeafColumns, Shape, shape_of
+from mvbuild.incremental.shape import Shape, shape_of
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.by_position import takes_columns_by_position
 from mvbuild.ports.catalog import ChangeRefused

@@ -12,9 +12,11 @@ from typing import Any
 from sqlglot import exp
 
 from mvbuild.incremental.algebra import Aggregate, Filter, Item, Join, Project, Ref, Relation, Scan
+from mvbuild.incremental.building import LeafColumns
+from mvbuild.incremental.from_clause import MARKER
 from mvbuild.incremental.hypothetical import guessed_types
 from mvbuild.incremental.rewrite import StrategyInput
-from mvbuild.incremental.shape import MARKER, LeafColumns, Shape, plain_name, shape_of
+from mvbuild.incremental.shape import Shape, plain_name, shape_of
 from mvbuild.ports.states import Partition
 
 TABLES = ("orders", "customers")

@@ -1,15 +1,23 @@
-"""names in a query -> the columns that they mean: Scope, and its parts."""
+"""names in a query -> the columns of the tree that they mean, by lineage's rules of names.
+
+In an expression as it was written, a column is a name, and a Placeholder is a column of the tree that is already known: where a subquery
+or a star was replaced. `resolved` turns both into columns of the tree.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from mvbuild.incremental.algebra import Relation, column
 from mvbuild.incremental.reasons import Refused
-from mvbuild.incremental.syntax import unsupported
+from mvbuild.incremental.syntax import require, unsupported
+from mvbuild.lineage import scopes as lineage
+from mvbuild.lineage.scopes import Meaning, Source, Tables, meaning, star
+from mvbuild.lineage.values import Attribute, Output, Value
+from mvbuild.lineage.values import Relation as Columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,74 +28,162 @@ class Block:
     columns: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A table of FROM: its name and its columns."""
+class TreeColumn(Attribute):
+    """The identity of a column in FROM: its value over the columns of the tree."""
 
-    alias: str
-    columns: tuple[tuple[str, str], ...]
+    __slots__ = ("value",)
 
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A column of `*`: of which table, under which name, and its value."""
-
-    alias: str
-    name: str
-    value: exp.Expr
+    def __init__(self, value: exp.Expr) -> None:
+        self.value = value
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The names that can be used: the tables of FROM, common table expressions, and the scope of the query around."""
+    """The names that can be used: those of FROM, of the query around, and of common table expressions."""
 
-    sources: tuple[Source, ...] = ()
+    tables: Tables = field(default_factory=Tables)
+    outer: Tables | None = None
     ctes: Mapping[str, tuple[exp.Expr, Scope, tuple[str, ...]]] = field(default_factory=dict)
-    outer: Scope | None = None
-    merged: Mapping[str, exp.Expr] = field(default_factory=dict)
-    """Columns of USING: lower-case name -> the common value of both sides."""
-    shown: tuple[Shown, ...] | None = None
-    """What `*` stands for, where that is not the columns of all sources in order."""
-    hidden: tuple[Shown, ...] = ()
-    """Columns that USING took out of `*`, and that `alias.*` still has."""
 
     @property
-    def star(self) -> tuple[Shown, ...]:
-        if self.shown is not None:
-            return self.shown
-        return tuple(Shown(source.alias, name, known_column(unique)) for source in self.sources for name, unique in source.columns)
+    def below(self) -> Scope:
+        """The scope of a query that sees nothing around it."""
+        return Scope(ctes=self.ctes)
 
-    def with_sources(self, more: tuple[Source, ...]) -> Scope:
-        shown = (*self.star, *Scope(sources=more).star) if self.shown is not None else None
-        return replace(self, sources=(*self.sources, *more), shown=shown)
+    def inside(self, around: Scope) -> Scope:
+        """The scope of a subquery's own names, with those around it."""
+        return replace(self, outer=around.tables)
+
+    def meaning(self, names: Sequence[str]) -> Meaning:
+        outer = lineage.Scope(tables=self.outer) if self.outer is not None else None
+        return meaning(lineage.Scope(tables=self.tables, outer=outer), names)
+
+    @property
+    def column_names(self) -> frozenset[str]:
+        """The names of the columns of FROM, in lower case."""
+        return frozenset(c.key for table in self.tables.sources for c in table.relation.columns if c.key)
 
 
-def aliased(node: exp.Expr, columns: tuple[tuple[str, str], ...], name: str = "") -> Source:
+def with_ctes(tree: exp.Expr, scope: Scope) -> Scope:
+    """The scope of a query, with its own common table expressions."""
+    clause = tree.args.get("with_")
+    if clause is None:
+        return scope
+    if clause.args.get("recursive"):
+        raise Refused("unsupported-operator", "WITH RECURSIVE is not refreshed incrementally", clause)
+    for cte in clause.expressions:
+        names = tuple(c.name for c in cte.args["alias"].columns)
+        scope = replace(scope, ctes={**scope.ctes, cte.alias.lower(): (cte.this, scope.below, names)})
+    return scope
+
+
+def source(alias: str, columns: Iterable[tuple[str, str]]) -> Tables:
+    """A table of FROM. `columns`: (name, name in the tree)."""
+    outputs = tuple(Output(name, Value(), None, TreeColumn(column(unique))) for name, unique in columns)
+    return Tables.of(Source(((alias,),) if alias else (), Columns(outputs)))
+
+
+def aliased(node: exp.Expr, columns: Sequence[tuple[str, str]], name: str = "") -> Tables:
+    """A table of FROM under the alias that it has there."""
     alias = node.args.get("alias")
     names = tuple(c.name for c in alias.columns) if alias else ()
     if names and len(names) != len(columns):
         raise unsupported(node)
-    named = tuple(zip(names, (unique for _, unique in columns), strict=True)) if names else columns
-    return Source((node.alias or name).lower(), named)
+    return source((node.alias or name).lower(), zip(names, (u for _, u in columns), strict=True) if names else columns)
 
 
-def one_column(columns: Sequence[tuple[str, str]], name: str, node: exp.Expr) -> exp.Expr:
-    found = [unique for known, unique in columns if known.lower() == name]
-    if len(found) != 1:
+# --- values -------------------------------------------------------------------------------------------------------------------------
+
+
+def value_of(output: Output) -> exp.Expr:
+    """The value of a column in FROM, over the columns of the tree."""
+    assert isinstance(output.attribute, TreeColumn)
+    return output.attribute.value.copy()
+
+
+def resolved(expression: exp.Expr, scope: Scope) -> exp.Expr:
+    """The expression over the columns of the tree. Raises Refused for a name that is not known, or that several columns have."""
+    holder = exp.paren(expression.copy(), copy=False)
+    parameters = {p.name.lower() for found in holder.find_all(exp.Lambda) for p in found.expressions}
+    names, columns = list(holder.find_all(exp.Column)), list(holder.find_all(exp.Placeholder))
+    for name in names:
+        if name.name.lower() not in parameters or name.table:
+            name.replace(placed(column_of(name, scope), name))
+    for known_column in columns:
+        known_column.replace(column(known_column.name))
+    return only_child(holder)
+
+
+def column_of(node: exp.Expr, scope: Scope) -> exp.Expr:
+    """The value of a name; one with several parts may be that of a field of a struct."""
+    names = [part.name for part in node.parts]  # type: ignore[attr-defined]
+    found = scope.meaning(names)
+    if len(found.candidates) != 1:
         raise Refused("unsupported-operator", f"column {node.sql('spark')} cannot be resolved", node)
-    return known_column(found[0])
+    return field_of(value_of(found.candidates[0]), names[len(names) - found.fields :])
 
 
-def field_of(value: exp.Expr, path: list[str]) -> exp.Expr:
+def refers_out(part: exp.Expr, scope: Scope) -> bool:
+    """Whether it has a name of the query around. Raises Refused for a name before that one that neither query knows."""
+    for found in part.find_all(exp.Column):
+        column_of(found, scope)
+        if scope.meaning([p.name for p in found.parts]).is_outer:
+            return True
+    return False
+
+
+def selected_columns(select: exp.Select, scope: Scope) -> list[tuple[str, exp.Expr]]:
+    """(name, value as written) of the columns of SELECT, with stars expanded."""
+    found: list[tuple[str, exp.Expr]] = []
+    for one in select.expressions:
+        if isinstance(one, exp.Star) or (isinstance(one, exp.Column) and isinstance(one.this, exp.Star)):
+            found.extend(_starred(scope, one))
+        else:
+            found.append((one.alias_or_name, one.unalias()))
+    return found
+
+
+def _starred(scope: Scope, node: exp.Expr) -> list[tuple[str, exp.Expr]]:
+    """The columns of `*`, `alias.*` or `* EXCEPT (...)`. `node`: the star, or a column whose name is one."""
+    written = node.this if isinstance(node, exp.Column) else node
+    require(written, {"except_"}, "unsupported-operator")
+    found = star(scope.tables, tuple(p.name for p in node.parts[:-1]) if isinstance(node, exp.Column) else ())
+    chosen = list(found.columns) if found is not None else []
+    if not chosen:
+        raise Refused("unsupported-operator", "the columns of a star are unknown", node)
+    for excepted in written.args.get("except_") or ():
+        left = [one for one in chosen if not _is(one, excepted, scope)]
+        if len(left) != len(chosen) - 1:
+            raise unsupported(excepted)
+        chosen = left
+    return [(one.name or "", as_written(value_of(one))) for one in chosen]
+
+
+def _is(one: Output, excepted: exp.Expr, scope: Scope) -> bool:
+    names = [part.name for part in excepted.parts] if isinstance(excepted, exp.Column) else [excepted.name]
+    if len(names) == 1:
+        return one.key == names[0].lower()
+    found = scope.meaning(names)
+    return not found.fields and [c.attribute for c in found.candidates] == [one.attribute]
+
+
+def field_of(value: exp.Expr, path: Sequence[str]) -> exp.Expr:
     for part in path:
         value = exp.Dot(this=value, expression=exp.to_identifier(part, quoted=True))
     return value
 
 
-def known_column(name: str) -> exp.Expr:
-    found = column(name)
-    found.meta["known"] = True
-    return found
+# --- expressions as written ---------------------------------------------------------------------------------------------------------
+
+
+def known(name: str) -> exp.Expr:
+    """A column of the tree in an expression as written."""
+    return exp.Placeholder(this=name)
+
+
+def as_written(value: exp.Expr) -> exp.Expr:
+    """A value over columns of the tree, for an expression as written."""
+    return value.copy().transform(lambda node: known(node.name) if isinstance(node, exp.Column) else node)
 
 
 def placed(value: exp.Expr, node: exp.Expr) -> exp.Expr:
@@ -96,16 +192,6 @@ def placed(value: exp.Expr, node: exp.Expr) -> exp.Expr:
     if places:
         value.meta.update(start=min(start for start, _ in places), end=max(end for _, end in places))
     return value
-
-
-def marked_known(value: exp.Expr) -> exp.Expr:
-    for found in value.find_all(exp.Column):
-        found.meta["known"] = True
-    return value
-
-
-def is_known(node: exp.Expr) -> bool:
-    return bool(node.meta.get("known"))
 
 
 def replaced(expression: exp.Expr, name: str, value: exp.Expr) -> exp.Expr:

@@ -29,6 +29,8 @@ class Tables:
     """The columns of `*` in order, with those of USING once."""
     rest: tuple[int | None, ...] = ()
     rows: frozenset[Base] = NOTHING
+    covered: tuple[Output, ...] = ()
+    """Columns that USING took out of `*`. `t.*` begins with them."""
 
     @staticmethod
     def of(source: Source) -> Tables:
@@ -37,7 +39,8 @@ class Tables:
 
     def together(self, other: Tables) -> Tables:
         rows = self.rows | other.rows
-        return Tables((*self.sources, *other.sources), (*self.star, *other.star), (*self.rest, *other.rest), rows)
+        rest, covered = (*self.rest, *other.rest), (*self.covered, *other.covered)
+        return Tables((*self.sources, *other.sources), (*self.star, *other.star), rest, rows, covered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +179,11 @@ def star(tables: Tables, qualifier: tuple[str, ...]) -> Relation | None:
     matching = [s.relation for s in tables.sources if s.answers(parts)]
     if not matching:
         return None
-    return Relation(tuple(c for r in matching for c in r.columns), tuple(read for r in matching for read in r.rest))
+    columns = tuple(c for r in matching for c in r.columns)
+    own = {id(c.attribute) for c in columns}
+    ordered = tuple(c for c in (*tables.covered, *tables.star) if id(c.attribute) in own)
+    # Where columns are unknown, `*` may not have all that are known.
+    return Relation(ordered if len(ordered) == len(columns) else columns, tuple(read for r in matching for read in r.rest))
 
 
 def known_names(scope: Scope) -> list[str]:

@@ -11,10 +11,11 @@ from mvbuild.diagnostics import did_you_mean
 from mvbuild.lineage.binding import Binding, place_of
 from mvbuild.lineage.expressions import as_condition, value
 from mvbuild.lineage.generators import generated
+from mvbuild.lineage.joins import left_side, natural, using
 from mvbuild.lineage.pivots import pivoted
 from mvbuild.lineage.scopes import Scope, Source, Tables, star
 from mvbuild.lineage.types import common
-from mvbuild.lineage.values import UNKNOWN, Attribute, Base, Named, Output, Relation, Value, attributes, joined
+from mvbuild.lineage.values import UNKNOWN, Named, Relation, Value, attributes, joined
 
 _NOBODY_KNOWS = Tables(rest=(None,))
 
@@ -167,66 +168,14 @@ def _join(left: Tables, join: exp.Expr, scope: Scope, binding: Binding) -> Table
     both = left.together(right)
     kind, side = str(join.args.get("kind") or "").upper(), str(join.args.get("side") or "").upper()
     if str(join.args.get("method") or "").upper() == "NATURAL":
-        both = _natural(left, right, both, side)
+        both = natural(left, right, side)
     elif join.args.get("using"):
-        both = _using(left, right, both, join.args["using"], side, binding)
+        both = using(left, right, join.args["using"], side, binding)
     elif join.args.get("on") is not None:
         seen = replace(scope, tables=both)
         condition = as_condition(join.args["on"], seen, binding, "ON")
         both = replace(both, rows=both.rows | condition.bases)
-    return replace(left, rows=both.rows) if kind in ("SEMI", "ANTI") else both
-
-
-def _natural(left: Tables, right: Tables, both: Tables, side: str) -> Tables:
-    if left.rest or right.rest:
-        return replace(both, star=(), rest=(*both.rest, None))
-    theirs = {c.key for c in right.star}
-    names = [c.key for c in left.star if c.key in theirs]
-    if None in names or len(set(names)) != len(names):
-        return replace(both, star=(), rest=(None,))
-    return _merged(left, right, both, [(_one(left, n), _one(right, n)) for n in names if n], side)
-
-
-def _using(left: Tables, right: Tables, both: Tables, using: Sequence[exp.Expr], side: str, binding: Binding) -> Tables:
-    pairs = []
-    for name in using:
-        pair = tuple(_key(tables, name, where, binding) for tables, where in ((left, "left"), (right, "right")))
-        pairs.append(pair)
-    return _merged(left, right, both, pairs, side)  # type: ignore[arg-type]
-
-
-def _key(tables: Tables, name: exp.Expr, where: str, binding: Binding) -> Output:
-    found = [c for c in tables.star if c.key == name.name.lower()]
-    if found:
-        return found[0]
-    if not tables.rest:
-        known = [c.name for c in tables.star if c.name]
-        message = f"The {where} side of the join has no column '{name.name}'"
-        binding.find("unknown-column", message, name, did_you_mean(name.name, known))
-        return Output(name.name, Value(sure=False), None, Attribute())
-    only = tables.rest[0] if len(set(tables.rest)) == 1 else None
-    bases = frozenset((Base(only, name.name),)) if only is not None else frozenset()
-    return Output(name.name, Value(None, bases, only is not None), None, Attribute())
-
-
-def _one(tables: Tables, key: str) -> Output:
-    return next(c for c in tables.star if c.key == key)
-
-
-def _merged(left: Tables, right: Tables, both: Tables, pairs: Sequence[tuple[Output, Output]], side: str) -> Tables:
-    """The columns of USING come first, and once."""
-    keys = {p[0].key for p in pairs}
-    merged = tuple(_shown(one, two, side) for one, two in pairs)
-    others = tuple(c for c in (*left.star, *right.star) if c.key not in keys)
-    rows = both.rows.union(*(o.value.bases for pair in pairs for o in pair))
-    return replace(both, star=(*merged, *others), rows=rows)
-
-
-def _shown(one: Output, two: Output, side: str) -> Output:
-    if side == "FULL":
-        type_ = common((one.value.type, two.value.type))
-        return Output(one.name, joined((one.value, two.value), type_), None, Attribute())
-    return two if side == "RIGHT" else one
+    return left_side(left, both) if kind in ("SEMI", "ANTI") else both
 
 
 def star_columns(tables: Tables, node: exp.Expr, binding: Binding) -> Relation | None:

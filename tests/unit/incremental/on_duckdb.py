@@ -19,11 +19,13 @@ import sqlglot
 from sqlglot import exp
 
 from mvbuild.incremental.algebra import Ref, Relation, Scan
+from mvbuild.incremental.building import LeafColumns
 from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.emit import sql_of
+from mvbuild.incremental.from_clause import MARKER
 from mvbuild.incremental.key_ranges import without_empty
 from mvbuild.incremental.rewrite import Bag, Exchange, Rewrite, StrategyInput
-from mvbuild.incremental.shape import MARKER, LeafColumns, Shape, shape_of
+from mvbuild.incremental.shape import Shape, shape_of
 from mvbuild.incremental.statements import STORAGE, Stored, difference
 from mvbuild.incremental.strategies import STRATEGIES
 from mvbuild.ports.changes import ValueRange

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mvbuild.incremental.shape import MARKER, LeafColumns, Shape, shape_of
+from mvbuild.incremental.building import LeafColumns
+from mvbuild.incremental.from_clause import MARKER
+from mvbuild.incremental.shape import Shape, shape_of
 
 INCREMENTAL = "incremental"
 

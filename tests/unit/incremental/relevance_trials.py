@@ -27,8 +27,10 @@ from pyiceberg.utils.truncate import truncate_upper_bound_text_string
 from mvbuild.adapters.iceberg.change_tables import PartFiles
 from mvbuild.adapters.iceberg.file_matching import may_match
 from mvbuild.adapters.iceberg.manifests import FileEntry, Header
+from mvbuild.incremental.building import LeafColumns
+from mvbuild.incremental.from_clause import MARKER
 from mvbuild.incremental.scan_conditions import relevant
-from mvbuild.incremental.shape import MARKER, LeafColumns, shape_of
+from mvbuild.incremental.shape import shape_of
 from mvbuild.ports.changes import Predicate
 
 COLUMNS = {

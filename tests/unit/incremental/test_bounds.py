@@ -9,7 +9,9 @@ from sqlglot import exp
 
 from mvbuild.incremental.algebra import Filter, Join, Scan, at, walk
 from mvbuild.incremental.bounds import Bounds, bounded, scan_name
-from mvbuild.incremental.shape import MARKER, LeafColumns, shape_of
+from mvbuild.incremental.building import LeafColumns
+from mvbuild.incremental.from_clause import MARKER
+from mvbuild.incremental.shape import shape_of
 
 COLUMNS = {"k": "int", "v": "int", "s": "string"}
 

@@ -10,9 +10,9 @@ import pytest
 
 from mvbuild.formats.record import BaseTable, RefreshRecord
 from mvbuild.freshness.observed import Leaf, Pin
+from mvbuild.incremental.from_clause import MARKER
 from mvbuild.incremental.inputs import Input, Inputs, changes_of, recorded_at, shape_of_inputs
 from mvbuild.incremental.reasons import Refused
-from mvbuild.incremental.shape import MARKER
 from mvbuild.incremental.table_changes import Changes
 from mvbuild.ports.changes import Comparison, FileGroup, Predicate, TableChange, ValueRange
 from mvbuild.ports.states import TableState

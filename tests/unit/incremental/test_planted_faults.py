@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
-from mvbuild.incremental import alike, delta, push_filters, restrict, shape, statements
+from mvbuild.incremental import alike, delta, push_filters, queries, restrict, statements, subqueries
 from mvbuild.incremental.algebra import (
     Aggregate,
     Distinct,
@@ -153,7 +153,7 @@ def test_there_are_many() -> None:
 
 # --- tools to plant with -----------------------------------------------------------------------------------------------------------
 
-MODULES = (delta, restrict, shape, statements, affected_keys, merge)
+MODULES = (delta, restrict, statements, affected_keys, merge)
 
 
 def everywhere(patch: Patch, name: str, function: Callable[..., Any]) -> None:
@@ -247,10 +247,10 @@ def count_counts_nulls(patch: Patch) -> None:
 
 @planted("not in")
 def not_in_is_an_anti_join(patch: Patch) -> None:
-    def exists(true: Callable[..., Join], self: Any, relation: Relation, tree: exp.Expr, scope: Any, kind: str, value: Any) -> Join:
-        return true(self, relation, tree, scope, "anti" if kind == "null-aware-anti" else kind, value)
+    def exists(true: Callable[..., Join], building: Any, relation: Relation, tree: exp.Expr, scope: Any, kind: str, value: Any) -> Join:
+        return true(building, relation, tree, scope, "anti" if kind == "null-aware-anti" else kind, value)
 
-    around(patch, shape._Builder, "_exists", exists)
+    around(patch, subqueries, "_exists", exists)
 
 
 @planted("not in", by=("bag", "affected-keys"))
@@ -325,7 +325,7 @@ def union_is_union_all(patch: Patch) -> None:
         made = true(self, tree, scope)
         return replace(made, relation=made.relation.child) if isinstance(made.relation, Distinct) else made
 
-    around(patch, shape._Builder, "_set_operation", combined)
+    around(patch, queries, "_set_operation", combined)
 
 
 @planted("distinct", "union")
@@ -357,7 +357,7 @@ def exists_gives_a_row_for_each_match(patch: Patch) -> None:
         made = true(self, *args)
         return replace(made, kind="inner") if made.kind == "semi" else made
 
-    around(patch, shape._Builder, "_exists", exists)
+    around(patch, subqueries, "_exists", exists)
 
 
 @planted("left join", "right join")
@@ -404,13 +404,13 @@ def a_mark_follows_its_left_side_only(patch: Patch) -> None:
 @planted("subquery in OR")
 def a_mark_is_a_filter(patch: Patch) -> None:
     """Rows without a partner are lost, though the other condition may hold."""
-    true = shape._Builder._marked
+    true = subqueries._marked
 
     def marked(self: Any, relation: Relation, found: exp.Expr, scope: Any) -> tuple[Relation, exp.Expr]:
         join, mark = true(self, relation, found, scope)
         return Filter(join, mark.copy()), mark
 
-    patch.setattr(shape._Builder, "_marked", marked)
+    patch.setattr(subqueries, "_marked", marked)
 
 
 @planted("inner join", by=("affected-keys",))
@@ -549,7 +549,7 @@ def the_count_of_no_rows_is_null(patch: Patch) -> None:
         bare = value.transform(lambda node: node.this if isinstance(node, exp.Coalesce) and node.expressions[0].is_number else node)
         return replace(join, form=""), bare
 
-    around(patch, shape._Builder, "_correlated_scalar", correlated)
+    around(patch, subqueries, "_correlated_scalar", correlated)
 
 
 def _without_numbers(relation: Relation, names: Any, number: str) -> Relation:

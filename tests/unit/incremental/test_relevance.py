@@ -16,10 +16,12 @@ from mvbuild.adapters.iceberg.file_matching import may_match
 from mvbuild.adapters.iceberg.manifests import FileEntry, Header
 from mvbuild.incremental import scan_conditions
 from mvbuild.incremental.algebra import Join, conjuncts
+from mvbuild.incremental.building import LeafColumns
+from mvbuild.incremental.from_clause import MARKER
 from mvbuild.incremental.literals import predicate_text
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.scan_conditions import relevant
-from mvbuild.incremental.shape import MARKER, LeafColumns, shape_of
+from mvbuild.incremental.shape import shape_of
 from seeds import seeds
 from unit.incremental.on_duckdb import Table, connected
 from unit.incremental.queries import Generated

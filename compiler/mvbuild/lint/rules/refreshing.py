@@ -13,10 +13,12 @@ from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import Leaf
 from mvbuild.graph.model import ModelNode, TableNode
 from mvbuild.incremental.algebra import leaves as leaves_of
+from mvbuild.incremental.building import LeafColumns
+from mvbuild.incremental.from_clause import MARKER
 from mvbuild.incremental.hypothetical import answers
 from mvbuild.incremental.inputs import span_of
 from mvbuild.incremental.reasons import CODES, Refused
-from mvbuild.incremental.shape import MARKER, LeafColumns, Shape, readable, shape_of
+from mvbuild.incremental.shape import Shape, readable, shape_of
 from mvbuild.lineage.expression_type import Types
 from mvbuild.lineage.types import Type, parsed
 from mvbuild.lint.facts import Facts

@@ -1,0 +1,133 @@
+"""a query's tree of SQL + the Scope around it -> Block: its relation and its columns."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from sqlglot import exp
+
+from mvbuild.incremental.algebra import Distinct, Item, Limit, Project, Relation, SetOperation, Union, column, renamed
+from mvbuild.incremental.building import Building, require_scalar
+from mvbuild.incremental.from_clause import exploded, from_clause
+from mvbuild.incremental.functions import is_generator
+from mvbuild.incremental.reasons import Refused
+from mvbuild.incremental.scopes import Block, Scope, known, resolved, selected_columns, source, with_ctes
+from mvbuild.incremental.select_parts import SelectParts
+from mvbuild.incremental.subqueries import where
+from mvbuild.incremental.syntax import aggregates_in, require, require_join_hints, unsupported, with_windows
+from mvbuild.lineage.types import common
+
+_OF_SELECT = set("expressions from_ joins laterals where group having qualify distinct order limit offset with_ hint windows".split())
+_OF_SET_OPERATION = set("this expression distinct with_ order limit offset side kind".split())
+
+
+def query(building: Building, tree: exp.Expr, scope: Scope) -> Block:
+    """Raises Refused for a query that the tree cannot express."""
+    if isinstance(tree, exp.Subquery | exp.Paren):
+        require(tree, {"this", "alias"}, "unsupported-operator")
+        return query(building, tree.this, scope)
+    scope = with_ctes(tree, scope)
+    if isinstance(tree, exp.SetOperation):
+        return _limited(tree, _set_operation(building, tree, scope))
+    if isinstance(tree, exp.Select):
+        return _limited(tree, _select(building, tree, scope))
+    raise unsupported(tree)
+
+
+def _limited(tree: exp.Expr, block: Block) -> Block:
+    limit, offset, order = (tree.args.get(key) for key in ("limit", "offset", "order"))
+    if limit is None and offset is None:
+        # If all rows are kept, their order has no meaning for readers.
+        return block
+    parts = tuple(_ordered(one, block) for one in (order.expressions if order else ()))
+    limited = Limit(block.relation, parts, limit.expression if limit else None, offset.expression if offset else None)
+    return Block(limited, block.columns)
+
+
+def _ordered(ordered: exp.Expr, block: Block) -> exp.Expr:
+    """A part of ORDER BY, over the columns of the result."""
+    made = ordered.copy()
+    if isinstance(made.this, exp.Literal) and not made.this.is_string:
+        made.set("this", column(block.columns[int(made.this.name) - 1][1]))
+        return made
+    try:
+        value = resolved(made.this, Scope(tables=source("", block.columns)))
+        require_scalar(value)
+    except Refused as exc:
+        raise Refused("limit", "LIMIT depends on every row", ordered) from exc
+    made.set("this", value)
+    return made
+
+
+def _set_operation(building: Building, tree: exp.SetOperation, scope: Scope) -> Block:
+    require(tree, _OF_SET_OPERATION, "unsupported-operator")
+    if tree.args.get("by_name") or tree.args.get("side") or tree.args.get("kind"):
+        raise unsupported(tree)
+    left, right = query(building, tree.left, scope), query(building, tree.right, scope)
+    if len(left.columns) != len(right.columns):
+        raise Refused("unsupported-operator", "the two sides have different numbers of columns", tree)
+    types = building.types
+    names = tuple(
+        (name, building.fresh(name, common((types.get(one), types.get(other)))))
+        for (name, one), (_, other) in zip(left.columns, right.columns, strict=True)
+    )
+    columns = tuple(unique for _, unique in names)
+    sides: tuple[Relation, ...] = tuple(
+        renamed(side.relation, tuple(zip(columns, (u for _, u in side.columns), strict=True))) for side in (left, right)
+    )
+    distinct = tree.args.get("distinct") is not False
+    if isinstance(tree, exp.Union):
+        both: Relation = Union(sides, columns)
+        return Block(Distinct(both) if distinct else both, names)
+    kind: Literal["intersect", "except"] = "intersect" if isinstance(tree, exp.Intersect) else "except"
+    return Block(SetOperation(sides[0], sides[1], kind, not distinct, columns), names)
+
+
+def _select(building: Building, tree: exp.Select, scope: Scope) -> Block:
+    require(tree, _OF_SELECT, "unsupported-operator")
+    require_join_hints(tree)
+    tree = with_windows(tree)
+    if isinstance(tree.args.get("distinct"), exp.Distinct) and tree.args["distinct"].args.get("on"):
+        raise unsupported(tree.args["distinct"])
+    relation, inner = from_clause(building, tree, scope)
+    condition = tree.args.get("where")
+    relation = where(building, relation, condition.this if condition else None, inner)
+    relation, tree = _generated(building, relation, inner, tree)
+    selected = selected_columns(tree, inner)
+    relation, values = SelectParts(building, inner, tree).compute(relation, selected)
+    items: list[Item] = []
+    columns = []
+    for (name, _), value in zip(selected, values, strict=True):
+        if isinstance(value, exp.Column) and value.name not in [i.name for i in items]:
+            unique = value.name
+        else:
+            unique = building.computed(name, value)
+        items.append(Item(unique, value))
+        columns.append((name, unique))
+    result: Relation = Project(relation, tuple(items))
+    if tree.args.get("distinct") is not None:
+        result = Distinct(result)
+    return Block(result, tuple(columns))
+
+
+def _generated(building: Building, relation: Relation, scope: Scope, tree: exp.Select) -> tuple[Relation, exp.Select]:
+    """A generator in the SELECT list is a LATERAL VIEW behind WHERE."""
+    found = [one for one in tree.expressions if is_generator(one.this if isinstance(one, exp.Alias | exp.Aliases) else one)]
+    if not found:
+        return relation, tree
+    if len(found) > 1 or tree.args.get("group") or tree.args.get("having") or aggregates_in(tree) or tree.find(exp.Window):
+        raise unsupported(found[0])
+    one = found[0]
+    aliases = one.expressions if isinstance(one, exp.Aliases) else [one.args["alias"]] if isinstance(one, exp.Alias) else []
+    names = [alias.name for alias in aliases]
+    if not names:
+        raise Refused("unsupported-operator", "the columns of a generator in SELECT need names", one)
+    relation, columns = exploded(building, relation, scope, one.this, names, outer=False)
+    made = tree.copy()
+    expressions = [
+        part
+        for at, written in enumerate(made.expressions)
+        for part in ([exp.alias_(known(u), n) for n, u in columns] if tree.expressions[at] is one else [written])
+    ]
+    made.set("expressions", expressions)
+    return relation, made

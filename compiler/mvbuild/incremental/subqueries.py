@@ -1,0 +1,257 @@
+"""a condition or an expression with subqueries -> joins with them, and the condition or expression over the columns of the joins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from mvbuild.incremental.aggregates import aggregated
+from mvbuild.incremental.algebra import (
+    Aggregate,
+    Filter,
+    Item,
+    Join,
+    JoinKind,
+    Project,
+    Relation,
+    Scalar,
+    column,
+    conjunction,
+    conjuncts,
+    names_in,
+    substituted,
+)
+from mvbuild.incremental.building import Building, require_scalar
+from mvbuild.incremental.from_clause import from_clause
+from mvbuild.incremental.functions import EXACT_AGGREGATES, NULL_OF_NOTHING, called, unwrapped
+from mvbuild.incremental.push_filters import filtered
+from mvbuild.incremental.reasons import Refused
+from mvbuild.incremental.scopes import Block, Scope, as_written, known, refers_out, resolved, selected_columns, with_ctes
+from mvbuild.incremental.syntax import aggregates_in, has_query, is_one, is_strict, require, unsupported
+
+
+def where(building: Building, relation: Relation, condition: exp.Expr | None, scope: Scope) -> Relation:
+    """The rows that satisfy a condition. Parts without subqueries come first: they are cheaper, and help to find what the others can
+    affect."""
+    parts = conjuncts(condition)
+    plain = [resolved(part, scope) for part in parts if not has_query(part)]
+    for part in plain:
+        require_scalar(part)
+    relation = filtered(relation, plain)
+    for part in parts:
+        if has_query(part):
+            relation = _where_subquery(building, relation, part, scope)
+    return relation
+
+
+def _where_subquery(building: Building, relation: Relation, part: exp.Expr, scope: Scope) -> Relation:
+    negated = isinstance(part, exp.Not)
+    inside = part.this.unnest() if negated else part.unnest()
+    if isinstance(inside, exp.Exists):
+        return _exists(building, relation, inside.this, scope, "anti" if negated else "semi", None)
+    if isinstance(inside, exp.In) and inside.args.get("query") is not None and not has_query(inside.this):
+        value = resolved(inside.this, scope)
+        require_scalar(value)
+        return _exists(building, relation, inside.args["query"], scope, "null-aware-anti" if negated else "semi", value)
+    relation, condition = scalars(building, relation, part, scope, is_condition=True)
+    require_scalar(condition)
+    return Filter(relation, condition)
+
+
+# --- EXISTS and IN ------------------------------------------------------------------------------------------------------------------
+
+
+def _exists(building: Building, relation: Relation, tree: exp.Expr, scope: Scope, kind: JoinKind, value: exp.Expr | None) -> Join:
+    """A join with the subquery, whose conditions on the outer query become conditions of the join."""
+    select = tree.unnest()
+    _require_own_names(select)
+    correlated: list[exp.Expr] = []
+    if isinstance(select, exp.SetOperation):
+        block = building.query(building, select, scope.below)
+    elif isinstance(select, exp.Select):
+        block, correlated = _correlated(building, select, scope)
+    else:
+        raise unsupported(tree)
+    parts = list(correlated)
+    if value is not None:
+        if len(block.columns) != 1:
+            raise unsupported(tree)
+        own = exp.paren(value) if not isinstance(value, exp.Column) else value
+        parts.insert(0, exp.EQ(this=own, expression=column(block.columns[0][1])))
+    if kind == "null-aware-anti" and correlated:
+        raise Refused("unsupported-operator", "NOT IN with a subquery that refers to the query around it", tree)
+    return Join(relation, block.relation, kind, conjunction(parts), "in" if value is not None and len(parts) == 1 else "")
+
+
+def _correlated(building: Building, select: exp.Select, scope: Scope) -> tuple[Block, list[exp.Expr]]:
+    """A subquery without its conditions on the outer query, and these conditions with the names of both."""
+    bare = select.copy()
+    condition = bare.args.get("where")
+    parts = conjuncts(condition.this if condition else None)
+    outer = _outer_parts(parts, _names_of(building, bare, scope))
+    if not outer:
+        return building.query(building, bare, scope.below), []
+    if bare.args.get("group") or bare.args.get("having") or bare.args.get("limit") or aggregates_in(bare):
+        raise Refused("unsupported-operator", "a correlated subquery with an aggregate in EXISTS or IN", select)
+    require(bare, {"expressions", "from_", "joins", "laterals", "where", "distinct", "order"}, "unsupported-operator")
+    # The columns that the conditions need are known only once the tables have names: all are kept, and Spark omits the others.
+    relation, made = from_clause(building, bare, scope.below)
+    relation = where(building, relation, conjunction([p for p in parts if p not in outer]), made)
+    correlated = [resolved(p, made.inside(scope)) for p in outer]
+    for part in correlated:
+        require_scalar(part)
+    values = []
+    for name, written in selected_columns(bare, made) if not is_one(bare) else ():
+        value = resolved(written, made)
+        require_scalar(value)
+        if not isinstance(value, exp.Column):
+            unique = building.computed(name, value)
+            relation = Project(relation, (*(Item(n, column(n)) for n in relation.columns), Item(unique, value)))
+            value = column(unique)
+        values.append((name, value.name))
+    return Block(relation, tuple(values)), correlated
+
+
+def _names_of(building: Building, select: exp.Select, scope: Scope) -> Scope:
+    """The names of a subquery's tables and of those around it, to distinguish its own columns from others."""
+    return from_clause(building, select, scope.below)[1].inside(scope)
+
+
+def _outer_parts(parts: Sequence[exp.Expr], scope: Scope) -> list[exp.Expr]:
+    """The conditions that refer to the query around."""
+    return [part for part in parts if not has_query(part) and refers_out(part, scope)]
+
+
+def _require_own_names(subquery: exp.Expr) -> None:
+    """Raise Refused for an alias of the SELECT list around it: its value is not a column of a table."""
+    if subquery.find(exp.Placeholder) is not None:
+        raise Refused("unsupported-operator", "a subquery that refers to an alias of the query around it", subquery)
+
+
+# --- subqueries with a value ----------------------------------------------------------------------------------------------------------
+
+
+def scalars(
+    building: Building, relation: Relation, part: exp.Expr, scope: Scope, *, is_condition: bool = False
+) -> tuple[Relation, exp.Expr]:
+    """An expression with columns in the place of its subqueries, and the relation that has those columns. `is_condition`: of WHERE, where
+    NULL is as good as false."""
+    holder = exp.paren(part.copy(), copy=False)
+    for test in [one for one in holder.find_all(exp.Exists, exp.In) if one.find_ancestor(exp.Query) is None]:
+        if isinstance(test, exp.Exists) or (is_condition and test.args.get("query") is not None and _is_alternative(test, holder)):
+            relation, mark = _marked(building, relation, test, scope)
+            test.replace(mark)
+    for found in list(holder.find_all(exp.Subquery)):
+        if found.find_ancestor(exp.Subquery) is not None:
+            continue
+        if isinstance(found.parent, exp.In | exp.Exists):
+            raise Refused("unsupported-operator", "IN or EXISTS as a part of another condition", part)
+        relation, value = scalar_subquery(building, relation, found.this, scope)
+        found.replace(as_written(value))
+    if holder.find(exp.Exists) is not None or holder.find(exp.Select) is not None:
+        raise Refused("unsupported-operator", "IN or EXISTS as a part of another condition", part)
+    return relation, resolved(holder.this, scope)
+
+
+def _is_alternative(found: exp.Expr, holder: exp.Expr) -> bool:
+    """Whether nothing but AND and OR are around it: these take NULL for false where the whole is a condition."""
+    node = found.parent
+    while node is not None and node is not holder:
+        if not isinstance(node, exp.And | exp.Or | exp.Paren):
+            return False
+        node = node.parent
+    return True
+
+
+def _marked(building: Building, relation: Relation, found: exp.Expr, scope: Scope) -> tuple[Relation, exp.Expr]:
+    """EXISTS or IN as a column, and that column as written."""
+    value = None
+    if isinstance(found, exp.In):
+        value = resolved(found.this, scope)
+        require_scalar(value)
+    made = _exists(building, relation, found.args["query"] if value is not None else found.this, scope, "mark", value)
+    unique = building.fresh("exists", "boolean")
+    return replace(made, mark=unique), known(unique)
+
+
+def scalar_subquery(building: Building, relation: Relation, tree: exp.Expr, scope: Scope) -> tuple[Relation, exp.Expr]:
+    """The relation with the value of a subquery, and the value."""
+    select = tree.unnest()
+    _require_own_names(select)
+    if isinstance(select, exp.Select):
+        condition = select.args.get("where")
+        names = _names_of(building, select, with_ctes(select, scope))
+        outer = _outer_parts(conjuncts(condition.this if condition else None), names)
+        if outer:
+            return _correlated_scalar(building, relation, select, outer, scope)
+    block = building.query(building, select, scope.below)
+    if len(block.columns) != 1:
+        raise unsupported(tree)
+    unique = building.fresh("scalar", building.types.get(block.columns[0][1]))
+    return Scalar(relation, block.relation, unique), column(unique)
+
+
+def _correlated_scalar(
+    building: Building, relation: Relation, select: exp.Select, outer: list[exp.Expr], scope: Scope
+) -> tuple[Relation, exp.Expr]:
+    """An aggregate for each row of the outer query: a left join with the aggregate by the compared columns."""
+    require(select, {"expressions", "from_", "joins", "where"}, "unsupported-operator")
+    if len(select.expressions) != 1:
+        raise unsupported(select)
+    inner, made = from_clause(building, select, scope.below)
+    inner = where(building, inner, conjunction([p for p in conjuncts(select.args["where"].this) if p not in outer]), made)
+    keys, on = _compared(building, outer, made, scope)
+    aggregate, (value,) = aggregated(building, made, inner, tuple(keys), [select.expressions[0].unalias()])
+    if not isinstance(aggregate, Aggregate) or not aggregate.values:
+        raise Refused("unsupported-operator", "a correlated subquery without an aggregate", select)
+    require_scalar(value)
+    if names_in(value) & {key.name for key in keys}:
+        raise Refused("unsupported-operator", "a column that is neither grouped nor aggregated", select)
+    functions = {i.name: unwrapped(i.expression) for i in aggregate.values}
+    for function in functions.values():
+        if not (isinstance(function, EXACT_AGGREGATES) or called(function) in NULL_OF_NOTHING):
+            raise unsupported(function)
+    # If the join finds nothing, the aggregates have their values for no rows, NULL or 0 for counts, and the value is computed from
+    # those.
+    counts = [name for name, function in functions.items() if isinstance(function, exp.Count | exp.CountIf)]
+    made_of: dict[str, exp.Expr]
+    if isinstance(value, exp.Column) or (not counts and is_strict(value)):
+        unique = building.computed("scalar", value)
+        right: Relation = Project(aggregate, (*(Item(k.name, column(k.name)) for k in keys), Item(unique, value)))
+        join = Join(relation, right, "left", conjunction(on), "scalar")
+        if not isinstance(value, exp.Column):
+            return join, column(unique)
+        made_of = {value.name: column(unique)}
+    else:
+        join = Join(relation, aggregate, "left", conjunction(on))
+        made_of = {name: column(name) for name in counts}
+    for name in made_of:
+        if name in counts:
+            made_of[name] = exp.Coalesce(this=made_of[name], expressions=[exp.Literal.number(0)])
+    return join, substituted(value, made_of).unnest()
+
+
+def _compared(building: Building, outer: list[exp.Expr], own: Scope, around: Scope) -> tuple[list[Item], list[exp.Expr]]:
+    """The values of a subquery's rows that are compared with the query around, and these comparisons."""
+    keys: list[Item] = []
+    on: list[exp.Expr] = []
+    for part in outer:
+        if not isinstance(part, exp.EQ):
+            raise Refused("unsupported-operator", "a correlated subquery whose condition is not an equality", part)
+        sides = [part.left, part.right]
+        inner = [side for side in sides if not refers_out(side, own.inside(around))]
+        if len(inner) != 1:
+            raise Refused("unsupported-operator", "a correlated subquery whose condition mixes both sides", part)
+        other = sides[1] if inner[0] is sides[0] else sides[0]
+        value, theirs = resolved(inner[0], own), resolved(other, replace(around, outer=None))
+        require_scalar(value)
+        require_scalar(theirs)
+        unique = building.computed("key", value)
+        keys.append(Item(unique, value))
+        outside: exp.Expr = theirs if isinstance(theirs, exp.Column) else exp.paren(theirs)
+        # In the order in which it was written, which Spark's plans keep.
+        pair = (column(unique), outside) if inner[0] is sides[0] else (outside, column(unique))
+        on.append(exp.EQ(this=pair[0], expression=pair[1]))
+    return keys, on

@@ -63,6 +63,21 @@ RIGHT = [
     "SELECT id FROM t RIGHT JOIN v USING (id)",
     "SELECT id, v.id AS other FROM t FULL JOIN v USING (id)",
     "SELECT * FROM t NATURAL JOIN v",
+    "SELECT u.* FROM t JOIN u USING (a)",
+    "SELECT u.* FROM u JOIN t USING (a)",
+    "SELECT u.*, v.* FROM u RIGHT JOIN v USING (id)",
+    "SELECT u.* FROM u FULL JOIN t USING (a)",
+    "SELECT * FROM u LEFT SEMI JOIN t USING (a)",
+    "SELECT * FROM u LEFT ANTI JOIN t USING (a, id)",
+    "SELECT p * -1 AS n, p + (1) AS o, -(p) AS m, abs(p) AS ap, abs(b) AS ab, -b AS nb, positive(a) AS po, negative(p) AS ne FROM t",
+    "SELECT timestampdiff(MINUTE, ts, ts) AS td, dateadd(DAY, 1, d) AS da, date_add(DAY, 1, ts) AS dt, bit_count(a) AS bc, "
+    "regexp_count(b, 'x') AS rc, json_array_length(b) AS ja, weekday(d) AS wd, width_bucket(c, 0, 1, 5) AS wb, array_position(arr, 1) AS ap, "
+    "crc32(b) AS cr, rint(c) AS ri, sign(a) AS sg, sign(p) AS sp FROM t",
+    "SELECT std(a) AS sd, median(a) AS me, median(p) AS mp, percentile_approx(p, 0.5) AS pa, percentile_approx(b, 0.5) AS pb FROM t",
+    "SELECT concat('c', a) AS ca, 'c' || p AS cp, concat(b, ts) AS ct, array_intersect(arr, array(1.5D)) AS ai, array_except(arr, arr) AS ae, "
+    "array_remove(arr, 1L) AS ar FROM t",
+    "SELECT a FROM t UNION SELECT p FROM t",
+    "SELECT coalesce(si, f) AS sf, CASE WHEN ok THEN a ELSE c END AS ac, nullif(p, a) AS np, lag(p, 1, 0) OVER (ORDER BY a) AS lp FROM t",
     "SELECT s.x, s.y.z, s.y, arr[0] AS first, m['k'] AS k, m.k AS k2, items.sku, items[0].qty FROM t",
     "SELECT S.X AS q, t.s.Y.z, lake.lineage.t.s.x AS w FROM t",
     "SELECT lake.lineage.t.id, lineage.t.a FROM lineage.t",

@@ -11,7 +11,8 @@ The order of work:
 
 * `inputs.py` prepares the query with a marker for every table. `Catalog.change` finds, by files, the rows that were added and removed
   between two snapshots.
-* `shape.py` makes a tree of the query, with `scopes.py` for names, `select_parts.py` for aggregates and windows, and `push_filters.py`.
+* `shape.py` makes a tree of the query: `queries.py`, with `from_clause.py`, `subqueries.py`, `aggregates.py` and `select_parts.py`.
+  `scopes.py` finds what names mean, by the rules of `lineage`, which also knows the types of expressions (`kinds.py`, `alike.py`).
   Every column gets a unique name, so that parts of trees can be combined freely.
 * A strategy (`strategies/`, one module each) is a function from a `StrategyInput` to a `Rewrite`, or to `Refused` with a code.
 * `cost.py` and `effort.py` estimate the work. `key_ranges.py` leaves out tables that cannot have the keys that changed.

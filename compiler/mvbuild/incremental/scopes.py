@@ -29,11 +29,11 @@ class Block:
 
 
 class TreeColumn(Attribute):
-    """The identity of a column in FROM: its value over the columns of the tree."""
+    """The identity of a column in FROM: the name of a column of the tree, or its value over several."""
 
     __slots__ = ("value",)
 
-    def __init__(self, value: exp.Expr) -> None:
+    def __init__(self, value: str | exp.Expr) -> None:
         self.value = value
 
 
@@ -79,7 +79,7 @@ def with_ctes(tree: exp.Expr, scope: Scope) -> Scope:
 
 def source(alias: str, columns: Iterable[tuple[str, str]]) -> Tables:
     """A table of FROM. `columns`: (name, name in the tree)."""
-    outputs = tuple(Output(name, Value(), None, TreeColumn(column(unique))) for name, unique in columns)
+    outputs = tuple(Output(name, Value(), None, TreeColumn(unique)) for name, unique in columns)
     return Tables.of(Source(((alias,),) if alias else (), Columns(outputs)))
 
 
@@ -98,7 +98,8 @@ def aliased(node: exp.Expr, columns: Sequence[tuple[str, str]], name: str = "") 
 def value_of(output: Output) -> exp.Expr:
     """The value of a column in FROM, over the columns of the tree."""
     assert isinstance(output.attribute, TreeColumn)
-    return output.attribute.value.copy()
+    value = output.attribute.value
+    return column(value) if isinstance(value, str) else value.copy()
 
 
 def resolved(expression: exp.Expr, scope: Scope) -> exp.Expr:

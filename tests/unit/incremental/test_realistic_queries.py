@@ -34,6 +34,38 @@ def test_is_refreshed_as_it_should_be(query: Realistic) -> None:
     assert refresh_of(query)[0] == query.refresh
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT order_id, sum(size(tags)) OVER (PARTITION BY channel) AS tags FROM {orders}",
+        "SELECT order_id, sum(floor(amount * 100)) OVER (PARTITION BY channel) AS cents FROM {orders}",
+        "SELECT order_id, line.product_id, sum(line.quantity) OVER (PARTITION BY order_id) AS n FROM {orders} LATERAL VIEW explode(lines) AS line",
+        "SELECT o.order_id, t.days FROM {orders} AS o CROSS JOIN (SELECT sum(datediff(valid_to, valid_from)) AS days FROM {products}"
+        " GROUP BY category) AS t",
+        "SELECT k.order_id, k.name FROM ({orders} AS o JOIN {customers} AS c USING (customer_id)) AS k",
+    ],
+)
+def test_types_and_names_are_those_that_lineage_knows(sql: str) -> None:
+    found = answers(Realistic("known", sql).shape, "deletes")
+    assert next(one for one in found if one.strategy == "bag").refused is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT :order_id AS id FROM {orders}", "`:order_id` is not refreshed incrementally"),
+        (
+            "SELECT amount + 1 AS x, (SELECT max(price) FROM {products} WHERE price = x) AS p FROM {orders}",
+            "a subquery that refers to an alias of the query around it",
+        ),
+    ],
+)
+def test_is_refused(sql: str, message: str) -> None:
+    with pytest.raises(Refused) as caught:
+        _ = Realistic("refused", sql).shape
+    assert caught.value.message == message
+
+
 def test_how_many_are_incremental() -> None:
     assert len(QUERIES) == len({query.name for query in QUERIES}) == 98
     assert sum(query.refresh == INCREMENTAL for query in QUERIES) >= 85

@@ -14,6 +14,11 @@ from unit.lineage.bound_queries import columns, findings, origins, rows
         ("SELECT * FROM v", "id bigint, w string"),
         ("SELECT v.*, 1 AS one FROM v JOIN u USING (id)", "id bigint, w string, one int"),
         ("SELECT * FROM v JOIN u USING (id)", "id bigint, w string, a int, e string, t_id bigint"),
+        # A star of one table begins with the columns of USING, as `*` does.
+        ("SELECT u.* FROM t JOIN u USING (a)", "a int, id bigint, e string, t_id bigint"),
+        ("SELECT u.* FROM u JOIN t USING (a)", "a int, id bigint, e string, t_id bigint"),
+        ("SELECT u.* FROM u FULL JOIN t USING (a)", "a int, id bigint, e string, t_id bigint"),
+        ("SELECT * FROM u LEFT SEMI JOIN t USING (a)", "a int, id bigint, e string, t_id bigint"),
         ("SELECT * FROM v NATURAL JOIN u", "id bigint, w string, a int, e string, t_id bigint"),
         ("SELECT * EXCEPT (id) FROM v", "w string"),
         ("SELECT s.x, s.y.z, t.s.Y FROM t", "x int, z string, Y struct<z:string>"),

@@ -8,7 +8,7 @@ from functools import lru_cache
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from mvbuild.parse.dialect import parse, tokenize
+from mvbuild.parse.dialect import has_class, parse, tokenize
 
 _AS_WRITTEN = (exp.Literal, exp.Boolean, exp.Var, exp.Star)
 """Arguments that may decide the type by themselves: a number of digits, a unit."""
@@ -21,6 +21,8 @@ def call_of(name: str, arguments: Sequence[exp.Expr]) -> exp.Expr | None:
     >>> type(call).__name__, call.this.name
     ('ArgMax', 'argument_0')
     """
+    if not has_class(name):
+        return None
     written = (one.sql("spark") if isinstance(one, _AS_WRITTEN) else f"argument_{at}" for at, one in enumerate(arguments))
     return _parsed(f"{name}({', '.join(written)})")
 

@@ -11,6 +11,12 @@ from sqlglot.errors import ErrorLevel
 _SPARK = Dialect.get_or_raise("spark")
 
 
+def has_class(function: str) -> bool:
+    """Whether sqlglot reads calls of a function as a class of its own."""
+    parser = _SPARK.parser_class
+    return function.upper() in parser.FUNCTIONS or function.upper() in parser.FUNCTION_PARSERS
+
+
 def tokenize(text: str) -> list[Token]:
     """Raises sqlglot's TokenError if a quote or comment is not closed."""
     return list(_SPARK.tokenize(text))

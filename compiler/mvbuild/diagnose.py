@@ -52,8 +52,7 @@ def _catalog(project: LoadedProject) -> Check:
         code = CODES["catalog-unreachable" if exc.unreachable else "catalog-error"]
         return Check(name="catalog", ok=False, found=str(exc), fix=code.help)
     namespace = ".".join(target.namespace)
-    # Only the adapter for metastores has this attribute.
-    unseen = "" if getattr(catalog, "spark_reads_views", True) else "; Spark cannot find its views by name, only the storage tables"
+    unseen = "" if catalog.spark_reads_views else "; Spark cannot find its views by name, only the storage tables"
     found = f"'{target.catalog_name}' ({where}), {len(names)} tables and views in '{namespace}'{unseen}"
     return Check(name="catalog", ok=True, found=found)
 

@@ -44,7 +44,7 @@ def timed(root: Path, how: str) -> tuple[float, TableChange, int]:
     new = changes[how]()
     total = sum(m.manifest_length for m in {m.manifest_path: m for m in [*manifests, *_manifests(world, new)]}.values())
     start = perf_counter()
-    change = world.catalog.change(new, old.current_snapshot_id or 0, new.current_snapshot_id or 0)
+    change = world.catalog.changes.between(new, old.current_snapshot_id or 0, new.current_snapshot_id or 0)
     seconds = perf_counter() - start
     world.close()
     return seconds, change, total

@@ -46,20 +46,20 @@ def _head(table: TableState) -> int:
 
 
 def _content(world: World, table: TableState, snapshot_id: int) -> Counter[Any]:
-    return Counter(world.catalog.rows(table, 999, snapshot_id)[1]) if snapshot_id != NO_SNAPSHOT else Counter()
+    return Counter(world.catalog.files.rows(table, 999, snapshot_id)[1]) if snapshot_id != NO_SNAPSHOT else Counter()
 
 
 def _rows(world: World, change: TableChange) -> tuple[Counter[Any], Counter[Any]]:
     """Plus and minus, of changes without altered files."""
     numbers = count()
-    staged = world.catalog.stage_change(change, lambda: name(f"mvbuild_scratch.c{next(numbers)}"))
+    staged = world.catalog.changes.stage(change, lambda: name(f"mvbuild_scratch.c{next(numbers)}"))
 
     def rows(identifier: TableIdentifier | None) -> list[Any]:
         if identifier is None:
             return []
         (state,) = world.catalog.load([identifier]).values()
         assert isinstance(state, TableState)
-        return world.catalog.rows(state, 999)[1]
+        return world.catalog.files.rows(state, 999)[1]
 
     plus, minus = Counter[Any](), Counter[Any]()
     for part in staged.parts:
@@ -74,7 +74,7 @@ def _rows(world: World, change: TableChange) -> tuple[Counter[Any], Counter[Any]
 
 def _balance(world: World, table: TableState, old: int, new: int) -> TableChange:
     """The change, seen to be what turns the old rows into the new."""
-    change = world.catalog.change(table, old, new)
+    change = world.catalog.changes.between(table, old, new)
     plus, minus = _rows(world, change)
     before = _content(world, table, old)
     assert before + plus == _content(world, table, new) + minus
@@ -117,11 +117,11 @@ def test_every_pair_of_a_history_with_a_rollback(world: World) -> None:
 def test_nothing_changed(world: World) -> None:
     table = _table(world, 1)
     for at in (_head(table), NO_SNAPSHOT):
-        change = world.catalog.change(table, at, at)
+        change = world.catalog.changes.between(table, at, at)
         assert change.is_empty
         assert change.is_insert_only
         assert (change.rows, change.bytes, change.added.files) == (0, 0, 0)
-        assert world.catalog.stage_change(change, lambda: name("mvbuild_scratch.never")).tables == ()
+        assert world.catalog.changes.stage(change, lambda: name("mvbuild_scratch.never")).tables == ()
 
 
 def test_from_and_to_the_empty_table(world: World) -> None:
@@ -134,11 +134,11 @@ def test_what_cannot_be_told_is_refused(world: World) -> None:
     table = _table(world, 1)
     for old, new in ((7, _head(table)), (_head(table), 7)):
         with pytest.raises(ChangeRefused, match="has expired") as refused:
-            world.catalog.change(table, old, new)
+            world.catalog.changes.between(table, old, new)
         assert refused.value.code == "snapshot-expired"
     delta = replace(table, type="deltalake-filesystem")
     with pytest.raises(ChangeRefused) as refused:
-        world.catalog.change(delta, NO_SNAPSHOT, _head(table))
+        world.catalog.changes.between(delta, NO_SNAPSHOT, _head(table))
     assert refused.value.code == "non-iceberg-source"
 
 
@@ -149,16 +149,16 @@ def test_a_snapshot_that_expired_meanwhile(world: World) -> None:
     (now,) = world.catalog.load([T]).values()
     assert isinstance(now, TableState)
     with pytest.raises(ChangeRefused) as refused:
-        world.catalog.change(now, _head(old), _head(new))
+        world.catalog.changes.between(now, _head(old), _head(new))
     assert refused.value.code == "snapshot-expired"
 
 
 def test_manifests_that_both_snapshots_have_are_not_read(disk_world: World) -> None:
     states = [_table(disk_world, 1), *(_write(disk_world, at) for at in range(2, 8))]
-    change = disk_world.catalog.change(states[-1], _head(states[-2]), _head(states[-1]))
+    change = disk_world.catalog.changes.between(states[-1], _head(states[-2]), _head(states[-1]))
     assert change.manifests_read == 1
     assert change.manifest_bytes_read > 0
-    assert disk_world.catalog.change(states[-1], _head(states[0]), _head(states[3])).manifests_read == 3
+    assert disk_world.catalog.changes.between(states[-1], _head(states[0]), _head(states[3])).manifests_read == 3
 
 
 def test_dropped_scratch_tables_leave_every_data_file(disk_world: World, tmp_path: Path) -> None:
@@ -173,9 +173,9 @@ def test_dropped_scratch_tables_leave_every_data_file(disk_world: World, tmp_pat
 def test_no_scratch_table_is_left_if_one_fails(disk_world: World, tmp_path: Path) -> None:
     old = _table(disk_world, 1)
     new = _overwrite(disk_world, 2)
-    change = disk_world.catalog.change(new, _head(old), _head(new))
+    change = disk_world.catalog.changes.between(new, _head(old), _head(new))
     with pytest.raises(Exception, match="already exists"):
-        disk_world.catalog.stage_change(change, lambda: name("mvbuild_scratch.twice"))
+        disk_world.catalog.changes.stage(change, lambda: name("mvbuild_scratch.twice"))
     assert disk_world.catalog.list_names(("mvbuild_scratch",)) == ()
     assert [path for path in tmp_path.rglob("*mvbuild_scratch/**/*") if path.is_file()] == []
 
@@ -186,7 +186,7 @@ def test_a_manifest_that_is_gone(disk_world: World) -> None:
     for manifest in files_of(new)[1]:
         Path(manifest.removeprefix("file://").removeprefix("file:")).unlink()
     with pytest.raises(ChangeRefused) as refused:
-        disk_world.catalog.change(new, _head(old), _head(new))
+        disk_world.catalog.changes.between(new, _head(old), _head(new))
     assert refused.value.code == "files-missing"
 
 
@@ -198,7 +198,7 @@ def test_equality_deletes_are_refused(sql_world: World, where: str) -> None:
     # The file that is removed had equality deletes; or it got them.
     pair = (old, with_deletes) if where == "between" else (with_deletes, new)
     with pytest.raises(ChangeRefused) as refused:
-        sql_world.catalog.change(new, _head(pair[0]), _head(pair[1]))
+        sql_world.catalog.changes.between(new, _head(pair[0]), _head(pair[1]))
     assert refused.value.code == "equality-deletes"
 
 
@@ -206,7 +206,7 @@ def test_equality_deletes_of_other_rows_do_not_matter(sql_world: World) -> None:
     old = _table(sql_world, 1)
     before = with_snapshot(sql_world, old, with_equality_delete)
     new = _write(sql_world, 2)
-    assert sql_world.catalog.change(new, _head(before), _head(new)).is_insert_only
+    assert sql_world.catalog.changes.between(new, _head(before), _head(new)).is_insert_only
 
 
 def test_deletion_vectors_of_one_file_are_told_apart() -> None:

@@ -9,6 +9,7 @@ import pytest
 from behaviour.world import World, layout, name, schema, table_commit, view_commit
 from mvbuild.ports.catalog import CatalogError, CommitConflict
 from mvbuild.ports.states import TableState, ViewState
+from other_programs import drop
 
 
 def _written(world: World, text: str, branch: str = "main") -> TableState:
@@ -67,7 +68,7 @@ def test_expectations(world: World) -> None:
     with pytest.raises(CatalogError, match="no snapshot 42"):
         world.catalog.commit([replace(good, set_snapshot_id=42)])
     assert world.catalog.load([table.identifier])[table.identifier] == table
-    world.catalog.drop(table.identifier)
+    drop(world.catalog, table.identifier)
     world.catalog.create_table(table.identifier, layout(id="long"), {})
     with pytest.raises(CommitConflict, match="replaced"):
         world.catalog.commit([good])

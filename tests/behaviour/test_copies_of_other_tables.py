@@ -41,7 +41,7 @@ def test_a_snapshot_is_shown_and_nothing_is_written_to_the_table(world: World, o
     assert pinned.identifier == SCRATCH
     assert pinned.current_snapshot_id == other.current_snapshot_id
     assert pinned.uuid != other.uuid
-    assert world.catalog.rows(pinned, 5)[1] == [(1,), (2,)]
+    assert world.catalog.files.rows(pinned, 5)[1] == [(1,), (2,)]
     world.catalog.drop_scratch(SCRATCH)
     assert world.catalog.load([SCRATCH]) == {}
     assert files(other) == before
@@ -50,7 +50,7 @@ def test_a_snapshot_is_shown_and_nothing_is_written_to_the_table(world: World, o
 def test_a_table_without_a_snapshot(world: World, other: TableState) -> None:
     pinned = world.catalog.pin_schema(replace(other, current_snapshot_id=None), NO_SNAPSHOT, SCRATCH)
     assert pinned.current_snapshot_id is None
-    assert world.catalog.rows(pinned, 5) == (("id",), [])
+    assert world.catalog.files.rows(pinned, 5) == (("id",), [])
     world.catalog.drop_scratch(SCRATCH)
 
 

@@ -104,7 +104,7 @@ def assert_nothing_is_wrong(of: Shop, before: Mapping[TableIdentifier, State]) -
     assert before.keys() <= after.keys()
     for state in after.values():
         if isinstance(state, TableState) and state.current_snapshot_id is not None:
-            of.catalog.rows(state, 10)
+            of.catalog.files.rows(state, 10)
             written = state.properties.get(properties.REFRESH_SNAPSHOT)
             assert written is None or int(written) == state.current_snapshot_id, state.identifier
 

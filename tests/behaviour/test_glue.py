@@ -26,7 +26,7 @@ pytestmark = pytest.mark.proof
 
 def _glue(world: World) -> Any:
     found: Any = world.catalog
-    return found._pointers._glue
+    return found._publisher.pointers._glue
 
 
 def _entry(world: World, table: str) -> dict[str, Any]:
@@ -129,15 +129,15 @@ def test_a_request_that_boto_sent_twice(glue_world: World) -> None:
 def test_a_drop_does_not_take_a_commit_with_it(glue_world: World) -> None:
     table = glue_world.catalog.create_table(name("mart.t"), layout(id="long"), {})
     found: Any = glue_world.catalog
-    original = found._pointers._table
+    original = found._publisher.pointers._table
 
     def overtaken(key: Any) -> Any:
         entry = original(key)
-        found._pointers._table = original
+        found._publisher.pointers._table = original
         glue_world.catalog.commit([table_commit(table, set_properties={"a": "1"})])
         return entry
 
-    found._pointers._table = overtaken
+    found._publisher.pointers._table = overtaken
     with pytest.raises(CommitConflict):
         glue_world.catalog.commit([DropCommit(identifier=table.identifier, expect_metadata_location=table.metadata_location)])
     now = glue_world.catalog.load([table.identifier])[table.identifier]

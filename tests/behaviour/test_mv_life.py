@@ -18,6 +18,7 @@ from mvbuild.formats.properties import STORAGE_TABLE
 from mvbuild.ports.catalog import AlreadyExists, CatalogError, CommitConflict
 from mvbuild.ports.commits import ConvertCommit, DropCommit, Refresh, ViewCommit
 from mvbuild.ports.states import TableState, ViewState
+from other_programs import drop
 
 if TYPE_CHECKING:
     from behaviour.world import World
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 def _rows(catalog: Catalog, storage: TableState | None, snapshot_id: int | None = None) -> list[tuple[object, ...]]:
     assert storage is not None
-    return sorted(catalog.rows(storage, 99, snapshot_id)[1])
+    return sorted(catalog.files.rows(storage, 99, snapshot_id)[1])
 
 
 def _appended(world: World, *values: int) -> list[tuple[object, ...]]:
@@ -104,10 +105,10 @@ def test_another_layout_and_the_rows_of_an_old_refresh(mv_world: World) -> None:
     assert [f["name"] for f in view.storage.schema["fields"]] == ["a", "b"]
     assert first.storage
     old = first.storage.current_snapshot_id
-    assert mv_world.catalog.rows(view.storage, 9, old) == (("a",), [(1,)])
+    assert mv_world.catalog.files.rows(view.storage, 9, old) == (("a",), [(1,)])
     for own, names in ((True, ("a",)), (False, ("a", "b"))):
         pinned = mv_world.catalog.pin_schema(view.storage, old or 0, name(f"mvbuild_scratch.p{own:d}"), own_schema=own)
-        assert mv_world.catalog.rows(pinned, 9)[0] == names
+        assert mv_world.catalog.files.rows(pinned, 9)[0] == names
         assert pinned.location != view.storage.location
         mv_world.catalog.drop_scratch(pinned.identifier)
     back = mv_world.catalog.commit(
@@ -115,7 +116,7 @@ def test_another_layout_and_the_rows_of_an_old_refresh(mv_world: World) -> None:
     )[MV]
     assert isinstance(back, ViewState)
     assert back.storage
-    assert mv_world.catalog.rows(back.storage, 9) == (("a",), [(1,)])
+    assert mv_world.catalog.files.rows(back.storage, 9) == (("a",), [(1,)])
 
 
 def test_definition_change(mv_world: World) -> None:
@@ -180,7 +181,7 @@ def test_restate(mv_world: World) -> None:
     assert state.storage.mv
     assert state.storage.mv.current_refresh
     assert state.storage.mv.current_refresh["sequence-number"] == snapshot.sequence_number
-    reached = mv_world.catalog.files(state.storage)
+    reached = mv_world.catalog.files.of(state.storage)
     assert len([f for f in reached if "/snap-" in f]) == 2
 
 
@@ -194,20 +195,20 @@ def test_expire(mv_world: World) -> None:
         mv_world.catalog.commit([embedded_commit(storage, expire=frozenset({two}))])
     with pytest.raises(CatalogError, match="'main' refers to it"):
         mv_world.catalog.commit([embedded_commit(storage, expire=frozenset({three}))])
-    before = mv_world.catalog.files(storage)
+    before = mv_world.catalog.files.of(storage)
     done = mv_world.catalog.commit([embedded_commit(storage, expire=frozenset({one}))])[MV]
     assert isinstance(done, ViewState)
     assert done.storage
     assert list(done.storage.snapshots) == [two, three]
     assert [snapshot for _, snapshot in done.storage.snapshot_log] == [two, three]
-    after = mv_world.catalog.files(done.storage)
+    after = mv_world.catalog.files.of(done.storage)
     gone = {f for f in before - after if not f.endswith(".json")}
-    listed = {f for f, _ in mv_world.catalog.list_files(storage.location)}
+    listed = {f for f, _ in mv_world.catalog.files.below(storage.location)}
     if "memory:" not in storage.location:
         assert after <= listed
         assert gone <= listed
         assert len(gone) == 1  # the manifest list: appended rows are still in the later snapshots
-        assert mv_world.catalog.delete_files([*gone, "file:/nowhere/x"]) == len(gone)
+        assert mv_world.catalog.files.delete([*gone, "file:/nowhere/x"]) == len(gone)
     assert _rows(mv_world.catalog, done.storage) == _appended(mv_world, 1, 2, 3)
     assert first.storage
 
@@ -247,7 +248,7 @@ def test_rename_and_drop(mv_world: World) -> None:
         with pytest.raises(CatalogError, match="nowhere"):
             mv_world.catalog.commit([replace(change, rename_to=name("nowhere.v"))])
         assert list(mv_world.catalog.commit([change])) == [other]
-        mv_world.catalog.drop(name("mart.taken"))
+        drop(mv_world.catalog, name("mart.taken"))
     state, storage = loaded(mv_world, other)
     assert storage.identifier == storage.of_view == other
     assert (storage.uuid, _rows(mv_world.catalog, storage)) == (view.storage.uuid, [(1,)])
@@ -339,10 +340,10 @@ def test_old_files_are_deleted_as_the_properties_say(sql_world: World) -> None:
     assert view.storage.mv
     log = [entry["metadata-file"] for entry in view.storage.mv.raw["metadata-log"]]
     assert len(log) == 2
-    reached = sql_world.catalog.files(view.storage)
+    reached = sql_world.catalog.files.of(view.storage)
     assert {view.metadata_location, view.properties[METADATA_LOCATION], view.storage.metadata_location, *log} <= reached
-    assert reached == sql_world.catalog.files(loaded(sql_world)[1])
-    listed = {f for f, _ in sql_world.catalog.list_files(view.location)}
+    assert reached == sql_world.catalog.files.of(loaded(sql_world)[1])
+    listed = {f for f, _ in sql_world.catalog.files.below(view.location)}
     assert len([f for f in listed if f.endswith(".mv.metadata.json")]) == 3
     assert reached <= listed
 

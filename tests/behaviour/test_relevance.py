@@ -32,7 +32,7 @@ def _change(world: World) -> TableChange:
     world.catalog.create_table(T, layout(**COLUMNS), {})
     table = world.write(T, ROWS, "main")
     assert table.current_snapshot_id is not None
-    return world.catalog.change(table, NO_SNAPSHOT, table.current_snapshot_id)
+    return world.catalog.changes.between(table, NO_SNAPSHOT, table.current_snapshot_id)
 
 
 C = Comparison
@@ -50,8 +50,8 @@ def test_predicates_on_one_column(world: World) -> None:
         C("d", ">=", date(2026, 2, 1)), C("m", "<", Decimal("-1.50")), C("b", "=", False), C("e", "=", 1), C("e", "is not null"),
         C("id", "is null"),
     ]  # fmt: skip
-    assert [p for p in meets if not world.catalog.may_match(change, [(p,)])] == []
-    assert [p for p in fails if world.catalog.may_match(change, [(p,)])] == []
+    assert [p for p in meets if not world.catalog.changes.may_match(change, [(p,)])] == []
+    assert [p for p in fails if world.catalog.changes.may_match(change, [(p,)])] == []
 
 
 def test_and_or_and_several_scans(world: World) -> None:
@@ -59,7 +59,7 @@ def test_and_or_and_several_scans(world: World) -> None:
     yes, no = C("id", "=", 10), C("id", "=", 9)
 
     def may(*conjunctions: tuple[Predicate, ...]) -> bool:
-        return world.catalog.may_match(change, conjunctions)
+        return world.catalog.changes.may_match(change, conjunctions)
 
     said = [may((yes,)), may(()), may((no,), (yes,)), may((AnyOf(((no,), (yes,))),)), may((no,), ())]
     assert said == [True] * 5
@@ -71,8 +71,8 @@ def test_no_change_has_no_rows(world: World) -> None:
     world.catalog.create_table(T, layout(**COLUMNS), {})
     table = world.write(T, ROWS, "main")
     assert table.current_snapshot_id is not None
-    change = world.catalog.change(table, table.current_snapshot_id, table.current_snapshot_id)
-    assert not world.catalog.may_match(change, [(C("id", "=", 10),)])
+    change = world.catalog.changes.between(table, table.current_snapshot_id, table.current_snapshot_id)
+    assert not world.catalog.changes.may_match(change, [(C("id", "=", 10),)])
 
 
 def test_rows_that_went(world: World) -> None:
@@ -81,10 +81,10 @@ def test_rows_that_went(world: World) -> None:
     new: TableState = world.catalog.replace_rows(T, layout(**COLUMNS), {**ROWS, "id": [50, 60]}, {})
     assert old is not None
     assert new.current_snapshot_id is not None
-    change = world.catalog.change(new, old, new.current_snapshot_id)
-    assert world.catalog.may_match(change, [(C("id", "=", 10),)])
-    assert world.catalog.may_match(change, [(C("id", "=", 60),)])
-    assert not world.catalog.may_match(change, [(C("id", "=", 70),)])
+    change = world.catalog.changes.between(new, old, new.current_snapshot_id)
+    assert world.catalog.changes.may_match(change, [(C("id", "=", 10),)])
+    assert world.catalog.changes.may_match(change, [(C("id", "=", 60),)])
+    assert not world.catalog.changes.may_match(change, [(C("id", "=", 70),)])
 
 
 def test_a_partition(world: World) -> None:
@@ -94,14 +94,14 @@ def test_a_partition(world: World) -> None:
     world.catalog.create_table(T, parted, {})
     table = world.catalog.replace_rows(T, parted, {"id": [1, 9, 5], "s": ["a", "a", "b"]}, {})
     assert table.current_snapshot_id is not None
-    change = world.catalog.change(table, NO_SNAPSHOT, table.current_snapshot_id)
-    assert world.catalog.may_match(change, [(C("id", "=", 5), C("s", "=", "b"))])
-    assert not world.catalog.may_match(change, [(C("id", "=", 9), C("s", "=", "b"))])
-    assert not world.catalog.may_match(change, [(C("s", "=", "c"),)])
+    change = world.catalog.changes.between(table, NO_SNAPSHOT, table.current_snapshot_id)
+    assert world.catalog.changes.may_match(change, [(C("id", "=", 5), C("s", "=", "b"))])
+    assert not world.catalog.changes.may_match(change, [(C("id", "=", 9), C("s", "=", "b"))])
+    assert not world.catalog.changes.may_match(change, [(C("s", "=", "c"),)])
 
 
 def test_the_ranges_of_what_was_added(world: World) -> None:
-    found = world.catalog.value_ranges(_change(world), "plus", [*COLUMNS, "unknown"])
+    found = world.catalog.changes.value_ranges(_change(world), "plus", [*COLUMNS, "unknown"])
     assert (found["id"].low, found["id"].high, found["id"].has_null) == (10, 20, False)
     assert (found["s"].low, found["s"].high) == ("bear", "cat")
     assert (found["d"].low, found["d"].high) == (date(2026, 1, 1), date(2026, 1, 31))
@@ -112,9 +112,9 @@ def test_the_ranges_of_what_was_added(world: World) -> None:
 
 def test_the_files_that_match(world: World) -> None:
     change = _change(world)
-    assert world.catalog.matching(change, (C("id", ">=", 15), C("id", "<=", 30))).rows == 2
-    assert world.catalog.matching(change, (C("id", ">=", 21), C("id", "<=", 30))).files == 0
-    assert world.catalog.matching(change, ()).rows == 2
+    assert world.catalog.changes.matching(change, (C("id", ">=", 15), C("id", "<=", 30))).rows == 2
+    assert world.catalog.changes.matching(change, (C("id", ">=", 21), C("id", "<=", 30))).files == 0
+    assert world.catalog.changes.matching(change, ()).rows == 2
 
 
 def test_the_ranges_of_what_went(world: World) -> None:
@@ -123,8 +123,8 @@ def test_the_ranges_of_what_went(world: World) -> None:
     new: TableState = world.catalog.replace_rows(T, layout(**COLUMNS), {**ROWS, "id": [50, 60]}, {})
     assert old is not None
     assert new.current_snapshot_id is not None
-    change = world.catalog.change(new, old, new.current_snapshot_id)
-    plus, minus = (world.catalog.value_ranges(change, side, ["id"])["id"] for side in ("plus", "minus"))
+    change = world.catalog.changes.between(new, old, new.current_snapshot_id)
+    plus, minus = (world.catalog.changes.value_ranges(change, side, ["id"])["id"] for side in ("plus", "minus"))
     assert (plus.low, plus.high, minus.low, minus.high) == (50, 60, 10, 20)
 
 
@@ -134,12 +134,12 @@ def test_the_rows_that_are_on_one_side_only(world: World) -> None:
     new: TableState = world.catalog.replace_rows(T, layout(**COLUMNS), {**ROWS, "id": [10, 60], "s": ["bear", None]}, {})
     assert old is not None
     assert new.current_snapshot_id is not None
-    change = world.catalog.change(new, old, new.current_snapshot_id)
+    change = world.catalog.changes.between(new, old, new.current_snapshot_id)
     columns = ["e", "id", "m", "s"]
-    assert world.catalog.compares(change, columns) != isinstance(world.catalog, MemoryCatalog)
+    assert world.catalog.changes.compares(change, columns) != isinstance(world.catalog, MemoryCatalog)
     if isinstance(world.catalog, MemoryCatalog):
         pytest.skip("it has no files")
-    net = world.catalog.net_rows(change, columns)
+    net = world.catalog.changes.net_rows(change, columns)
     assert net is not None
     assert (net.plus.data.to_pylist(), net.minus.data.to_pylist()) == (
         [{"e": None, "id": 60, "m": Decimal("2.25"), "s": None}],
@@ -153,12 +153,12 @@ def test_the_rows_that_are_on_one_side_only(world: World) -> None:
         "m": (Decimal("2.25"), Decimal("2.25"), False, (Decimal("2.25"),)),
         "s": ("cat", "cat", False, ("cat",)),
     }
-    same = world.catalog.net_rows(change, ["d"])
+    same = world.catalog.changes.net_rows(change, ["d"])
     assert same is not None
     assert (same.plus.count, same.minus.count) == (0, 0)
-    added = world.catalog.change(new, NO_SNAPSHOT, new.current_snapshot_id)
-    assert not world.catalog.compares(added, columns)  # nothing is on both sides
-    assert not world.catalog.compares(change, ["id", "unknown"])
+    added = world.catalog.changes.between(new, NO_SNAPSHOT, new.current_snapshot_id)
+    assert not world.catalog.changes.compares(added, columns)  # nothing is on both sides
+    assert not world.catalog.changes.compares(change, ["id", "unknown"])
 
 
 def test_files_that_cannot_be_read_are_left_to_the_engine(disk_world: World) -> None:
@@ -167,11 +167,11 @@ def test_files_that_cannot_be_read_are_left_to_the_engine(disk_world: World) -> 
     new: TableState = disk_world.catalog.replace_rows(T, layout(**COLUMNS), {**ROWS, "id": [10, 60]}, {})
     assert old is not None
     assert new.current_snapshot_id is not None
-    change = disk_world.catalog.change(new, old, new.current_snapshot_id)
+    change = disk_world.catalog.changes.between(new, old, new.current_snapshot_id)
     for part in change.parts:
         for entry in part.files.removed:
             Path(entry.path.removeprefix("file://")).unlink()
-    assert disk_world.catalog.net_rows(change, ["id"]) is None
+    assert disk_world.catalog.changes.net_rows(change, ["id"]) is None
 
 
 def test_more_than_a_process_should_hold_is_left_to_the_engine(disk_world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,17 +181,17 @@ def test_more_than_a_process_should_hold_is_left_to_the_engine(disk_world: World
     new: TableState = disk_world.catalog.replace_rows(T, layout(**columns), {**ROWS, "id": [50, 60]}, {})
     assert old is not None
     assert new.current_snapshot_id is not None
-    change = disk_world.catalog.change(new, old, new.current_snapshot_id)
+    change = disk_world.catalog.changes.between(new, old, new.current_snapshot_id)
 
     def compares(*names: str) -> bool:
-        return disk_world.catalog.compares(change, names)
+        return disk_world.catalog.changes.compares(change, names)
 
     assert (compares("id"), compares("id", "s"), compares("id", "many"), compares()) == (True, True, False, False)
     for limit, value in (("MAX_NET_ROWS", 3), ("MAX_NET_BYTES", 31)):
         with monkeypatch.context() as smaller:
-            assert disk_world.catalog.net_rows(change, ["id"]) is not None
+            assert disk_world.catalog.changes.net_rows(change, ["id"]) is not None
             smaller.setattr(net_rows, limit, value)
-            assert disk_world.catalog.net_rows(change, ["id"]) is None
+            assert disk_world.catalog.changes.net_rows(change, ["id"]) is None
     monkeypatch.setattr(net_rows, "MAX_VALUES", 7)
     assert (compares("id"), compares("id", "s")) == (True, False)
     monkeypatch.setattr(net_rows, "MAX_TEXT", 0)

@@ -10,6 +10,7 @@ import pytest
 from behaviour.world import World, layout, name, table_commit, view_commit
 from mvbuild.ports.catalog import CatalogError, CommitConflict
 from mvbuild.ports.states import TableState, ViewState
+from other_programs import drop
 from servers.proxy import Proxy
 
 TRANSACTION = "POST /v1/transactions/commit"
@@ -68,7 +69,7 @@ def test_a_conflict_in_one_of_them_moves_nothing(proxied: tuple[World, Proxy], r
 def test_a_table_that_was_dropped_meanwhile(proxied: tuple[World, Proxy], rest_world: World) -> None:
     world, proxy = proxied
     one, two = staged(world, "mart.a", "mart.b")
-    proxy.expect(TRANSACTION, before=lambda: rest_world.catalog.drop(two.identifier))
+    proxy.expect(TRANSACTION, before=lambda: drop(rest_world.catalog, two.identifier))
     with pytest.raises(CommitConflict, match="no longer exists"):
         world.catalog.commit([publish(one), publish(two)])
     assert states(world, one) == {one.identifier: one}
@@ -165,7 +166,7 @@ def test_the_third_format(rest_world: World) -> None:
 def test_a_server_that_tells_of_no_transactions(rest_world: World) -> None:
     tables = staged(rest_world, "mart.a", "mart.b")
     catalog: Any = rest_world.catalog
-    known = catalog._catalog()._supported_endpoints
+    known = catalog._publisher.catalog()._supported_endpoints
     known -= {one for one in known if one.path.endswith("transactions/commit")}
     assert not catalog.atomic
     done = catalog.commit([publish(table) for table in tables])

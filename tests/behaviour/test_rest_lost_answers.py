@@ -17,6 +17,7 @@ from mvbuild.adapters.iceberg.retries import Retries
 from mvbuild.ports.catalog import CatalogError, CommitConflict
 from mvbuild.ports.commits import ViewCommit
 from mvbuild.ports.states import TableState, ViewState
+from other_programs import drop
 from servers.proxy import Proxy
 
 Proxied = tuple[World, Proxy]
@@ -120,7 +121,7 @@ def test_renames_and_drops(proxied: Proxied, accident: dict[str, Any]) -> None:
     done = world.catalog.commit([table_commit(table, rename_to=name("mart.b"))])
     assert [i.name for i in done] == ["b"]
     proxy.expect("DELETE /v1/namespaces/mart/views/w", **accident)
-    world.catalog.drop(name("mart.w"))
+    drop(world.catalog, name("mart.w"))
     assert world.catalog.list_names(("mart",)) == (name("mart.b"),)
 
 
@@ -195,7 +196,7 @@ def test_catalogs_that_pyiceberg_commits_to(tmp_path: Path, made: bool, monkeypa
     world: Any = remote(tmp_path)
     world.catalog.ensure_namespace(("mart",))
     (table,) = staged(world, "mart.a")
-    real, calls = world.catalog._catalog().commit_table, []
+    real, calls = world.catalog._publisher.catalog().commit_table, []
 
     def commit_table(*given: Any) -> Any:
         calls.append(given)
@@ -204,7 +205,7 @@ def test_catalogs_that_pyiceberg_commits_to(tmp_path: Path, made: bool, monkeypa
         if len(calls) == 1:
             raise CommitStateUnknownException("the line went dead")
 
-    monkeypatch.setattr(world.catalog._catalog(), "commit_table", commit_table)
+    monkeypatch.setattr(world.catalog._publisher.catalog(), "commit_table", commit_table)
     state = world.catalog.commit([publish(table)])[table.identifier]
     assert (state.refs, state.properties["by"], len(calls)) == ({"main": table.refs["audit"]}, "me", 1 if made else 2)
     world.close()

@@ -16,10 +16,10 @@ SEED = name("seeds.countries")
 def test_create_and_replace(world: World) -> None:
     wanted = layout(code="string", n="int")
     first = world.catalog.replace_rows(SEED, wanted, {"code": ["de", "fr"], "n": [1, None]}, {"hash": "a"})
-    assert world.catalog.rows(first, 9) == (("code", "n"), [("de", 1), ("fr", None)])
+    assert world.catalog.files.rows(first, 9) == (("code", "n"), [("de", 1), ("fr", None)])
     second = world.catalog.replace_rows(SEED, wanted, {"code": ["it"], "n": [3]}, {"hash": "b"})
-    assert world.catalog.rows(second, 9) == (("code", "n"), [("it", 3)])
-    assert world.catalog.rows(first, 1)[0] == ("code", "n")
+    assert world.catalog.files.rows(second, 9) == (("code", "n"), [("it", 3)])
+    assert world.catalog.files.rows(first, 1)[0] == ("code", "n")
     assert (first.properties["hash"], second.properties["hash"]) == ("a", "b")
     assert (len(first.snapshots), len(second.snapshots)) == (1, 2)
     assert second.current_snapshot
@@ -34,7 +34,7 @@ def test_evolve(world: World) -> None:
     second = world.catalog.replace_rows(
         SEED, layout(c="date", a="long", d="boolean"), {"c": [dt.date(2026, 1, 2)], "a": [2], "d": [True]}, {}
     )
-    assert world.catalog.rows(second, 9) == (("c", "a", "d"), [(dt.date(2026, 1, 2), 2, True)])
+    assert world.catalog.files.rows(second, 9) == (("c", "a", "d"), [(dt.date(2026, 1, 2), 2, True)])
     assert len(second.snapshots) == len(first.snapshots) + 1
     assert [f["id"] for f in second.schema["fields"]] == [4, 1, 5]
     assert second.current_snapshot
@@ -44,11 +44,11 @@ def test_evolve(world: World) -> None:
 def test_empty(world: World) -> None:
     first = world.catalog.replace_rows(SEED, layout(a="int"), {"a": []}, {})
     assert first.current_snapshot_id is not None
-    assert world.catalog.rows(first, 9) == (("a",), [])
+    assert world.catalog.files.rows(first, 9) == (("a",), [])
     second = world.catalog.replace_rows(SEED, layout(a="int"), {"a": [1]}, {})
     third = world.catalog.replace_rows(SEED, layout(a="int"), {}, {})
     assert third.current_snapshot_id != second.current_snapshot_id
-    assert world.catalog.rows(third, 9)[1] == []
+    assert world.catalog.files.rows(third, 9)[1] == []
 
 
 def test_types_and_limit(world: World) -> None:
@@ -59,8 +59,8 @@ def test_types_and_limit(world: World) -> None:
         "s": ["a", "b"],
     }
     state = world.catalog.replace_rows(SEED, layout(d="decimal(9, 2)", t="timestamp", f="double", s="string"), values, {})
-    assert world.catalog.rows(state, 1) == (("d", "t", "f", "s"), [(Decimal("1.50"), dt.datetime(2026, 1, 2, 3, 4, 5), 0.5, "a")])
-    assert world.catalog.rows(state, 0)[1] == []
+    assert world.catalog.files.rows(state, 1) == (("d", "t", "f", "s"), [(Decimal("1.50"), dt.datetime(2026, 1, 2, 3, 4, 5), 0.5, "a")])
+    assert world.catalog.files.rows(state, 0)[1] == []
 
 
 def test_wrong_columns(world: World) -> None:

@@ -13,6 +13,7 @@ from behaviour.world import World, layout, name, served, table_commit, view_comm
 from mvbuild.adapters import open_catalog
 from mvbuild.ports.catalog import CatalogError
 from mvbuild.ports.states import TableState, ViewState
+from other_programs import drop
 from servers.moto import BUCKET, SECRET
 
 if TYPE_CHECKING:
@@ -38,17 +39,17 @@ def test_a_table(s3_world: World, tmp_path: Path) -> None:
     table = catalog.create_table(name("mart.t"), layout(id="long"), {"write.metadata.compression-codec": "gzip"})
     assert table.location.startswith(f"s3://{BUCKET}/warehouse/mart")
     table = s3_world.write(name("mart.t"), {"id": [1, 2]}, "main")
-    assert catalog.rows(table, 9) == (("id",), [(1,), (2,)])
-    reached = catalog.files(table)
-    listed = dict(catalog.list_files(table.location))
+    assert catalog.files.rows(table, 9) == (("id",), [(1,), (2,)])
+    reached = catalog.files.of(table)
+    listed = dict(catalog.files.below(table.location))
     assert reached <= set(listed)
     assert all(path.startswith("s3://") and at > 0 for path, at in listed.items())
     (table,) = catalog.commit([table_commit(table, set_properties={"a": "1"})]).values()
     assert isinstance(table, TableState)
-    catalog.drop(table.identifier)
-    assert catalog.delete_files(catalog.files(table)) == len(listed) + 1
-    assert catalog.list_files(table.location) == ()
-    assert catalog.delete_files(reached) == 0
+    drop(catalog, table.identifier)
+    assert catalog.files.delete(catalog.files.of(table)) == len(listed) + 1
+    assert catalog.files.below(table.location) == ()
+    assert catalog.files.delete(reached) == 0
     assert not any(SECRET.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
 
 
@@ -56,7 +57,7 @@ def test_an_mv_in_both_formats(s3_world: World) -> None:
     created(s3_world)
     view = refreshed(s3_world, 2, {"a": [2, 3]})
     assert view.storage
-    assert sorted(s3_world.catalog.rows(view.storage, 9)[1]) == [(1,), (2,), (3,)]
+    assert sorted(s3_world.catalog.files.rows(view.storage, 9)[1]) == [(1,), (2,), (3,)]
     assert loaded(s3_world)[1].mv
     plain = s3_world.catalog.commit([view_commit("mart.v", storage_table=name("mart.storage"))])[name("mart.v")]
     assert isinstance(plain, ViewState)
@@ -65,7 +66,7 @@ def test_an_mv_in_both_formats(s3_world: World) -> None:
 
 def test_a_file_that_is_not_there(s3_world: World) -> None:
     table = s3_world.catalog.create_table(name("mart.t"), layout(id="long"), {})
-    s3_world.catalog.delete_files([table.metadata_location])
+    s3_world.catalog.files.delete([table.metadata_location])
     found = s3_world.catalog.load([table.identifier])[table.identifier]
     assert "the file does not exist" in getattr(found, "reason", "")
 

@@ -45,7 +45,7 @@ def test_stage_write_commit(world: World) -> None:
     assert (state.uuid, state.properties["p"], state.properties["q"]) == (table.uuid, "1", "2")
     assert "gc.enabled" not in state.properties
     assert state.schema["fields"] == staged.schema["fields"]
-    assert (7, "é", 8) in world.catalog.rows(state, 9)[1]
+    assert (7, "é", 8) in world.catalog.files.rows(state, 9)[1]
     old = state.snapshots[table.current_snapshot_id or 0]
     assert state.schemas[old.schema_id or 0]["fields"][2]["name"] == "gone"
     if world.pyiceberg:
@@ -102,7 +102,7 @@ def test_stage_an_empty_table(world: World) -> None:
     written = world.write(SCRATCH, {"id": [7], "note": ["a"], "n": [8]}, "main")
     done = world.catalog.commit([table_commit(table, staged=SCRATCH, set_snapshot_id=written.current_snapshot_id)])[table.identifier]
     assert isinstance(done, TableState)
-    assert world.catalog.rows(done, 1) == (("id", "note", "n"), [(7, "a", 8)])
+    assert world.catalog.files.rows(done, 1) == (("id", "note", "n"), [(7, "a", 8)])
 
 
 def test_a_table_that_moved_after_it_was_staged_is_a_conflict(world: World) -> None:
@@ -127,12 +127,12 @@ def test_pin_schema(world: World) -> None:
     assert pinned.current_snapshot
     assert pinned.current_snapshot.schema_id == now.current_schema_id
     assert pinned.location != table.location
-    assert world.catalog.rows(pinned, 9) == (("id", "n", "later"), [(1, 2, None)])
+    assert world.catalog.files.rows(pinned, 9) == (("id", "n", "later"), [(1, 2, None)])
     with pytest.raises(CatalogError, match="no snapshot 1"):
         world.catalog.pin_schema(now, 1, name("mvbuild_scratch.q"))
     world.catalog.drop_scratch(pinned.identifier)
     assert world.catalog.load([pinned.identifier]) == {}
-    assert len(world.catalog.rows(now, 9)[1]) > 0
+    assert len(world.catalog.files.rows(now, 9)[1]) > 0
 
 
 def test_scratch_names(world: World) -> None:
@@ -146,7 +146,7 @@ def test_scratch_names(world: World) -> None:
     assert world.catalog.list_names(SCRATCH.namespace) == ()
     with pytest.raises(CatalogError, match="not a scratch table"):
         world.catalog.drop_scratch(table.identifier)
-    assert world.catalog.rows(table, 9)[1] == [(1, 2, "x")]
+    assert world.catalog.files.rows(table, 9)[1] == [(1, 2, "x")]
 
 
 def test_a_dropped_scratch_table_leaves_no_directory(file_world: World, tmp_path: Path) -> None:
@@ -160,4 +160,4 @@ def test_a_dropped_scratch_table_leaves_no_directory(file_world: World, tmp_path
     for scratch in (pinned, staged):
         file_world.catalog.drop_scratch(scratch.identifier)
     assert list(tmp_path.rglob("mvbuild_scratch/*")) == []
-    assert file_world.catalog.rows(table, 9)[1] == [(1, 2, "x")]
+    assert file_world.catalog.files.rows(table, 9)[1] == [(1, 2, "x")]

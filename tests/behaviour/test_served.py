@@ -98,7 +98,7 @@ def test_a_commit_that_was_never_heard_is_an_error_and_keeps_its_file(served_wor
 
 def test_others_may_have_gone_on_from_a_commit_whose_answer_is_lost(served_world: World) -> None:
     table = served_world.catalog.create_table(name("mart.t"), layout(id="long"), {})
-    pointers: Any = served_world.catalog._pointers  # type: ignore[attr-defined]
+    pointers: Any = served_world.catalog._publisher.pointers  # type: ignore[attr-defined]
     swap = pointers.swap
 
     def overtaken(swaps: Sequence[Swap]) -> bool:
@@ -115,7 +115,7 @@ def test_others_may_have_gone_on_from_a_commit_whose_answer_is_lost(served_world
 
 def test_a_thousand_tables(served_world: World) -> None:
     state = served_world.catalog.create_table(name("mart.t"), layout(id="long"), {})
-    pointers: Any = served_world.catalog._pointers  # type: ignore[attr-defined]
+    pointers: Any = served_world.catalog._publisher.pointers  # type: ignore[attr-defined]
     names = [f"t{number:04d}" for number in range(_TABLES)]
     # Without a lock in Hive: there is no other writer of these names.
     properties = {"engine.hive.lock-enabled": "false"}

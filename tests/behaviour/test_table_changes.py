@@ -15,6 +15,7 @@ from mvbuild.adapters.memory import MemoryCatalog
 from mvbuild.ports.catalog import AlreadyExists, CatalogError, CommitConflict
 from mvbuild.ports.commits import ConvertCommit, DropCommit, TableLayout, ViewCommit
 from mvbuild.ports.states import Partition, Sort, TableState, ViewState
+from other_programs import drop
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,12 +52,12 @@ def test_layout_and_back(world: World) -> None:
     assert [f["name"] for f in new.schema["fields"]] == ["id", "note"]
     assert (new.partition_by, new.sort_by) == (wanted.partition_by, wanted.sort_by)
     assert new.current_snapshot_id == table.current_snapshot_id
-    assert world.catalog.rows(new, 9) == (("id", "note"), [(0, None)])
-    assert world.catalog.rows(new, 9, table.current_snapshot_id) == (("id", "day"), [(0, None)])
+    assert world.catalog.files.rows(new, 9) == (("id", "note"), [(0, None)])
+    assert world.catalog.files.rows(new, 9, table.current_snapshot_id) == (("id", "day"), [(0, None)])
     with pytest.raises(CatalogError, match="no schema 9"):
         _done(world, new, schema_id=9)
     with pytest.raises(CatalogError, match="no snapshot 9"):
-        world.catalog.rows(new, 9, 9)
+        world.catalog.files.rows(new, 9, 9)
 
 
 def test_an_old_schema(world: World) -> None:
@@ -73,7 +74,7 @@ def test_an_old_schema_without_the_columns_of_the_partitioning(sql_world: World)
     new = _done(sql_world, table, layout=wanted)
     old = _done(sql_world, new, schema_id=table.current_schema_id)
     assert old.partition_by == ()
-    assert sql_world.catalog.rows(old, 9) == (("id", "day"), [(0, None)])
+    assert sql_world.catalog.files.rows(old, 9) == (("id", "day"), [(0, None)])
 
 
 def test_restate(world: World) -> None:
@@ -83,11 +84,11 @@ def test_restate(world: World) -> None:
     assert snapshot
     assert (snapshot.operation, snapshot.parent_id, snapshot.schema_id) == ("replace", table.current_snapshot_id, table.current_schema_id)
     assert (snapshot.summary["refresh-state"], snapshot.summary["total-records"]) == ("{}", "1")
-    assert world.catalog.rows(new, 9) == world.catalog.rows(table, 9)
+    assert world.catalog.files.rows(new, 9) == world.catalog.files.rows(table, 9)
     gone = _done(world, new, expire=frozenset({table.current_snapshot_id or 0}))
     assert list(gone.snapshots) == [snapshot.snapshot_id]
-    world.catalog.delete_files(f for f in world.catalog.files(new) - world.catalog.files(gone) if f.endswith(".avro"))
-    assert world.catalog.rows(gone, 9)[1] == [(0, None)]
+    world.catalog.files.delete(f for f in world.catalog.files.of(new) - world.catalog.files.of(gone) if f.endswith(".avro"))
+    assert world.catalog.files.rows(gone, 9)[1] == [(0, None)]
     empty = world.catalog.create_table(name("mart.empty"), layout(id="long"), {})
     with pytest.raises(CatalogError, match="no snapshot"):
         _done(world, empty, restate={})
@@ -102,7 +103,7 @@ def test_expire(world: World) -> None:
             _done(world, tagged, expire=frozenset({refused}))
     after = _done(world, tagged, expire=frozenset({two, 12345}))
     assert set(after.snapshots) == {one, three}
-    if not hasattr(world.catalog, "_opened"):  # a remote catalog keeps the log in its own way
+    if world.swaps:  # a remote catalog keeps the log in its own way
         assert [snapshot for _, snapshot in after.snapshot_log] == [three]
     last = _done(world, after, drop_branches=("kept",), expire=frozenset({one}))
     assert set(last.snapshots) == {three}
@@ -110,25 +111,25 @@ def test_expire(world: World) -> None:
 
 def test_files_and_orphans(world: World) -> None:
     table = _table(world, 2)
-    reached = world.catalog.files(table)
+    reached = world.catalog.files.of(table)
     assert table.metadata_location.rpartition("/")[2] in {file.rpartition("/")[2] for file in reached}
-    listed = dict(world.catalog.list_files(table.location))
+    listed = dict(world.catalog.files.below(table.location))
     assert all(abs(time.time() * 1000 - at) < 600_000 for at in listed.values())
     if isinstance(world.catalog, MemoryCatalog):
         return
     assert reached <= set(listed)
     assert {file for file in set(listed) - reached if not file.endswith(".json")} == set()
-    assert world.catalog.list_files(f"{table.location}/nowhere") == ()
-    world.catalog.drop(T)
-    assert world.catalog.delete_files(reached) >= len(reached) - 4  # a file-system warehouse dropped the numbered files itself
-    assert world.catalog.list_files(table.location) == ()
-    assert world.catalog.delete_files(reached) == 0
+    assert world.catalog.files.below(f"{table.location}/nowhere") == ()
+    drop(world.catalog, T)
+    assert world.catalog.files.delete(reached) >= len(reached) - 4  # a file-system warehouse dropped the numbered files itself
+    assert world.catalog.files.below(table.location) == ()
+    assert world.catalog.files.delete(reached) == 0
 
 
 def test_names_of_tables(world: World) -> None:
     table = _table(world)
     other = name("mart.other")
-    if not (world.atomic or world.catalog.has_views or hasattr(world.catalog, "_opened")):
+    if not (world.atomic or world.catalog.has_views or not world.swaps):
         with pytest.raises(CatalogError, match="cannot be renamed"):
             _done(world, table, rename_to=other)
         return
@@ -138,7 +139,7 @@ def test_names_of_tables(world: World) -> None:
     new = _done(world, table, rename_to=other, set_properties={"a": "b"})
     assert (new.identifier, new.uuid, new.properties["a"]) == (other, table.uuid, "b")
     assert world.catalog.list_names(("mart",)) == (other, name("mart.taken"))
-    assert world.catalog.rows(new, 9) == world.catalog.rows(new, 9, table.current_snapshot_id)
+    assert world.catalog.files.rows(new, 9) == world.catalog.files.rows(new, 9, table.current_snapshot_id)
 
 
 def test_drop_with_other_changes(world: World) -> None:
@@ -180,7 +181,7 @@ def test_views_are_renamed_and_keep_their_version(world: World) -> None:
 
 
 def test_what_a_remote_catalog_cannot(world: World) -> None:
-    if world.atomic or not hasattr(world.catalog, "_opened"):
+    if world.atomic or world.swaps:
         pytest.skip("it can")
     table = _table(world)
     view = ViewState(
@@ -211,7 +212,7 @@ def test_how_often_a_commit_is_tried(tmp_path: Path) -> None:
     made = embedded(tmp_path)
     made.catalog.ensure_namespace(("mart",))
     table = made.catalog.create_table(T, layout(id="long"), {"commit.retry.num-retries": "2", "commit.retry.min-wait-ms": "1"})
-    made.catalog._pointers.swap = lambda swaps: False  # type: ignore[attr-defined]
+    made.catalog._publisher.pointers.swap = lambda swaps: False  # type: ignore[attr-defined]
     with pytest.raises(CommitConflict, match=r"3 times in a row; 'commit\.retry\.num-retries'"):
         made.catalog.commit([table_commit(table, set_properties={"a": "b"})])
     with pytest.raises(CommitConflict, match="1 times"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ class World:
     """Characters that names cannot have."""
     close: Callable[[], None] = lambda: None
     pyiceberg: Callable[[], Any] | None = None
+    swaps: bool = True
+    """mvbuild writes the metadata files and swaps the pointers; otherwise the catalog does."""
 
 
 def embedded(root: Path) -> World:
@@ -55,12 +58,13 @@ def memory(_: Path) -> World:
 
 def remote(root: Path) -> World:
     """Any catalog that PyIceberg loads goes this way; its own SQL catalog needs no server."""
-    from mvbuild.adapters.iceberg.remote import RemoteCatalog
+    from mvbuild.adapters.iceberg.catalog import MetadataCatalog
+    from mvbuild.adapters.iceberg.remote_publisher import RemotePublisher
 
     properties = embedded_properties(root) | {"schema_version": "v1"}
     (root / ".mvbuild").mkdir()
-    catalog = RemoteCatalog("lake", properties)
-    return World(catalog=catalog, write=_pyiceberg_writer(catalog, properties), close=catalog.close, views=False, atomic=False)
+    catalog = MetadataCatalog(RemotePublisher("lake", properties))
+    return World(catalog=catalog, write=_pyiceberg_writer(catalog, properties), close=catalog.close, views=False, atomic=False, swaps=False)
 
 
 def rest(server: RestServer) -> World:
@@ -70,7 +74,8 @@ def rest(server: RestServer) -> World:
     writer = _pyiceberg_writer(catalog, server.properties)
     # Jetty takes two of them for tricks in an address, and PyIceberg the others in the locations that the server makes of names.
     refused = "/%?#"
-    return World(catalog=catalog, write=writer, refused=refused, close=catalog.close, pyiceberg=lambda: plain_pyiceberg(server.properties))
+    opened = partial(plain_pyiceberg, server.properties)
+    return World(catalog=catalog, write=writer, refused=refused, close=catalog.close, pyiceberg=opened, swaps=False)
 
 
 def served(properties: Mapping[str, str], **traits: Any) -> World:

@@ -47,7 +47,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     """Three refreshes, and a change that none of them has seen."""
     made = shop(tmp_path_factory.mktemp("shop"), FILES)
-    made.changes = Changes(made.catalog)
+    made.changes = Changes(made.catalog.changes)
     made.engine.schema = {
         **SCHEMA,
         "fields": [{"id": at, "name": name, "type": "long", "required": False} for at, name in ((1, "id"), (2, "next_id"))],

@@ -72,8 +72,8 @@ class Checker:
         staged: dict[Pair, StagedChange] = {}
         try:
             for pair in pairs:
-                change = self.catalog.change(self.table, *pair)
-                staged[pair] = self.catalog.stage_change(change, self._scratch)
+                change = self.catalog.changes.between(self.table, *pair)
+                staged[pair] = self.catalog.changes.stage(change, self._scratch)
                 self._note(staged[pair])
             sqls = {pair: change_sql(one, self._columns) for pair, one in staged.items()}
             rows = self._rows({(pair, side): sql for pair, of in sqls.items() for side, sql in enumerate(of) if sql is not None})
@@ -85,8 +85,8 @@ class Checker:
         """Of the pairs whose files were written again, what mvbuild finds without Spark."""
         engine, found = SparkEngine(self.spark, own=False), {}
         for pair in pairs:
-            change = self.catalog.change(self.table, *pair)
-            net = self.catalog.net_rows(change, self._simple) if self.catalog.compares(change, self._simple) else None
+            change = self.catalog.changes.between(self.table, *pair)
+            net = self.catalog.changes.net_rows(change, self._simple) if self.catalog.changes.compares(change, self._simple) else None
             if net is not None:
                 self.kinds["compared here"] += 1
                 for side, rows in (("plus", net.plus), ("minus", net.minus)):

@@ -56,7 +56,7 @@ def _created(
 def _last(checker: Checker, back: int = 1) -> ChangePart:
     """The one part of the change by the last snapshots."""
     ids = list(checker.table.snapshots)
-    (part,) = checker.catalog.change(checker.table, ids[-1 - back], ids[-1]).parts
+    (part,) = checker.catalog.changes.between(checker.table, ids[-1 - back], ids[-1]).parts
     return part
 
 
@@ -115,10 +115,10 @@ def test_a_compaction_between_is_left_out(lake: Lake, catalog: Any, mode: str) -
     lake.sql(f"INSERT INTO {name} VALUES (30, 'x')")
     checker = _checker(lake, catalog, table)
     ids = list(checker.table.snapshots)
-    change = catalog.change(checker.table, ids[-2], ids[-1])
+    change = catalog.changes.between(checker.table, ids[-2], ids[-1])
     assert change.added.rows == 1
-    assert catalog.change(checker.table, ids[-3], ids[-2]).is_empty
-    assert catalog.change(checker.table, ids[-3], ids[-1]).is_insert_only
+    assert catalog.changes.between(checker.table, ids[-3], ids[-2]).is_empty
+    assert catalog.changes.between(checker.table, ids[-3], ids[-1]).is_insert_only
     assert checker.wrong(checker.pairs()) == {}
     assert checker.kinds["stepwise"]
 
@@ -155,7 +155,7 @@ def test_a_file_that_was_removed_and_came_back_with_a_branch(lake: Lake, catalog
     checker = _checker(lake, catalog, "branches")
     assert checker.wrong(checker.pairs()) == {}
     refs = checker.table.refs
-    (part,) = catalog.change(checker.table, refs["main"], refs["aside"]).parts
+    (part,) = catalog.changes.between(checker.table, refs["main"], refs["aside"]).parts
     # A row came back: what `main` deleted, `aside` has.
     assert (part.only_deletes, part.had_deletes, part.altered.files) == (False, True, 1)
     assert Counter(checker.kinds)["altered, had deletes, not only more"] > 0
@@ -172,8 +172,8 @@ def test_deletes_that_took_the_place_of_others_add_to_them(lake: Lake, catalog: 
     checker = _checker(lake, catalog, f"replaced_{version}")
     assert checker.wrong(checker.pairs()) == {}
     before, after = list(checker.table.snapshots)[-2:]
-    (forward,) = catalog.change(checker.table, before, after).parts
-    (back,) = catalog.change(checker.table, after, before).parts
+    (forward,) = catalog.changes.between(checker.table, before, after).parts
+    (back,) = catalog.changes.between(checker.table, after, before).parts
     assert (forward.only_deletes, forward.had_deletes) == (True, True)
     assert not back.only_deletes
 

@@ -3,8 +3,11 @@
 In: the settings of a target. Out: a `Catalog`, `Sources` or `Engine` of `ports`. Nothing else imports PyIceberg, PySpark, PyArrow or
 deltalake.
 
-Read first: `iceberg/catalog.py` (catalogs that are metadata files and pointers to them: SQL, files, Hive, Glue), `iceberg/remote.py` (REST,
-which has a protocol of its own), `spark/engine.py`. `memory.py` is the catalog of fast tests; `sources` reads base tables elsewhere.
+Read first: `iceberg/catalog.py` (the catalog port, for every catalog), `iceberg/publisher.py` (what a kind of catalog provides for it) and
+`spark/engine.py`. `memory.py` is the catalog of fast tests; `sources` reads base tables elsewhere.
+
+`iceberg/pointer_publisher.py` swaps pointers to metadata files: SQL catalogs, file-system warehouses, Hive, Glue.
+`iceberg/remote_publisher.py` sends updates to a server: REST (docs/decisions/015).
 
 `iceberg/entries.py` makes the states of the port from pointers and files. It also splits an MV in the metadata-file format into a view and
 a `TableState` with `of_view` set. `iceberg/packed.py` keeps histories and schemas as bytes, because most runs do not need them; so ten

@@ -12,7 +12,9 @@ from mvbuild.adapters.iceberg.catalog import MetadataCatalog
 from mvbuild.adapters.iceberg.change_tables import PartFiles
 from mvbuild.adapters.iceberg.data import column_names
 from mvbuild.adapters.iceberg.metadata import Raw, current_schema, current_snapshot_id
-from mvbuild.adapters.iceberg.pointers import SqlPointers
+from mvbuild.adapters.iceberg.metadata_changes import MetadataChanges
+from mvbuild.adapters.iceberg.pointer_publisher import PointerPublisher
+from mvbuild.adapters.iceberg.pointers import PlacedInWarehouse, levels
 from mvbuild.adapters.iceberg.publish import publish, table_edit
 from mvbuild.adapters.iceberg.subset import with_snapshot
 from mvbuild.ports.catalog import CatalogError
@@ -32,8 +34,9 @@ class MemoryCatalog(MetadataCatalog):
     """Two `MemoryCatalog`s share nothing. `append_snapshot` acts as a writer other than mvbuild."""
 
     def __init__(self, name: str = "memory") -> None:
-        self._held = _Held()
-        super().__init__(name=name, pointers=_MemoryPointers(), files=_MemoryFiles(), data=self._held, warehouse="memory:/")
+        self._pointers, self._files, self._held = _MemoryPointers(), _MemoryFiles(), _Held()
+        publisher = PointerPublisher(name=name, pointers=self._pointers, files=self._files, data=self._held)
+        super().__init__(publisher, _MemoryChanges)
 
     def append_snapshot(
         self,
@@ -64,17 +67,12 @@ class MemoryCatalog(MetadataCatalog):
         return found
 
 
-class _MemoryPointers:
+class _MemoryPointers(PlacedInWarehouse):
     has_views = True
     atomic = True
-    place = SqlPointers.place
-    draft = SqlPointers.draft
-    foreign = SqlPointers.foreign
-    borrowed = SqlPointers.borrowed
-    hints = SqlPointers.hints
-    note_base = SqlPointers.note_base
 
     def __init__(self) -> None:
+        super().__init__("memory:/")
         self._lock = threading.Lock()
         self._found: dict[Key, tuple[str, Kind]] = {}
         self._namespaces: set[str] = set()
@@ -83,9 +81,9 @@ class _MemoryPointers:
         with self._lock:
             return {key: self._found[key] for key in keys if key in self._found}
 
-    def names(self, namespace: str) -> list[str]:
+    def names(self, namespace: str) -> list[Key]:
         with self._lock:
-            return sorted(name for of, name in self._found if of == namespace)
+            return sorted(key for key in self._found if key[0] == namespace)
 
     def views(self) -> list[Key]:
         with self._lock:
@@ -120,7 +118,7 @@ class _MemoryPointers:
 
     def add_namespace(self, namespace: str) -> None:
         with self._lock:
-            self._namespaces.add(namespace)
+            self._namespaces.update(levels(namespace))
 
 
 class _MemoryFiles:
@@ -197,33 +195,6 @@ class _Held:
         parts = (part,) if added or removed else ()
         return TableChange(table=table, old=old, new=new, parts=parts, manifests_read=0, manifest_bytes_read=0)
 
-    def may_match(self, change: TableChange, conjunctions: Sequence[tuple[Predicate, ...]]) -> bool:
-        rows = [row for part in change.parts for row in (*part.files.added, *part.files.removed)]
-        return any(self._meets_any(change, rows, predicates) for predicates in conjunctions)
-
-    def _meets_any(self, change: TableChange, rows: Sequence[Sequence[Any]], predicates: Sequence[Predicate]) -> bool:
-        names = [field["name"] for field in change.table.schema["fields"]]
-        return any(meets_all(dict(zip(names, row, strict=True)), predicates) for row in rows)
-
-    def matching(self, change: TableChange, predicates: Sequence[Predicate]) -> FileGroup:
-        groups = (part.added for part in change.parts if self._meets_any(change, part.files.added, predicates))
-        return sum(groups, FileGroup())
-
-    def value_ranges(self, change: TableChange, side: Side, columns: Iterable[str]) -> Mapping[str, ValueRange]:
-        fields = {field["name"]: (at, field["type"]) for at, field in enumerate(change.table.schema["fields"])}
-        rows = [row for part in change.parts for row in (part.files.added if side == "plus" else part.files.removed)]
-        found = {}
-        for at, type_ in (fields[name] for name in columns if name in fields):
-            if type_ in ("int", "long", "date", "string") or type_.startswith("decimal"):
-                values = [row[at] for row in rows if row[at] is not None]
-                low, high = (min(values), max(values)) if values else (None, None)
-                name = change.table.schema["fields"][at]["name"]
-                found[name] = ValueRange(type=type_, low=low, high=high, has_null=len(values) < len(rows))
-        return found
-
-    def compares(self, change: TableChange, columns: Sequence[str]) -> bool:  # noqa: ARG002
-        return False
-
     def net_rows(self, raw: Raw, change: TableChange, columns: Sequence[str]) -> NetRows | None:  # noqa: ARG002
         return None
 
@@ -259,6 +230,37 @@ class _Held:
         held = self.columns(snapshot_id)
         height = max((len(values) for values in held.values()), default=0)
         return list(zip(*[held.get(name, [None] * height) for name in names], strict=True))
+
+
+class _MemoryChanges(MetadataChanges):
+    """Questions about a change, answered from its rows."""
+
+    def may_match(self, change: TableChange, conjunctions: Sequence[tuple[Predicate, ...]]) -> bool:
+        rows = [row for part in change.parts for row in (*part.files.added, *part.files.removed)]
+        return any(self._meets_any(change, rows, predicates) for predicates in conjunctions)
+
+    def _meets_any(self, change: TableChange, rows: Sequence[Sequence[Any]], predicates: Sequence[Predicate]) -> bool:
+        names = [field["name"] for field in change.table.schema["fields"]]
+        return any(meets_all(dict(zip(names, row, strict=True)), predicates) for row in rows)
+
+    def matching(self, change: TableChange, predicates: Sequence[Predicate]) -> FileGroup:
+        groups = (part.added for part in change.parts if self._meets_any(change, part.files.added, predicates))
+        return sum(groups, FileGroup())
+
+    def value_ranges(self, change: TableChange, side: Side, columns: Iterable[str]) -> Mapping[str, ValueRange]:
+        fields = {field["name"]: (at, field["type"]) for at, field in enumerate(change.table.schema["fields"])}
+        rows = [row for part in change.parts for row in (part.files.added if side == "plus" else part.files.removed)]
+        found = {}
+        for at, type_ in (fields[name] for name in columns if name in fields):
+            if type_ in ("int", "long", "date", "string") or type_.startswith("decimal"):
+                values = [row[at] for row in rows if row[at] is not None]
+                low, high = (min(values), max(values)) if values else (None, None)
+                name = change.table.schema["fields"][at]["name"]
+                found[name] = ValueRange(type=type_, low=low, high=high, has_null=len(values) < len(rows))
+        return found
+
+    def compares(self, change: TableChange, columns: Sequence[str]) -> bool:  # noqa: ARG002
+        return False
 
 
 def meets_all(row: Mapping[str, Any], predicates: Iterable[Predicate]) -> bool:

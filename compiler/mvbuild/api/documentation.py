@@ -77,14 +77,14 @@ def _seen(graph: Graph) -> tuple[Seen | None, World | None, Diagnostic | None]:
     catalog = catalog_of(graph)
     try:
         planned = plan(graph, removed=False, catalog=catalog)
-        seen = Seen(world=planned.world, freshness=planned.freshness, plan=planned, changes=Changes(catalog))
+        seen = Seen(world=planned.world, freshness=planned.freshness, plan=planned, changes=Changes(catalog.changes))
         return seen, planned.before or planned.world, None
     except ProjectError as exc:
         first = exc.diagnostics[0]
     if first.code not in _OF_CATALOG:
         # The project cannot be run as it is, but the state of the catalog is known.
         world = observed(graph, catalog)
-        return Seen(world=world, freshness=judge(world), plan=None, unplanned=first.message, changes=Changes(catalog)), world, None
+        return Seen(world=world, freshness=judge(world), plan=None, unplanned=first.message, changes=Changes(catalog.changes)), world, None
     return None, None, replace(first, severity="warning")
 
 

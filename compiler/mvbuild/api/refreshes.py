@@ -73,7 +73,7 @@ def plan(
     problems = representation_problems(new, chosen)
     if problems:
         raise ProjectError(problems)
-    planned = build_plan(new, chosen, full_refresh=full_refresh, warnings=warnings, changes=Changes(catalog))
+    planned = build_plan(new, chosen, full_refresh=full_refresh, warnings=warnings, changes=Changes(catalog.changes))
     before = replace(world, observed=world.observed.updated(former))
     return replace(planned, renames=found.renames, before=before, removed=gone)
 
@@ -88,7 +88,7 @@ def explain(project: Project, name: str) -> Explanation:
         if found.diagnostics:
             raise ProjectError(found.diagnostics)
         world = renamed_world(world, found.renames)
-        return explain_mv(world, mv_of(world.graph, name), Changes(catalog))
+        return explain_mv(world, mv_of(world.graph, name), Changes(catalog.changes))
 
 
 def status(project: Project = ".") -> tuple[World, Mapping[NodeId, Freshness]]:

@@ -123,7 +123,7 @@ def new_session(world: World, catalog: Catalog, spark: Any, on_event: OnEvent) -
         start_engine=start,
         is_alive=_is_alive,
         sources=open_sources(project.target),
-        changes=Changes(catalog),
+        changes=Changes(catalog.changes),
     )
 
 

@@ -1,4 +1,4 @@
-"""Catalog -> the change of a table between two snapshots, read once for all MVs that need it."""
+"""TableChanges -> the change of a table between two snapshots, read once for all MVs that need it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from mvbuild.incremental.literals import predicate_text
 from mvbuild.incremental.scan_conditions import relevant
 from mvbuild.incremental.shape import Shape
 from mvbuild.parse.determinism import variables
-from mvbuild.ports.catalog import Catalog, ChangeRefused
+from mvbuild.ports.catalog import ChangeRefused
 from mvbuild.ports.changes import Comparison, Predicate, Side, TableChange, ValueRange
 from mvbuild.ports.states import TableState
+from mvbuild.ports.table_changes import TableChanges
 from mvbuild.storage.names import known_as
 
 MAX_FILES = 2000
@@ -27,7 +28,7 @@ _Key = tuple[str, str, int, int, int]
 class Changes:
     """The changes of a run, shared by its threads."""
 
-    catalog: Catalog
+    source: TableChanges
     _known: dict[_Key, TableChange | ChangeRefused] = field(default_factory=dict)
     _ranges: dict[tuple[Any, ...], ValueRange | None] = field(default_factory=dict)
     _shares: dict[tuple[Any, ...], float] = field(default_factory=dict)
@@ -39,7 +40,7 @@ class Changes:
         with self._lock:
             if key not in self._known:
                 try:
-                    self._known[key] = self.catalog.change(table, old, new)
+                    self._known[key] = self.source.between(table, old, new)
                 except ChangeRefused as exc:
                     self._known[key] = exc
             found = self._known[key]
@@ -64,16 +65,16 @@ class Changes:
             held = self(table, NO_SNAPSHOT, snapshot_id)
         except ChangeRefused:
             return 1.0
-        return self.catalog.matching(held, predicates).rows / max(1, held.added.rows)
+        return self.source.matching(held, predicates).rows / max(1, held.added.rows)
 
     def range(self, change: TableChange, side: Side, column: str) -> ValueRange | None:
         key = (*_under(change.table), change.old, change.new, side, column)
         if key not in self._ranges:
-            self._ranges[key] = self.catalog.value_ranges(change, side, (column,)).get(column)
+            self._ranges[key] = self.source.value_ranges(change, side, (column,)).get(column)
         return self._ranges[key]
 
     def compares(self, change: TableChange, columns: Sequence[str]) -> bool:
-        return self.catalog.compares(change, columns)
+        return self.source.compares(change, columns)
 
     def irrelevant(self, shape: Shape, given: Inputs, changes: Mapping[int, TableChange]) -> Mapping[int, str]:
         """The leaves whose changed rows cannot affect the query, each with the reason."""
@@ -81,7 +82,7 @@ class Changes:
         found = {}
         for leaf, change in changes.items():
             conjunctions = scans.get(leaf, ())
-            if conjunctions and all(conjunctions) and not self.catalog.may_match(change, conjunctions):
+            if conjunctions and all(conjunctions) and not self.source.may_match(change, conjunctions):
                 what = " or ".join(dict.fromkeys(predicate_text(predicates) for predicates in conjunctions))
                 found[leaf] = f"no row that changed in {known_as(change.table)} has {what}"
         return found

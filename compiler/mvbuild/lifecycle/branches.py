@@ -104,7 +104,7 @@ def drop_branch(catalog: Catalog, branch: str, found: Sequence[OnBranch]) -> int
     drops = [DropCommit(identifier=t.identifier, expect_metadata_location=t.metadata_location) for t in gone]
     forgets = [BranchCommit(identifier=one.identifier, branch=branch, to="drop") for one in found if one.identifier not in names]
     catalog.commit([*drops, *forgets])
-    return catalog.delete_files(files)
+    return catalog.files.delete(files)
 
 
 def _entries(graph: Graph) -> Iterable[tuple[TableIdentifier, NodeId]]:
@@ -156,10 +156,10 @@ def _files(catalog: Catalog, gone: Sequence[TableState]) -> set[str]:
         return set()
     names = {t.identifier for t in gone}
     others = [s for s in everything(catalog, {i.namespace for i in names}) if s.identifier not in names]
-    files = {file for table in gone for file in catalog.files(table)}
+    files = {file for table in gone for file in catalog.files.of(table)}
     for table in tables_of(others):
         if shares_directory(table.location, gone):
-            files -= catalog.files(table)
+            files -= catalog.files.of(table)
     return files
 
 

@@ -14,6 +14,7 @@ from mvbuild.plan.removed import Removed, refusal
 from mvbuild.ports.catalog import Catalog, CatalogError, CommitConflict
 from mvbuild.ports.commits import DropCommit
 from mvbuild.ports.states import State, TableState, Unreadable, ViewState
+from mvbuild.ports.table_files import TableFiles
 
 _CHECKSUM = re.compile(r"/\.[^/]+\.crc\Z")
 """For a deleted file: the deleter did not know about Hadoop's checksum."""
@@ -56,10 +57,10 @@ def drop(catalog: Catalog, item: Removed) -> Dropped:
     """Drop view and storage in one commit, and then delete the files that only they referred to."""
     states = [s for s in (item.view, item.storage) if s is not None]
     # A view of mvbuild's is in the directory of its storage; no file is deleted for an entry that cannot be read.
-    files = set() if item.view and item.unreadable else _files(catalog, item, neighbours(catalog, states))
+    files = set() if item.view and item.unreadable else _files(catalog.files, item, neighbours(catalog, states))
     catalog.commit([DropCommit(identifier=s.identifier, expect_metadata_location=s.metadata_location) for s in item.entries])
     broken = tuple(s.identifier for s in item.unreadable)
-    return Dropped(names=item.names, files=catalog.delete_files(files), unreadable=broken)
+    return Dropped(names=item.names, files=catalog.files.delete(files), unreadable=broken)
 
 
 def neighbours(catalog: Catalog, states: Iterable[TableState | ViewState]) -> list[State]:
@@ -80,10 +81,10 @@ def tables_of(states: Iterable[State]) -> list[TableState]:
     return [t for t in found if isinstance(t, TableState)]
 
 
-def metadata_files(catalog: Catalog, state: TableState | ViewState) -> set[str]:
+def metadata_files(store: TableFiles, state: TableState | ViewState) -> set[str]:
     """The current metadata; for an MV in the metadata-file format, the view's own file and the one that it points to."""
     of_mv = state.properties.get(METADATA_LOCATION) if isinstance(state, ViewState) else None
-    return {catalog.spelled(file) for file in (state.metadata_location, of_mv) if file}
+    return {store.spelled(file) for file in (state.metadata_location, of_mv) if file}
 
 
 def shares_directory(location: str, others: Iterable[State]) -> bool:
@@ -98,24 +99,24 @@ def _place(state: State) -> str:
     return location.rstrip("/")
 
 
-def _files(catalog: Catalog, item: Removed, others: list[State]) -> set[str]:
+def _files(store: TableFiles, item: Removed, others: list[State]) -> set[str]:
     files: set[str] = set()
     storage = item.storage or (item.view.storage if item.view else None)
     around = tables_of(others)
     if storage is not None and not any(t.uuid == storage.uuid for t in around):
         # A table that was registered a second time under another name still has an owner.
-        files |= catalog.files(storage)
+        files |= store.of(storage)
     for table in around if files else ():
         if shares_directory(table.location, [storage] if storage else []):
-            files -= catalog.files(table)
-    files |= _view_files(catalog, item.view, others, files) if item.view else set()
+            files -= store.of(table)
+    files |= _view_files(store, item.view, others, files) if item.view else set()
     return files
 
 
-def _view_files(catalog: Catalog, view: ViewState, others: list[State], own: set[str]) -> set[str]:
+def _view_files(store: TableFiles, view: ViewState, others: list[State], own: set[str]) -> set[str]:
     """The metadata files of all its versions. There is no list of them, so if others use the directory, only the current one is known."""
-    listed = {file for file, _ in catalog.list_files(f"{view.location.rstrip('/')}/metadata") if not _CHECKSUM.search(file)}
+    listed = {file for file, _ in store.below(f"{view.location.rstrip('/')}/metadata") if not _CHECKSUM.search(file)}
     versions = {file for file in listed if _METADATA.search(file)}
     if shares_directory(view.location, others) or not listed <= versions | own:
-        return metadata_files(catalog, view)
-    return metadata_files(catalog, view) | versions
+        return metadata_files(store, view)
+    return metadata_files(store, view) | versions

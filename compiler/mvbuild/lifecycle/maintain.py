@@ -75,7 +75,7 @@ def _one(session: RunSession, node: ModelNode, one: Maintained, around: list[Sta
         policy = node.model.config.maintain
         before_ms = before(began_ms, policy.orphans_after)
         found = _again(session, node, lambda: orphans(session, _storage(session, node), around, before_ms=before_ms))
-        one.orphans = len(found) if dry_run else session.catalog.delete_files(found)
+        one.orphans = len(found) if dry_run else session.catalog.files.delete(found)
 
 
 def _compact(session: RunSession, node: ModelNode, one: Maintained, began_ms: int, *, dry_run: bool) -> None:  # noqa: ARG001
@@ -122,7 +122,7 @@ def _expire(session: RunSession, node: ModelNode, one: Maintained, began_ms: int
             remove_properties=(PUBLISHED,) if PUBLISHED in storage.properties and not noted else (),
         )
         try:
-            had = catalog.files(storage)
+            had = catalog.files.of(storage)
             session.observe(catalog.commit([commit]))
         except CatalogError as exc:
             # A refresh was faster, or another `maintain`, which expired snapshots that are read here.
@@ -130,8 +130,8 @@ def _expire(session: RunSession, node: ModelNode, one: Maintained, began_ms: int
                 raise
             continue
         one.snapshots = len(gone)
-        kept = _again(session, node, lambda: catalog.files(_storage(session, node)))
-        one.expired_files = catalog.delete_files(had - kept)
+        kept = _again(session, node, lambda: catalog.files.of(_storage(session, node)))
+        one.expired_files = catalog.files.delete(had - kept)
         return
 
 

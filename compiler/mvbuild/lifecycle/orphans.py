@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from mvbuild.lifecycle.drop import metadata_files, shares_directory, tables_of
 from mvbuild.ports.catalog import Catalog
 from mvbuild.ports.states import State, TableState, ViewState
+from mvbuild.ports.table_files import TableFiles
 from mvbuild.refresh.run_id import SCRATCH_NAMESPACE, started_ms
 from mvbuild.refresh.session import RunSession
 
@@ -20,7 +21,7 @@ def orphans(session: RunSession, storage: TableState, around: Iterable[State], *
     `around` is everything that may use the same directory; it may include the storage itself.
     """
     catalog, entry = session.catalog, storage.of_view or storage.identifier
-    listed = catalog.list_files(storage.location)
+    listed = catalog.files.below(storage.location)
     near = {s.identifier for s in around if shares_directory(storage.location, [s])} | {entry}
     found = catalog.load(sorted(near))
     now = [s for s in found.values() if isinstance(s, TableState | ViewState)]
@@ -30,17 +31,17 @@ def orphans(session: RunSession, storage: TableState, around: Iterable[State], *
     before_ms = min([before_ms, *_live(catalog, tables_of(now), before_ms)])
     old = {file for file, changed_ms in listed if changed_ms < before_ms}
     for state in now if old else ():
-        old -= _referenced_files(catalog, state)
+        old -= _referenced_files(catalog.files, state)
     if any(isinstance(s, ViewState) and s.identifier != entry for s in now):
         # No list contains the earlier versions of another view's metadata.
         old = {file for file in old if not _METADATA_FILE.search(file)}
     return tuple(sorted(old))
 
 
-def _referenced_files(catalog: Catalog, state: TableState | ViewState) -> set[str]:
-    files = metadata_files(catalog, state)
+def _referenced_files(store: TableFiles, state: TableState | ViewState) -> set[str]:
+    files = metadata_files(store, state)
     for table in tables_of([state]):
-        files |= catalog.files(table)
+        files |= store.of(table)
     return files
 
 

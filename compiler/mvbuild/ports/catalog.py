@@ -1,14 +1,18 @@
-"""The Iceberg catalog as mvbuild needs it: states to read, commits to make. No PyIceberg types."""
+"""The Iceberg catalog as mvbuild needs it: names, states to read, commits to make. No PyIceberg types.
+
+`Catalog.changes` has the difference of two snapshots, and `Catalog.files` the files of tables. Both are functions of metadata.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.changes import FileGroup, NetRows, Predicate, Side, StagedChange, TableChange, ValueRange
 from mvbuild.ports.commits import Change, TableLayout
 from mvbuild.ports.states import State, TableState, ViewState
+from mvbuild.ports.table_changes import TableChanges
+from mvbuild.ports.table_files import TableFiles
 
 
 class CatalogError(Exception):
@@ -44,6 +48,14 @@ class Catalog(Protocol):
     name: str
 
     @property
+    def changes(self) -> TableChanges:
+        """What changed between snapshots of tables. Of the branch, after `on_branch`."""
+
+    @property
+    def files(self) -> TableFiles:
+        """The rows and files of tables. Of the branch, after `on_branch`."""
+
+    @property
     def atomic(self) -> bool:
         """Whether `commit` changes all tables in one step, and views as well if the catalog stores them like tables. A REST catalog commits
         views separately, and they go first. If False, commits are made in the given order, views first."""
@@ -55,6 +67,10 @@ class Catalog(Protocol):
     @property
     def has_branches(self) -> bool:
         """Whether it supports `on_branch` and BranchCommit."""
+
+    @property
+    def spark_reads_views(self) -> bool:
+        """Whether Spark finds the views by name."""
 
     def on_branch(self, branch: str) -> Catalog:
         """The same catalog as an Iceberg branch sees it: if a table has the branch, its current state is that of the branch, and commits
@@ -91,29 +107,6 @@ class Catalog(Protocol):
     def pin_schema(self, table: TableState, snapshot_id: int, scratch: TableIdentifier, *, own_schema: bool = False) -> TableState:
         """Register a scratch table whose only snapshot is `snapshot_id` of `table`, read with the table's *current* schema or its own."""
 
-    def change(self, table: TableState, old: int, new: int) -> TableChange:
-        """The difference between any two snapshots (NO_SNAPSHOT: the empty table), from metadata only. Raises ChangeRefused if metadata
-        does not show it."""
-
-    def may_match(self, change: TableChange, conjunctions: Sequence[tuple[Predicate, ...]]) -> bool:
-        """Whether metadata allows a row of the change to satisfy all predicates of one of the conjunctions. Reads no data."""
-
-    def matching(self, change: TableChange, predicates: Sequence[Predicate]) -> FileGroup:
-        """The added files in which, by their metadata, a row can satisfy all predicates. Reads no data."""
-
-    def value_ranges(self, change: TableChange, side: Side, columns: Iterable[str]) -> Mapping[str, ValueRange]:
-        """The ranges of columns in the rows that were added or removed, for columns whose range the metadata shows. Reads no data."""
-
-    def compares(self, change: TableChange, columns: Sequence[str]) -> bool:
-        """Whether files were rewritten and, as far as metadata shows, `net_rows` can read and compare these columns. Reads no data."""
-
-    def net_rows(self, change: TableChange, columns: Sequence[str]) -> NetRows | None:
-        """Read and compare columns for which `compares` holds in this process, under the table's current schema. None if they cannot be
-        read or too many rows differ; then the engine does it."""
-
-    def stage_change(self, change: TableChange, new_scratch: Callable[[], TableIdentifier]) -> StagedChange:
-        """Register scratch tables, made of metadata only, that show the rows of a change under the table's current schema."""
-
     def drop_scratch(self, identifier: TableIdentifier) -> None:
         """Remove the entry and metadata files of a scratch table, but no data file. Does nothing if the table does not exist."""
 
@@ -128,22 +121,3 @@ class Catalog(Protocol):
     ) -> TableState:
         """Create the table if needed, give it `layout`, and replace its content with `columns` (name -> values), in one snapshot of
         main."""
-
-    def rows(self, table: TableState, limit: int, snapshot_id: int | None = None) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-        """Column names and up to `limit` rows of the current snapshot, or of another one under its own schema, read without Spark."""
-
-    def drop(self, identifier: TableIdentifier) -> None:
-        """Drop the entry of a table or view, but keep its files."""
-
-    def files(self, table: TableState) -> frozenset[str]:
-        """Every file that the table's metadata refers to: its logged metadata files, manifest lists, manifests, data and delete files of
-        all snapshots, and statistics."""
-
-    def spelled(self, location: str) -> str:
-        """The spelling of a location that `files` and `list_files` use: engines write file:/x, file:///x and /x."""
-
-    def list_files(self, location: str) -> tuple[tuple[str, int], ...]:
-        """(file, modification time in ms since the epoch) of everything below a location, spelled as in `files`."""
-
-    def delete_files(self, files: Iterable[str]) -> int:
-        """Delete files, and local directories that become empty. Returns how many files there were; missing files are ignored."""

@@ -66,7 +66,7 @@ class TableCommit:
     restate: Mapping[str, str] | None = None
     """Add a `replace` snapshot with the same files to `main`, whose summary has these entries: the record moves, the rows do not."""
     expire: frozenset[int] = frozenset()
-    """Remove these snapshots. Their files remain, see `Catalog.delete_files`."""
+    """Remove these snapshots. Their files remain, see `TableFiles.delete`."""
     rename_to: TableIdentifier | None = None
     of_view: TableIdentifier | None = None
     """The storage is embedded in this MV: the commit is one swap of the MV's metadata file, together with the MV's ViewCommit."""

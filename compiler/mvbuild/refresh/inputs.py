@@ -95,7 +95,7 @@ class RefreshInputs:
                 if net is not None:
                     self._supply(leaf, net)
                     continue
-                staged = self.session.catalog.stage_change(change, self.session.new_scratch)
+                staged = self.session.catalog.changes.stage(change, self.session.new_scratch)
                 scratch.extend(staged.tables)
                 self._define_change(leaf, change, change_sql(staged, columns))
             yield
@@ -174,11 +174,11 @@ class RefreshInputs:
         return self.relations[what]
 
     def _net_rows(self, change: TableChange, columns: Sequence[str]) -> NetRows | None:
-        catalog = self.session.catalog
-        if not catalog.compares(change, columns):
+        changes = self.session.catalog.changes
+        if not changes.compares(change, columns):
             return None
         with self.session.comparing:
-            return catalog.net_rows(change, columns)
+            return changes.net_rows(change, columns)
 
     def _supply(self, leaf: int, net: NetRows) -> None:
         for version, rows in (("plus", net.plus), ("minus", net.minus)):
@@ -264,7 +264,7 @@ class RefreshInputs:
         change = self.choice.changes[scan.leaf]
         if scan.version != "plus" or not change.is_insert_only or change.bytes >= LITTLE or change.rows <= MAX_VALUES:
             return False
-        ranges = self.session.catalog.value_ranges(change, "plus", columns)
+        ranges = self.session.catalog.changes.value_ranges(change, "plus", columns)
         self._know(scan_name(scan), ranges)
         return True
 

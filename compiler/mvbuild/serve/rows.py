@@ -42,7 +42,7 @@ def choose_rows(session: RunSession, name: str, limit: int, as_of: AsOf | None =
     upstream = tuple(s for s in answer.served if s is not own)
     stored = _stored(session, node, own)
     if stored is not None:
-        columns, rows = session.catalog.rows(stored, limit)
+        columns, rows = session.catalog.files.rows(stored, limit)
         found, source = Rows(columns=columns, rows=tuple(rows)), f"table {stored.identifier}"
     else:
         with answer.explained():
@@ -56,7 +56,7 @@ def _as_of(session: RunSession, node: Node, limit: int, as_of: AsOf) -> Shown:
     snapshot = snapshot_as_of(session.world, node, as_of)
     storage = storage_of(session.world, node)
     assert storage is not None, "snapshot_as_of found a snapshot of it"
-    columns, rows = session.catalog.rows(storage, limit, snapshot.snapshot_id)
+    columns, rows = session.catalog.files.rows(storage, limit, snapshot.snapshot_id)
     source = f"storage {known_as(storage)} as of {utc(snapshot.timestamp_ms)}"
     return Shown(rows=Rows(columns=columns, rows=tuple(rows)), origin=source, own=None, upstream=())
 

@@ -46,7 +46,7 @@ def of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     made.catalog.ensure_namespace(("raw",))
     made.catalog.create_table(name("raw.orders"), TableLayout(schema=schema(id="long", customer_id="long")), {})
     write(made, *range(100))
-    made.changes = Changes(made.catalog)
+    made.changes = Changes(made.catalog.changes)
     made.engine.schema = schema(customer_id="long", total="long", n="long")
     monkeypatch.setattr(sessions, "open_catalog", lambda *_, **__: made.catalog)
     return made

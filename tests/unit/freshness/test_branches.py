@@ -25,7 +25,7 @@ ONE_FORMAT = pytest.mark.parametrize("made", ["table-properties"], indirect=True
 @pytest.fixture(params=["table-properties", "metadata-file"])
 def made(request: pytest.FixtureRequest, tmp_path: Path) -> Shop:
     of = Shop(tmp_path).write({"mvbuild.yml": f"name: shop\nmodels: {{+storage: {{format: {request.param}}}}}\n"})
-    of.changes = Changes(of.catalog)
+    of.changes = Changes(of.catalog.changes)
     base_table(of.catalog, "raw.orders")
     evolve(of, two)
     append(of.catalog, "raw.orders")

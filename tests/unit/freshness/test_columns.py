@@ -106,7 +106,7 @@ def test_a_new_column_takes_a_name_that_was_a_column_of_the_outer_query(built: S
 
 
 def test_the_refresh_after_a_new_column_is_a_full_one_though_rows_came_too(built: Shop) -> None:
-    built.changes = Changes(built.catalog)
+    built.changes = Changes(built.catalog.changes)
     built.write({"models/daily.sql": ALIAS})
     built.run()
     evolve(built, added)
@@ -211,7 +211,7 @@ BY_POSITION = [
 
 @pytest.mark.parametrize("sql", BY_POSITION)
 def test_columns_in_another_order_are_a_change_for_who_takes_them_by_position(built: Shop, sql: str) -> None:
-    built.changes = Changes(built.catalog)
+    built.changes = Changes(built.catalog.changes)
     built.write({"models/daily.sql": f"{sql}\n"})
     built.run()
     evolve(built, reordered)
@@ -267,7 +267,7 @@ def test_a_column_list_over_a_table_whose_column_was_replaced(built: Shop) -> No
 @ONE_FORMAT
 def test_an_order_that_nobody_noted(built: Shop) -> None:
     """Another engine's record: the schema of the snapshot says enough."""
-    built.changes = Changes(built.catalog)
+    built.changes = Changes(built.catalog.changes)
     built.write({"models/daily.sql": "SELECT * FROM raw.orders\n"})
     built.run()
     not_noted(built)

@@ -41,7 +41,7 @@ class Twice:
         self.there = TableIdentifier("other", (namespace,), short)
         self.catalogs = {HERE: self.shop.catalog, self.there: other}
         self.shop.sources = Metastores({"other": other})
-        self.shop.changes = Changes(self.shop.catalog)
+        self.shop.changes = Changes(self.shop.catalog.changes)
         source = SOURCES.replace("name: crm,", f"name: crm, namespace: {namespace},") % short
         config = f"name: shop\nmodels: {{+storage: {{format: {kept_in}}}}}\n"
         self.shop.write({"mvbuild.yml": config, "models/s.yml": source, "models/m.sql": query})

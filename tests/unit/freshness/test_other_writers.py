@@ -17,6 +17,7 @@ from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.rules import judge
 from mvbuild.ports.commits import TableCommit
 from mvbuild.ports.states import TableState, ViewState
+from other_programs import drop
 from unit.worlds import Shop, append, base_table, name, shop
 
 FILES = {
@@ -384,7 +385,7 @@ def test_a_compacted_source(left: Shop, writer: Writer) -> None:
 
 
 def test_a_recreated_source(left: Shop, writer: Writer) -> None:
-    left.catalog.drop(name("raw.orders"))
+    drop(left.catalog, name("raw.orders"))
     base_table(left.catalog, "raw.orders")
     state, codes = told(left)
     assert state == "stale"

@@ -17,6 +17,7 @@ from mvbuild.ports.commits import TableCommit, ViewCommit
 from mvbuild.ports.session import session_of
 from mvbuild.ports.states import TableState, ViewState
 from mvbuild.storage.sessions import SESSION_KEY
+from other_programs import drop
 from unit.worlds import PROJECT, Shop, append, base_table, name, shop
 
 
@@ -105,13 +106,13 @@ def test_a_rolled_back_base_table(tmp_path: Path) -> None:
 
 
 def test_a_base_table_that_was_dropped_is_unknown(built: Shop) -> None:
-    built.catalog.drop(name("raw.orders"))
+    drop(built.catalog, name("raw.orders"))
     assert answer(built).state == "unknown"
     assert codes(built) == ["base-table-missing"]
 
 
 def test_a_base_table_that_was_dropped_and_created_again(built: Shop) -> None:
-    built.catalog.drop(name("raw.orders"))
+    drop(built.catalog, name("raw.orders"))
     base_table(built.catalog, "raw.orders")
     assert answer(built).state == "stale"
     assert codes(built) == ["base-table-recreated"]
@@ -195,12 +196,12 @@ def test_a_view_that_somebody_else_replaced(built: Shop) -> None:
 
 
 def test_a_storage_table_that_is_gone(built: Shop) -> None:
-    built.catalog.drop(name("main.daily__storage"))
+    drop(built.catalog, name("main.daily__storage"))
     assert codes(built)[0] == "storage-missing"
 
 
 def test_a_view_that_is_gone(built: Shop) -> None:
-    built.catalog.drop(name("main.daily"))
+    drop(built.catalog, name("main.daily"))
     assert codes(built) == ["view-missing"]
 
 
@@ -294,7 +295,7 @@ def test_a_compaction_is_a_change_to_a_query_that_asks_for_files(tmp_path: Path,
     assert answer(of).state == "fresh"
     append(of.catalog, "raw.orders", operation="replace")
     assert (answer(of).state, codes(of)) == ("stale", ["base-table-rewritten"])
-    of.changes = Changes(of.catalog)
+    of.changes = Changes(of.catalog.changes)
     assert of.actions("daily") == {"daily": "refresh"}
     choice = of.plan("daily").steps[0].choice
     assert choice is not None
@@ -316,7 +317,7 @@ def test_what_the_session_puts_in_is_no_constant(tmp_path: Path, condition: str)
     of = shop(tmp_path, {**PROJECT, "models/daily.sql": f"SELECT id FROM {{{{ ref('orders_clean') }}}} WHERE {condition}\n"})
     of.run()
     assert (answer(of).state, codes(of)) == ("unknown", ["nondeterministic"])
-    of.changes = Changes(of.catalog)
+    of.changes = Changes(of.catalog.changes)
     append(of.catalog, "raw.orders")
     choice = of.plan("daily").steps[0].choice
     assert choice is not None
@@ -364,7 +365,7 @@ def test_a_project_that_configures_its_session_anew_builds_anew(tmp_path: Path) 
     of.run()
     target = "name: shop\ntarget: dev\ntargets: {dev: {namespace: main, spark: {config: {spark.sql.session.timeZone: Asia/Tokyo}}}}\n"
     of.write({"mvbuild.yml": target})
-    of.changes = Changes(of.catalog)
+    of.changes = Changes(of.catalog.changes)
     assert codes(of) == ["session-differs"]
     choice = of.plan("daily").steps[0].choice
     assert choice is not None
@@ -416,7 +417,7 @@ def test_a_time_that_becomes_another_snapshot_in_another_zone_is_stale_where_tha
     assert (seen_from(of).state, seen_from(of, session_timeZone="America/New_York").state) == ("fresh", "stale")
     target = "name: shop\ntarget: dev\ntargets: {dev: {namespace: main, spark: {config: {spark.sql.session.timeZone: America/New_York}}}}\n"
     of.write({"mvbuild.yml": target})
-    of.changes = Changes(of.catalog)
+    of.changes = Changes(of.catalog.changes)
     choice = of.plan("daily").steps[0].choice
     assert choice is not None
     assert (choice.strategy, choice.code) == ("full", "record-incomplete")

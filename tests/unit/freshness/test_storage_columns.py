@@ -132,7 +132,7 @@ def test_the_rows_are_served_under_no_policy(built: Shop) -> None:
 
 
 def test_no_incremental_refresh_goes_on_from_such_rows(built: Shop) -> None:
-    built.changes = Changes(built.catalog)
+    built.changes = Changes(built.catalog.changes)
     append(built.catalog, "raw.orders", 7)
     evolve(built, swapped, entry(built))
     (step,) = built.plan("daily").steps

@@ -9,6 +9,7 @@ from mvbuild.adapters.iceberg import tables
 from mvbuild.adapters.iceberg.catalog import MetadataCatalog
 from mvbuild.adapters.iceberg.files import FileStore
 from mvbuild.adapters.iceberg.metadata import serialize, table_state
+from mvbuild.adapters.iceberg.pointer_publisher import PointerPublisher
 from mvbuild.adapters.iceberg.pointers import SqlPointers, Swap
 from mvbuild.adapters.iceberg.sql import SqliteDatabase
 from mvbuild.names import TableIdentifier
@@ -48,7 +49,7 @@ def test_each_of_many_names_is_found_under_its_own_namespace_and_case(tmp_path: 
 
 def test_many_files_are_read_once_each_and_not_all_at_a_time(tmp_path: Path) -> None:
     files, found = CountingFiles(), pointers(tmp_path)
-    catalog = MetadataCatalog(name="lake", pointers=found, files=files, data=None, warehouse=str(tmp_path))  # type: ignore[arg-type]
+    catalog = MetadataCatalog(PointerPublisher(name="lake", pointers=found, files=files, data=None))  # type: ignore[arg-type]
     raw = tables.new_table(str(tmp_path), TableLayout(schema=SCHEMA), {})
     content = serialize(raw, "t.metadata.json")
     swaps = []

@@ -41,7 +41,7 @@ def changed(of: Shop, sql: str, *, noted: bool = False) -> dict[int, TableChange
     pin = Pin(table=table, snapshot_id=now.snapshot_id, ref=None, moves=True)
     one = Input(leaf=Leaf(node="table.raw.orders"), pin=pin, old=now.parent_id, noted=table.schema if noted else None)
     given = Inputs(text=MappedText.of(SourceFile("m.sql", sql)), inputs=(one,))
-    return changes_of(given, shape_of_inputs(given, None), Changes(of.catalog))
+    return changes_of(given, shape_of_inputs(given, None), Changes(of.catalog.changes))
 
 
 def dropped_and_renamed(fields: Fields) -> Fields:
@@ -107,8 +107,8 @@ def _shares(of: Shop, monkeypatch: pytest.MonkeyPatch) -> Changes:
         assert all(isinstance(p, Comparison) for p in predicates)
         return change.added if change.table.current_schema_id == 1 else FileGroup()
 
-    monkeypatch.setattr(of.catalog, "matching", matching)
-    return Changes(of.catalog)
+    monkeypatch.setattr(of.catalog.changes, "matching", matching)
+    return Changes(of.catalog.changes)
 
 
 def test_shares_of_a_name_under_two_schemas(of: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,8 +129,8 @@ def test_ranges_of_two_tables_of_one_uuid(of: Shop, monkeypatch: pytest.MonkeyPa
     def ranges(change: TableChange, side: Any, columns: tuple[str, ...]) -> dict[str, ValueRange]:
         return {columns[0]: ValueRange(type=change.table.identifier.name, low=1, high=2, has_null=False)}
 
-    monkeypatch.setattr(of.catalog, "value_ranges", ranges)
-    changes, table = Changes(of.catalog), of.table("raw.orders")
+    monkeypatch.setattr(of.catalog.changes, "value_ranges", ranges)
+    changes, table = Changes(of.catalog.changes), of.table("raw.orders")
     copy = replace(table, identifier=replace(table.identifier, name="copied"))
     whole = TableChange(table=table, old=1, new=2, parts=(), manifests_read=0, manifest_bytes_read=0)
     found = [changes.range(change, "plus", "id") for change in (whole, replace(whole, table=copy))]

@@ -29,6 +29,7 @@ from mvbuild.ports.commits import TableCommit, TableLayout
 from mvbuild.ports.states import TableState
 from mvbuild.project.settings import RefreshPolicy
 from mvbuild.storage.history import REASON, history
+from other_programs import drop
 from unit.worlds import PROJECT, SCHEMA, Shop, append, base_table, name, shop
 
 PLAN = "== Optimized Logical Plan ==\nRelationV2[id#1] orders\n\n== Physical Plan ==\nBatchScan orders[id#1]\n"
@@ -91,7 +92,7 @@ def configured(of: Shop, policy: RefreshPolicy = "auto", more: str = "") -> Shop
 
 
 def choice(of: Shop, changes: Changes | None = None, *, full_refresh: bool = False) -> StrategyChoice:
-    planned = of.plan("+daily", changes=changes or Changes(of.catalog), full_refresh=full_refresh)
+    planned = of.plan("+daily", changes=changes or Changes(of.catalog.changes), full_refresh=full_refresh)
     step = next(one for one in planned.steps if one.node == "model.shop.daily")
     assert step.choice is not None, step
     return step.choice
@@ -159,7 +160,7 @@ def snapshot_expired(root: Path) -> str:
 
 def source_recreated(root: Path) -> str:
     made = built(root)
-    made.catalog.drop(name("raw.orders"))
+    drop(made.catalog, name("raw.orders"))
     base_table(made.catalog, "raw.orders", rows=4)
     return choice(made).code
 
@@ -208,7 +209,7 @@ def forced(root: Path) -> str:
 
 def ran(of: Shop) -> str:
     """The reason that a refresh has noted."""
-    of.changes = Changes(of.catalog)
+    of.changes = Changes(of.catalog.changes)
     done = of.run("daily")
     assert done.ok, done
     past = history(of.table("main.daily__storage"))[-1]
@@ -285,7 +286,7 @@ def test_what_may_be_another_query_is_refreshed_in_full(code: str, tmp_path: Pat
     node = world.graph.nodes["model.shop.daily"]
     assert isinstance(node, ModelNode)
     pins = {leaf: p for leaf in node_inputs(world.graph, node).leaves if (p := pin(world.graph, world.observed, leaf))}
-    same = question(world, node, (), pins, Changes(made.catalog))
+    same = question(world, node, (), pins, Changes(made.catalog.changes))
     assert choosing.choose(same).strategy == "no-change"
     other = replace(same, reasons=(Reason(code=code, message="it is another one", effect="stale"),))
     assert (choosing.choose(other).strategy, choosing.choose(other).code) == ("full", "definition-changed")

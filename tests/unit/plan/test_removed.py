@@ -66,7 +66,7 @@ def test_a_deleted_model_is_dropped_with_its_storage_and_nothing_else(built: Sho
     assert diagnostics == ()
     assert {i.dotted for d in dropped for i in d.names} == before - names(built)
     assert {n.split(".")[1] for n in before - names(built)} <= {"monthly", "monthly__storage"}
-    assert built.catalog.list_files("memory:/main/monthly") == ()
+    assert built.catalog.files.below("memory:/main/monthly") == ()
     assert {r.status for r in built.run().results} == {"reused"}
 
 

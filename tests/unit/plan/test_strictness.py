@@ -18,7 +18,7 @@ CLEAN = "SELECT id FROM raw.orders WHERE id > 0\n"
 
 def made(root: Path, policy: RefreshPolicy, sql: str = TOTAL) -> Shop:
     of = Shop(root).write({"mvbuild.yml": f"name: shop\nmodels: {{+refresh_policy: {policy}}}\n", "models/total.sql": sql})
-    of.changes = Changes(of.catalog)
+    of.changes = Changes(of.catalog.changes)
     of.engine.schema = SCHEMA
     base_table(of.catalog, "raw.orders")
     return of

@@ -89,15 +89,13 @@ class Plan:
 
 @contextmanager
 def faults(of: Shop, plan: Plan) -> Iterator[None]:
-    catalog: Any = of.catalog
-    editor = catalog._editor
-    real = catalog._pointers, catalog._files
-    pointers, files = Faulty(real[0], plan), Faulty(real[1], plan)
-    catalog._pointers, catalog._files, editor._pointers, editor._files = pointers, files, pointers, files
+    publisher: Any = of.catalog._publisher
+    real = publisher.pointers, publisher.files
+    publisher.pointers, publisher.files = Faulty(real[0], plan), Faulty(real[1], plan)
     try:
         yield
     finally:
-        catalog._pointers, catalog._files, editor._pointers, editor._files = *real, *real
+        publisher.pointers, publisher.files = real
 
 
 def everything(of: Shop) -> dict[TableIdentifier, State]:
@@ -105,7 +103,7 @@ def everything(of: Shop) -> dict[TableIdentifier, State]:
 
 
 def rows(of: Shop, table: TableState) -> Any:
-    return of.catalog.rows(table, 10)
+    return of.catalog.files.rows(table, 10)
 
 
 def attempted(of: Shop, *, atomic: bool) -> RunResult | None:

@@ -242,7 +242,7 @@ def test_a_serving_policy_that_changes_with_something_else_is_in_the_same_run(bu
 
 def test_a_serving_policy_changes_with_a_refresh_that_finds_the_same_rows(built: Shop) -> None:
     """Only the record moves on then, and the view's properties with it."""
-    built.changes = Changes(built.catalog)
+    built.changes = Changes(built.catalog.changes)
     append(built.catalog, "raw.orders", 3)
     configure(built, "daily", "{when_stale: serve}")
     assert built.actions("daily") == {"daily": "record"}

@@ -231,7 +231,7 @@ def test_orphans_go_when_they_are_old_and_no_run_is_older(built: Shop) -> None:
     live = RunId(host="here", pid=2, started_ms=time.time_ns() // 1_000_000 - 10, nonce="ffff")
     assert keep_up(built, 1)["daily"].orphans == 0
     assert keep_up(built, 4, dry_run=True)["daily"].orphans >= 1
-    assert built.catalog.list_files(f"{location}/data")
+    assert built.catalog.files.below(f"{location}/data")
     built.catalog.stage(
         storage(built, "monthly"), _layout(storage(built, "monthly")), TableIdentifier("lake", ("mvbuild_scratch",), live.scratch(0))
     )
@@ -239,7 +239,7 @@ def test_orphans_go_when_they_are_old_and_no_run_is_older(built: Shop) -> None:
     assert keep_up(built, 0.9)["daily"].orphans == 0
     done = keep_up(built, 4)
     assert done["daily"].orphans >= 1
-    assert built.catalog.list_files(f"{location}/data") == ()
+    assert built.catalog.files.below(f"{location}/data") == ()
     assert states(built) == {"daily": "fresh", "monthly": "fresh"}
     refresh(built, 1)
 

@@ -19,6 +19,7 @@ from mvbuild.ports.catalog import CatalogError, CommitConflict
 from mvbuild.refresh.result import RunResult
 from mvbuild.serve import frames
 from mvbuild.serve.rows import choose_rows
+from other_programs import drop
 from unit.serve.readers import BASE, chain, choice, lagging, read, session, sources, sql
 from unit.worlds import Shop, append, base_table, name, shop
 
@@ -168,7 +169,7 @@ def test_rows_of_another_writer_are_no_good_refresh(tmp_path: Path, edit: str) -
     if edit == "storage-changed":
         append(of.catalog, "mart.a__storage")
     else:
-        of.catalog.drop(name("mart.a"))
+        drop(of.catalog, name("mart.a"))
     assert freshness(of).has(edit)
     assert code(of)[0] == "tests-failed"
 

@@ -127,7 +127,7 @@ def test_one_expression_may_name_many_tables(tmp_path: Path, monkeypatch: pytest
 
 
 def test_freshness_history_and_record_of_a_run(of: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    of.write({"models/plain.sql": "SELECT id FROM raw.orders\n"}).changes = Changes(of.catalog)
+    of.write({"models/plain.sql": "SELECT id FROM raw.orders\n"}).changes = Changes(of.catalog.changes)
     of.run()
     site = built(of.root, monkeypatch, of.catalog)
     page = site.page("daily")
@@ -155,7 +155,7 @@ def test_freshness_history_and_record_of_a_run(of: Shop, monkeypatch: pytest.Mon
 
 
 def test_a_large_site_leaves_out_what_takes_long(of: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    of.changes = Changes(of.catalog)
+    of.changes = Changes(of.catalog.changes)
     of.run()
     append(of.catalog, "raw.orders", 5)
     monkeypatch.setattr("mvbuild.site.refreshes.EXPLAINED", 1)

@@ -13,7 +13,7 @@ from mvbuild.ports.catalog import CatalogError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mvbuild.adapters.iceberg.metastore_catalog import MetastorePointers
+    from mvbuild.adapters.iceberg.pointers import Pointers
     from mvbuild.ports.catalog import Catalog
 
 
@@ -23,7 +23,9 @@ def open_catalog(name: str, properties: Mapping[str, str], *, create: bool) -> C
     if not settings.keys() & {"type", "uri", "py-catalog-impl"}:
         settings = _from_configuration(name) | settings
     kind = settings["type"].lower() if "type" in settings else _kind_of(settings.get("uri", ""))
-    return _TYPES.get(kind, _open_remote)(name, settings, create)
+    if kind not in _TYPES:
+        return _open_remote(name, settings)
+    return _open_metadata_files(name, settings, _TYPES[kind](name, settings, create))
 
 
 def prepare(properties: Mapping[str, str], *, create: bool) -> None:
@@ -43,33 +45,36 @@ def _kind_of(uri: str) -> str:
     return next((kind for kind, schemes in _SCHEMES.items() if uri.startswith(schemes)), "")
 
 
-def _open_sql(name: str, properties: Mapping[str, str], create: bool) -> Catalog:
+def _open_metadata_files(name: str, properties: Mapping[str, str], pointers: Pointers) -> Catalog:
     from mvbuild.adapters.iceberg.catalog import MetadataCatalog
     from mvbuild.adapters.iceberg.data import IcebergData
     from mvbuild.adapters.iceberg.failures import Translator
     from mvbuild.adapters.iceberg.files import FileStore
+    from mvbuild.adapters.iceberg.pointer_publisher import PointerPublisher
+
+    files, translator = FileStore(properties), Translator(name, properties)
+    return MetadataCatalog(PointerPublisher(name=name, pointers=pointers, files=files, data=IcebergData(files.io), translator=translator))
+
+
+def _open_remote(name: str, properties: Mapping[str, str]) -> Catalog:
+    """REST, and any catalog that PyIceberg has an implementation of."""
+    from mvbuild.adapters.iceberg.catalog import MetadataCatalog
+    from mvbuild.adapters.iceberg.remote_publisher import RemotePublisher
+
+    return MetadataCatalog(RemotePublisher(name, properties))
+
+
+def _sql(name: str, properties: Mapping[str, str], create: bool) -> Pointers:
     from mvbuild.adapters.iceberg.pointers import SqlPointers
     from mvbuild.adapters.iceberg.sql import open_database
 
     if "uri" not in properties:
         raise CatalogError(f"Catalog '{name}' has type sql but no 'uri'.")
-    files = FileStore(properties)
-    return MetadataCatalog(
-        name=name,
-        pointers=SqlPointers(name, open_database(properties["uri"], create=create)),
-        files=files,
-        data=IcebergData(files.io),
-        warehouse=properties.get("warehouse", ""),
-        translator=Translator(name, properties),
-    )
+    return SqlPointers(name, open_database(properties["uri"], create=create), properties.get("warehouse", ""))
 
 
-def _open_warehouse(name: str, properties: Mapping[str, str], _: bool) -> Catalog:
-    from mvbuild.adapters.iceberg.catalog import MetadataCatalog
-    from mvbuild.adapters.iceberg.data import IcebergData
-    from mvbuild.adapters.iceberg.failures import Translator
-    from mvbuild.adapters.iceberg.files import FileStore, local_path
-    from mvbuild.adapters.iceberg.folders import exact_folder
+def _warehouse(name: str, properties: Mapping[str, str], _: bool) -> Pointers:
+    from mvbuild.adapters.iceberg.files import local_path
     from mvbuild.adapters.iceberg.hadoop import FilePointers
 
     warehouse = properties.get("warehouse", "")
@@ -79,54 +84,21 @@ def _open_warehouse(name: str, properties: Mapping[str, str], _: bool) -> Catalo
             f"Catalog '{name}' has type hadoop and warehouse '{warehouse}'; it needs an absolute path of a local or mounted file"
             " system, as '/path' or 'file:///path'. Object stores cannot create a numbered file exclusively: use a catalog there."
         )
-    files = FileStore(properties)
-    return MetadataCatalog(
-        name=name,
-        pointers=FilePointers(warehouse),
-        files=files,
-        data=IcebergData(files.io),
-        warehouse=warehouse,
-        translator=Translator(name, properties),
-        folder=exact_folder,
-    )
+    return FilePointers(warehouse)
 
 
-def _open_hive(name: str, properties: Mapping[str, str], _: bool) -> Catalog:
+def _hive(name: str, properties: Mapping[str, str], _: bool) -> Pointers:
     from mvbuild.adapters.iceberg.hive import HivePointers
 
     if "uri" not in properties:
         raise CatalogError(f"Catalog '{name}' has type hive but no 'uri'; set it to the metastore's, like thrift://host:9083.")
-    return _open_metastore(name, properties, HivePointers(properties))
+    return HivePointers(properties)
 
 
-def _open_glue(name: str, properties: Mapping[str, str], _: bool) -> Catalog:
+def _glue(name: str, properties: Mapping[str, str], _: bool) -> Pointers:
     from mvbuild.adapters.iceberg.glue import GluePointers
 
-    return _open_metastore(name, properties, GluePointers(name, properties))
-
-
-def _open_remote(name: str, properties: Mapping[str, str], _: bool) -> Catalog:
-    """REST, and any catalog that PyIceberg has an implementation of."""
-    from mvbuild.adapters.iceberg.remote import RemoteCatalog
-
-    return RemoteCatalog(name, dict(properties))
-
-
-def _open_metastore(name: str, properties: Mapping[str, str], pointers: MetastorePointers) -> Catalog:
-    from mvbuild.adapters.iceberg.data import IcebergData
-    from mvbuild.adapters.iceberg.failures import Translator
-    from mvbuild.adapters.iceberg.files import FileStore
-    from mvbuild.adapters.iceberg.metastore_catalog import MetastoreCatalog
-
-    files = FileStore(properties)
-    return MetastoreCatalog(
-        name=name,
-        pointers=pointers,
-        files=files,
-        data=IcebergData(files.io),
-        warehouse=properties.get("warehouse", ""),
-        translator=Translator(name, properties),
-    )
+    return GluePointers(name, properties)
 
 
 def _from_configuration(name: str) -> dict[str, str]:
@@ -137,11 +109,12 @@ def _from_configuration(name: str) -> dict[str, str]:
     return {key: str(value) for key, value in found.items()}
 
 
-_TYPES: dict[str, Callable[[str, Mapping[str, str], bool], Catalog]] = {
-    "sql": _open_sql,
-    "hadoop": _open_warehouse,
-    "hive": _open_hive,
-    "glue": _open_glue,
+_TYPES: dict[str, Callable[[str, Mapping[str, str], bool], Pointers]] = {
+    "sql": _sql,
+    "hadoop": _warehouse,
+    "hive": _hive,
+    "glue": _glue,
 }
-"""Catalogs whose metadata files mvbuild reads and publishes itself. `spark/catalog_conf.py` configures Spark for the same types."""
+"""Catalogs whose metadata files mvbuild reads and publishes itself -> their pointers. `spark/catalog_conf.py` configures Spark for the same
+types."""
 _SCHEMES = {"sql": ("sqlite", "postgresql", "mysql", "mariadb"), "hive": ("thrift:",)}

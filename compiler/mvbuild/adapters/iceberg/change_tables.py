@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.names import TableIdentifier
@@ -53,23 +53,20 @@ def require_change(table: TableState, old: int, new: int) -> None:
             raise ChangeRefused("snapshot-expired", f"Snapshot {snapshot_id} of {table.identifier} has expired.")
 
 
-class Register(Protocol):
-    """Creates one scratch table."""
-
-    def __call__(self, change: TableChange, subset: Subset, scratch: TableIdentifier, /) -> object: ...
-
-
 def stage(
-    change: TableChange, new_scratch: Callable[[], TableIdentifier], register: Register, drop: Callable[[TableIdentifier], None]
+    change: TableChange,
+    new_scratch: Callable[[], TableIdentifier],
+    register: Callable[[Subset, TableIdentifier], None],
+    drop: Callable[[TableIdentifier], None],
 ) -> StagedChange:
-    """Create all scratch tables of a change, or none of them."""
+    """Create all scratch tables of a change, each by `register`, or none of them."""
     made: list[TableIdentifier] = []
 
     def table(subset: Subset) -> TableIdentifier | None:
         if not subset.files:
             return None
         scratch = new_scratch()
-        register(change, subset, scratch)
+        register(subset, scratch)
         made.append(scratch)
         return scratch
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Literal
 
-from mvbuild.adapters.iceberg.file_matching import matching, may_match
 from mvbuild.adapters.iceberg.metadata import Raw, current_schema, schemas
-from mvbuild.adapters.iceberg.net_rows import compares, net_rows
+from mvbuild.adapters.iceberg.net_rows import net_rows
 from mvbuild.adapters.iceberg.private_pyiceberg import updates_of, written_files
 from mvbuild.adapters.iceberg.tables import current
-from mvbuild.adapters.iceberg.value_ranges import value_ranges
 from mvbuild.ports.catalog import CatalogError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa  # type: ignore[import-untyped]
     from pyiceberg.io import FileIO
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from mvbuild.adapters.iceberg.change_tables import Subset
-    from mvbuild.ports.changes import FileGroup, NetRows, Predicate, Side, TableChange, ValueRange
+    from mvbuild.ports.changes import NetRows, TableChange
     from mvbuild.ports.states import TableState
 
 
@@ -68,18 +66,6 @@ class IcebergData:
         from mvbuild.adapters.iceberg.change import table_change
 
         return table_change(raw, table, old, new, self._io(raw["location"]))
-
-    def may_match(self, change: TableChange, conjunctions: Sequence[tuple[Predicate, ...]]) -> bool:
-        return may_match(change, conjunctions)
-
-    def matching(self, change: TableChange, predicates: Sequence[Predicate]) -> FileGroup:
-        return matching(change, predicates)
-
-    def value_ranges(self, change: TableChange, side: Side, columns: Iterable[str]) -> Mapping[str, ValueRange]:
-        return value_ranges(change, side, columns)
-
-    def compares(self, change: TableChange, columns: Sequence[str]) -> bool:
-        return compares(change, columns)
 
     def net_rows(self, raw: Raw, change: TableChange, columns: Sequence[str]) -> NetRows | None:
         return net_rows(lambda: self._table(raw, ""), change, columns)

@@ -28,13 +28,10 @@ if TYPE_CHECKING:
 class Editor:
     """Makes the edits of one catalog."""
 
-    def __init__(
-        self, pointers: Pointers, files: Files, *, restate: Restate, location: Callable[[TableIdentifier], str], catalog: str
-    ) -> None:
+    def __init__(self, pointers: Pointers, files: Files, *, restate: Restate, catalog: str) -> None:
         self._pointers = pointers
         self._files = files
         self._restate = restate
-        self._location = location
         self._catalog = catalog
 
     def edits(self, changes: Sequence[Change]) -> list[Edit]:
@@ -112,7 +109,7 @@ class Editor:
                     f"View {change.identifier} cannot be written: the file-system warehouse '{self._catalog}' has no views;"
                     " it can only have tables, and materialized views in the metadata-file format."
                 )
-            raw = mvs.view_metadata(entry, change, lambda: self._location(change.identifier))
+            raw = mvs.view_metadata(entry, change, lambda: self._pointers.location(change.identifier))
             return [Put(identifier=change.rename_to or change.identifier, kind="VIEW", raw=raw, base=entry)]
 
         return Edit(reads=target, make=make)

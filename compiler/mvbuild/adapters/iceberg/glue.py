@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg.glue_entries import changed, pointer, retired, same
 from mvbuild.adapters.iceberg.hive_names import GLUE, GLUE_UNCHECKED
-from mvbuild.adapters.iceberg.pointers import FreelyPlaced, Swap
+from mvbuild.adapters.iceberg.metastore_locations import PlacedByDatabase
+from mvbuild.adapters.iceberg.pointers import Swap
 from mvbuild.adapters.iceberg.several import UndoableStep, in_turn
 from mvbuild.adapters.iceberg.trino_views import view_of_trino
 from mvbuild.ports.catalog import AlreadyExists, CatalogError
@@ -34,7 +35,7 @@ _ONE_BY_ONE = 50
 time."""
 
 
-class GluePointers(FreelyPlaced):
+class GluePointers(PlacedByDatabase):
     """The Iceberg tables and views of one Glue data catalog."""
 
     has_views = True
@@ -67,16 +68,13 @@ class GluePointers(FreelyPlaced):
         found = {k: view_of_trino(t.get("Parameters") or {}, t.get("ViewOriginalText")) for k, t in tables if t and not pointer(t)}
         return {key: what for key, what in found.items() if what}
 
-    def names(self, namespace: str) -> list[str]:
-        return sorted(name for _, name in self._listed(namespace))
+    def names(self, namespace: str) -> list[Key]:
+        lower = namespace.lower()
+        return sorted(self._listed(lower)) if self.names_of.can_be((lower, "")) else []
 
     def views(self) -> list[Key]:
         databases = [one["Name"] for page in self._glue.get_paginator("get_databases").paginate() for one in page["DatabaseList"]]
         return [key for found in self._each(self._listed, databases) for key, (_, kind) in found.items() if kind == "VIEW"]
-
-    def in_use(self, location: str) -> bool:  # noqa: ARG002
-        """This is unknown without reading every table of the account, so each new table gets a new directory."""
-        return True
 
     def swap(self, swaps: Sequence[Swap]) -> bool:
         for swap in swaps:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from mvbuild.adapters.iceberg.files import local_path
 from mvbuild.adapters.iceberg.folder_contents import NOTE, forget_checksum, prune, unlink
+from mvbuild.adapters.iceberg.folders import exact_folder
 from mvbuild.adapters.iceberg.pointers import next_number
 from mvbuild.adapters.iceberg.scratch import FOLDER as SCRATCH
 from mvbuild.ports.catalog import CatalogError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from mvbuild.adapters.iceberg.pointers import Key, Kind, Swap
+    from mvbuild.names import TableIdentifier
 
 _HINTS: dict[Kind, str] = {"MV": "mv-version-hint.text", "TABLE": "version-hint.text"}
 _SUFFIXES: dict[Kind, tuple[str, ...]] = {"MV": (".mv.metadata.json",), "TABLE": (".metadata.json", ".gz.metadata.json")}
@@ -38,6 +40,7 @@ class FilePointers:
 
     has_views = False
     atomic = False
+    spark_reads_views = True
 
     def __init__(self, warehouse: str) -> None:
         root = local_path(warehouse)
@@ -51,17 +54,20 @@ class FilePointers:
     def foreign(self, keys: Iterable[Key]) -> dict[Key, str]:  # noqa: ARG002
         return {}
 
-    def names(self, namespace: str) -> list[str]:
+    def names(self, namespace: str) -> list[Key]:
         with suppress(FileNotFoundError, NotADirectoryError):
             folders = sorted(entry.name for entry in os.scandir(self._folder(namespace)) if entry.is_dir())
-            return [name for name in folders if self._current((namespace, name))]
+            return [(namespace, name) for name in folders if self._current((namespace, name))]
         return []
 
     def views(self) -> list[Key]:
         return [key for key in self._walk(()) if (found := self._current(key)) and found[1] == "MV"]
 
-    def in_use(self, location: str) -> bool:  # noqa: ARG002
-        return False  # nothing can be renamed here: a name is a directory
+    def location(self, identifier: TableIdentifier) -> str:
+        return "/".join((self._warehouse, *map(exact_folder, (*identifier.namespace, identifier.name))))
+
+    def scratch_location(self, scratch: TableIdentifier) -> str:
+        return self.location(scratch)
 
     def borrowed(self, location: str) -> list[str]:
         """The files of a table that Spark wrote into the directories of scratch tables, found by a note in each."""

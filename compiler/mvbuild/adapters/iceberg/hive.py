@@ -16,7 +16,8 @@ from mvbuild.adapters.iceberg.hive_entries import LOCATION, LOCK, changed, new_t
 from mvbuild.adapters.iceberg.hive_locks import Locks
 from mvbuild.adapters.iceberg.hive_names import HIVE
 from mvbuild.adapters.iceberg.hive_types import ZONED
-from mvbuild.adapters.iceberg.pointers import FreelyPlaced, Swap
+from mvbuild.adapters.iceberg.metastore_locations import PlacedByDatabase
+from mvbuild.adapters.iceberg.pointers import Swap
 from mvbuild.adapters.iceberg.several import UndoableStep, in_turn
 from mvbuild.adapters.iceberg.trino_views import view_of_trino
 from mvbuild.ports.catalog import AlreadyExists, CommitConflict
@@ -35,12 +36,11 @@ _PASSED = "The parameter value for key 'metadata_location' is"
 _OTHER_COLUMNS = "types incompatible with the existing columns"
 
 
-class HivePointers(FreelyPlaced):
+class HivePointers(PlacedByDatabase):
     """The Iceberg tables and views of one metastore."""
 
     has_views = True
     atomic = False
-    spark_reads_views = True
     names_of = HIVE
 
     def __init__(self, properties: Mapping[str, str]) -> None:
@@ -65,19 +65,18 @@ class HivePointers(FreelyPlaced):
         found = {(t.dbName, t.tableName): view_of_trino(t.parameters or {}, t.viewOriginalText) for t in tables if not pointer(t)}
         return {key: what for key, what in found.items() if what}
 
-    def names(self, namespace: str) -> list[str]:
+    def names(self, namespace: str) -> list[Key]:
+        lower = namespace.lower()
+        if not HIVE.can_be((lower, "")):
+            return []
         with self._connections.open() as client:
-            keys = [(namespace, name) for name in client.get_all_tables(namespace)]
-            return sorted(name for (_, name), _ in self._entries(client, keys))
+            keys = [(lower, name) for name in client.get_all_tables(lower)]
+            return sorted(key for key, _ in self._entries(client, keys))
 
     def views(self) -> list[Key]:
         with self._connections.open() as client:
             keys = [(meta.dbName, meta.tableName) for meta in client.get_table_meta("*", "*", ["VIRTUAL_VIEW"])]
             return [key for key, (_, kind) in self._entries(client, keys) if kind == "VIEW"]
-
-    def in_use(self, location: str) -> bool:  # noqa: ARG002
-        """This is unknown without reading every table of the metastore, so each new table gets a new directory."""
-        return True
 
     def swap(self, swaps: Sequence[Swap]) -> bool:
         for swap in swaps:

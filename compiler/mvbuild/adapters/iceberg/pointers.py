@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import re
 import uuid
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from mvbuild.adapters.iceberg.folders import folder
 from mvbuild.adapters.iceberg.jdbc_tables import Statement
+from mvbuild.adapters.iceberg.scratch import FOLDER as SCRATCH
+from mvbuild.ports.catalog import CatalogError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from mvbuild.adapters.iceberg.metadata import Raw
     from mvbuild.adapters.iceberg.sql import Database
+    from mvbuild.names import TableIdentifier
 
 Kind = Literal["TABLE", "VIEW", "MV"]
 """In a catalog without views, an MV is an entry of its own; otherwise the entry of an MV is its view."""
@@ -73,6 +78,12 @@ def next_number(old: str | None, first: int) -> int:
     return int(match[1] or match[2]) + 1 if match else first
 
 
+def levels(namespace: str) -> Iterator[str]:
+    """The parents of a namespace, and the namespace itself."""
+    parts = namespace.split(".")
+    return (".".join(parts[:level]) for level in range(1, len(parts) + 1))
+
+
 class Pointers(Protocol):
     """What a catalog of metadata files must provide; everything else follows from the files."""
 
@@ -80,6 +91,8 @@ class Pointers(Protocol):
     """If False, an MV's pointer leads directly to its metadata file."""
     atomic: bool
     """`swap` moves any number of pointers in one step. If False, it gets those of one edit: one, or the two of a rename or conversion."""
+    spark_reads_views: bool
+    """Whether Spark finds the views by name."""
 
     def find(self, keys: Iterable[Key]) -> dict[Key, tuple[str, Kind]]:
         """Metadata location and kind of the names that exist."""
@@ -87,14 +100,17 @@ class Pointers(Protocol):
     def foreign(self, keys: Iterable[Key]) -> dict[Key, str]:
         """Names that `find` does not know and that are not Iceberg's, with what they are."""
 
-    def names(self, namespace: str) -> list[str]:
-        """The tables and views of a namespace."""
+    def names(self, namespace: str) -> list[Key]:
+        """The tables and views of a namespace, as the catalog spells them."""
 
     def views(self) -> list[Key]:
         """The views (and MVs) of all namespaces."""
 
-    def in_use(self, location: str) -> bool:
-        """Whether an entry has its metadata below a location: a renamed entry keeps the directory of its old name."""
+    def location(self, identifier: TableIdentifier) -> str:
+        """The location for a new table or view."""
+
+    def scratch_location(self, scratch: TableIdentifier) -> str:
+        """The location for a scratch table."""
 
     def borrowed(self, location: str) -> list[str]:
         """Other directories with files of the table at a location."""
@@ -121,11 +137,13 @@ class Pointers(Protocol):
         """Also True if only something below it exists."""
 
     def add_namespace(self, namespace: str) -> None:
-        """Create a namespace. Does nothing if it exists."""
+        """Create a namespace and its parents, as far as they do not exist."""
 
 
 class FreelyPlaced:
     """What all catalogs have in common whose pointers can lead to files anywhere."""
+
+    spark_reads_views = True
 
     def foreign(self, keys: Iterable[Key]) -> dict[Key, str]:  # noqa: ARG002
         return {}
@@ -134,7 +152,7 @@ class FreelyPlaced:
         return []
 
     def note_base(self, key: Key, location: str) -> None:
-        """Nothing to note: scratch tables share the location of their base."""
+        """A scratch table shares the location of its base."""
 
     def hints(self, key: Key) -> list[str]:  # noqa: ARG002
         return []
@@ -146,13 +164,38 @@ class FreelyPlaced:
         return location
 
 
-class SqlPointers(FreelyPlaced):
+class PlacedInWarehouse(FreelyPlaced, ABC):
+    """A catalog with one directory for all its tables."""
+
+    def __init__(self, warehouse: str) -> None:
+        self._warehouse = warehouse.rstrip("/")
+
+    @abstractmethod
+    def in_use(self, location: str) -> bool:
+        """Whether an entry has its metadata below a location: a renamed entry keeps the directory of its old name."""
+
+    def location(self, identifier: TableIdentifier) -> str:
+        found = "/".join((self._root(identifier), *map(folder, identifier.namespace), folder(identifier.name)))
+        # If two tables shared a directory, orphan files could not be recognized.
+        return f"{found}-{uuid.uuid4().hex[:8]}" if self.in_use(found) else found
+
+    def scratch_location(self, scratch: TableIdentifier) -> str:
+        return f"{self._root(scratch)}/{SCRATCH}/{folder(scratch.name)}"
+
+    def _root(self, identifier: TableIdentifier) -> str:
+        if not self._warehouse:
+            raise CatalogError(f"Catalog '{identifier.catalog}' has no 'warehouse', so it has no location for new tables and views.")
+        return self._warehouse
+
+
+class SqlPointers(PlacedInWarehouse):
     """The rows of one catalog in a database with other writers."""
 
     has_views = True
     atomic = True
 
-    def __init__(self, catalog: str, database: Database) -> None:
+    def __init__(self, catalog: str, database: Database, warehouse: str = "") -> None:
+        super().__init__(warehouse)
         self._catalog = catalog
         self._database = database
 
@@ -172,8 +215,8 @@ class SqlPointers(FreelyPlaced):
         # Some databases compare case-insensitively; names are exact here.
         return {key: found[key] for key in wanted if key in found}
 
-    def names(self, namespace: str) -> list[str]:
-        return [row[0] for row in self._database.query(_NAMES, {"c": self._catalog, "n": namespace})]
+    def names(self, namespace: str) -> list[Key]:
+        return [(namespace, row[0]) for row in self._database.query(_NAMES, {"c": self._catalog, "n": namespace})]
 
     def views(self) -> list[Key]:
         return [(row[0], row[1]) for row in self._database.query(_VIEWS, {"c": self._catalog})]
@@ -196,9 +239,10 @@ class SqlPointers(FreelyPlaced):
         return bool(self._database.query(_HAS_NAMESPACE, {"c": self._catalog, "n": namespace, "below": below}))
 
     def add_namespace(self, namespace: str) -> None:
-        params = {"c": self._catalog, "n": namespace}
-        if not self._database.query(_OWN_NAMESPACE, params):
-            self._database.transact([Statement(_ADD_NAMESPACE, params)])
+        for level in levels(namespace):
+            params = {"c": self._catalog, "n": level}
+            if not self._database.query(_OWN_NAMESPACE, params):
+                self._database.transact([Statement(_ADD_NAMESPACE, params)])
 
     def close(self) -> None:
         self._database.close()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from mvbuild.adapters.iceberg.remote_answers import LostAnswer, Outdated, is_lost, settled
 from mvbuild.adapters.iceberg.remote_applied import moved_main, was_applied
-from mvbuild.adapters.iceberg.remote_files import dump, full_name
+from mvbuild.adapters.iceberg.remote_files import data_of, dump, full_name
 from mvbuild.adapters.iceberg.updates import as_models
 from mvbuild.ports.catalog import AlreadyExists, CommitConflict
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from mvbuild.adapters.iceberg.metadata import Raw
+    from mvbuild.adapters.iceberg.publisher import Data
     from mvbuild.names import TableIdentifier
 
 _READERS = 8
@@ -30,7 +31,7 @@ class Edit:
     """One change of one table."""
 
     identifier: TableIdentifier
-    make: Callable[[Raw, Table], Raw]
+    make: Callable[[Raw, Data], Raw]
     """Raises CommitConflict if an expectation is no longer true."""
 
 
@@ -131,7 +132,7 @@ def in_parallel(function: Callable[[_One], _Other], items: Iterable[_One]) -> li
 
 def _step(edit: Edit, table: Table) -> EditedTable:
     old = dump(table)
-    return EditedTable(identifier=edit.identifier, table=table, old=old, new=edit.make(old, table))
+    return EditedTable(identifier=edit.identifier, table=table, old=old, new=edit.make(old, data_of(table)))
 
 
 def _were_applied(steps: Sequence[EditedTable], now: Sequence[Raw]) -> bool:

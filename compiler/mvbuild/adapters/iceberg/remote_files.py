@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from mvbuild.adapters.iceberg import metadata, tables
+from mvbuild.adapters.iceberg import metadata
 from mvbuild.adapters.iceberg.data import IcebergData
 from mvbuild.ports.states import TableState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyiceberg.io import FileIO
     from pyiceberg.table import Table
 
     from mvbuild.adapters.iceberg.metadata import Raw
-    from mvbuild.adapters.iceberg.table_commits import Restate
     from mvbuild.names import TableIdentifier
 
 
@@ -29,11 +26,6 @@ def dump(table: Table) -> Raw:
     return found
 
 
-def whole(table: Table) -> Raw:
-    """The metadata with the fields that PyIceberg's models lack, so that a copy does not lose them."""
-    return read_metadata(table.io, table.metadata_location)
-
-
 def read_metadata(io: FileIO, location: str) -> Raw:
     with io.new_input(location).open() as stream:
         return metadata.parse(stream.read(), location)
@@ -43,15 +35,6 @@ def state_of(identifier: TableIdentifier, table: Table) -> TableState:
     found = metadata.state(identifier, table.metadata_location, dump(table), is_view=False)
     assert isinstance(found, TableState)
     return found
-
-
-def restating(table: Table) -> Restate:
-    def restate(raw: Raw, summary: Mapping[str, str]) -> Raw:
-        snapshot_id = tables.new_snapshot_id()
-        location = data_of(table).repeated_manifest_list(tables.manifest_list_location(raw, snapshot_id), raw, snapshot_id)
-        return tables.restating_snapshot(raw, location, snapshot_id, summary)
-
-    return restate
 
 
 def data_of(table: Table) -> IcebergData:

@@ -7,15 +7,34 @@ from typing import TYPE_CHECKING
 
 from mvbuild.adapters.iceberg.layout import fitted, with_layout
 from mvbuild.adapters.iceberg.metadata import Raw, current_snapshot_id, schemas
-from mvbuild.adapters.iceberg.tables import adopted, check, require_snapshot, with_main, with_snapshots
+from mvbuild.adapters.iceberg.tables import (
+    adopted,
+    check,
+    manifest_list_location,
+    new_snapshot_id,
+    require_snapshot,
+    restating_snapshot,
+    with_main,
+    with_snapshots,
+)
 from mvbuild.ports.catalog import CatalogError
 
 if TYPE_CHECKING:
+    from mvbuild.adapters.iceberg.publisher import Data
     from mvbuild.names import TableIdentifier
     from mvbuild.ports.commits import TableCommit
 
 Restate = Callable[[Raw, Mapping[str, str]], Raw]
 """(table, summary) -> the snapshot that repeats the current one; its manifest list is written."""
+
+
+def restating(data: Data) -> Restate:
+    def restate(raw: Raw, summary: Mapping[str, str]) -> Raw:
+        snapshot_id = new_snapshot_id()
+        location = data.repeated_manifest_list(manifest_list_location(raw, snapshot_id), raw, snapshot_id)
+        return restating_snapshot(raw, location, snapshot_id, summary)
+
+    return restate
 
 
 def committed(raw: Raw, change: TableCommit, staged: Raw | None, restate: Restate) -> Raw:

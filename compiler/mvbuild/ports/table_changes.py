@@ -1,0 +1,37 @@
+"""Two snapshots of a table -> their difference, what metadata shows of it, and scratch tables with its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from mvbuild.names import TableIdentifier
+from mvbuild.ports.changes import FileGroup, NetRows, Predicate, Side, StagedChange, TableChange, ValueRange
+from mvbuild.ports.states import TableState
+
+
+class TableChanges(Protocol):
+    """What changed between snapshots. Every method may raise CatalogError."""
+
+    def between(self, table: TableState, old: int, new: int) -> TableChange:
+        """The difference between any two snapshots (NO_SNAPSHOT: the empty table), from metadata only. Raises ChangeRefused if metadata
+        does not show it."""
+
+    def may_match(self, change: TableChange, conjunctions: Sequence[tuple[Predicate, ...]]) -> bool:
+        """Whether metadata allows a row of the change to satisfy all predicates of one of the conjunctions. Reads no data."""
+
+    def matching(self, change: TableChange, predicates: Sequence[Predicate]) -> FileGroup:
+        """The added files in which, by their metadata, a row can satisfy all predicates. Reads no data."""
+
+    def value_ranges(self, change: TableChange, side: Side, columns: Iterable[str]) -> Mapping[str, ValueRange]:
+        """The ranges of columns in the rows that were added or removed, for columns whose range the metadata shows. Reads no data."""
+
+    def compares(self, change: TableChange, columns: Sequence[str]) -> bool:
+        """Whether files were rewritten and, as far as metadata shows, `net_rows` can read and compare these columns. Reads no data."""
+
+    def net_rows(self, change: TableChange, columns: Sequence[str]) -> NetRows | None:
+        """Read and compare columns for which `compares` holds in this process, under the table's current schema. None if they cannot be
+        read or too many rows differ; then the engine does it."""
+
+    def stage(self, change: TableChange, new_scratch: Callable[[], TableIdentifier]) -> StagedChange:
+        """Register scratch tables, made of metadata only, that show the rows of a change under the table's current schema."""

@@ -20,19 +20,15 @@ from mvbuild.adapters.iceberg.sql import open_database
 from mvbuild.api.sessions import catalog_of, observed
 from mvbuild.formats import metadata_file, properties
 from mvbuild.formats.record import RefreshRecord
-from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import World
-from mvbuild.freshness.pins import pin
-from mvbuild.graph.definition import definition
 from mvbuild.graph.model import Graph, ModelNode, TableNode
 from mvbuild.names import TableIdentifier
-from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.ports.commits import TableLayout
+from mvbuild.refresh.pinned import pinned
 from mvbuild.refresh.recording import record_of
 from mvbuild.refresh.views import mv_commit
 from mvbuild.storage.commits import summary_of
 from mvbuild.storage.layout import storage_layout, storage_properties
-from mvbuild.storage.schemas_read import schemas_read
 
 BATCH = 500
 STARTED_MS = 1_790_000_000_000
@@ -107,9 +103,8 @@ def _base(identifier: TableIdentifier, warehouse: str, shape: Shape) -> Put:
 
 
 def _mv(world: World, node: ModelNode, warehouse: str, kind: str, shape: Shape) -> Iterator[Put]:
-    below = node_inputs(world.graph, node)
-    pins = {leaf: found for leaf in below.leaves if (found := pin(world.graph, world.observed, leaf))}
-    record = record_of(world, below, pins, 1, STARTED_MS)
+    read = pinned(world, node, STARTED_MS)
+    record = record_of(read, 1)
     schema = _schema(shape.columns, "n")
     commit = mv_commit(world, node, schema)
     assert node.storage is not None
@@ -117,11 +112,10 @@ def _mv(world: World, node: ModelNode, warehouse: str, kind: str, shape: Shape) 
     is_file = kind == "metadata-file"
     location = _location(node.identifier if is_file else node.storage, warehouse)
     raw = tables.new_table(location, storage_layout(node, schema), storage_properties(node))
-    meant = fingerprint(definition(world.graph, node).text)
-    raw = _with_history(raw, shape.snapshots, summary_of(record, shape.snapshots, "full", meant))
+    raw = _with_history(raw, shape.snapshots, summary_of(record, shape.snapshots, "full", read.definition_mark))
     head = {properties.REFRESH_SNAPSHOT: str(raw["current-snapshot-id"])}
     of_record = {} if is_file else properties.encode(record)
-    raw = {**raw, "properties": {**raw["properties"], **schemas_read(p.table for p in pins.values() if p.moves), **head, **of_record}}
+    raw = {**raw, "properties": {**raw["properties"], **read.schemas, **head, **of_record}}
     view = views.new_view(commit, _location(node.identifier, warehouse))
     yield Put(identifier=node.identifier, kind="VIEW", raw=view, storage=_embedded(raw, record, shape) if is_file else None)
     if not is_file:

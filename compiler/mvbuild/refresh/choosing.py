@@ -1,38 +1,62 @@
-"""MV + RunSession -> StrategyChoice, and how it is reported: in messages, in run_results.json and as errors of a strict policy."""
+"""Pinned + RunSession -> StrategyChoice: the strategy of a refresh, or a full refresh if Spark or its settings rule the strategy out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 from mvbuild.diagnostics import ProjectError
-from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.rules import judge_one
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.choose import StrategyChoice, choose
-from mvbuild.incremental.strategies import FULL
+from mvbuild.incremental.strategies import FULL, refused_by_settings
 from mvbuild.plan.question import question
 from mvbuild.plan.strictness import strict_error
-from mvbuild.ports.states import Snapshot
-from mvbuild.refresh.result import count_rows
+from mvbuild.ports.commits import TableLayout
+from mvbuild.ports.states import TableState
+from mvbuild.refresh.pinned import Pinned
 from mvbuild.refresh.session import RunSession
-from mvbuild.storage.history import EXPECTED_BYTES, EXPECTED_ROWS, EXPECTED_SECONDS, FULL_BYTES, REASON, bytes_written, rows_removed
+from mvbuild.refresh.write_outcome import NotIncremental
+from mvbuild.storage.history import EXPECTED_BYTES, EXPECTED_ROWS, EXPECTED_SECONDS, FULL_BYTES, REASON
+from mvbuild.storage.layout import same_layout
+from mvbuild.storage.sessions import settings_mark, settings_of
 
-if TYPE_CHECKING:
-    from mvbuild.refresh.write_outcome import NotIncremental, WriteOutcome
 
-
-def chosen(session: RunSession, world: World, node: ModelNode, pins: Mapping[Leaf, Pin], *, forced: bool) -> StrategyChoice:
+def chosen(session: RunSession, pinned: Pinned, *, forced: bool) -> StrategyChoice:
     """Raises ProjectError if the policy forbids the remaining strategies."""
     if session.changes is None:
         return StrategyChoice(strategy=FULL, code="forced", message="")
+    world, node = pinned.world, pinned.node
     reasons = judge_one(world, node, {}).reasons
-    choice = choose(question(world, node, reasons, pins, session.changes, forced=forced))
+    choice = choose(question(world, node, reasons, pinned.pins, session.changes, forced=forced))
     refused = strict_error(node, choice)
     if refused:
         raise ProjectError([refused])
     return choice
+
+
+def possible(
+    node: ModelNode, choice: StrategyChoice, storage: TableState | None, layout: TableLayout, conf: Mapping[str, str]
+) -> StrategyChoice:
+    """In full if only Spark's analysis of the query or its settings show that it must be."""
+    if not choice.is_incremental or storage is None:
+        return choice
+    if not same_layout(storage, layout):
+        # Another writer may have created it, with another order of columns.
+        return fallen_back(node, choice, NotIncremental("layout-changed", "the columns of the storage differ from those of the query"))
+    before, settings = settings_of(storage), settings_mark(conf)
+    if before != settings:
+        # Rows to remove would be searched with the values that these settings give, and not with the stored ones.
+        what = (
+            f"the settings of the session differ from those of the last refresh ({_zone(before) or 'unknown'} then, {_zone(settings)} now)"
+        )
+        return fallen_back(node, choice, NotIncremental("session-changed", what))
+    refused = refused_by_settings(choice.strategy, conf, (field["type"] for field in layout.schema["fields"]))
+    return fallen_back(node, choice, NotIncremental(refused.code, refused.message)) if refused else choice
+
+
+def _zone(settings: str) -> str:
+    return settings.partition(" ")[0]
 
 
 def fallen_back(node: ModelNode, choice: StrategyChoice, why: NotIncremental) -> StrategyChoice:
@@ -54,47 +78,3 @@ def summary_of_choice(choice: StrategyChoice) -> dict[str, str]:
     }
     told = {key: str(number) for key, number in numbers.items() if number is not None}
     return {**told, REASON: choice.code} if choice.code else told
-
-
-def progress_text(node: ModelNode, choice: StrategyChoice, done: WriteOutcome | None, rows: int | None) -> str:
-    """For the line of progress: `merge: +3 -1, 1,888 rows` or `full: not-cheaper, 1,888 rows`."""
-    counted = count_rows(rows) if rows is not None else ""
-    if done is not None:
-        how = f"{choice.strategy}: +{'?' if done.added is None else f'{done.added:,}'} -{done.removed:,}"
-    elif choice.code in _EXPECTED or node.model.config.refresh_policy == "full":
-        how = ""
-    else:
-        how = f"{choice.strategy}: {choice.code}"
-    return ", ".join(part for part in (how, counted) if part)
-
-
-_EXPECTED = ("never-refreshed", "forced")
-"""Why a refresh is full if there is no other reason."""
-
-
-def result_details(
-    choice: StrategyChoice, done: WriteOutcome | None, made: Sequence[Snapshot] = (), before: Snapshot | None = None
-) -> dict[str, Any]:
-    """For run_results.json: the strategy and its reason, what was expected of it, and what it did. `made`: the snapshots of the refresh,
-    last one first, and `before` the one from which it started."""
-    full_removed = rows_removed(made, before) if made else None
-    return {
-        "strategy": choice.strategy,
-        "reason": choice.code or None,
-        "reason_message": choice.message or None,
-        "expected_bytes": choice.expected.bytes if choice.expected else None,
-        "expected_rows": choice.expected.rows if choice.expected else None,
-        "expected_seconds": round(choice.expected.seconds, 3) if choice.expected else None,
-        "full_bytes": choice.full.bytes if choice.full else None,
-        "full_rows": choice.full.rows if choice.full else None,
-        "full_seconds": round(choice.full.seconds, 3) if choice.full else None,
-        "changed_rows": sum(change.rows for change in choice.changes.values()) if choice.changes else None,
-        "bytes_written": bytes_written(made),
-        "rows_added": done.added if done else _added(made),
-        "rows_removed": done.removed if done else full_removed,
-    }
-
-
-def _added(made: Sequence[Snapshot]) -> int | None:
-    value = made[0].summary.get("added-records", "") if made else ""
-    return int(value) if value.isdigit() else None

@@ -10,18 +10,15 @@ from dataclasses import replace
 from mvbuild.diagnostics import warning
 from mvbuild.formats import failed_tests
 from mvbuild.formats.failed_tests import FailedTests
-from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.overtaken import is_as_new
-from mvbuild.freshness.pins import pin
-from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode
-from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.ports.catalog import CatalogError, CommitConflict
 from mvbuild.ports.commits import TableCommit
 from mvbuild.ports.states import TableState
 from mvbuild.refresh.observe_again import observe_again
 from mvbuild.refresh.outcome import AuditFailed
+from mvbuild.refresh.pinned import Pinned
 from mvbuild.refresh.recording import record_of
 from mvbuild.refresh.session import RunSession
 from mvbuild.storage.names import known_as
@@ -30,10 +27,11 @@ from mvbuild.storage.stored import stored
 ATTEMPTS = 3
 
 
-def mark_failed(session: RunSession, node: ModelNode, world: World, failure: AuditFailed, started_ms: int) -> AuditFailed:
+def mark_failed(session: RunSession, pinned: Pinned, failure: AuditFailed) -> AuditFailed:
     """The failure, with a warning if it could not be marked. If another run has refreshed the storage in the meantime, from the same tables
     or newer ones, it is not marked. A first refresh in the metadata-file format has no storage to mark before it is published."""
-    wanted = failed_tests.encode(_failed(node, world, failure, started_ms))
+    node, world = pinned.node, pinned.world
+    wanted = failed_tests.encode(_failed(pinned, failure))
     try:
         for _ in range(ATTEMPTS):
             now = observe_again(session, node)
@@ -64,13 +62,11 @@ def _was_refreshed(world: World, node: ModelNode, storage: TableState) -> bool:
     return before is None or stored(before).record != stored(storage).record
 
 
-def _failed(node: ModelNode, world: World, failure: AuditFailed, started_ms: int) -> FailedTests:
-    below = node_inputs(world.graph, node)
-    pins = {leaf: found for leaf in below.leaves if (found := pin(world.graph, world.observed, leaf))}
-    record = record_of(world, replace(below, views=()), pins, 0, started_ms)
+def _failed(pinned: Pinned, failure: AuditFailed) -> FailedTests:
+    record = record_of(replace(pinned, inputs=replace(pinned.inputs, views=())), 0)
     return FailedTests(
         tests=tuple(f"{test.name}: {test.message}" for test in failure.tests if test.status in ("fail", "error")),
-        at_ms=started_ms,
-        definition=fingerprint(definition(world.graph, node).text),
+        at_ms=pinned.started_ms,
+        definition=pinned.definition_mark,
         reads=failed_tests.reads_of(record),
     )

@@ -1,25 +1,27 @@
-"""World + pins -> RefreshRecord: what a refresh reads; and the records of earlier refreshes, completed by what the World says."""
+"""Pinned -> RefreshRecord: what a refresh reads; and the records of earlier refreshes, completed by what the World says."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
 from mvbuild.formats import metadata_file
 from mvbuild.formats.record import BaseTable, ChildView, RecordError, RefreshRecord, TableType
-from mvbuild.freshness.leaves import Inputs, node_inputs
-from mvbuild.freshness.observed import Leaf, Pin, World
+from mvbuild.freshness.leaves import node_inputs
+from mvbuild.freshness.observed import Leaf, World
 from mvbuild.freshness.pins import pin
 from mvbuild.graph.model import ModelNode, TableNode
 from mvbuild.ports.commits import OtherRefresh
 from mvbuild.ports.states import TableState
+from mvbuild.refresh.pinned import Pinned
 from mvbuild.storage.history import history
 from mvbuild.storage.names import known_as
 
 
-def record_of(world: World, below: Inputs, pins: Mapping[Leaf, Pin], version: int, started_ms: int) -> RefreshRecord:
-    """What a refresh reads: each distinct state of a table once, and every child view."""
+def record_of(pinned: Pinned, version: int) -> RefreshRecord:
+    """What a refresh reads: each distinct state of a table once, and every child view. `version`: of the MV's own view."""
+    world = pinned.world
     tables = {
         (p.table.uuid, known_as(p.table), p.snapshot_id, p.ref): BaseTable(
             uuid=p.table.uuid,
@@ -31,10 +33,10 @@ def record_of(world: World, below: Inputs, pins: Mapping[Leaf, Pin], version: in
             ref=p.ref,
             place=_place(world, leaf),
         )
-        for leaf, p in sorted(pins.items(), key=lambda item: not item[1].moves)
+        for leaf, p in sorted(pinned.pins.items(), key=lambda item: not item[1].moves)
     }
     views = []
-    for id_ in below.views:
+    for id_ in pinned.inputs.views:
         identifier = world.graph.nodes[id_].identifier
         state = world.observed.view(identifier)
         assert state is not None, f"the plan refreshes no MV without its child view {identifier}"
@@ -47,7 +49,9 @@ def record_of(world: World, below: Inputs, pins: Mapping[Leaf, Pin], version: in
                 name=identifier.name,
             )
         )
-    return RefreshRecord(view_version_id=version, base_tables=tuple(tables.values()), child_views=tuple(views), refresh_start_ms=started_ms)
+    return RefreshRecord(
+        view_version_id=version, base_tables=tuple(tables.values()), child_views=tuple(views), refresh_start_ms=pinned.started_ms
+    )
 
 
 def described(world: World, node: ModelNode, record: RefreshRecord) -> RefreshRecord:

@@ -5,11 +5,7 @@ Rewrites are made from the tree, and conclusions from metadata rely on it. If th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from mvbuild.equivalence.spark_proof import plan_difference, with_plain_columns
-from mvbuild.freshness.observed import Leaf, Pin, World
-from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.emit import Source, sql_of
 from mvbuild.incremental.inputs import Input, marked, shape_of_inputs
@@ -18,6 +14,7 @@ from mvbuild.incremental.shape import Shape
 from mvbuild.incremental.table_changes import conditions_of
 from mvbuild.ports.engine import Engine, QueryError
 from mvbuild.ports.states import Schema
+from mvbuild.refresh.pinned import Pinned
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.sql import pinned_table
 from mvbuild.storage.proof import PROVEN, mark_of
@@ -34,14 +31,12 @@ def round_trip_difference(engine: Engine, written: str, shape: Shape, source: So
     return plan_difference(one, other, physical=False)
 
 
-def mark_after_full(
-    session: RunSession, world: World, node: ModelNode, pins: Mapping[Leaf, Pin], written: str, schema: Schema, settings: str
-) -> str:
+def mark_after_full(session: RunSession, pinned: Pinned, written: str, schema: Schema, settings: str) -> str:
     """The mark of the proof, if later changes could be found irrelevant; otherwise empty: an incremental refresh asks Spark itself."""
-    storage = world.observed.table(node.storage)
+    node, pins, storage = pinned.node, pinned.pins, pinned.storage
     if session.changes is None or node.model.config.refresh_policy == "full":
         return ""
-    given = marked(world, node, lambda leaf: Input(leaf=leaf, pin=pins[leaf], old=pins[leaf].snapshot_id))
+    given = marked(pinned.world, node, lambda leaf: Input(leaf=leaf, pin=pins[leaf], old=pins[leaf].snapshot_id))
     mark = mark_of(given.text.text, given.schemas, settings)
     if storage is not None and storage.properties.get(PROVEN) == mark:
         return mark

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
-from mvbuild.freshness.observed import World
 from mvbuild.graph.model import ModelNode
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import AlreadyExists, Catalog, CatalogError, CommitConflict
 from mvbuild.ports.commits import TableCommit, TableLayout
 from mvbuild.ports.states import TableState, ViewState
+from mvbuild.refresh.pinned import Pinned
 from mvbuild.refresh.session import RunSession
 from mvbuild.storage.format import wanted_format
 from mvbuild.storage.layout import same_layout, storage_properties
@@ -35,10 +35,9 @@ class StagingArea:
 
 
 @contextmanager
-def staging_area(session: RunSession, node: ModelNode, world: World, layout: TableLayout) -> Iterator[StagingArea]:
+def staging_area(session: RunSession, pinned: Pinned, layout: TableLayout) -> Iterator[StagingArea]:
     """A private place to write to. A branch that was written and published is removed by the commit, otherwise here."""
-    assert node.storage is not None
-    storage = world.observed.table(node.storage) or _create(session.catalog, node, layout)
+    storage = pinned.storage or _create(session.catalog, pinned.node, layout)
     if storage.of_view is None and not storage.is_held and same_layout(storage, layout):
         session.catalog.create_branch(storage, session.run.branch)
         try:

@@ -9,7 +9,7 @@ from mvbuild.diagnostics import Diagnostic
 from mvbuild.freshness.leaves import is_leaf
 from mvbuild.freshness.pins import leaf_table
 from mvbuild.graph.model import TestNode
-from mvbuild.refresh.audits import audit_sql, failures, run_audits, test_inputs
+from mvbuild.refresh.data_tests import audit_sql, failures, run_audits, test_inputs
 from mvbuild.refresh.result import RunResult, Tested, TestResult
 from mvbuild.refresh.session import RunSession
 

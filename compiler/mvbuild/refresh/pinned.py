@@ -1,0 +1,55 @@
+"""World + MV -> Pinned: the snapshots that a refresh of the MV reads. What is recorded of a refresh is exactly what is here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mvbuild.freshness.leaves import Inputs, node_inputs
+from mvbuild.freshness.observed import Leaf, Pin, World
+from mvbuild.freshness.pins import pin
+from mvbuild.graph.definition import definition
+from mvbuild.graph.model import ModelNode
+from mvbuild.names import TableIdentifier
+from mvbuild.parse.fingerprint import fingerprint
+from mvbuild.ports.states import TableState
+from mvbuild.storage.names import known_as
+from mvbuild.storage.schemas_read import schemas_read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pinned:
+    """An MV with the snapshots that a refresh of it reads."""
+
+    node: ModelNode
+    world: World
+    inputs: Inputs
+    pins: Mapping[Leaf, Pin]
+    started_ms: int
+
+    @property
+    def storage(self) -> TableState | None:
+        """None before the first refresh."""
+        return self.world.observed.table(self.node.storage)
+
+    @property
+    def entries(self) -> frozenset[tuple[TableIdentifier, bool]]:
+        """What is read, and whether each has its own entry: migrating an upstream MV removes the entry of its storage, or creates one."""
+        return frozenset((known_as(p.table), p.table.of_view is None) for p in self.pins.values())
+
+    @property
+    def schemas(self) -> dict[str, str]:
+        """The properties that name the schemas with which tables are read; a version that the user chose has its own schema."""
+        return schemas_read(p.table for p in self.pins.values() if p.moves)
+
+    @property
+    def definition_mark(self) -> str:
+        """The fingerprint of the definition."""
+        return fingerprint(definition(self.world.graph, self.node).text)
+
+
+def pinned(world: World, node: ModelNode, started_ms: int) -> Pinned:
+    """A table or version that does not exist has no pin."""
+    below = node_inputs(world.graph, node)
+    pins = {leaf: p for leaf in below.leaves if (p := pin(world.graph, world.observed, leaf))}
+    return Pinned(node=node, world=world, inputs=below, pins=pins, started_ms=started_ms)

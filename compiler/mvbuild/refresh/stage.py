@@ -1,0 +1,100 @@
+"""Prepared + StagingArea -> Staged: the new rows in a snapshot that readers do not see; or Unchanged, if the rows are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mvbuild.incremental.choose import StrategyChoice
+from mvbuild.ports.catalog import Catalog, CommitConflict
+from mvbuild.ports.states import Snapshot, TableState
+from mvbuild.refresh import incremental
+from mvbuild.refresh.choosing import fallen_back, summary_of_choice
+from mvbuild.refresh.prepare import Prepared
+from mvbuild.refresh.round_trip import mark_after_full
+from mvbuild.refresh.session import RunSession
+from mvbuild.refresh.staging_area import StagingArea, drop_branches
+from mvbuild.refresh.write_outcome import NotIncremental, WriteOutcome
+from mvbuild.storage.commits import summary_of
+from mvbuild.storage.history import STRATEGY, next_refresh_id
+from mvbuild.storage.proof import mark_of
+from mvbuild.storage.schema_difference import difference
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staged:
+    """A refresh whose rows are written, but neither tested nor published."""
+
+    prepared: Prepared
+    choice: StrategyChoice
+    """The strategy that was carried out."""
+    place: StagingArea
+    written: TableState
+    """The staged table: the storage with the audit branch, or the scratch table."""
+    outcome: WriteOutcome | None
+    """What an incremental refresh wrote; None for a full one."""
+    mark: str
+    """The mark of the proof that Spark reads the query as mvbuild does; empty without a proof."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The snapshot with the new rows."""
+        return self.written.snapshots[self.place.head(self.written)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unchanged:
+    """An incremental refresh found no difference: nothing is staged."""
+
+    choice: StrategyChoice
+    mark: str
+
+
+def stage(session: RunSession, prepared: Prepared, place: StagingArea) -> Staged | Unchanged:
+    """Raises CommitConflict if another writer interferes."""
+    pinned = prepared.pinned
+    choice, outcome = _write(session, prepared, place)
+    if outcome is not None and outcome.is_empty:
+        drop_branches(session.catalog, place.before, (place.branch,) if place.branch else ())
+        return Unchanged(choice=choice, mark=_mark(choice, prepared.settings))
+    if outcome is not None:
+        mark = _mark(choice, prepared.settings)
+    else:
+        mark = mark_after_full(session, pinned, prepared.sql, prepared.query.schema, prepared.settings)
+    written = _written(session.catalog, place)
+    return Staged(prepared=prepared, choice=choice, place=place, written=written, outcome=outcome, mark=mark)
+
+
+def _write(session: RunSession, prepared: Prepared, place: StagingArea) -> tuple[StrategyChoice, WriteOutcome | None]:
+    """Write with the chosen strategy, or in full if that turns out to be impossible. What an attempt left on the branch is replaced."""
+    choice, node = prepared.choice, prepared.pinned.node
+    summary = _summary(prepared, place)
+    if choice.is_incremental:
+        try:
+            return choice, incremental.write(session, node, choice, prepared.sql, place, {**summary, **summary_of_choice(choice)})
+        except NotIncremental as exc:
+            choice = fallen_back(node, choice, exc)
+    prepared.query.overwrite(place.table, place.branch, {**summary, STRATEGY: choice.strategy, **summary_of_choice(choice)})
+    return choice, None
+
+
+def _summary(prepared: Prepared, place: StagingArea) -> Mapping[str, str]:
+    number = next_refresh_id(place.before)
+    of_record = summary_of(prepared.record, number, prepared.choice.strategy, prepared.pinned.definition_mark)
+    return {**of_record, **prepared.session_property}
+
+
+def _mark(choice: StrategyChoice, settings: str) -> str:
+    """The mark of the proof that an incremental refresh relies on."""
+    assert choice.inputs is not None
+    return mark_of(choice.inputs.text.text, choice.inputs.schemas, settings)
+
+
+def _written(catalog: Catalog, place: StagingArea) -> TableState:
+    """The state of the staged table with the new snapshot."""
+    written = catalog.load([place.table]).get(place.table)
+    if not isinstance(written, TableState) or (place.branch is not None and place.branch not in written.refs):
+        raise CommitConflict(f"the audit branch of {place.before.identifier} was removed while it was written")
+    if place.branch is not None and difference(place.before.schema, written.schema):
+        raise CommitConflict(f"the columns of {place.before.identifier} were changed while it was written")
+    return written

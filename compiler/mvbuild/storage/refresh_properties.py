@@ -1,0 +1,47 @@
+"""a refresh -> the properties of the storage beside the record: none of them is in a specification."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from mvbuild.formats import failed_tests
+from mvbuild.formats.properties import REFRESH_SNAPSHOT
+from mvbuild.ports.states import Snapshot, TableState
+from mvbuild.storage.layout import PropertyChanges
+from mvbuild.storage.proof import PROVEN
+from mvbuild.storage.schema import schema_property, stale_schema_property
+from mvbuild.storage.schemas_read import stale_schemas
+from mvbuild.storage.sessions import SETTINGS, settings_property
+
+
+def after_refresh(
+    storage: TableState, head: Snapshot, refresh_id: int, *, schemas: Mapping[str, str], settings: str, mark: str
+) -> PropertyChanges:
+    """The changes when a refresh is published. `head`: its snapshot. For `schemas`, `settings` and `mark` see `schemas_read.py`,
+    `sessions.py` and `proof.py`."""
+    schema = schema_property(head)
+    of_refresh = {REFRESH_SNAPSHOT: str(head.snapshot_id), **schema, SETTINGS: settings_property(refresh_id, settings)}
+    unproven = (PROVEN,) if not mark and PROVEN in storage.properties else ()
+    return PropertyChanges(
+        set={**schemas, **of_refresh, **_proven(mark)},
+        remove=(
+            *stale_schemas(storage.properties, schemas),
+            *stale_schema_property(storage.properties, schema),
+            *unproven,
+            *_failed(storage),
+        ),
+    )
+
+
+def after_advance(storage: TableState, *, schemas: Mapping[str, str], mark: str) -> PropertyChanges:
+    """The changes when only the record moves on. An earlier proof holds."""
+    return PropertyChanges(set={**schemas, **_proven(mark)}, remove=(*stale_schemas(storage.properties, schemas), *_failed(storage)))
+
+
+def _proven(mark: str) -> dict[str, str]:
+    return {PROVEN: mark} if mark else {}
+
+
+def _failed(storage: TableState) -> Iterator[str]:
+    """The mark of data tests that failed before."""
+    yield from (failed_tests.KEY,) if failed_tests.KEY in storage.properties else ()

@@ -32,7 +32,7 @@ class Step:
     strategy: str | None = None
     """How an MV is refreshed, see incremental.strategies; None if it depends on what this run writes first."""
     choice: StrategyChoice | None = None
-    """The strategy with all reasons for and against it."""
+    """The strategy with all reasons for and against it. The run uses it, unless what it depends on has changed: see question.py."""
     converts: bool = False
     """The MV changes its storage format, before anything else."""
     diagnostic: Diagnostic | None = None
@@ -41,6 +41,11 @@ class Step:
     @property
     def is_change(self) -> bool:
         return self.action not in ("reuse", "blocked")
+
+    @property
+    def is_forced(self) -> bool:
+        """Whether a full refresh was requested."""
+        return any(r.code == "forced" for r in self.reasons)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,8 +2,11 @@
 
 In: a `Plan`, and the catalog and engine of a `RunSession`. Out: the outcome for each node, as a `RunResult`.
 
-Read first: `run.py` (the order of the steps), `materialize.py` (one refresh from the pinned query to the commit), `recording.py` (what a
-refresh reads, as its record).
+Read first: `run.py` (the order of the steps), `materialize.py` (one refresh through its stages), `pinned.py` (what a refresh reads).
+
+**Stages.** A refresh is write-audit-publish: `prepare.py` has Spark analyze the pinned query, `stage.py` writes, `audit.py` runs the data
+tests, `publish.py` commits. Each returns a frozen value for the next one: `Prepared`, `Staged`, `Audited`, `Published`. The strategy is the
+one of the plan; `choosing.py` chooses again only if what it depends on has moved since. `recording.py` says what was read, as a record.
 
 **Staging.** If the result fits the storage table as it is, Spark writes to an audit branch of it, `mvbuild_<host>_<pid>_<time>_<random>`.
 If columns, partitioning or sort order change, a branch is not enough, because all branches of a table share one schema. Spark then writes

@@ -1,4 +1,4 @@
-"""Pinned + RunSession -> StrategyChoice: the strategy of a refresh, or a full refresh if Spark or its settings rule the strategy out."""
+"""Plan + Pinned -> StrategyChoice: the planned strategy of a refresh, or a full refresh if Spark or its settings rule the strategy out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from mvbuild.freshness.rules import judge_one
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.choose import StrategyChoice, choose
 from mvbuild.incremental.strategies import FULL, refused_by_settings
-from mvbuild.plan.question import question
+from mvbuild.plan.model import Plan, Step
+from mvbuild.plan.question import has_moved, question
 from mvbuild.plan.strictness import strict_error
 from mvbuild.ports.commits import TableLayout
 from mvbuild.ports.states import TableState
@@ -22,13 +23,16 @@ from mvbuild.storage.layout import same_layout
 from mvbuild.storage.sessions import settings_mark, settings_of
 
 
-def chosen(session: RunSession, pinned: Pinned, *, forced: bool) -> StrategyChoice:
-    """Raises ProjectError if the policy forbids the remaining strategies."""
+def chosen(session: RunSession, pinned: Pinned, plan: Plan, step: Step) -> StrategyChoice:
+    """The strategy of the plan. It is chosen here if it depends on what this run wrote first, or if another run changed what it depends on.
+    Raises ProjectError if the policy forbids the remaining strategies."""
     if session.changes is None:
         return StrategyChoice(strategy=FULL, code="forced", message="")
     world, node = pinned.world, pinned.node
+    if step.choice is not None and not has_moved(plan.world, world, node):
+        return step.choice
     reasons = judge_one(world, node, {}).reasons
-    choice = choose(question(world, node, reasons, pinned.pins, session.changes, forced=forced))
+    choice = choose(question(world, node, reasons, pinned.pins, session.changes, forced=step.is_forced))
     refused = strict_error(node, choice)
     if refused:
         raise ProjectError([refused])

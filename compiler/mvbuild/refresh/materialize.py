@@ -1,15 +1,13 @@
-"""MV + RunSession -> Outcome: one refresh, from its pinned snapshots to one commit.
+"""Step + RunSession -> Outcome: one refresh of an MV, from its pinned snapshots to one commit.
 
 The stages are those of write-audit-publish: `prepare`, `stage`, `audit`, `publish`. Each returns a frozen value for the next one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from mvbuild.diagnostics import ProjectError, error
 from mvbuild.freshness.overtaken import is_as_new
-from mvbuild.graph.model import ModelNode, TestNode
+from mvbuild.plan.model import Plan, Step
 from mvbuild.ports.catalog import CommitConflict
 from mvbuild.refresh.advance import advance
 from mvbuild.refresh.audit import audit, audit_current
@@ -30,21 +28,21 @@ ATTEMPTS = 3
 """After this many lost commit races a refresh gives up; after each one it looks again at the state that the winner left."""
 
 
-def refresh(session: RunSession, node: ModelNode, tests: Sequence[TestNode], *, forced: bool = False) -> Outcome:
-    """Refresh an MV from the run's pinned snapshots, and publish it if the tests pass. `forced`: in full, whatever changed.
+def refresh(session: RunSession, plan: Plan, step: Step) -> Outcome:
+    """Refresh an MV from the run's pinned snapshots, and publish it if the tests pass.
 
     If another run published first, and read what this run had to read or newer data, that refresh is reused.
     """
-    world = session.world
+    node, world = plan.world.graph.model(step.node), session.world
     for _ in range(ATTEMPTS):
         now = pinned(world, node, session.clock.now_ms())
         try:
-            return _attempt(session, now, tests, forced=forced)
+            return _attempt(session, plan, step, now)
         except AuditFailed as exc:
             raise mark_failed(session, now, exc) from exc
         except CommitConflict:
             world = observe_again(session, node)
-            if is_as_new(session.world, world, node, forced=forced):
+            if is_as_new(session.world, world, node, forced=step.is_forced):
                 return Outcome(message="another run refreshed it", reused=True)
         except ProjectError as exc:
             if not is_missing_table(exc):
@@ -55,8 +53,9 @@ def refresh(session: RunSession, node: ModelNode, tests: Sequence[TestNode], *, 
     raise ProjectError([error("commit-conflict", f"other processes changed '{node.model.name}' {ATTEMPTS} times while it was refreshed")])
 
 
-def _attempt(session: RunSession, now: Pinned, tests: Sequence[TestNode], *, forced: bool) -> Outcome:
-    choice = chosen(session, now, forced=forced)
+def _attempt(session: RunSession, plan: Plan, step: Step, now: Pinned) -> Outcome:
+    tests = plan.gating.get(step.node, ())
+    choice = chosen(session, now, plan, step)
     if choice.is_no_change:
         return advance(session, now, choice, audit_current(session, now, tests))
     prepared = prepare(session, now, choice, tests)

@@ -18,7 +18,7 @@ from mvbuild.plan.model import Plan, Step
 from mvbuild.ports.catalog import CatalogError, CommitConflict
 from mvbuild.ports.engine import EngineError
 from mvbuild.project.seeds import SeedRows
-from mvbuild.refresh import materialize, seeds, views
+from mvbuild.refresh import seeds, views
 from mvbuild.refresh.alter import alter
 from mvbuild.refresh.atomic import publish_together
 from mvbuild.refresh.convert import convert
@@ -218,8 +218,10 @@ class _Schedule:
             proven = redefine(self.session, node)
             if proven is not None:
                 return proven
-        forced = any(r.code == "forced" for r in step.reasons)
-        return materialize.refresh(self.session, node, self.plan.gating.get(node.id, ()), forced=forced)
+        # Imported here because a run that finds nothing to refresh does not need it.
+        from mvbuild.refresh.materialize import refresh
+
+        return refresh(self.session, self.plan, step)
 
 
 def _failed(step: Step, diagnostics: tuple[Diagnostic, ...], message: str, **more) -> NodeResult:  # type: ignore[no-untyped-def]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.formats.properties import STORAGE_TABLE, is_materialized
 from mvbuild.freshness.leaves import node_inputs
+from mvbuild.freshness.model import Reason
 from mvbuild.freshness.observed import World
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode, NodeId, SeedNode, TableNode, ViewNode
@@ -71,6 +72,14 @@ def stored_definition(view: ViewState, storage: TableIdentifier | None = None) -
         return sql
     pointer = TableIdentifier.parse(view.properties.get(STORAGE_TABLE, ""), view.identifier.catalog)
     return view.properties[DEFINITION] if any(_selects(view, sql, of) for of in (pointer, storage) if of) else sql
+
+
+def definition_changed(world: World, node: ModelNode, view: ViewState) -> Reason:
+    """Why a view in the catalog needs a new text."""
+    edit = definition_edit(world, node, view) if node.id not in world.graph.undefined else None
+    # A view that was an MV may have the same text.
+    how = f": {edit.message}" if edit is not None and edit.rung != "tokens" else ""
+    return Reason(code="definition-changed", message=f"its definition was changed{how}", effect="stale", edit=edit)
 
 
 def definition_edit(world: World, node: ModelNode, view: ViewState) -> Edit | None:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from mvbuild.formats import properties
 from mvbuild.formats.record import RefreshRecord
+from mvbuild.freshness import pending
 from mvbuild.freshness.file_places import metadata_columns_of
 from mvbuild.freshness.model import Reason
-from mvbuild.freshness.pending import definition_edit
 from mvbuild.freshness.pins import leaf_table
 from mvbuild.freshness.situation import Situation, listed, stale, texts_of
 from mvbuild.freshness.zones import dependence_on_zone
@@ -79,9 +79,7 @@ def definition_changed(s: Situation) -> Iterator[Reason]:
     if s.view is None:
         yield stale("view-missing", f"the view {s.node.identifier} does not exist")
     elif not s.same_definition:
-        edit = definition_edit(s.world, s.node, s.view)
-        message = f"its definition was changed{f': {edit.message}' if edit else ''}"
-        yield Reason(code="definition-changed", message=message, effect="stale", edit=edit)
+        yield pending.definition_changed(s.world, s.node, s.view)
     elif s.record.view_version_id is None:
         message = "the record does not say which version of the view was refreshed"
         yield Reason(code="view-version-not-recorded", message=message, effect="unknown", table=s.node.identifier)

@@ -11,7 +11,7 @@ from mvbuild.freshness.indirect import is_written, upstream_mvs
 from mvbuild.freshness.leaves import Inputs, node_inputs, place_of
 from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import World
-from mvbuild.freshness.pending import pending_seeds, pending_views
+from mvbuild.freshness.pending import definition_changed, pending_seeds, pending_views
 from mvbuild.freshness.pins import leaf_table, pin
 from mvbuild.freshness.readable import flaws, unreadable
 from mvbuild.freshness.rules import judge
@@ -112,10 +112,12 @@ class _Draft:
     def _view(self, node: ModelNode) -> Step:
         if node.id not in self.pending:
             return Step(node=node.id, action="reuse", reasons=())
-        exists = self.world.observed.view(node.identifier) is not None
-        action: Action = "replace" if exists else "create"
-        code, message = ("definition-changed", "its definition was changed") if exists else ("never-created", "it was never created")
-        return Step(node=node.id, action=action, reasons=(Reason(code=code, message=message, effect="stale", table=node.identifier),))
+        view = self.world.observed.view(node.identifier)
+        if view is not None:
+            reason = replace(definition_changed(self.world, node, view), table=node.identifier)
+            return Step(node=node.id, action="replace", reasons=(reason,))
+        reason = Reason(code="never-created", message="it was never created", effect="stale", table=node.identifier)
+        return Step(node=node.id, action="create", reasons=(reason,))
 
     def _mv(self, node: ModelNode) -> Step:
         reasons = self._reasons(node.id)

@@ -52,6 +52,14 @@ def test_edits_as_people_make_them(tmp_path: Path) -> None:
     assert reviewed == expected
 
 
+def test_a_plain_view(tmp_path: Path) -> None:
+    pairs = [("{{ config(materialized='view') }} " + old, "{{ config(materialized='view') }} " + new) for old, new in EDITS.values()]
+    shop, review = edited(tmp_path, pairs[::5])
+    planned = by_plan(shop)
+    assert len(planned) > 10
+    assert planned.items() <= by_review(review).items()
+
+
 def test_what_is_done_follows_from_what_is_said(tmp_path: Path) -> None:
     """The rows are kept for equal tokens; Spark is asked for a proof if only names differ; everything else is refreshed, and so is a sample."""
     shop, _ = edited(tmp_path, list(EDITS.values()))

@@ -15,7 +15,8 @@ The order of work:
   `scopes.py` finds what names mean, by the rules of `lineage`, which also knows the types of expressions (`kinds.py`, `alike.py`).
   Every column gets a unique name, so that parts of trees can be combined freely.
 * A strategy (`strategies/`, one module each) is a function from a `StrategyInput` to a `Rewrite`, or to `Refused` with a code.
-* `cost.py` and `effort.py` estimate the work. `key_ranges.py` leaves out tables that cannot have the keys that changed.
+* `cost.py` estimates seconds: `fixed_costs.py` those of statements, `effort.py` those of rows; `experience.py` corrects both.
+  `key_ranges.py` leaves out tables that cannot have the keys that changed.
 * `statements.py` turns every rewrite into two relations: the positions of rows to remove, and the rows to add.
 * `emit.py` writes relations as SQL, for Spark and, in tests, for DuckDB.
 """

@@ -26,7 +26,6 @@ from mvbuild.project.files import LARGEST_SEED, LARGEST_TEXT, Found
 from mvbuild.project.load import Opened, describe, loaded_project, model_file, read_seeds
 from mvbuild.project.loaded import DataTest, LoadedProject, ModelFile
 from mvbuild.project.properties import Described
-from mvbuild.source import SourceFile
 from mvbuild.workers import Workers
 
 MOST_CHANGED = 20
@@ -42,10 +41,6 @@ class LazyModelFile(Lazy, ModelFile):
     """A model with only its place known."""
 
     __slots__ = ("_later",)
-
-
-class LazySourceFile(Lazy, SourceFile):
-    """A file with only its path known."""
 
 
 class LazyModel(Lazy, ParsedModel):
@@ -228,7 +223,7 @@ class _Reader:
         return {"config": model.config, "query": model.query}
 
     def _unread(self, found: Found) -> LazyModelFile:
-        file = LazySourceFile.of(lambda _: {"text": self._opened.contents.text(found.path).text}, {"path": found.path})
+        file = self._opened.contents.text(found.path)
         return LazyModelFile.of(partial(self._entry, found), {"name": found.stem, "folders": found.folders, "file": file})
 
     def _entry(self, found: Found, _: str) -> Mapping[str, Any]:

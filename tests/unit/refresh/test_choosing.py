@@ -31,7 +31,7 @@ def built(tmp_path: Path) -> Shop:
     """All MVs are fresh, then a base table changes."""
     of = shop(tmp_path)
     of.run()
-    of.changes = Changes(of.catalog)
+    of.changes = Changes(of.catalog.changes)
     append(of.catalog, "raw.orders", 5)
     return of
 
@@ -60,7 +60,7 @@ def test_after_a_lost_race_the_strategy_is_chosen_again(built: Shop, asked: list
     other = built.plan("daily")
     append(built.catalog, "raw.orders", 7)
     planned = built.plan("daily")
-    winner = Shop(built.root, catalog=built.catalog, changes=Changes(built.catalog))
+    winner = Shop(built.root, catalog=built.catalog, changes=Changes(built.catalog.changes))
     raced: list[TableIdentifier] = []
 
     def win(table: TableIdentifier) -> None:

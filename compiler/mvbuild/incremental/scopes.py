@@ -28,6 +28,10 @@ class Block:
     columns: tuple[tuple[str, str], ...]
 
 
+_ANY = Value()
+"""Types are those of the tree's columns: here only names matter."""
+
+
 class TreeColumn(Attribute):
     """The identity of a column in FROM: the name of a column of the tree, or its value over several."""
 
@@ -79,7 +83,7 @@ def with_ctes(tree: exp.Expr, scope: Scope) -> Scope:
 
 def source(alias: str, columns: Iterable[tuple[str, str]]) -> Tables:
     """A table of FROM. `columns`: (name, name in the tree)."""
-    outputs = tuple(Output(name, Value(), None, TreeColumn(unique)) for name, unique in columns)
+    outputs = tuple(Output(name, _ANY, None, TreeColumn(unique)) for name, unique in columns)
     return Tables.of(Source(((alias,),) if alias else (), Columns(outputs)))
 
 
@@ -105,13 +109,13 @@ def value_of(output: Output) -> exp.Expr:
 def resolved(expression: exp.Expr, scope: Scope) -> exp.Expr:
     """The expression over the columns of the tree. Raises Refused for a name that is not known, or that several columns have."""
     holder = exp.paren(expression.copy(), copy=False)
-    parameters = {p.name.lower() for found in holder.find_all(exp.Lambda) for p in found.expressions}
-    names, columns = list(holder.find_all(exp.Column)), list(holder.find_all(exp.Placeholder))
-    for name in names:
-        if name.name.lower() not in parameters or name.table:
-            name.replace(placed(column_of(name, scope), name))
-    for known_column in columns:
-        known_column.replace(column(known_column.name))
+    nodes = list(holder.find_all(exp.Column, exp.Placeholder, exp.Lambda))
+    parameters = {p.name.lower() for found in nodes if isinstance(found, exp.Lambda) for p in found.expressions}
+    for found in nodes:
+        if isinstance(found, exp.Placeholder):
+            found.replace(column(found.name))
+        elif isinstance(found, exp.Column) and (found.table or found.name.lower() not in parameters):
+            found.replace(placed(column_of(found, scope), found))
     return only_child(holder)
 
 

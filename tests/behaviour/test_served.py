@@ -58,7 +58,7 @@ class _Answers:
     """Replaces the pointers' `swap`: the connection breaks once, before the server receives the request or before it answers."""
 
     def __init__(self, world: World, *, heard: bool) -> None:
-        self._pointers: Any = world.catalog._pointers  # type: ignore[attr-defined]
+        self._pointers: Any = world.catalog._publisher.pointers  # type: ignore[attr-defined]
         self._swap = self._pointers.swap
         self._heard = heard
         self._pointers.swap = self

@@ -34,6 +34,9 @@ CODES: dict[str, Code] = {
         "A seed file has a value that does not fit its declared column.", "Fix the value, or declare another type for the column."
     ),
     "bad-config": Code("Configuration values contradict each other.", "Change one of them."),
+    "bad-target-lag": Code(
+        "The target lag of an MV cannot be kept.", "An MV cannot be fresher than what it reads; docs/watch.md explains target lags."
+    ),
     # parse: templates and SQL
     "template-syntax": Code("A Jinja template cannot be parsed.", "Fix the template at the line shown."),
     "undefined-name": Code(

@@ -12,6 +12,7 @@ from mvbuild.graph.broken import with_broken
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, tests_of
 from mvbuild.graph.order import topological
 from mvbuild.graph.outside import Outside
+from mvbuild.graph.target_lags import bad_lags
 from mvbuild.graph.time_travel import bad_travel
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import ParsedModel, ParsedTest, Read
@@ -54,7 +55,11 @@ def _build(project: LoadedProject, parsed: ParsedProject) -> Graph:
     if directory.diagnostics:
         raise ProjectError(directory.diagnostics)
     nodes = {**{id: n for id, n in directory.leaves.items() if id not in ordered}, **ordered}
-    return with_broken(Graph(project=project, nodes=nodes, tests=tests, warnings=parsed.warnings))
+    graph = Graph(project=project, nodes=nodes, tests=tests, warnings=parsed.warnings)
+    wrong = tuple(bad_lags(graph))
+    if wrong:
+        raise ProjectError(wrong)
+    return with_broken(graph)
 
 
 @dataclass

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from mvbuild.diagnostics import did_you_mean, error
 from mvbuild.project.setting import Setting
@@ -110,6 +110,19 @@ def max_staleness(key: str, setting: Setting) -> timedelta | None:
     found = _duration(value) if isinstance(value, str) else None
     if found is None:
         raise Unfit("'max_staleness' must be a duration like 30m, 1h30m or '2 days'", setting.at("max_staleness").span)
+    return found
+
+
+def target_lag(key: str, setting: Setting) -> timedelta | Literal["downstream"] | None:
+    """`15m`, or `downstream`."""
+    value = setting.value
+    if value is None:
+        return None
+    if value == "downstream":
+        return "downstream"
+    found = _duration(value) if isinstance(value, str) else None
+    if found is None:
+        raise Unfit(f"'{key}' must be a duration like 15m, 1h30m or '2 days', or downstream", setting.span)
     return found
 
 

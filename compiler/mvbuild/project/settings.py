@@ -19,6 +19,7 @@ Materialization = Literal["materialized_view", "view", "ephemeral"]
 WhenStale = Literal["query", "serve", "fail"]
 WhenTestsFail = Literal["serve", "query", "fail"]
 CatalogView = Literal["definition", "storage"]
+TargetLag = timedelta | Literal["downstream"]
 RefreshPolicy = Literal["auto", "incremental", "incremental_strict", "full"]
 Transform = Literal["identity", "year", "month", "day", "hour", "bucket", "truncate"]
 
@@ -70,6 +71,8 @@ class ModelConfig:
     table_properties: Mapping[str, str] = field(default_factory=lambda: EMPTY)
     refresh_policy: RefreshPolicy = "auto"
     max_staleness: timedelta | None = None
+    target_lag: TargetLag | None = None
+    """How far `mvbuild watch` may let it fall behind; None: it is refreshed as soon as something that it reads changes."""
     when_stale: WhenStale = "query"
     when_tests_fail: WhenTestsFail = "serve"
     serve_unknown: bool = False
@@ -184,6 +187,13 @@ MODEL_SETTINGS: Mapping[str, SettingKey] = {
         field="max_staleness",
         kind="mapping",
         doc="{max_staleness: 30m}: how old served rows may be. A duration.",
+    ),
+    "target_lag": SettingKey(
+        read=read.target_lag,
+        field="target_lag",
+        kind="text",
+        doc="How far [`mvbuild watch`](watch.md) may let it fall behind: a duration, or downstream: it is refreshed when an MV that reads "
+        "it needs that. Default: as soon as something that it reads changes.",
     ),
     "when_stale": SettingKey(
         read=_WHEN_STALE,

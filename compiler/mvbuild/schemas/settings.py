@@ -59,6 +59,7 @@ _READERS: Mapping[Callable[..., Any], Schema] = {
     read.partition_fields: either(text(f"^{_PARTITION}(?:,{_PARTITION})*$"), listed(either(text(f"^{_PARTITION}$"))), NULL),
     read.sort_fields: either(text(f"^{_SORT}(?:,{_SORT})*$"), listed(either(text(f"^{_SORT}$"))), NULL),
     read.max_staleness: either(mapping({"max_staleness": {"anyOf": [DURATION, NULL]}}), NULL),
+    read.target_lag: {"anyOf": [*DURATION["anyOf"], words(["downstream"]), NULL]},
     read.contract: either(words(["enforced"]), mapping({"enforced": either({"type": "boolean"}, NULL)})),
     read.history: either({"type": "integer", "minimum": 1}, text("^0*[1-9][0-9]*$"), words(["all"])),
     read.tolerance: either({"type": "number", "minimum": 0}, text(f"^{_NUMBER}$"), NULL),

@@ -94,6 +94,17 @@ CASES: tuple[Case, ...] = (
     ),
     _case("bad-seed", "a field too many", {"seeds/s.csv": "id,name\n1,a\n2,b,«c»\n"}),
     _model("bad-config", "of two settings", "{{ config(materialized='view', partition_by=«['id']») }}\nselect 1 as id\n"),
+    _case(
+        "bad-target-lag",
+        "shorter than that of what it reads, through a view and an MV without a target",
+        {
+            "models/a.sql": "{{ config(target_lag='1h') }}\nselect 1 as id\n",
+            "models/b.sql": "{{ config(materialized='view') }}\nselect id from {{ ref('a') }}\n",
+            "models/c.sql": "select id from {{ ref('b') }}\n",
+            "models/d.sql": "{{ config(target_lag=«'15m'») }}\nselect id from {{ ref('c') }}\n",
+        },
+    ),
+    _model("bad-target-lag", "downstream without a reader", "{{ config(target_lag=«'downstream'») }}\nselect 1 as id\n"),
     # Templates
     _model("template-syntax", "an expression that is not closed", "select 1\nfrom {{ ref('a' «}}»\n"),
     _model("template-syntax", "a loop that is not closed", "select 1 as a\n«{% for x in [1] -%}»\n  , {{ x }}\n"),

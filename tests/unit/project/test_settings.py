@@ -130,6 +130,8 @@ def test_durations(text: str, seconds: float) -> None:
         ("freshness: {max_staleness: 30}", "wrong-type", "1:28"),
         ("freshness: {max_staleness: 30 parsecs}", "wrong-type", "1:28"),
         ("freshness: {max_staleness: 99999999999d}", "wrong-type", "1:28"),
+        ("target_lag: 15", "wrong-type", "1:13"),
+        ("target_lag: soon", "wrong-type", "1:13"),
         ("freshness: {max_stale: 30m}", "unknown-key", "1:13"),
         ("table_properties: {a: [1]}", "wrong-type", "1:23"),
         ("table_properties: {a: b, mvbuild.model: x}", "bad-config", "1:26"),

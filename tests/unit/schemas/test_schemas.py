@@ -80,7 +80,7 @@ def test_yaml_of_all_tests_is_refused_by_the_schema_where_mvbuild_refuses_its_sh
 # fmt: off
 VALUES = [
     None, True, False, 0, 1, 7, -1, 1.5, -0.5, "", " ", "a", "a.b", "a..b", ".a", "true", "all", "0", "3", "-3", "1e-9", "1e-", "x y", ",", ";;", "\n",
-    "enforced", "view", "materialized_view", "table", "auto", "full", "query", "serve", "definition", "storage", "30m", "1h30m", "2 days",
+    "enforced", "view", "materialized_view", "table", "auto", "full", "query", "serve", "definition", "storage", "30m", "1h30m", "2 days", "downstream",
     "1.5h", "1 fortnight", "m30", "30", "month(d)", "MONTHS(d)", "bucket(16, id)", "bucket(id)", "bucket(0, id)", "month(3, d)", "weeks(d)",
     "a, b", "a,, b", "`a b`", "a.`b c`", "1a", "größe", "a desc", "a desc nulls last", "a down", "a desc nulls",
     [], [1], [""], ["a"], ["a", "b.c"], ["month(d)", "a"], ["a desc"], [["a"]], [None], {}, {"a": 1}, {"a": "b"}, {"a": None}, {"a": [1]}, {"a": {"b": 1}},

@@ -6,13 +6,14 @@ import math
 import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from mvbuild.api.compilation import write_artifacts
 from mvbuild.api.of_project import Project, graph_of, mv_of, states_of
 from mvbuild.api.sessions import OnEvent, SystemClock, catalog_of, explained, ignore_event, observed, open_session
-from mvbuild.diagnostics import ProjectError, error
-from mvbuild.freshness.model import Freshness
+from mvbuild.diagnostics import Diagnostic, ProjectError, error
+from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pending import representation_problems
 from mvbuild.freshness.rules import judge
@@ -61,6 +62,22 @@ def plan(
     catalog = catalog or catalog_of(graph)
     world = observed(graph, catalog, spark)
     chosen, warnings = select_nodes(world.graph, select, exclude, states_of(world))
+    removed = removed and not (tuple(select) or tuple(exclude))
+    return plan_nodes(world, catalog, chosen, full_refresh=full_refresh, removed=removed, warnings=warnings)
+
+
+def plan_nodes(
+    world: World,
+    catalog: Catalog,
+    chosen: frozenset[NodeId],
+    *,
+    full_refresh: bool = False,
+    removed: bool = False,
+    warnings: tuple[Diagnostic, ...] = (),
+    wanted: Mapping[NodeId, Reason] = MappingProxyType({}),
+) -> Plan:
+    """`plan` for callers that have read the catalog, and know the nodes. `wanted`: see `build_plan`."""
+    graph = world.graph
     with explained(graph):
         former = former_states(world.graph, world.observed.states, catalog)
         found = find_renames(world, former, chosen) if graph.project.branch is None else Found()
@@ -68,12 +85,12 @@ def plan(
             raise ProjectError(found.diagnostics)
         removed = removed and graph.project.branch is None
         renamed = [r.view.identifier for r in find_renames(world, former, frozenset(world.graph.nodes)).renames]
-        gone = find_removed(world, catalog, renamed) if removed and not (tuple(select) or tuple(exclude)) else ()
+        gone = find_removed(world, catalog, renamed) if removed else ()
     new = renamed_world(world, found.renames)
     problems = representation_problems(new, chosen)
     if problems:
         raise ProjectError(problems)
-    planned = build_plan(new, chosen, full_refresh=full_refresh, warnings=warnings, changes=Changes(catalog.changes))
+    planned = build_plan(new, chosen, full_refresh=full_refresh, warnings=warnings, changes=Changes(catalog.changes), wanted=wanted)
     before = replace(world, observed=world.observed.updated(former))
     return replace(planned, renames=found.renames, before=before, removed=gone)
 
@@ -130,7 +147,7 @@ def run(
     planned = plan(graph, select=select, exclude=exclude, full_refresh=full_refresh, removed=False, catalog=catalog, spark=spark)
     if graph.project.branch is not None:
         require_branchable(planned)
-    _require_contracts(planned)
+    require_contracts(planned)
     rows = seed_rows(planned)
     with open_session(planned.world, catalog, spark, on_event) as session:
         session.pending = PendingCommits(catalog=catalog, clock=session.clock) if together else None
@@ -148,7 +165,7 @@ def run(
     return result
 
 
-def _require_contracts(planned: Plan) -> None:
+def require_contracts(planned: Plan) -> None:
     """Nothing is touched if a model of the plan does not have the columns of its contract, by the current catalog."""
     graph = planned.world.graph
     enforced = [s.node for s in planned.steps if isinstance(n := graph.nodes[s.node], ModelNode) and n.model.config.contract]

@@ -54,6 +54,7 @@ COMMANDS = {
     "status": "Show the freshness of every materialized view.",
     "test": "Run data tests on the published data.",
     "verify": "Compare MVs with their queries at the snapshots they were refreshed from.",
+    "watch": "Keep the materialized views fresh until it is stopped.",
 }
 
 ALIASES = {"build": "run", "list": "ls", "parse": "compile"}

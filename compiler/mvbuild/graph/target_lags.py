@@ -84,8 +84,9 @@ def _lag(node: ModelNode) -> timedelta:
 
 
 def _too_short(node: ModelNode, own: timedelta, slow: ModelNode) -> Diagnostic:
-    message = f"'{node.model.name}' cannot be at most {written(own)} behind: '{slow.model.name}', which it reads, may be {written(_lag(slow))}"
-    help = f"Use a lag of {written(_lag(slow))} or more, or give '{slow.model.name}' a shorter one, or `target_lag: downstream`."
+    most = written(_lag(slow))
+    message = f"'{node.model.name}' cannot be at most {written(own)} behind: '{slow.model.name}', which it reads, may be {most}"
+    help = f"Use a lag of {most} or more, or give '{slow.model.name}' a shorter one, or `target_lag: downstream`."
     notes = (Note(message=f"the target lag of '{slow.model.name}'", span=_span(slow)),)
     return error("bad-target-lag", message, _span(node), help=help, notes=notes)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 
 from mvbuild.diagnostics import Diagnostic, Note, ProjectError, error
 from mvbuild.freshness.indirect import is_written, upstream_mvs
@@ -32,7 +33,7 @@ from mvbuild.ports.states import TableState
 from mvbuild.storage.format import found_format, unrecordable, wanted_format
 from mvbuild.storage.names import known_as
 
-_OF_OTHERS = {"upstream-stale", "upstream-unknown", "upstream-behind", "seed-changed", "child-view-edited"}
+OF_OTHERS = frozenset(("upstream-stale", "upstream-unknown", "upstream-behind", "seed-changed", "child-view-edited"))
 """Reasons that only apply if the run also changes the nodes that they name."""
 
 
@@ -43,10 +44,12 @@ def build_plan(
     full_refresh: bool = False,
     warnings: tuple[Diagnostic, ...] = (),
     changes: ReadChange | None = None,
+    wanted: Mapping[NodeId, Reason] = MappingProxyType({}),
 ) -> Plan:
     """What a run of the selected nodes would do. Raises ProjectError if a name that it would write is taken by something else.
 
-    `changes` returns what changed in a table between two snapshots; without it, every refresh is planned as a full one.
+    `changes` returns what changed in a table between two snapshots; without it, every refresh is planned as a full one. `wanted`: MVs
+    within their own windows to refresh nevertheless, if there are changes that they have not seen, and why.
     """
     taken = collisions(world, selected)
     if taken:
@@ -59,7 +62,7 @@ def build_plan(
         selected=selected,
         changes=changes,
     )
-    draft.needed = needed_fresher(world, draft.freshness, selected)
+    draft.needed = {**wanted, **needed_fresher(world, draft.freshness, selected)}
     for id_, node in world.graph.nodes.items():
         if id_ in selected and not (isinstance(node, ModelNode) and node.materialized == "ephemeral"):
             draft.add(draft.step(id_))
@@ -220,7 +223,7 @@ class _Draft:
     def _counts(self, reason: Reason) -> bool:
         if reason.effect == "fresh":
             return False
-        return reason.code not in _OF_OTHERS or reason.table in self.changing
+        return reason.code not in OF_OTHERS or reason.table in self.changing
 
     def _blocked(self, node: ModelNode) -> Diagnostic | None:
         """A table or view that the node reads does not exist, and this run does not create it; or the catalog cannot store the node."""

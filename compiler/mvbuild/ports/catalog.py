@@ -79,6 +79,10 @@ class Catalog(Protocol):
     def load(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, State]:
         """The tables and views of these names (exact case). Names that do not exist are left out."""
 
+    def stamps(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, str]:
+        """For each name that exists, a text that differs if its state does. Reads as little as possible: most catalogs have only to look up
+        where the metadata is."""
+
     def list_names(self, namespace: tuple[str, ...]) -> tuple[TableIdentifier, ...]:
         """All tables and views of a namespace; empty if it does not exist."""
 

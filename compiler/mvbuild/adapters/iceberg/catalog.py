@@ -68,6 +68,11 @@ class MetadataCatalog:
         with self._guard():
             return self._publisher.load(wanted)
 
+    def stamps(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, str]:
+        wanted = [found for found in dict.fromkeys(identifiers) if found.catalog == self.name and found.namespace]
+        with self._guard():
+            return self._publisher.stamps(wanted)
+
     def list_names(self, namespace: tuple[str, ...]) -> tuple[TableIdentifier, ...]:
         with self._guard():
             return tuple(self._publisher.names(namespace))

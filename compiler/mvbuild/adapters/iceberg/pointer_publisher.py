@@ -69,6 +69,10 @@ class PointerPublisher:
         others = {i: _not_ours(i, foreign[key(i)]) for i in missing if key(i) in foreign}
         return {**dict(read_states(self.files, present)), **others}
 
+    def stamps(self, identifiers: Sequence[TableIdentifier]) -> Mapping[TableIdentifier, str]:
+        by_key = {key(identifier): identifier for identifier in identifiers}
+        return {by_key[at]: location for at, (location, _) in self.pointers.find(by_key).items()}
+
     def read(self, identifier: TableIdentifier) -> TableMetadata | None:
         location, kind = self.pointers.find([key(identifier)]).get(key(identifier), ("", ""))
         if kind != "TABLE":

@@ -91,6 +91,9 @@ class Publisher(Protocol):
     def load(self, identifiers: Sequence[TableIdentifier]) -> Mapping[TableIdentifier, State]:
         """The states of these different names, as far as they exist."""
 
+    def stamps(self, identifiers: Sequence[TableIdentifier]) -> Mapping[TableIdentifier, str]:
+        """See `Catalog.stamps`."""
+
     def read(self, identifier: TableIdentifier) -> TableMetadata | None:
         """The table of this name now; None if there is none."""
 

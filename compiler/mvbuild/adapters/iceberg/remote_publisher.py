@@ -81,6 +81,9 @@ class RemotePublisher:
         found = in_parallel(self._find_or_reason, identifiers)
         return {identifier: one for identifier, one in zip(identifiers, found, strict=True) if one is not None}
 
+    def stamps(self, identifiers: Sequence[TableIdentifier]) -> Mapping[TableIdentifier, str]:
+        return {identifier: found.metadata_location for identifier, found in self.load(identifiers).items()}
+
     def read(self, identifier: TableIdentifier) -> TableMetadata | None:
         from pyiceberg.exceptions import NoSuchTableError
 

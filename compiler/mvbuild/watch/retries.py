@@ -1,0 +1,64 @@
+"""results of batches -> when each node may be tried again. An MV that fails waits longer each time, and holds up no other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from mvbuild.freshness.model import Freshness
+from mvbuild.graph.model import NodeId
+from mvbuild.watch.due import Waiting
+
+FIRST_MS, LONGEST_MS = 15_000, 30 * 60_000
+"""The wait after the first failure, and the longest. It doubles with each failure in a row."""
+QUIET_MS = 60_000
+"""How long to wait for a node that had nothing to do although it looked stale, or that is stale right after its refresh."""
+
+
+@dataclass
+class Retries:
+    """What the watcher remembers of each node; used by one thread."""
+
+    failures: dict[NodeId, int] = field(default_factory=dict)
+    """How often a node has failed in a row."""
+    retry_ms: dict[NodeId, int] = field(default_factory=dict)
+    quiet_ms: dict[NodeId, int] = field(default_factory=dict)
+    settled_ms: dict[NodeId, int] = field(default_factory=dict)
+    first_seen_ms: dict[NodeId, int] = field(default_factory=dict)
+
+    def failed(self, id: NodeId, now_ms: int) -> int:
+        """Note a failure. Returns how long the node has to wait."""
+        count = self.failures[id] = self.failures.get(id, 0) + 1
+        wait = min(LONGEST_MS, FIRST_MS << min(count - 1, 20))
+        self.retry_ms[id] = now_ms + wait
+        return wait
+
+    def succeeded(self, id: NodeId, now_ms: int) -> bool:
+        """Note a success. Returns whether it had failed before."""
+        self.settled_ms[id] = now_ms + QUIET_MS
+        self.retry_ms.pop(id, None)
+        self.quiet_ms.pop(id, None)
+        self.first_seen_ms.pop(id, None)
+        return self.failures.pop(id, 0) > 0
+
+    def quiet(self, ids: Iterable[NodeId], now_ms: int) -> None:
+        for id in ids:
+            self.quiet_ms[id] = now_ms + QUIET_MS
+
+    def see(self, freshness: Mapping[NodeId, Freshness], now_ms: int) -> None:
+        """Note when MVs are first seen to be out of date."""
+        for id, found in freshness.items():
+            if found.is_fresh and not found.unseen:
+                self.first_seen_ms.pop(id, None)
+            else:
+                self.first_seen_ms.setdefault(id, now_ms)
+
+    def forget(self) -> None:
+        """The project was edited: what failed may work now."""
+        self.retry_ms.clear()
+        self.settled_ms.clear()
+        self.quiet_ms.clear()
+
+    @property
+    def waiting(self) -> Waiting:
+        return Waiting(first_seen_ms=self.first_seen_ms, settled_ms=self.settled_ms, retry_ms=self.retry_ms, quiet_ms=self.quiet_ms)

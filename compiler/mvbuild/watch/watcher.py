@@ -1,0 +1,292 @@
+"""a project -> turns of a loop: take up edits, poll the catalog, start the batches that are due, note what ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from threading import Event as Flag
+from threading import Lock
+from typing import Protocol
+
+from mvbuild.diagnostics import ProjectError
+from mvbuild.freshness.model import Freshness, Reason
+from mvbuild.freshness.observed import World
+from mvbuild.freshness.rules import judge
+from mvbuild.graph.model import Graph, NodeId
+from mvbuild.graph.target_lags import target_lags
+from mvbuild.ports.catalog import CatalogError
+from mvbuild.ports.clock import Clock
+from mvbuild.ports.engine import EngineError
+from mvbuild.project.setting_values import written
+from mvbuild.refresh.result import Event as RunEvent
+from mvbuild.refresh.result import Finished, Message, NodeResult, RunResult, Started
+from mvbuild.verify.model import Checked
+from mvbuild.watch.due import Due, batches, find_due
+from mvbuild.watch.events import Event, Kind
+from mvbuild.watch.metrics import Metrics
+from mvbuild.watch.poll import Poller
+from mvbuild.watch.refresh import Refresher
+from mvbuild.watch.retries import Retries
+from mvbuild.watch.warm import WarmEngine
+
+RELOAD_SECONDS = 2.0
+"""How often the files of the project are looked at."""
+CPU_SHARE = 0.01
+"""Polling may take this share of a core: with many tables on a slow catalog, the watcher polls less often."""
+LONGEST_PAUSE = 30.0
+"""Seconds between polls while the catalog cannot be reached, and between looks at what is running."""
+_COLD_MS = 15_000
+"""The time for which a refresh waits if Spark has to start first."""
+
+
+class Stopped(KeyboardInterrupt):
+    """The watcher was asked to stop: a batch begins no further node."""
+
+
+class Project(Protocol):
+    """Where a graph comes from, and what reads and refreshes it."""
+
+    def edited(self) -> bool:
+        """Whether files were edited since the last `load`."""
+
+    def load(self) -> Opened:
+        """Compile the project. Raises ProjectError."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """One version of a project, ready to be polled and refreshed."""
+
+    graph: Graph
+    poller: Poller
+    refresher: Refresher
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Nodes that are being refreshed together."""
+
+    nodes: frozenset[NodeId]
+    opened: Opened
+
+
+Submit = Callable[[Callable[[], RunResult]], "Future[RunResult]"]
+
+
+@dataclass(kw_only=True)
+class Watcher:
+    """`turn` is called by one thread. Only `stop` and what reports events may be called by others."""
+
+    project: Project
+    clock: Clock
+    cpu: Callable[[], float]
+    """Seconds of CPU time that this process has used."""
+    submit: Submit
+    """Runs a function in another thread."""
+    warm: WarmEngine
+    on_event: Callable[[Event], None]
+    metrics: Metrics
+    interval: float = 1.0
+    reload: bool = True
+    stopping: Flag = field(default_factory=Flag)
+    retries: Retries = field(default_factory=Retries)
+    opened: Opened | None = None
+    running: dict[Future[RunResult], Batch] = field(default_factory=dict)
+    late: set[NodeId] = field(default_factory=set)
+    poll_failures: int = 0
+    _reloaded: float = 0.0
+    _pause: float = 0.0
+    _seen: tuple[World, Mapping[NodeId, Freshness]] | None = None
+    _reporting: Lock = field(default_factory=Lock)
+
+    def start(self) -> None:
+        """Compile the project. Raises ProjectError."""
+        self.opened = self.project.load()
+        self._reloaded = self.clock.monotonic()
+        mvs = sum(1 for _ in self.opened.graph.views)
+        self.report("started", f"watching {mvs} materialized view{'s' * (mvs != 1)}")
+
+    def turn(self) -> float:
+        """Do what is due. Returns how many seconds to wait before the next turn."""
+        self._collect()
+        self._reload()
+        before, began = self.cpu(), self.clock.monotonic()
+        try:
+            due, world = self._look()
+        except (ProjectError, CatalogError) as exc:
+            return self._unreachable(exc)
+        if self.poll_failures:
+            self.report("poll-recovered", "the catalog can be read again")
+        self.poll_failures = 0
+        self.metrics.polled(self.clock.now_ms(), self.clock.monotonic() - began)
+        if not self.running:
+            self._pause = max(self.interval, (self.cpu() - before) / CPU_SHARE)
+        self._report_lags(world, due)
+        started = self._start(world, due)
+        if not self.running and not started and self.warm.stop_if_idle():
+            self.report("spark", "Spark was stopped: it was not used")
+        wait = max(self._pause, self.interval)
+        if due.next_ms is not None:
+            wait = min(wait, max(0.05, (due.next_ms - self.clock.now_ms()) / 1000))
+        return wait
+
+    def stop(self) -> None:
+        """Begin nothing more. Queries that are running fail; commits that are being made are completed."""
+        self.stopping.set()
+        self.warm.stop()
+
+    def end(self) -> None:
+        """Wait for the batches after `stop`."""
+        for future in list(self.running):
+            future.exception()
+        self._collect()
+        self.warm.stop()
+        self.report("stopped", "the watcher has stopped")
+
+    # --- what is due ---------------------------------------------------------------------------------------------------------------
+
+    def _look(self) -> tuple[Due, World]:
+        assert self.opened is not None
+        world = self.opened.poller.poll()
+        if self._seen is None or self._seen[0] is not world:
+            self._seen = (world, judge(world))
+        freshness, now = self._seen[1], self.clock.now_ms()
+        self.retries.see(freshness, now)
+        reserve = round(self.interval * 1000) + (0 if self.warm.is_running else _COLD_MS)
+        return find_due(world, freshness, self.retries.waiting, now, reserve), world
+
+    def _start(self, world: World, due: Due) -> int:
+        """Start the batches that do not touch what is running."""
+        busy = frozenset(id for batch in self.running.values() for id in batch.nodes)
+        opened, count = self.opened, 0
+        assert opened is not None
+        known = busy & world.graph.nodes.keys()
+        for nodes in batches(world.graph, due.nodes | known):
+            if nodes & busy or self.stopping.is_set():
+                continue
+            wanted = {id: reason for id, reason in due.wanted.items() if id in nodes}
+            batch = Batch(nodes=nodes, opened=opened)
+            self.running[self.submit(self._work(world, batch, wanted))] = batch
+            count += 1
+        return count
+
+    def _work(self, world: World, batch: Batch, wanted: Mapping[NodeId, Reason]) -> Callable[[], RunResult]:
+        return lambda: batch.opened.refresher.refresh(world, batch.nodes, wanted, lambda event: self._progress(world, event))
+
+    def _progress(self, world: World, event: RunEvent | Checked) -> None:
+        if isinstance(event, Message):
+            self.report("spark", event.message)
+        elif isinstance(event, Started):
+            if self.stopping.is_set():
+                raise Stopped
+            self.report("refreshing", "", world.graph, event.node)
+        elif isinstance(event, Finished) and event.result.status not in ("reused", "error"):
+            self._succeeded(world.graph, event.result)
+
+    # --- what ended ----------------------------------------------------------------------------------------------------------------
+
+    def _collect(self) -> None:
+        for future in [f for f in self.running if f.done()]:
+            batch = self.running.pop(future)
+            graph, now = batch.opened.graph, self.clock.now_ms()
+            failure = future.exception()
+            if isinstance(failure, Stopped):
+                continue
+            if failure is not None:
+                for id in batch.nodes:
+                    self._failed(graph, id, _message(failure))
+                continue
+            result = future.result()
+            for found in result.diagnostics:
+                self.report("warning", found.message)
+            for one in result.results:
+                if one.status == "error":
+                    self._failed(graph, one.node, one.message)
+                elif one.status == "success":
+                    if self.retries.succeeded(one.node, now):
+                        self.report("recovered", "refreshed after it had failed", graph, one.node)
+                elif one.status == "skipped":
+                    self.report("skipped", one.message, graph, one.node)
+            self.retries.quiet((one.node for one in result.results if one.status in ("reused", "skipped")), now)
+        self.metrics.failing(frozenset(self.retries.failures))
+
+    def _succeeded(self, graph: Graph, result: NodeResult) -> None:
+        if result.status != "success":
+            return
+        rows, strategy = result.details.get("rows"), result.details.get("strategy")
+        self.metrics.refreshed(result.node, strategy or "", result.seconds, rows)
+        data = {
+            "seconds": round(result.seconds, 3),
+            "rows": rows,
+            "strategy": strategy,
+            "reasons": [r.code for r in result.reasons],
+            "snapshot_id": result.details.get("snapshot_id"),
+        }
+        self.report("refreshed", result.message, graph, result.node, {k: v for k, v in data.items() if v is not None})
+
+    def _failed(self, graph: Graph, id: NodeId, message: str) -> None:
+        if self.stopping.is_set():
+            # The query was ended by the stop, and says nothing of the MV.
+            return
+        wait = self.retries.failed(id, self.clock.now_ms())
+        self.metrics.failed(id)
+        self.report("failed", message, graph, id, {"retry_after_seconds": wait // 1000, "failures": self.retries.failures[id]})
+
+    def _report_lags(self, world: World, due: Due) -> None:
+        now, lags = self.clock.now_ms(), target_lags(world.graph)
+        self.metrics.lags(due.behind_since_ms, {id: lag for id, lag in lags.items() if lag is not None}, tuple(lags))
+        for id, lag in lags.items():
+            since = due.behind_since_ms.get(id)
+            is_late = lag is not None and since is not None and now - since > lag.total_seconds() * 1000
+            if is_late and id not in self.late and lag is not None and since is not None:
+                self.late.add(id)
+                behind = (now - since) // 1000
+                message = f"it is {behind} s behind, and its target lag is {written(lag)}"
+                self.report("late", message, world.graph, id, {"behind_seconds": behind})
+            elif not is_late and id in self.late:
+                self.late.discard(id)
+                self.report("in-time", "it is within its target lag again", world.graph, id)
+
+    # --- the project and the catalog -----------------------------------------------------------------------------------------------
+
+    def _reload(self) -> None:
+        now = self.clock.monotonic()
+        if not self.reload or now - self._reloaded < RELOAD_SECONDS:
+            return
+        self._reloaded = now
+        if not self.project.edited():
+            return
+        try:
+            self.opened = self.project.load()
+        except ProjectError as exc:
+            self.metrics.reload_failed()
+            self.report("reload-failed", f"{_message(exc)} (the last version that compiled is still watched)")
+            return
+        self._seen = None
+        self.retries.forget()
+        self.late &= self.opened.graph.nodes.keys()
+        self.report("reloaded", "the files of the project were edited")
+
+    def _unreachable(self, exc: Exception) -> float:
+        self.poll_failures += 1
+        self.metrics.poll_failed()
+        if self.poll_failures == 1:
+            self.report("poll-failed", _message(exc))
+        return float(min(LONGEST_PAUSE, self.interval * 2 ** min(self.poll_failures, 10)))
+
+    def report(
+        self, kind: Kind, message: str, graph: Graph | None = None, node: NodeId | None = None, data: Mapping[str, object] | None = None
+    ) -> None:
+        found = graph.nodes.get(node) if graph is not None and node is not None else None
+        name = found.identifier.dotted if found is not None else ""
+        with self._reporting:
+            self.on_event(Event(kind=kind, at_ms=self.clock.now_ms(), message=message, node=node, name=name, data=data or {}))
+
+
+def _message(exc: BaseException) -> str:
+    """What went wrong, in one line. The type of an unexpected error is part of it."""
+    if isinstance(exc, ProjectError):
+        found = exc.diagnostics[0]
+        return f"{found.message} ({found.span.file.path})" if found.span else found.message
+    return str(exc) if isinstance(exc, (CatalogError, EngineError)) else f"{type(exc).__name__}: {exc}"

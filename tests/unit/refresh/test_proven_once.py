@@ -17,7 +17,7 @@ def of(tmp_path: Path) -> Shop:
     """An MV that was refreshed once."""
     made = Shop(tmp_path).write({"mvbuild.yml": "name: shop\n", "models/large.sql": "SELECT id FROM raw.orders WHERE id > 1\n"})
     base_table(made.catalog, "raw.orders")
-    made.changes = Changes(made.catalog)
+    made.changes = Changes(made.catalog.changes)
     made.engine.plans = {"": PLAN}
     assert made.run().ok
     return made

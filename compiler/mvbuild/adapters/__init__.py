@@ -61,6 +61,14 @@ def start_engine(
     return start_spark(target, log_file=log_file, env=env, spark=spark, progress=progress, sources=sources)
 
 
+def session_beside(engine: Engine) -> Any:
+    """Another session of the engine's Spark, with settings and names of its own."""
+    from mvbuild.adapters.spark.engine import SparkEngine
+
+    assert isinstance(engine, SparkEngine)
+    return engine.session.newSession()
+
+
 def session_catalogs(spark: Any) -> dict[str, dict[str, str]]:
     """The Iceberg catalogs that a session is configured for -> PyIceberg's properties of each."""
     from mvbuild.adapters.spark.session_catalogs import session_catalogs as found

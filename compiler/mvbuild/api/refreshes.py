@@ -12,6 +12,7 @@ from typing import Any
 from mvbuild.api.compilation import write_artifacts
 from mvbuild.api.of_project import Project, graph_of, mv_of, states_of
 from mvbuild.api.sessions import OnEvent, SystemClock, catalog_of, explained, ignore_event, observed, open_session
+from mvbuild.api.unit_testing import run_units
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import World
@@ -191,14 +192,17 @@ def _pruned(graph: Graph, catalog: Catalog, result: RunResult) -> RunResult:
 def test(
     project: Project = ".", *, select: Iterable[str] = (), exclude: Iterable[str] = (), spark: Any = None, on_event: OnEvent = ignore_event
 ) -> RunResult:
-    """Run the data tests of the selected models, seeds and sources on what the catalog has now."""
+    """Run the unit tests of the selected models, and the data tests of the selected models, seeds and sources on what the catalog has
+    now."""
     graph = graph_of(project)
     catalog = catalog_of(graph)
     world = observed(graph, catalog, spark)
-    chosen, warnings = select_all(world.graph, select, exclude, states_of(world))
+    chosen, warnings = select_all(world.graph, select, exclude, states_of(world), units=True)
     tests = [t for t in world.graph.tests if t.id in chosen]
+    units = [t for t in graph.unit_tests if t.id(graph.project.name) in chosen]
     with open_session(world, catalog, spark, on_event) as session:
-        result = run_tests(session, tests, warnings=warnings, on_event=on_event)
+        units_result = run_units(session, units, total=len(units) + len(tests), on_event=on_event)
+        result = run_tests(session, tests, warnings=warnings, on_event=on_event, before=units_result)
     write_artifacts(world.graph, result, arguments={"which": "test"})
     return result
 

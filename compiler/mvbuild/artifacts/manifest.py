@@ -8,11 +8,13 @@ from datetime import datetime, timezone
 from hashlib import sha256
 from typing import Any, TypeGuard
 
+from mvbuild.artifacts.unit_tests import unit_tests
 from mvbuild.graph.definition import definition, fingerprint_of
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, ViewNode
 from mvbuild.names import TableIdentifier
+from mvbuild.project.counting import Counting
 from mvbuild.project.loaded import DataTest, Properties
-from mvbuild.versions.model import MacroCalls, macro_texts, settings_of, source_settings, test_body, var_hashes
+from mvbuild.versions.model import MacroCalls, macro_texts, settings_of, settings_of_test, source_settings, test_body, var_hashes
 
 SCHEMA = "https://schemas.getdbt.com/dbt/manifest/v12.json"
 
@@ -148,7 +150,7 @@ def _around(
         "group_map": {},
         "saved_queries": {},
         "semantic_models": {},
-        "unit_tests": {},
+        "unit_tests": unit_tests(graph),
     }
 
 
@@ -316,8 +318,9 @@ def _test(graph: Graph, test: TestNode, names: Mapping[NodeId, str]) -> dict[str
             "enabled": True,
             "materialized": "test",
             "severity": test.severity,
+            **_counting(test.counting, generic),
             "tags": [],
-            "meta": {"mvbuild": {"fingerprint": test_body(test), "settings": {"severity": test.severity}, "reads": list(test.reads)}},
+            "meta": {"mvbuild": {"fingerprint": test_body(test), "settings": settings_of_test(test), "reads": list(test.reads)}},
         },
         "tags": [],
         "meta": {},
@@ -326,6 +329,18 @@ def _test(graph: Graph, test: TestNode, names: Mapping[NodeId, str]) -> dict[str
         "created_at": 0,
     }
     return found | (_generic(generic, names[test.reads[0]]) if generic else {})
+
+
+def _counting(counting: Counting, generic: DataTest | None) -> dict[str, Any]:
+    return {
+        "where": generic.where if generic else None,
+        "error_if": counting.error_if,
+        "warn_if": counting.warn_if,
+        "fail_calc": counting.fail_calc,
+        "limit": counting.limit,
+        "store_failures": counting.store,
+        "store_failures_as": "table" if counting.store else None,
+    }
 
 
 def _generic(test: DataTest, tested: str) -> dict[str, Any]:

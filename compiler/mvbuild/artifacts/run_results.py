@@ -75,7 +75,7 @@ def _test(result: TestResult) -> dict[str, Any]:
     return {
         "unique_id": result.id,
         "status": result.status,
-        "message": result.message or None,
+        "message": "\n\n".join(filter(None, (result.message, result.details))) or None,
         "failures": result.failures,
         "timing": [_timing("execute", result.started_ms, result.seconds)],
         "thread_id": "MainThread",

@@ -62,6 +62,8 @@ class Progress:
                 self._end_said()
                 if not self._quiet or event.result.status != "pass":
                     click.echo(_test_line(event.result, event.index, event.total), color=self._color)
+                    if event.result.details:
+                        click.echo(f"\n{event.result.details}\n")
             elif isinstance(event, Checked):
                 self._end_said()
                 self._checked(event)
@@ -137,8 +139,9 @@ def _kind(graph: Graph, id_: NodeId) -> str:
 def summary(graph: Graph, result: RunResult) -> str:
     """The last lines of a run."""
     kinds = Counter(_kind(graph, r.node) for r in result.results)
-    if result.all_tests:
-        kinds["data test"] = len(result.all_tests)
+    units = sum(test.id.startswith("unit_test.") for test in result.all_tests)
+    kinds |= {"data test": len(result.all_tests) - units, "unit test": units}
+    kinds = +kinds
     parts = [f"{n} {kind}{'s' * (n != 1)}" for kind, n in sorted(kinds.items())] or ["nothing"]
     hours, minutes = int(result.seconds // 3600), int(result.seconds % 3600 // 60)
     took = f"{hours} hours {minutes} minutes and {result.seconds % 60:.2f} seconds ({result.seconds:.2f}s)"

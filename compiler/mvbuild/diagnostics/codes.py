@@ -170,6 +170,13 @@ CODES: dict[str, Code] = {
     "test-failed": Code(
         "A data test found rows that violate its rule.", "Run the query shown to see the rows, then fix the data or the rule."
     ),
+    "unit-test-failed": Code(
+        "A model did not return the rows that a unit test expects.", "Compare the rows shown, then fix the model or the test."
+    ),
+    "bad-unit-test": Code(
+        "A unit test cannot be run: an unknown model, input or column, or a value that its column cannot have.",
+        "Correct the test at the place shown; see docs/unit-tests.md.",
+    ),
     "failure-not-recorded": Code(
         "Data tests of an MV failed, and the catalog did not take the note of it: readers may get the new data from the query.",
         "Run `mvbuild run` again when the catalog can be written.",

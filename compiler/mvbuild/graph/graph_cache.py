@@ -16,11 +16,12 @@ from typing import Any
 from mvbuild.cache.keys import digest
 from mvbuild.cache.lazy import Lazy
 from mvbuild.diagnostics import ProjectError
-from mvbuild.graph.model import CachedGraph, Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, tests_of
+from mvbuild.graph.model import CachedGraph, Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, tested_of, tests_of
 from mvbuild.graph.outside import Outside
 from mvbuild.names import TableIdentifier
+from mvbuild.parse.generic_tests import is_custom
 from mvbuild.parse.model import ParsedModel
-from mvbuild.parse.project import parse_model, parse_test
+from mvbuild.parse.project import parse_custom_test, parse_model, parse_test
 from mvbuild.parse.templates import Templates
 from mvbuild.project.files import LARGEST_SEED, LARGEST_TEXT, Found
 from mvbuild.project.load import Opened, describe, loaded_project, model_file, read_seeds
@@ -128,7 +129,8 @@ def _outline_of_test(test: TestNode, graph: Graph, numbers: Mapping[NodeId, int]
         place = next(i for i, one in enumerate(tests_of(graph.nodes[test.reads[0]])) if one is test.test)
     else:
         place = test.test.file.path
-    return [test.id, test.name, place, [numbers[id] for id in test.reads], [numbers[id] for id in test.gates]]
+    reads, of_query = [numbers[id] for id in test.reads], [numbers[id] for id in test.query_reads]
+    return [test.id, test.name, place, reads, [numbers[id] for id in test.gates], *([of_query] if of_query != reads else [])]
 
 
 def _plain(identifier: TableIdentifier | None) -> list[Any] | None:
@@ -277,10 +279,15 @@ def _tests(rows: Iterable[Sequence[Any]], nodes: Mapping[NodeId, Node], project:
 
     def read(place: int | str, tested: NodeId, field: str) -> Mapping[str, Any]:
         if isinstance(place, int):
-            return {field: tests_of(nodes[tested])[place]}
-        return {field: parse_test(files[place], reader.templates)}
+            test = tests_of(nodes[tested])[place]
+            if field == "query":
+                return {field: parse_custom_test(tested_of(nodes[tested]), test, reader.templates) if is_custom(test) else None}
+            return {"test": test}
+        sql = parse_test(files[place], reader.templates)
+        return {"test": sql, "query": sql.query if sql else None}
 
-    for id_, name, place, reads, gates in rows:
+    for id_, name, place, reads, gates, *of_query in rows:
         read_ids = tuple([ids[n] for n in reads])
-        known = {"id": id_, "name": name, "reads": read_ids, "gates": tuple([ids[n] for n in gates])}
+        query_reads = tuple([ids[n] for n in of_query[0]]) if of_query else read_ids
+        known = {"id": id_, "name": name, "reads": read_ids, "query_reads": query_reads, "gates": tuple([ids[n] for n in gates])}
         yield LazyTest.of(partial(read, place, read_ids[0] if read_ids else ""), known)

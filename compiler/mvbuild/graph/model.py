@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import ParsedModel, ParsedTest, Query
 from mvbuild.ports.sources import SourceLocation
-from mvbuild.project.loaded import DataTest, LoadedProject, Seed, SourceTable
+from mvbuild.project.counting import Counting
+from mvbuild.project.loaded import DataTest, LoadedProject, ModelFile, Seed, SourceTable
 from mvbuild.source import MappedText, Span
+
+if TYPE_CHECKING:
+    from mvbuild.project.unit_tests import UnitTest
 
 NodeId = str
 """As in dbt: `model.shop.revenue_daily`, `seed.shop.orders`, `source.shop.raw.orders`; `table.lake.raw.orders` for undeclared tables."""
@@ -80,6 +84,17 @@ class ViewNode:
 Node = ModelNode | SeedNode | TableNode | ViewNode
 
 
+def tested_of(node: Node) -> ModelFile | Seed | SourceTable:
+    """What YAML declares the tests of a node for."""
+    if isinstance(node, ModelNode):
+        model = node.model
+        return ModelFile(name=model.name, file=model.file, folders=model.folders, layers=(), properties=model.properties)
+    if isinstance(node, SeedNode):
+        return node.seed
+    assert node.source is not None, node.id
+    return node.source
+
+
 def tests_of(node: Node) -> tuple[DataTest, ...]:
     """The generic data tests that YAML declares for a node."""
     if isinstance(node, ModelNode):
@@ -99,7 +114,11 @@ class TestNode:
     name: str
     test: DataTest | ParsedTest
     reads: tuple[NodeId, ...]
-    """For a generic test the tested node, then the node of `to:`; for a SQL test the reads of its query."""
+    """For a generic test the tested node, then what else it reads; for a SQL test the reads of its query."""
+    query: Query | None = None
+    """The query of a SQL test or of a test of the project's own kind; None for a built-in test."""
+    query_reads: tuple[NodeId, ...] = ()
+    """The node of each entry of `query.reads`."""
     gates: tuple[NodeId, ...]
     """The MVs whose rows it reads, in topological order: the last one that a run refreshes is only published if the test passes."""
 
@@ -111,6 +130,10 @@ class TestNode:
     @property
     def severity(self) -> Literal["error", "warn"]:
         return self.test.severity
+
+    @property
+    def counting(self) -> Counting:
+        return self.test.counting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +200,13 @@ class Graph:
     def outside(self) -> Mapping[TableIdentifier, SourceLocation]:
         """The base tables that the target's catalog does not have."""
         return {n.identifier: n.outside for n in self.nodes.values() if isinstance(n, TableNode) and n.outside}
+
+    @cached_property
+    def unit_tests(self) -> tuple[UnitTest, ...]:
+        """Read when they are needed: no other command needs their rows. Raises ProjectError."""
+        from mvbuild.project.unit_tests import read_unit_tests
+
+        return read_unit_tests(self.project)
 
     @property
     def contracts(self) -> tuple[NodeId, ...]:

@@ -9,13 +9,15 @@ from hashlib import sha256
 
 from mvbuild.diagnostics import Diagnostic, Note, ProjectError, did_you_mean, error
 from mvbuild.graph.broken import with_broken
-from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, tests_of
+from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, tested_of, tests_of
 from mvbuild.graph.order import topological
 from mvbuild.graph.outside import Outside
 from mvbuild.graph.target_lags import bad_lags
 from mvbuild.graph.time_travel import bad_travel
 from mvbuild.names import TableIdentifier
-from mvbuild.parse.model import ParsedModel, ParsedTest, Read
+from mvbuild.parse.generic_tests import is_custom
+from mvbuild.parse.generic_tests import key_of as test_key
+from mvbuild.parse.model import ParsedModel, ParsedTest, Query, Read
 from mvbuild.parse.project import ParsedProject
 from mvbuild.project.loaded import DataTest, LoadedProject, Seed, SourceTable
 from mvbuild.source import SourceFile, Span
@@ -258,22 +260,29 @@ class _Directory:
 
 def _tests(project: LoadedProject, parsed: ParsedProject, directory: _Directory, nodes: Mapping[NodeId, Node]) -> tuple[TestNode, ...]:
     order = {id: i for i, id in enumerate(nodes)}
-    tests = [t for node in (*nodes.values(), *directory.leaves.values()) for t in _generic_tests(node, directory)]
-    tests += [(t.name, t, tuple(directory.resolve(r, None) for r in t.query.reads)) for t in parsed.tests]
+    tests = [t for node in (*nodes.values(), *directory.leaves.values()) for t in _generic_tests(node, parsed, directory)]
+    tests += [(t, (), t.query) for t in parsed.tests]
     out: dict[NodeId, TestNode] = {}
-    for name, test, reads in tests:
-        known = tuple(r for r in reads if r is not None)
-        id_ = f"test.{project.name}.{name}.{sha256(repr((name, known)).encode()).hexdigest()[:10]}"
-        out[id_] = TestNode(id=id_, name=name, test=test, reads=known, gates=_gates(test, known, nodes, order))
+    for test, before, query in tests:
+        of_query = tuple(id for r in query.reads if (id := directory.resolve(r, None)) is not None) if query else ()
+        reads = tuple(dict.fromkeys((*before, *of_query))) if before and query else (*before, *of_query)
+        id_ = f"test.{project.name}.{test.name}.{sha256(repr((test.name, reads)).encode()).hexdigest()[:10]}"
+        gates = _gates(test, reads, nodes, order)
+        out[id_] = TestNode(id=id_, name=test.name, test=test, reads=reads, query=query, query_reads=of_query, gates=gates)
     return tuple(out.values())
 
 
-def _generic_tests(node: Node, directory: _Directory) -> Iterable[tuple[str, DataTest | ParsedTest, tuple[NodeId | None, ...]]]:
+def _generic_tests(
+    node: Node, parsed: ParsedProject, directory: _Directory
+) -> Iterable[tuple[DataTest | ParsedTest, tuple[NodeId, ...], Query | None]]:
+    """Each with what it reads besides the reads of its query."""
     for test in tests_of(node):
-        if "to" in test.arguments:
-            yield test.name, test, (node.id, _to(test, directory))
+        if is_custom(test):
+            yield test, (node.id,), parsed.custom[test_key(tested_of(node), test)]
+        elif "to" in test.arguments and (to := _to(test, directory)) is not None:
+            yield test, (node.id, to), None
         else:
-            yield test.name, test, (node.id,)
+            yield test, (node.id,), None
 
 
 def _to(test: DataTest, directory: _Directory) -> NodeId | None:

@@ -35,7 +35,7 @@ def misnamed_in_layout(node: ModelNode, names: Iterable[str]) -> Iterator[Diagno
 
 def misnamed_in_test(graph: Graph, test: TestNode, columns: ColumnsOf) -> Iterator[Diagnostic]:
     """Report an unknown column of a generic test, or an unknown `field` of the table that it compares with."""
-    if not isinstance(test.test, DataTest):
+    if not isinstance(test.test, DataTest) or test.query is not None:
         return
     asked = [(test.test.column, test.test.span)]
     if "field" in test.test.arguments:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mvbuild.diagnostics import Diagnostic
+from mvbuild.project.counting import DEFAULT, Counting
 from mvbuild.project.loaded import Properties
 from mvbuild.project.setting import Layer
 from mvbuild.project.settings import ModelConfig
@@ -92,3 +93,4 @@ class ParsedTest:
     file: SourceFile
     severity: Literal["error", "warn"]
     query: Query
+    counting: Counting = DEFAULT

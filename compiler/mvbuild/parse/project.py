@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import Literal
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
 from mvbuild.parse.file import ParsedFile
 from mvbuild.parse.files import Task, parse_files
+from mvbuild.parse.generic_tests import Tested, TestKey, at_the_use, custom_uses, template_of, unknown_kind
+from mvbuild.parse.generic_tests import key_of as test_key
 from mvbuild.parse.model import ParsedModel, ParsedTest, Query
 from mvbuild.parse.templates import Templates
-from mvbuild.project.loaded import LoadedProject, ModelFile
+from mvbuild.project.counting import SETTINGS as COUNTING
+from mvbuild.project.counting import Counting, counting_of, problem_of
+from mvbuild.project.loaded import DataTest, LoadedProject, ModelFile, SourceTable
 from mvbuild.project.setting import Layer, Setting
 from mvbuild.project.settings import Own, model_config
 from mvbuild.source import MappedText, SourceFile
 from mvbuild.workers import Workers
 
-_TEST_SETTINGS = ("enabled", "severity")
+_TEST_SETTINGS = ("enabled", "severity", *COUNTING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +32,8 @@ class ParsedProject:
     models: tuple[ParsedModel, ...]
     tests: tuple[ParsedTest, ...]
     warnings: tuple[Diagnostic, ...] = ()
+    custom: Mapping[TestKey, Query] = field(default_factory=dict)
+    """The queries of the tests of the project's own kinds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +65,8 @@ def parse_project(project: LoadedProject, *, env: Mapping[str, str], workers: Wo
     disabled |= {seed.name.lower() for seed in project.seeds if not seed.config.enabled}
     parsed = [outcome.parsed for outcome in outcomes if outcome.parsed]
     before, after = templates.problems(project.cache.files), tuple(_disabled_reads(parsed, disabled))
+    custom, wrong = _custom_tests(project, disabled, templates, workers)
+    after = (*after, *wrong)
     diagnostics = [*before, *(d for outcome in outcomes for d in outcome.diagnostics), *after]
     if any(d.severity == "error" for d in diagnostics):
         raise ProjectError([*before, *(d for outcome in outcomes for d in (*outcome.diagnostics, *outcome.of_query)), *after])
@@ -65,7 +74,30 @@ def parse_project(project: LoadedProject, *, env: Mapping[str, str], workers: Wo
         models=tuple(p for p in parsed if isinstance(p, ParsedModel)),
         tests=tuple(p for p in parsed if isinstance(p, ParsedTest)),
         warnings=tuple(diagnostics),
+        custom=custom,
     )
+
+
+def _custom_tests(
+    project: LoadedProject, disabled: Collection[str], templates: Templates, workers: Workers
+) -> tuple[Mapping[TestKey, Query], tuple[Diagnostic, ...]]:
+    uses = [use for use in custom_uses(project) if isinstance(use[0], SourceTable) or use[0].name.lower() not in disabled]
+    queries: dict[TestKey, Query] = {}
+    report = [wrong for _, test in uses if (wrong := unknown_kind(test))]
+    calls = [(tested, test, template_of(tested, test)) for tested, test in uses if unknown_kind(test) is None]
+    files = parse_files([(call, None) for _, _, call in calls], templates, project.cache.files, workers)
+    for (tested, test, call), file in zip(calls, files, strict=True):
+        report += at_the_use(file, test, call)
+        if file.query:
+            queries[test_key(tested, test)] = file.query
+    return queries, tuple(report)
+
+
+def parse_custom_test(tested: Tested, test: DataTest, templates: Templates) -> Query:
+    """Parse one test of an own kind, which has no error."""
+    (file,) = parse_files([(template_of(tested, test), None)], templates, templates.project.cache.files, Workers(1))
+    assert file.query is not None, test.name
+    return file.query
 
 
 def parse_model(model: ModelFile, templates: Templates) -> ParsedModel | None:
@@ -137,7 +169,9 @@ def _test(file: SourceFile, found: ParsedFile) -> _Outcome:
     query = found.query
     is_warning = "severity" in settings and settings["severity"].value == "warn"
     name = PurePosixPath(file.path).stem
-    parsed = ParsedTest(name=name, file=file, severity="warn" if is_warning else "error", query=query) if query else None
+    severity: Literal["error", "warn"] = "warn" if is_warning else "error"
+    counting = Counting() if problems else counting_of({key: setting.value for key, setting in settings.items()})
+    parsed = ParsedTest(name=name, file=file, severity=severity, query=query, counting=counting) if query else None
     return _Outcome(parsed=parsed, diagnostics=(*found.rendering, *problems, *found.sql))
 
 
@@ -151,6 +185,8 @@ def _test_problems(settings: Mapping[str, Setting]) -> Iterator[Diagnostic]:
             yield error("wrong-type", "'enabled' must be true or false", setting.span)
         elif key == "severity" and setting.value not in ("error", "warn"):
             yield error("wrong-type", "'severity' is 'error' or 'warn'", setting.span)
+        elif key in COUNTING and (said := problem_of(key, setting.value)):
+            yield error("wrong-type", said, setting.span)
 
 
 def _disabled_reads(parsed: Sequence[ParsedModel | ParsedTest], disabled: set[str]) -> Iterator[Diagnostic]:

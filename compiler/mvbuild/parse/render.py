@@ -27,6 +27,7 @@ from mvbuild.source import MappedText, SourceFile, Span
 
 _JINJA = re.compile(r"\{[{%#]")
 _MACRO = re.compile(r"\{%[-+]?\s*macro\s+(\w+)")
+_TEST = re.compile(r"\{%[-+]?\s*(?:data_)?test\s+(\w+)")
 _SETS = (nodes.Assign, nodes.AssignBlock)
 _REFUSED = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends, nodes.Block)
 
@@ -40,6 +41,16 @@ class _Compiled:
     assigned: frozenset[str]
     keeps_values: bool
     """Whether it sets names outside its macros, which its macros share."""
+
+
+class _Constant:
+    """A macro that returns the same value for any arguments."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        return self._value
 
 
 class Renderer:
@@ -64,6 +75,12 @@ class Renderer:
         self.diagnostics = tuple(d for file in project.macros for d in self._load_macros(file))
         """Errors in the macro files."""
         self._table.update({name: self._libraries["dbt"].find(name) for name in self._replaceable if name in DBT})
+
+    def override(self, macros: Mapping[str, Any]) -> None:
+        """Have calls of these macros return a value. A macro of a library has its name before a dot."""
+        for name, value in macros.items():
+            library, _, macro = name.rpartition(".")
+            self._table[f"spark__{macro}" if library in self._libraries else macro] = _Constant(value)
 
     def render(self, file: SourceFile, own: Own | str | None = None) -> Rendered:
         """The text of a model, or of a test, which has no `this`. A model's name alone has no settings."""
@@ -96,7 +113,7 @@ class Renderer:
         rendering = self._names.current = Rendering(file=file, own=None)
         compiled, problems = self._compile(file)
         if compiled is None:
-            self._broken_macros.update(_MACRO.findall(file.text))
+            self._broken_macros.update((*_MACRO.findall(file.text), *(f"test_{name}" for name in _TEST.findall(file.text))))
             return problems
         context = compiled.template.new_context(self._table, shared=True)
         if self._run(compiled, rendering, context) is None:
@@ -121,7 +138,7 @@ class Renderer:
 
     def _taken(self, name: str, text: TemplateText) -> Diagnostic:
         what = "a built-in name of mvbuild" if name in self._builtin else "also defined in another file"
-        span = text.anywhere(lambda x: x.kind == "name" and x.text == name)
+        span = text.anywhere(lambda x: x.kind == "name" and x.text in (name, name.removeprefix("test_")))
         return error("duplicate-name", f"The macro '{name}' is {what}", span, help="Rename the macro.")
 
     def _compile(self, file: SourceFile) -> tuple[_Compiled | None, tuple[Diagnostic, ...]]:

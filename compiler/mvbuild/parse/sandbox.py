@@ -12,6 +12,7 @@ from jinja2.runtime import Context, Macro
 from jinja2.sandbox import SandboxedEnvironment
 
 from mvbuild.parse.budget import LONGEST_OUTPUT, Budget, TooMuch, check_held
+from mvbuild.parse.test_tag import TestTag
 
 _LARGEST_COUNT = 1_000_000
 _LARGEST_BITS = 10_000
@@ -45,7 +46,7 @@ class Sandbox(SandboxedEnvironment):
             keep_trailing_newline=True,
             optimized=False,
             finalize=self._written,
-            extensions=("jinja2.ext.do", "jinja2.ext.loopcontrols"),
+            extensions=("jinja2.ext.do", "jinja2.ext.loopcontrols", TestTag),
             cache_size=0,
         )
         self.budget = Budget()

@@ -13,6 +13,9 @@ from jinja2 import Environment, Template
 
 from mvbuild.source import SourceFile, Span
 
+_OPEN = ("macro", "test", "data_test")
+_CLOSE = ("endmacro", "endtest", "enddata_test")
+
 
 @dataclass(frozen=True, slots=True)
 class Lexeme:
@@ -84,11 +87,11 @@ class TemplateText:
         name = ""
         for tag in self.tags:
             words = [x.text for x in tag if x.kind == "name"][:2]
-            if tag[0].line > line or (tag[0].line == line and words[:1] == ["macro"] and name):
+            if tag[0].line > line or (tag[0].line == line and bool(words) and words[0] in _OPEN and name):
                 break
-            if words[:1] == ["macro"]:
+            if words[:1] and words[0] in _OPEN:
                 name = words[-1]
-            elif words[:1] == ["endmacro"] and tag[-1].line < line:
+            elif words[:1] and words[0] in _CLOSE and tag[-1].line < line:
                 name = ""
         return name
 

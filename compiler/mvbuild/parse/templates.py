@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from mvbuild.cache.keys import digest
 from mvbuild.cache.store import Table
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 class Templates:
     """The templates of a project."""
 
-    def __init__(self, project: LoadedProject, env: Mapping[str, str]) -> None:
+    def __init__(self, project: LoadedProject, env: Mapping[str, str], macros: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """`macros`: values that calls of macros return instead, for unit tests."""
+        self._macros = macros
         self.project = project
         self.env = env
         self._tables = TableNames(project)
@@ -46,7 +49,9 @@ class Templates:
     def renderer(self) -> Renderer:
         from mvbuild.parse.render import Renderer
 
-        return Renderer(self.project, self.env)
+        renderer = Renderer(self.project, self.env)
+        renderer.override(self._macros)
+        return renderer
 
     def problems(self, cache: Table) -> tuple[Diagnostic, ...]:
         """Errors in the macro files. Files without errors are not loaded again for this."""

@@ -15,7 +15,7 @@ def misnamed_columns(world: World, selected: frozenset[NodeId]) -> Mapping[NodeI
     """By the current catalog; empty if columns are unknown before Spark sees the query."""
     graph = world.graph
     shaped = [n for n in graph.views if n.id in selected and (n.model.config.partition_by or n.model.config.sort_by)]
-    tests = [test for test in graph.tests if isinstance(test.test, DataTest) and not selected.isdisjoint(test.gates)]
+    tests = [test for test in graph.tests if isinstance(test.test, DataTest) and test.query is None and not selected.isdisjoint(test.gates)]
     if not shaped and not tests:
         return {}
     # Imported here because a run with nothing to refresh needs no SQL parser.

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
+from hashlib import md5
 from typing import Any, Literal, cast
 
-from mvbuild.diagnostics import Diagnostic, Note, did_you_mean, error
-from mvbuild.project.keys import SAYS, TEST_ARGUMENTS, TESTS, check
+from mvbuild.diagnostics import Diagnostic, Note, error
+from mvbuild.project.counting import SETTINGS, counting_of, problem_of
+from mvbuild.project.keys import CUSTOM_TEST, SAYS, TEST_ARGUMENTS, TESTS, Block, Key, check
 from mvbuild.project.loaded import DataTest
 from mvbuild.project.yaml_spans import ListNode, MapNode, Node, ScalarNode, is_empty, plain
 from mvbuild.source import Span
+
+_LONGEST = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +63,32 @@ def _kind_of(item: Node, report: list[Diagnostic]) -> tuple[str, Span, MapNode |
         help = "Write `- unique`, or `- accepted_values:` with its arguments indented below it."
         report.append(error("wrong-type", "A test must be a name, or a mapping of one name to its arguments", item.span, help=help))
         return None
-    if kind not in TESTS:
-        report.append(_unknown(kind, span))
-        return None
     return kind, span, arguments
 
 
-def _unknown(kind: str, span: Span) -> Diagnostic:
-    near = did_you_mean(kind, TESTS)
-    own = "For your own rule, write a query for the rows that violate it, in the tests folder."
-    return error("unknown-key", f"Unknown test '{kind}'", span, help=near if near.startswith("Did") else f"{near} {own}")
+def _block_of(kind: str, node: MapNode) -> Block:
+    """The keys of a test; of one that the project or a package defines, any argument, which `custom_tests` checks."""
+    if kind in TESTS:
+        return TESTS[kind]
+    own = (entry.key for entry in node.entries if entry.key not in CUSTOM_TEST.keys)
+    return replace(CUSTOM_TEST, what=f"the test '{kind}'", keys={**CUSTOM_TEST.keys, **dict.fromkeys(own, Key("any", ""))})
+
+
+def _arguments(kind: str, given: dict[str, Any], nested: dict[str, Any]) -> dict[str, Any]:
+    if kind in TESTS:
+        return {k: _constant(v) for k, v in {**given, **nested}.items() if k in TEST_ARGUMENTS[kind]}
+    beside = {k: v for k, v in given.items() if k not in CUSTOM_TEST.keys}
+    return {k: _constant(v) for k, v in {**beside, **nested}.items() if k != "column_name"}
 
 
 def _test(kind: str, span: Span, node: MapNode | None, tested: Tested, column: str | None, report: list[Diagnostic]) -> DataTest | None:
-    wrong = list(check(node, TESTS[kind])) if node else []
+    wrong = list(check(node, _block_of(kind, node))) if node else []
     given = plain(node) if node else {}
     nested = given.get("arguments") or {}
     config = {**given, **(given.get("config") or {})} if not wrong else {}
-    arguments = {k: _constant(v) for k, v in {**given, **nested}.items() if k in TEST_ARGUMENTS[kind]} if not wrong else {}
+    arguments = _arguments(kind, given, nested) if not wrong else {}
     if not wrong:
-        column = column or {**given, **nested}.get("column_name")
+        column = column or {**given, **nested}.get("column_name") or ("" if kind not in TESTS else None)
         wrong = list(_problems(kind, span, node, arguments, config, column))
     if wrong or column is None:
         report.extend(wrong)
@@ -92,6 +102,7 @@ def _test(kind: str, span: Span, node: MapNode | None, tested: Tested, column: s
         severity=cast("Literal['error', 'warn']", (config.get("severity") or "error").lower()),
         where=config.get("where"),
         name=given.get("name") or _name(kind, tested, column, arguments),
+        counting=counting_of(config),
         span=span,
         places={key: _place(node, key, span) for key in arguments},
     )
@@ -100,13 +111,17 @@ def _test(kind: str, span: Span, node: MapNode | None, tested: Tested, column: s
 def _problems(
     kind: str, span: Span, node: MapNode | None, arguments: dict[str, Any], config: dict[str, Any], column: str | None
 ) -> Iterator[Diagnostic]:
-    for name, key in TEST_ARGUMENTS[kind].items():
+    for name, key in TEST_ARGUMENTS.get(kind, {}).items():
         if key.required and arguments.get(name) is None:
             yield error("missing-key", f"The test '{kind}' needs '{name}'", span)
         elif key.kind == "constants" and arguments.get(name) is not None and not _are_constants(arguments[name]):
             yield error("wrong-type", f"'{name}' must be {SAYS[key.kind]}", _place(node, name, span))
     if (config.get("severity") or "error").lower() not in ("error", "warn"):
         yield error("wrong-type", "'severity' must be error or warn", _place(node, "severity", span))
+    for name in SETTINGS:
+        said = problem_of(name, config[name]) if config.get(name) is not None else ""
+        if said:
+            yield error("wrong-type", said, _place(node, name, span))
     if column is None:
         help = "Move the test to the column, or name the column: `column_name: id`."
         yield error("missing-key", f"The test '{kind}' needs a column", span, help=help)
@@ -135,9 +150,11 @@ def _place(node: MapNode | None, key: str, default: Span) -> Span:
 
 def _name(kind: str, tested: Tested, column: str, arguments: dict[str, Any]) -> str:
     """dbt's name: kind, table, and the arguments in the order of their keys."""
-    flat = [column]
+    flat = [column] if column else []
     for key in sorted(arguments):
         value = arguments[key]
         flat.extend(str(v) for v in (value if isinstance(value, list) else [value]))
     clean = "__".join(re.sub(r"[^0-9a-zA-Z_]+", "_", part) for part in flat)
-    return f"{tested.prefix}{kind}_{tested.name}_{clean}"
+    whole = f"{tested.prefix}{kind.replace('.', '_')}_{tested.name}_{clean}"
+    # As in dbt, so that a table of its failures has a name that every catalog accepts.
+    return whole if kind in TESTS or len(whole) < _LONGEST else f"{whole[:30]}_{md5(whole.encode(), usedforsecurity=False).hexdigest()}"

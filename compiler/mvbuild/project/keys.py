@@ -173,6 +173,44 @@ SOURCE = Block(
     aliases={"database": "catalog", "schema": "namespace"},
     unsupported=_SOURCE_LATER,
 )
+_UNIT_ROWS = {
+    "rows": Key("any", "The rows: a list of mappings of columns to values, CSV, or a query."),
+    "format": Key("text", "dict (the default), csv or sql."),
+    "fixture": Key("text", "A file below tests/fixtures that has the rows, for csv and sql."),
+}
+UNIT_GIVEN = Block(
+    what="an input of a unit test",
+    keys={
+        "input": Key("text", "ref('model'), source('source', 'table'), a table's name, or this.", required=True),
+        **_UNIT_ROWS,
+        "random": Key("count", "Make this many rows, the same ones each time, by the types of the columns."),
+    },
+)
+UNIT_EXPECT = Block(what="what a unit test expects", keys=_UNIT_ROWS)
+UNIT_OVERRIDES = Block(
+    what="the overrides of a unit test",
+    keys={
+        "macros": Key("mapping", "Macro -> the value that a call of it returns."),
+        "vars": Key("mapping", "Variable -> value."),
+        "env_vars": Key("mapping", "Environment variable -> value."),
+        "clock": Key("text", "The time that current_timestamp(), current_date() and now() return."),
+    },
+)
+UNIT_CONFIG = Block(what="a unit test's config", keys={"enabled": _ENABLED, "tags": _TAGS, "meta": _META})
+UNIT_TEST = Block(
+    what="a unit test",
+    keys={
+        "name": _NAME,
+        "model": Key("text", "The model that is tested.", required=True),
+        "description": _DESCRIPTION,
+        "given": Key("blocks", "The rows of the tables that it reads.", block=UNIT_GIVEN),
+        "expect": Key("block", "The rows that it must return.", block=UNIT_EXPECT),
+        "overrides": Key("block", "Macros, variables and the clock.", block=UNIT_OVERRIDES),
+        "incremental": Key("flag", "true also refreshes the model from some of the rows to all of them, which must give the same rows."),
+        "config": Key("block", "Enabled, tags and meta.", block=UNIT_CONFIG),
+    },
+    unsupported=_later("versions"),
+)
 PROPERTIES = Block(
     what="a properties file",
     keys={
@@ -180,9 +218,10 @@ PROPERTIES = Block(
         "models": Key("blocks", "Models: descriptions, columns, tests and settings.", block=MODEL),
         "seeds": Key("blocks", "Seeds: descriptions, columns, tests and settings.", block=SEED),
         "sources": Key("blocks", "Tables that mvbuild reads but does not write.", block=SOURCE),
+        "unit_tests": Key("blocks", "Rows for models to read and return: [unit tests](unit-tests.md).", block=UNIT_TEST),
     },
     unsupported=_later(
-        "exposures", "groups", "macros", "metrics", "unit_tests", "anchors", "snapshots", "analyses", "semantic_models", "functions",
+        "exposures", "groups", "macros", "metrics", "anchors", "snapshots", "analyses", "semantic_models", "functions",
         "data_tests", "tests", "saved_queries",
     ),
 )  # fmt: skip
@@ -246,12 +285,16 @@ _TEST_CONFIG_KEYS = {
     "enabled": Key("flag", "false disables the test."),
     "severity": Key("text", "error (the default) or warn."),
     "where": Key("text", "Test only rows that satisfy this condition."),
+    "error_if": Key("text", "The numbers of failures that are an error, as `'> 10'` or `'between 1 and 10'`. Default: `'!= 0'`."),
+    "warn_if": Key("text", "The numbers of failures that are a warning. Default: `'!= 0'`."),
+    "fail_calc": Key("text", "The aggregate over its rows that is the number of failures. Default: `count(*)`."),
+    "limit": Key("count", "Stop after this many rows."),
+    "store_failures": Key("flag", "true writes its rows to a table, see [data tests](data-tests.md)."),
+    "store_failures_as": Key("text", "table, or ephemeral for no table."),
     "tags": _TAGS,
     "meta": _META,
 }
-TEST_CONFIG = Block(
-    what="a test's config", keys=_TEST_CONFIG_KEYS, unsupported=_later("error_if", "warn_if", "limit", "store_failures", "fail_calc")
-)
+TEST_CONFIG = Block(what="a test's config", keys=_TEST_CONFIG_KEYS)
 
 
 def _test_block(kind: str) -> Block:
@@ -272,6 +315,18 @@ def _test_block(kind: str) -> Block:
     )
 
 
+CUSTOM_TEST = Block(
+    what="a test",
+    keys={
+        "column_name": Key("text", "The tested column, for a test at the level of the model."),
+        "arguments": Key("mapping", "Its arguments."),
+        "name": Key("text", "The test's name."),
+        "description": _DESCRIPTION,
+        "config": Key("block", "Severity and condition.", block=TEST_CONFIG),
+        **_TEST_CONFIG_KEYS,
+    },
+)
+"""The keys of a test that the project or a package defines, beside its arguments."""
 TESTS: Mapping[str, Block] = {kind: _test_block(kind) for kind in TEST_ARGUMENTS}
 
 

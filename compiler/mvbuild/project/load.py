@@ -10,6 +10,7 @@ from typing import Any
 
 from mvbuild.cache.store import FILE, Cache
 from mvbuild.diagnostics import Diagnostic, Note, ProjectError, did_you_mean, error
+from mvbuild.project.custom_tests import custom_tests, problems
 from mvbuild.project.documents import read_documents
 from mvbuild.project.files import LARGEST_SEED, Contents, Found, Listing, list_files
 from mvbuild.project.folders import FolderLayers, read_folders
@@ -122,6 +123,9 @@ def load(opened: Opened, workers: Workers) -> LoadedProject:
 def loaded_project(opened: Opened, *, models: tuple[ModelFile, ...], seeds: Sequence[Seed], described: Described) -> LoadedProject:
     """Add the files that only have to be read. Raises one ProjectError with all errors."""
     project, report = opened.project, opened.report
+    generic = (f for f in opened.files["test"] if _is_generic(f))
+    macros = tuple(file for _, file in opened.contents.texts((*opened.files["macro"], *generic), report))
+    report += problems(described.tests, custom_tests(macros, report))
     loaded = LoadedProject(
         root=opened.root,
         name=project.name,
@@ -135,15 +139,21 @@ def loaded_project(opened: Opened, *, models: tuple[ModelFile, ...], seeds: Sequ
         models=models,
         seeds=tuple(seeds),
         sources=tuple(described.sources[key] for key in sorted(described.sources)),
-        macros=tuple(file for _, file in opened.contents.texts(opened.files["macro"], report)),
-        tests=tuple(file for _, file in opened.contents.texts(opened.files["test"], report)),
+        macros=macros,
+        tests=tuple(file for _, file in opened.contents.texts((f for f in opened.files["test"] if not _is_generic(f)), report)),
         lint=project.lint,
         documents=tuple(described.files),
+        yaml_paths=opened.documents,
         cache=opened.cache,
     )
     if report:
         raise ProjectError(_each_once(report))
     return loaded
+
+
+def _is_generic(found: Found) -> bool:
+    """Whether a file of the test paths defines kinds of tests, and is not a test itself."""
+    return found.folders[:1] == ("generic",)
 
 
 def describe(opened: Opened, paths: Iterable[str], workers: Workers) -> Described:

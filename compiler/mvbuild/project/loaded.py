@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from mvbuild.cache.store import Cache
 from mvbuild.formats.record import TableType
+from mvbuild.project.counting import DEFAULT, Counting
 from mvbuild.project.setting import EMPTY, Layer
 from mvbuild.project.settings import SeedConfig
 from mvbuild.source import SourceFile, Span
@@ -34,6 +35,7 @@ class DataTest:
     where: str | None
     name: str
     span: Span
+    counting: Counting = DEFAULT
     places: Mapping[str, Span] = field(default_factory=dict, compare=False)
     """Where the values of its arguments are."""
 
@@ -165,12 +167,15 @@ class LoadedProject:
     seeds: tuple[Seed, ...]
     sources: tuple[SourceTable, ...]
     macros: tuple[SourceFile, ...]
+    """The macro files, and those of the project's own kinds of tests: `tests/generic`."""
     tests: tuple[SourceFile, ...]
     """SQL tests: queries that return the wrong rows."""
     lint: Layer = field(default_factory=lambda: EMPTY)
     """Levels of lint rules in mvbuild.yml."""
     documents: tuple[SourceFile, ...] = ()
     """The YAML files below the model and seed paths."""
+    yaml_paths: tuple[str, ...] = ()
+    """The paths of all of them, also where only some of them were read."""
     invocation: Invocation = field(default_factory=Invocation, repr=False, compare=False)
     cache: Cache = field(default_factory=Cache, repr=False, compare=False)
     """What earlier commands made of the same input."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from mvbuild.cache.codec import Codec
 from mvbuild.diagnostics import Diagnostic, Note, error
+from mvbuild.project.counting import Counting
 from mvbuild.project.data_tests import Tested, read_tests, repeated
 from mvbuild.project.folders import layer_of, repeated_settings, setting_of
 from mvbuild.project.keys import PROPERTIES, check
@@ -17,7 +18,7 @@ from mvbuild.project.source_types import place_of
 from mvbuild.project.yaml_spans import ListNode, MapNode, Node, ScalarNode, is_empty, plain
 from mvbuild.source import SourceFile, Span
 
-NOT_RENDERED = frozenset(("description", "data_tests", "tests"))
+NOT_RENDERED = frozenset(("description", "data_tests", "tests", "unit_tests"))
 """Keys whose values are not rendered in this stage: text for people, expressions for the graph."""
 
 
@@ -41,6 +42,12 @@ class Described:
     sources: dict[tuple[str, str], SourceTable] = field(default_factory=dict)
     files: list[SourceFile] = field(default_factory=list)
 
+    @property
+    def tests(self) -> Iterator[DataTest]:
+        everything: tuple[Entry | SourceTable, ...] = (*self.models.values(), *self.seeds.values(), *self.sources.values())
+        for described in everything:
+            yield from described.properties.tests
+
     def add(self, kind: str, said: Entry | SourceTable, report: list[Diagnostic]) -> None:
         """The first declaration counts."""
         if isinstance(said, SourceTable):
@@ -55,7 +62,7 @@ class Described:
 
 NamedEntry = tuple[str, Entry | SourceTable]
 """`models`, `seeds` or `sources`, and what the file declares about one of them."""
-CODEC = Codec((Setting, Column, DataTest, Properties, Entry, SourceTable))
+CODEC = Codec((Setting, Column, Counting, DataTest, Properties, Entry, SourceTable))
 
 
 def read_properties(file: SourceFile, tree: Node, report: list[Diagnostic]) -> Iterator[NamedEntry]:

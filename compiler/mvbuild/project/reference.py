@@ -19,6 +19,10 @@ from mvbuild.project.keys import (
     TARGET,
     TEST_ARGUMENTS,
     TEST_CONFIG,
+    UNIT_CONFIG,
+    UNIT_GIVEN,
+    UNIT_OVERRIDES,
+    UNIT_TEST,
     Block,
     Key,
     key_of,
@@ -82,7 +86,12 @@ Any `.yml` or `.yaml` file below the model and seed paths. One file may describe
 _TESTS = """## Data tests
 
 A test goes under `data_tests:` of a column: `- not_null` (no NULL in it), `- unique` (no value twice), or a mapping of its name
-to its arguments. For your own rule, write a query for the rows that violate it, in a `.sql` file below the test paths.
+to its arguments. [Data tests](data-tests.md) shows how to write kinds of tests of your own.
+"""
+
+
+_OF_TESTS = """Every test also accepts these, beside its arguments or below `config:`. `arguments:` can hold its arguments;
+a test of a table names its column with `column_name:`.
 """
 
 
@@ -98,7 +107,7 @@ def page() -> str:
         f"{_FILES}\n{_table(PROPERTIES.keys)}",
         *(_block(title, block) for title, block in _BLOCKS),
         f"{_TESTS}\n{_table(_arguments())}",
-        f"Every test also accepts these, beside its arguments or below `config:`.\n\n{_table(TEST_CONFIG.keys)}",
+        f"{_OF_TESTS}\n{_table(TEST_CONFIG.keys)}",
         _FLAGS,
     ]
     return "\n\n".join(section.strip("\n") for section in sections) + "\n"
@@ -111,6 +120,10 @@ _BLOCKS = (
     ("A source", SOURCE),
     ("A table of a source", SOURCE_TABLE),
     ("`config:` of a source or of its table", SOURCE_CONFIG),
+    ("A unit test", UNIT_TEST),
+    ("`given:` of a unit test", UNIT_GIVEN),
+    ("`overrides:` of a unit test", UNIT_OVERRIDES),
+    ("`config:` of a unit test", UNIT_CONFIG),
 )
 
 

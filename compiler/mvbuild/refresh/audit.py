@@ -55,7 +55,7 @@ def _results(
         if missing:
             raise ProjectError([error("missing-table", f"data test {test.name} reads {missing[0]}, which does not exist", test.span)])
         queries.append((test, audit_sql(graph, test, {leaf: p for leaf, p in pins.items() if p}, session.schema_pin)))
-    results = run_audits(session.engine, session.clock, queries, now_ms=session.clock.now_ms())
+    results = run_audits(session, queries)
     failed = failures(tests, results)
     if failed:
         raise AuditFailed(ProjectError(failed), results, sql)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
@@ -11,19 +12,21 @@ from mvbuild.graph.definition import parenthesized
 from mvbuild.graph.model import Graph, ModelNode, NodeId, TestNode, ViewNode
 from mvbuild.lineage.named import misnamed_in_test
 from mvbuild.names import quote
-from mvbuild.parse.model import ParsedTest
-from mvbuild.ports.clock import Clock
-from mvbuild.ports.engine import Engine, QueryError
+from mvbuild.ports.engine import QueryError
 from mvbuild.ports.states import Schema
+from mvbuild.project.counting import ANY, EVERY
+from mvbuild.project.loaded import DataTest
 from mvbuild.refresh.data_test_sql import SQL
 from mvbuild.refresh.result import TestResult
+from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.sql import SchemaPin, pinned_sql, pinned_table
+from mvbuild.refresh.stored_failures import store_failures
 
 
 def test_inputs(graph: Graph, test: TestNode) -> Inputs:
     """The leaves and views that a test reads."""
-    if isinstance(test.test, ParsedTest):
-        return inputs(graph, test.test.query, test.reads)
+    if test.query is not None:
+        return inputs(graph, test.query, test.query_reads)
     leaves: dict[Leaf, None] = {}
     views: dict[NodeId, None] = {}
     for id_ in test.reads:
@@ -51,26 +54,38 @@ def require_columns(graph: Graph, node: ModelNode, tests: Sequence[TestNode], sc
 
 def audit_sql(graph: Graph, test: TestNode, pins: Mapping[Leaf, Pin], schema_pin: SchemaPin) -> str:
     """A query for the rows that break the test's rule."""
-    if isinstance(test.test, ParsedTest):
-        return pinned_sql(graph, test.test.query, test.reads, pins, schema_pin).text
+    if test.query is not None:
+        return pinned_sql(graph, test.query, test.query_reads, pins, schema_pin).text
+    assert isinstance(test.test, DataTest), test.id
     relations = [_relation(graph, id_, pins, schema_pin) for id_ in test.reads]
     where = f" WHERE {test.test.where}" if test.test.where else ""
     tested = f"(SELECT * FROM {relations[0]} AS tested{where})"
     return SQL[test.test.kind](tested, quote(test.test.column), test.test, relations)
 
 
-def run_audits(engine: Engine, clock: Clock, tests: Sequence[tuple[TestNode, str]], *, now_ms: int) -> tuple[TestResult, ...]:
+def run_audits(session: RunSession, tests: Sequence[tuple[TestNode, str]]) -> tuple[TestResult, ...]:
     """Count the failing rows of all tests: in one job, and one by one only if that job fails."""
     if not tests:
         return ()
+    clock, now_ms = session.clock, session.clock.now_ms()
     began = clock.monotonic()
     try:
-        union = "\nUNION ALL\n".join(f"SELECT {i} AS test, count(*) AS failures FROM ({sql}\n) AS t{i}" for i, (_, sql) in enumerate(tests))
-        counted = {row[0]: row[1] for row in engine.rows(union, len(tests)).rows}
+        counts = [_count(test, store_failures(session, test, sql), i) for i, (test, sql) in enumerate(tests)]
+        counted = {row[0]: row[1] for row in session.engine.rows("\nUNION ALL\n".join(counts), len(tests)).rows}
         share = (clock.monotonic() - began) / len(tests)
-        return tuple(_result(test, sql, counted[i], now_ms, share) for i, (test, sql) in enumerate(tests))
+        return tuple(_result(test, sql, counted[i] or 0, now_ms, share) for i, (test, sql) in enumerate(tests))
     except QueryError:
-        return tuple(_alone(engine, clock, test, sql, now_ms) for test, sql in tests)
+        return tuple(_alone(session, test, sql, now_ms) for test, sql in tests)
+
+
+def _count(test: TestNode, sql: str, number: int) -> str:
+    """A query for the number of failures of a test."""
+    limit, calculated = test.counting.limit, test.counting.fail_calc
+    if limit is not None:
+        sql = f"SELECT * FROM ({sql}\n) AS found LIMIT {limit}"
+    # One type for all tests of the job: a sum of decimals would give the counts another one.
+    calculated = calculated if calculated == EVERY else f"CAST({calculated} AS DOUBLE)"
+    return f"SELECT {number} AS test, {calculated} AS failures FROM ({sql}\n) AS t{number}"
 
 
 def failures(tests: Sequence[TestNode], results: Sequence[TestResult]) -> tuple[Diagnostic, ...]:
@@ -82,27 +97,33 @@ def failures(tests: Sequence[TestNode], results: Sequence[TestResult]) -> tuple[
     )
 
 
-def _alone(engine: Engine, clock: Clock, test: TestNode, sql: str, now_ms: int) -> TestResult:
+def _alone(session: RunSession, test: TestNode, sql: str, now_ms: int) -> TestResult:
+    clock = session.clock
     began = clock.monotonic()
     try:
-        count = engine.rows(f"SELECT count(*) AS failures FROM ({sql}\n) AS t", 1).rows[0][0]
+        count = session.engine.rows(_count(test, store_failures(session, test, sql), 0), 1).rows[0][1]
     except QueryError as exc:
         seconds = clock.monotonic() - began
         return TestResult(
             id=test.id, name=test.name, status="error", failures=None, message=str(exc), sql=sql, started_ms=now_ms, seconds=seconds
         )
-    return _result(test, sql, count, now_ms, clock.monotonic() - began)
+    return _result(test, sql, count or 0, now_ms, clock.monotonic() - began)
 
 
-def _result(test: TestNode, sql: str, count: int, now_ms: int, seconds: float) -> TestResult:
-    bad = "fail" if test.severity == "error" else "warn"
+def _result(test: TestNode, sql: str, count: float, now_ms: int, seconds: float) -> TestResult:
+    counting, count = test.counting, int(count) if count == int(count) else count
+    status = counting.verdict(count, test.severity)
     rows = "1 row violates" if count == 1 else f"{count} rows violate"
+    message = f"{rows} its rule" if counting.fail_calc == EVERY else f"{counting.fail_calc} is {count}"
+    rule = counting.error_if if status == "fail" else counting.warn_if
+    if rule != ANY:
+        message += f", which is {'an error' if status == 'fail' else 'a warning'} if {rule.strip()}"
     return TestResult(
         id=test.id,
         name=test.name,
-        status="pass" if count == 0 else "fail" if bad == "fail" else "warn",
-        failures=count,
-        message="" if count == 0 else f"{rows} its rule",
+        status=status,
+        failures=math.ceil(count),
+        message="" if status == "pass" else message,
         sql=sql,
         started_ms=now_ms,
         seconds=seconds,

@@ -27,6 +27,8 @@ class TestResult:
     failures: int | None
     message: str
     sql: str
+    details: str = ""
+    """Lines to print below its result: the rows of a unit test that differ."""
     started_ms: int = 0
     seconds: float = 0.0
 

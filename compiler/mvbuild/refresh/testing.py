@@ -15,22 +15,29 @@ from mvbuild.refresh.session import RunSession
 
 
 def run_tests(
-    session: RunSession, tests: Sequence[TestNode], *, warnings: tuple[Diagnostic, ...], on_event: Callable[[Tested], None]
+    session: RunSession,
+    tests: Sequence[TestNode],
+    *,
+    warnings: tuple[Diagnostic, ...],
+    on_event: Callable[[Tested], None],
+    before: RunResult | None = None,
 ) -> RunResult:
     """Each test on the current snapshots, those of one table together. A test of a table that was never built is skipped with that
-    reason."""
+    reason. `before`: what was tested already."""
     began, started_ms = session.clock.monotonic(), session.clock.now_ms()
+    done = before or RunResult(results=(), started_ms=started_ms)
     results: list[TestResult] = []
+    total = len(tests) + len(done.tests)
     for _, group in groupby(tests, key=lambda test: test.reads[:1]):
         for result in _run_group(session, tuple(group)):
             results.append(result)
-            on_event(Tested(result=result, index=len(results), total=len(tests)))
+            on_event(Tested(result=result, index=len(done.tests) + len(results), total=total))
     return RunResult(
         results=(),
-        tests=tuple(results),
-        started_ms=started_ms,
-        seconds=session.clock.monotonic() - began,
-        diagnostics=(*warnings, *failures(tests, results)),
+        tests=(*done.tests, *results),
+        started_ms=done.started_ms,
+        seconds=done.seconds + session.clock.monotonic() - began,
+        diagnostics=(*warnings, *done.diagnostics, *failures(tests, results)),
     )
 
 
@@ -38,7 +45,7 @@ def _run_group(session: RunSession, tests: Sequence[TestNode]) -> list[TestResul
     skipped = {test.id: reason for test in tests if (reason := _missing(session, test))}
     ready = [test for test in tests if test.id not in skipped]
     queries = [(t, audit_sql(session.world.graph, t, session.pins(test_inputs(session.world.graph, t)), session.schema_pin)) for t in ready]
-    done = run_audits(session.engine, session.clock, queries, now_ms=session.clock.now_ms()) if ready else ()
+    done = run_audits(session, queries)
     by_id = {r.id: r for r in done}
     return [by_id.get(t.id) or _skipped(t, skipped[t.id]) for t in tests]
 

@@ -104,11 +104,14 @@ def _of_kind(block: Block, key: Key, definitions: dict[str, Schema]) -> Schema:
 
 
 def tests(definitions: dict[str, Schema]) -> None:
-    """`column-test` and `table-test`, which must name its column."""
+    """`column-test` and `table-test`, which must name its column; and tests of the project's own kinds, with any arguments."""
     for name, needed in (("column-test", ()), ("table-test", ("column_name",))):
         alone = [kind for kind in TESTS if not (_needed(kind) or needed)]
         named = mapping({kind: _test(kind, needed, definitions) for kind in TESTS}, minProperties=1, maxProperties=1)
-        definitions[name] = {"anyOf": [*([words(alone)] if alone else []), named]}
+        own = {"not": {"enum": list(TESTS)}}
+        other = {"type": "object", "minProperties": 1, "maxProperties": 1, "propertyNames": own}
+        other["additionalProperties"] = {"type": ["object", "null"]}
+        definitions[name] = {"anyOf": [*([words(alone)] if alone else []), named, {"type": "string", **own}, other]}
 
 
 def _test(kind: str, more: tuple[str, ...], definitions: dict[str, Schema]) -> Schema:

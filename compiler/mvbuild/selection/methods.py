@@ -24,7 +24,7 @@ _INSTEAD: Mapping[str, str] = {
     "source_status": "mvbuild compares MVs with their tables itself: use `stale:` or `fresh:`.",
     "wildcard": "You can use wildcards in any value: `*.marts.*`, `tag:night*`.",
     **dict.fromkeys(
-        ("exposure", "metric", "semantic_model", "saved_query", "unit_test", "group", "access", "version", "function"),
+        ("exposure", "metric", "semantic_model", "saved_query", "group", "access", "version", "function"),
         "mvbuild projects do not have these.",
     ),
 }
@@ -192,11 +192,18 @@ def _resource_type(graph: Graph, known: Known, value: str) -> set[NodeId]:  # no
 
 
 def _test_type(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: ARG001
-    wanted = {"generic": (True,), "singular": (False,), "data": (True, False), "unit": ()}.get(value)
+    if value == "unit":
+        return {test.id(graph.project.name) for test in graph.unit_tests}
+    wanted = {"generic": (True,), "singular": (False,), "data": (True, False)}.get(value)
     if wanted is None:
         message = f"Unknown test type '{value}'"
-        raise ProjectError([error("unknown-selector", message, help=did_you_mean(value, ("generic", "singular", "data")))])
+        raise ProjectError([error("unknown-selector", message, help=did_you_mean(value, ("generic", "singular", "data", "unit")))])
     return {test.id for test in graph.tests if isinstance(test.test, DataTest) in wanted}
+
+
+def _unit_test(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: ARG001
+    """The name of a unit test."""
+    return {test.id(graph.project.name) for test in graph.unit_tests if fnmatchcase(test.name, value)}
 
 
 def _test_name(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: ARG001
@@ -293,6 +300,7 @@ METHODS: Mapping[str, Find] = {
     "resource_type": _resource_type,
     "test_type": _test_type,
     "test_name": _test_name,
+    "unit_test": _unit_test,
     "state": _state,
     "result": _result,
     "fresh": _fresh,

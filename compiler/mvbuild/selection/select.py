@@ -29,15 +29,19 @@ def select(graph: Graph, include: Iterable[str], exclude: Iterable[str], judge: 
     return frozenset(id for id in chosen if isinstance(graph.nodes.get(id), ModelNode | SeedNode)), warnings
 
 
-def select_all(graph: Graph, include: Iterable[str], exclude: Iterable[str], judge: Judge | None = None) -> Selected:
-    """Like `select`, with sources and data tests."""
+def select_all(
+    graph: Graph, include: Iterable[str], exclude: Iterable[str], judge: Judge | None = None, *, units: bool = False
+) -> Selected:
+    """Like `select`, with sources and data tests; with `units`, also unit tests."""
     words, without = union_of(include), union_of(exclude)
-    selection = _Selection(graph=graph, known=Known(judge))
+    selection = _Selection(graph=graph, known=Known(judge), units=_models_of_units(graph) if units else {})
     default = None if words.parts or without.parts else next((s for s in selection.selectors.values() if s.default), None)
     everything = not words.parts and default is None
-    chosen = {i.id for i in items(graph)} if everything else selection.of(default.definition if default else words)
+    chosen = {*(i.id for i in items(graph)), *selection.units} if everything else selection.of(default.definition if default else words)
     if without.parts:
         chosen -= selection.of(without)
+    if not units:
+        chosen = {id for id in chosen if not id.startswith("unit_test.")}
     return frozenset(chosen), tuple(selection.warnings)
 
 
@@ -47,6 +51,8 @@ class _Selection:
 
     graph: Graph
     known: Known
+    units: Mapping[str, NodeId] = field(default_factory=dict)
+    """Unit test -> its model."""
     warnings: list[Diagnostic] = field(default_factory=list)
     _selectors: Mapping[str, Selector] | None = None
     _open: list[str] = field(default_factory=list)
@@ -89,7 +95,8 @@ class _Selection:
         return self._with_tests(reached)
 
     def _with_tests(self, chosen: set[NodeId]) -> set[NodeId]:
-        return chosen | {test.id for test in self.graph.tests if not chosen.isdisjoint(test.reads)}
+        units = {id for id, model in self.units.items() if model in chosen}
+        return chosen | units | {test.id for test in self.graph.tests if not chosen.isdisjoint(test.reads)}
 
     def _named(self, criterion: Criterion) -> set[NodeId]:
         """The selection of a selector in selectors.yml."""
@@ -116,6 +123,11 @@ class _Selection:
         """Whether an empty result is valid: nothing stale, or nothing modified."""
         methods = [term.lstrip("+@0123456789").partition(":")[0] for term in raw.split(",")]
         return any(method in ("state", "result", "fresh", "stale", "git") for method in methods)
+
+
+def _models_of_units(graph: Graph) -> dict[str, NodeId]:
+    project = graph.project.name
+    return {test.id(project): f"model.{project}.{test.model}" for test in graph.unit_tests}
 
 
 def _bare(raw: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from mvbuild.graph.definition import definition, fingerprint_of
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TestNode
 from mvbuild.parse.dispatch import PREFIXES
+from mvbuild.project.counting import DEFAULT
 from mvbuild.project.loaded import DataTest, Properties, SourceTable
 from mvbuild.project.setting import Setting
 from mvbuild.project.setting_values import written
@@ -25,7 +26,7 @@ from mvbuild.source import SourceFile
 _PLACES = frozenset(("catalog", "namespace", "alias", "storage_table", "storage_namespace"))
 """Settings that only say where a node is."""
 _NOT_COMPARED = frozenset(("spans", "enabled", "previous_name", *_PLACES))
-_MACRO = re.compile(r"\{%[-+]?\s*macro\s+(\w+)")
+_MACRO = re.compile(r"\{%[-+]?\s*(macro|(?:data_)?test)\s+(\w+)")
 _JINJA_COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
 
 
@@ -133,7 +134,7 @@ def macro_texts(graph: Graph) -> dict[str, str]:
     found: dict[str, str] = {}
     for file in graph.project.macros:
         text = _JINJA_COMMENT.sub("", file.text)
-        starts = [(match.start(), match[1]) for match in _MACRO.finditer(text)]
+        starts = [(m.start(), m[2] if m[1] == "macro" else f"test_{m[2]}") for m in _MACRO.finditer(text)]
         for (start, name), (end, _) in pairwise((*starts, (len(text), ""))):
             found[f"macro.{graph.project.name}.{name}"] = " ".join(text[start:end].split())
     return found
@@ -209,20 +210,36 @@ def _test(test: TestNode) -> NodeVersion:
         relation="",
         text="",
         body=test_body(test),
-        settings={"severity": test.severity},
+        settings=settings_of_test(test),
         described={},
         columns={},
         reads=tuple(dict.fromkeys(test.reads)),
     )
 
 
+def settings_of_test(test: TestNode) -> dict[str, Any]:
+    """Severity, and how failures are counted where that is not the default."""
+    counting, default = test.counting, DEFAULT
+    named = {
+        name: value
+        for name in ("error_if", "warn_if", "fail_calc", "limit")
+        if (value := getattr(counting, name)) != getattr(default, name)
+    }
+    return {"severity": test.severity, **named}
+
+
 def test_body(test: TestNode) -> str:
     """Hash of a test's rule."""
     if isinstance(test.test, DataTest):
-        return _hash([test.test.kind, test.test.column, _plain(test.test.arguments), test.test.where])
+        said = [test.test.kind, test.test.column, _plain(test.test.arguments), test.test.where]
+        return _hash(said) if test.query is None else _hash([*said, _fingerprint(test.query.sql.text)])
+    return _fingerprint(test.test.query.sql.text)
+
+
+def _fingerprint(sql: str) -> str:
     from mvbuild.parse.fingerprint import fingerprint
 
-    return fingerprint(test.test.query.sql.text)
+    return fingerprint(sql)
 
 
 test_body.__test__ = False  # type: ignore[attr-defined]

@@ -270,7 +270,6 @@ def test_properties(tmp_path: Path) -> None:
         ("exposures: []", "unknown-key", "1:1"),
         ("models: [{name: orders, columns: [{name: a}, {name: A}]}]", "duplicate-name", "1:53"),
         ("models: [{name: orders, columns: [{name: a, tests: [nott_null]}]}]", "unknown-key", "1:53"),
-        ("models: [{name: orders, columns: [{name: a, tests: [{dbt_utils.x: {y: 1}}]}]}]", "unknown-key", "1:54"),
         ("models: [{name: orders, columns: [{name: a, tests: [unique, unique]}]}]", "duplicate-name", "1:61"),
         ("models: [{name: orders, columns: [{name: a, tests: [{unique: 1}]}]}]", "wrong-type", "1:62"),
         ("models: [{name: orders, columns: [{name: a, tests: [{unique: , name: x}]}]}]", "wrong-type", "1:53"),

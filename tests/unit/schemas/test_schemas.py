@@ -58,6 +58,11 @@ BEYOND = {
     "already the default": "two selectors against each other",
     "Unknown selector method 'tagg'": "the grammar of a text",
     "Only one 'exclude'": "how many parts of a list are of a form",
+    "Unknown test": "what macro files define",
+    "Unknown argument": "what macro files define",
+    "The test 'above' needs": "what macro files define",
+    "has no argument 'column_name'": "what macro files define",
+    "comparison with a number": "the grammar of a text",
     "There is no folder": "what there is on the disk",
 }
 """Parts of messages about what a schema cannot see."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mvbuild.cache.entries import digest
+from mvbuild.cache.keys import digest
 from mvbuild.diagnostics import ProjectError
 from mvbuild.graph.model import Graph
 from mvbuild.project.unit_tests import RowsAsWritten, UnitTest

@@ -1,7 +1,7 @@
 """A model, the rows that it reads and those that it must return -> whether it returns them, from one query each.
 
-in:  UnitTests (`project.unit_tests`), a graph and the types of its columns, an engine
-out: a TestResult of each test, with the rows that differ
+In: UnitTests (`project.unit_tests`), a graph and the types of its columns, an engine
+Out: a TestResult of each test, with the rows that differ
 
-Read `query.py` (the model with given rows in place of its tables), `values.py` (values of YAML as SQL) and `run.py`.
+Read first: `query.py` (the model with given rows in place of its tables), `values.py` (values of YAML as SQL) and `run.py`.
 """

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 
-from mvbuild.cache.entries import Cache
+from mvbuild.cache.store import Cache
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
 from mvbuild.freshness.expansion import expanded_sql
 from mvbuild.freshness.leaves import is_leaf

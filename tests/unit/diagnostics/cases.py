@@ -299,6 +299,7 @@ ELSEWHERE: dict[str, str] = {
     "jars-unavailable": "unit/spark_adapter/test_jars.py",
     "spark-start": "unit/spark_adapter/test_catalog_conf.py",
     **dict.fromkeys(("query-failed", "bad-column", "test-failed"), "spark/test_runs_that_fail.py"),
+    **dict.fromkeys(("unit-test-failed", "bad-unit-test"), "spark/test_unit_tests.py"),
     "session-object": "spark/test_session_inputs.py",
     **dict.fromkeys(("tests-failed", "failure-not-recorded"), "unit/serve/test_failed_tests.py"),
     "not-incremental": "unit/plan/test_strictness.py",

@@ -2,8 +2,7 @@
 
 In: a project directory, or the `Graph` that `compile` returned. Out: values of the stages. There is one module per kind of question.
 
-Read first: `refreshes.py` (plan, status, run, test, verify), `of_project.py` (a project as a caller gives it), `frames.py` (read, sql,
-show).
+Read first: `refreshes.py` (plan, status, run, verify), `of_project.py` (a project as a caller gives it), `frames.py` (read, sql, show).
 
 >>> from mvbuild import api                                   # doctest: +SKIP
 >>> result = api.run("shop", select=["+revenue_daily"])       # doctest: +SKIP
@@ -18,10 +17,11 @@ from mvbuild.api.columns import bound, check_columns, lineage, lock
 from mvbuild.api.compilation import compile, write_artifacts
 from mvbuild.api.documentation import build_docs, live_freshness
 from mvbuild.api.frames import read, show, sql
-from mvbuild.api.refreshes import explain, plan, run, status, test, verify
+from mvbuild.api.refreshes import explain, plan, run, status, verify
 from mvbuild.api.reviews import review
 from mvbuild.api.sessions import catalog_of
 from mvbuild.api.storages import drop, history, maintain, migrate, rollback
+from mvbuild.api.testing import test
 from mvbuild.serve.frames import served
 
 __all__ = (

@@ -1,4 +1,4 @@
-"""project -> Plan | Explanation | World | RunResult | Verification: what is stale and why, its refresh, its tests."""
+"""project -> Plan | Explanation | World | RunResult | Verification: what is stale and why, and its refresh."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 from mvbuild.api.compilation import write_artifacts
 from mvbuild.api.of_project import Project, graph_of, mv_of, states_of
 from mvbuild.api.sessions import OnEvent, SystemClock, catalog_of, explained, ignore_event, observed, open_session
-from mvbuild.api.unit_testing import run_units
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import World
@@ -35,9 +34,7 @@ from mvbuild.refresh.atomic import require_atomic
 from mvbuild.refresh.pending_commits import PendingCommits
 from mvbuild.refresh.result import RunResult
 from mvbuild.refresh.run import run_plan
-from mvbuild.refresh.testing import run_tests
 from mvbuild.selection.select import select as select_nodes
-from mvbuild.selection.select import select_all
 from mvbuild.storage.names import former_states
 from mvbuild.verify.model import Verification
 from mvbuild.verify.verify import Check, doubts
@@ -187,27 +184,6 @@ def _pruned(graph: Graph, catalog: Catalog, result: RunResult) -> RunResult:
         dropped, diagnostics = drop_all(catalog, find_removed(world, catalog))
     names = tuple(name for d in dropped for name in d.names)
     return replace(result, dropped=names, diagnostics=(*result.diagnostics, *diagnostics))
-
-
-def test(
-    project: Project = ".", *, select: Iterable[str] = (), exclude: Iterable[str] = (), spark: Any = None, on_event: OnEvent = ignore_event
-) -> RunResult:
-    """Run the unit tests of the selected models, and the data tests of the selected models, seeds and sources on what the catalog has
-    now."""
-    graph = graph_of(project)
-    catalog = catalog_of(graph)
-    world = observed(graph, catalog, spark)
-    chosen, warnings = select_all(world.graph, select, exclude, states_of(world), units=True)
-    tests = [t for t in world.graph.tests if t.id in chosen]
-    units = [t for t in graph.unit_tests if t.id(graph.project.name) in chosen]
-    with open_session(world, catalog, spark, on_event) as session:
-        units_result = run_units(session, units, total=len(units) + len(tests), on_event=on_event)
-        result = run_tests(session, tests, warnings=warnings, on_event=on_event, before=units_result)
-    write_artifacts(world.graph, result, arguments={"which": "test"})
-    return result
-
-
-test.__test__ = False  # type: ignore[attr-defined]
 
 
 def verify(

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from mvbuild.api.unit_refreshes import as_refreshes
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import NodeId
 from mvbuild.lineage.bind import bind
@@ -28,8 +29,6 @@ def run_units(session: RunSession, tests: Sequence[UnitTest], *, total: int, on_
     def on_result(result: TestResult) -> None:
         said.append(result)
         on_event(Tested(result=result, index=len(said), total=total))
-
-    from mvbuild.api.unit_refreshes import as_refreshes
 
     models = {id for test in tests if (id := f"model.{graph.project.name}.{test.model}") in graph.nodes}
     columns = columns_below(session.world, models)

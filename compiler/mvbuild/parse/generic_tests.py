@@ -10,13 +10,12 @@ from typing import Any
 from mvbuild.diagnostics import Diagnostic, did_you_mean, error
 from mvbuild.parse.file import ParsedFile
 from mvbuild.parse.libraries import LIBRARIES
+from mvbuild.parse.test_tag import PREFIX
 from mvbuild.project.keys import TESTS
 from mvbuild.project.loaded import DataTest, LoadedProject, ModelFile, Seed, SourceTable
 from mvbuild.source import SourceFile, Span
 
 Tested = ModelFile | Seed | SourceTable
-PREFIX = "test_"
-"""Of the macro of a test: see test_tag.py."""
 TestKey = tuple[str, str]
 """The table as a template names it, and the name of the test."""
 

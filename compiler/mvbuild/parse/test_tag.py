@@ -6,7 +6,8 @@ from jinja2 import nodes
 from jinja2.ext import Extension
 from jinja2.parser import Parser
 
-from mvbuild.parse.generic_tests import PREFIX
+PREFIX = "test_"
+"""Of the macro of a test."""
 
 
 class TestTag(Extension):

@@ -119,7 +119,8 @@ def _around(
     """The manifest except for its nodes, of which only the parents are read."""
     macros = macro_texts(graph)
     calls = MacroCalls(macros)
-    parents = {id: list(n["depends_on"].get("nodes", ())) for id, n in nodes.items()} | {id: [] for id in sources}
+    units = unit_tests(graph)
+    parents = {id: list(n["depends_on"].get("nodes", ())) for id, n in (nodes | units).items()} | {id: [] for id in sources}
     children: dict[str, list[str]] = {id: [] for id in parents}
     for id_, of_node in parents.items():
         for parent in of_node:
@@ -150,7 +151,7 @@ def _around(
         "group_map": {},
         "saved_queries": {},
         "semantic_models": {},
-        "unit_tests": unit_tests(graph),
+        "unit_tests": units,
     }
 
 

@@ -45,9 +45,8 @@ def _entry(graph: Graph, test: UnitTest) -> dict[str, Any]:
 
 
 def _rows(rows: RowsAsWritten) -> dict[str, Any]:
-    of_query = rows.sql is not None
     return {
-        "rows": rows.sql if of_query else [dict(record) for record in rows.records],
-        "format": "sql" if of_query else "dict",
-        "fixture": None,
+        "rows": rows.sql if rows.sql is not None else [dict(record) for record in rows.records],
+        "format": rows.format,
+        "fixture": rows.fixture,
     }

@@ -9,7 +9,7 @@ import click
 
 from mvbuild.cli.options import ListCommand, Options, project_options, selection_options
 
-_TYPES = ("model", "seed", "source", "test")
+_TYPES = ("model", "seed", "source", "test", "unit_test")
 _KEYS = ("name", "resource_type", "package_name", "original_file_path", "unique_id", "alias", "config", "tags", "depends_on", "fqn")
 
 
@@ -22,16 +22,19 @@ _KEYS = ("name", "resource_type", "package_name", "original_file_path", "unique_
 def command(
     options: Options, select: tuple[str, ...], exclude: tuple[str, ...], output: str, output_keys: tuple[str, ...], types: tuple[str, ...]
 ) -> int:
-    """List models, seeds, sources and data tests. Needs no catalog and no Spark."""
+    """List models, seeds, sources, data tests and unit tests. Needs no catalog and no Spark."""
     from mvbuild.artifacts.manifest import entries
+    from mvbuild.artifacts.unit_tests import unit_tests
     from mvbuild.cli.output import report
     from mvbuild.selection.select import select_all
 
     graph = options.graph()
-    chosen, warnings = select_all(graph, select, exclude)
+    with_units = not types or "unit_test" in types
+    chosen, warnings = select_all(graph, select, exclude, units=with_units)
     report(warnings)
     wanted = {id for id in chosen if not types or id.partition(".")[0] in types}
     listed = sorted((entry for _, entry in entries(graph, wanted)), key=lambda entry: entry["resource_type"] == "source")
+    listed += (entry for id, entry in (unit_tests(graph) if with_units else {}).items() if id in wanted)
     keys = [k for word in output_keys for k in word.replace(",", " ").split()] or list(_KEYS)
     for node in listed:
         click.echo(_line(node, output, keys))
@@ -45,5 +48,7 @@ def _line(node: dict[str, Any], output: str, keys: list[str]) -> str:
         return str(node["name"])
     if output == "path":
         return str(node["original_file_path"])
+    if node["resource_type"] == "unit_test":
+        return f"unit_test:{node['package_name']}.{node['name']}"
     prefix = "source:" if node["resource_type"] == "source" else ""
     return prefix + ".".join(node["fqn"])

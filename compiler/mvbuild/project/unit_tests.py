@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,6 +27,8 @@ class RowsAsWritten:
     sql: str | None = None
     random: int | None = None
     """This many rows are made by the types of the columns instead."""
+    format: Format = "dict"
+    fixture: str | None = None
     span: Span
     places: tuple[Span, ...] = ()
     """Where each record is."""
@@ -162,7 +164,8 @@ def _rows(root: Path, node: MapNode, report: list[Diagnostic]) -> RowsAsWritten 
             error("bad-unit-test", f"With `format: {form}`, 'rows' is a text", span, help="Write `rows: |` and indent the text below.")
         )
         return None
-    return RowsAsWritten(sql=rows.strip().rstrip(";"), span=span) if form == "sql" else _csv(rows, span, report)
+    found = RowsAsWritten(sql=rows.strip().rstrip(";"), span=span) if form == "sql" else _csv(rows, span, report)
+    return found and replace(found, format=form, fixture=None if fixture is None else str(fixture))
 
 
 def _fixture(root: Path, name: str, form: str) -> Path | None:

@@ -17,7 +17,7 @@ from mvbuild.versions.model import settings_of
 
 Item = Node | TestNode
 Find = Callable[[Graph, Known, str], set[NodeId]]
-RESOURCE_TYPES = ("model", "seed", "source", "test")
+RESOURCE_TYPES = ("model", "seed", "source", "test", "unit_test")
 _SETTINGS = KNOWN_MODEL_SETTINGS | KNOWN_SEED_SETTINGS | {"severity"}
 _WILD = frozenset("*?[")
 _INSTEAD: Mapping[str, str] = {
@@ -184,16 +184,18 @@ def _source(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: ARG
     }
 
 
-def _resource_type(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: ARG001
+def _resource_type(graph: Graph, known: Known, value: str) -> set[NodeId]:
     if value not in RESOURCE_TYPES:
         message = f"Unknown resource type '{value}'"
         raise ProjectError([error("unknown-selector", message, help=did_you_mean(value, RESOURCE_TYPES))])
+    if value == "unit_test":
+        return _unit_test(graph, known, "*")
     return {i.id for i in items(graph) if i.id.partition(".")[0] == value}
 
 
-def _test_type(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: ARG001
+def _test_type(graph: Graph, known: Known, value: str) -> set[NodeId]:
     if value == "unit":
-        return {test.id(graph.project.name) for test in graph.unit_tests}
+        return _unit_test(graph, known, "*")
     wanted = {"generic": (True,), "singular": (False,), "data": (True, False)}.get(value)
     if wanted is None:
         message = f"Unknown test type '{value}'"
@@ -202,8 +204,9 @@ def _test_type(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: 
 
 
 def _unit_test(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: ARG001
-    """The name of a unit test."""
-    return {test.id(graph.project.name) for test in graph.unit_tests if fnmatchcase(test.name, value)}
+    """The name of a unit test, also after that of the project."""
+    project = graph.project.name
+    return {test.id(project) for test in graph.unit_tests if fnmatchcase(test.name, value) or fnmatchcase(f"{project}.{test.name}", value)}
 
 
 def _test_name(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: ARG001

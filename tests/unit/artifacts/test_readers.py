@@ -54,6 +54,24 @@ def test_everything_that_a_node_depends_on_has_an_entry(content: dict[str, Any])
     assert content["child_map"]["source.shop.lake.crm.customers"] == ["model.shop.a"]
 
 
+def test_unit_tests_are_below_their_model_and_have_the_format_that_was_written(tmp_path: Path) -> None:
+    units = (
+        "unit_tests:\n  - {name: u, model: b, given: [{input: ref('a'), format: csv, rows: \"id,code\\n1,\\n\"}], "
+        "expect: {format: csv, fixture: nothing}}\n"
+    )
+    files = {**FILES, "models/u.yml": units, "tests/fixtures/nothing.csv": "id\n"}
+    found = manifest(compiled(tmp_path, files), version="1.0", generated_at="2026-11-23T00:00:00.000000Z", invocation_id="x")
+    id = "unit_test.shop.b.u"
+    assert parse_manifest_v12(found).unit_tests[id].model == "b"
+    assert found["parent_map"][id] == ["model.shop.b"]
+    assert id in found["child_map"]["model.shop.b"]
+    assert found["child_map"][id] == []
+    assert found["unit_tests"][id]["given"] == [
+        {"input": "ref('a')", "rows": [{"id": "1", "code": None}], "format": "csv", "fixture": None}
+    ]
+    assert found["unit_tests"][id]["expect"] == {"rows": [], "format": "csv", "fixture": "nothing"}
+
+
 def test_only_generic_tests_have_test_metadata(content: dict[str, Any]) -> None:
     tests = {node["name"]: node for node in content["nodes"].values() if node["resource_type"] == "test"}
     assert {name for name, test in tests.items() if "test_metadata" not in test} == {"no_negative"}

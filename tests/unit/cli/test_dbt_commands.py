@@ -56,6 +56,21 @@ def test_other_names_of_commands(root: Path, monkeypatch: pytest.MonkeyPatch, ca
     assert "build  The same as run." in shown
 
 
+def test_unit_tests_are_listed_as_in_dbt(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    units = "unit_tests:\n  - {name: u, model: m, given: [{input: ref('s'), rows: [{id: 1}]}]}\n"
+    write_project(root, {**FILES, "models/u.yml": units})
+
+    def listed(command: str) -> list[str]:
+        return call(f"ls {command}", root, {}, monkeypatch, capsys).stdout.split()
+
+    assert listed("") == ["shop.s", "shop.m", "unit_test:shop.u"]
+    assert listed("--resource-type model") == ["shop.m"]
+    assert listed("--resource-type unit_test --output path") == ["models/u.yml"]
+    assert listed("--select unit_test:shop.u --output name") == ["u"]
+    assert listed("--select resource_type:unit_test") == listed("--resource-type unit_test")
+    assert listed("--exclude test_type:unit") == ["shop.s", "shop.m"]
+
+
 @pytest.mark.parametrize(("name", "help"), [("clone", "mvbuild run --branch NAME"), ("snapshot", "sources"), ("lst", "list")])
 def test_commands_that_are_not_here(
     root: Path, name: str, help: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -136,12 +136,12 @@ def _unit_test(root: Path, node: MapNode, file: SourceFile, report: list[Diagnos
 
 def _rows(root: Path, node: MapNode, report: list[Diagnostic]) -> RowsAsWritten | None:
     said = plain(node)
-    form = said.get("format") or "dict"
+    form = next((known for known in FORMATS if known == (said.get("format") or "dict")), None)
     entry = node.get("rows")
     rows, fixture, random = said.get("rows"), said.get("fixture"), said.get("random")
     span = entry.node.span if entry else node.span
     wrong = ""
-    if form not in FORMATS:
+    if form is None:
         wrong = f"'format' must be {', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
     elif random is not None:
         return RowsAsWritten(random=random, span=node.span)
@@ -154,7 +154,7 @@ def _rows(root: Path, node: MapNode, report: list[Diagnostic]) -> RowsAsWritten 
                 wrong = f"There is no file {fixture}.{form} below the folder tests/fixtures"
             else:
                 rows = decode(str(path.relative_to(root)), read_bytes(path, str(path), LARGEST_TEXT)).text
-    if wrong:
+    if wrong or form is None:
         report.append(error("bad-unit-test", wrong, span))
         return None
     if form == "dict":

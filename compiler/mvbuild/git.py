@@ -169,12 +169,12 @@ def _run(directory: Path, arguments: Sequence[str], given: bytes = b"") -> bytes
     done = _call(directory, arguments, given)
     if done.returncode == 0:
         return done.stdout
-    said = [line.strip() for line in os.fsdecode(done.stderr).splitlines() if line.strip()]
-    if any("not a git repository" in line for line in said):
+    lines = [line.strip() for line in os.fsdecode(done.stderr).splitlines() if line.strip()]
+    if any("not a git repository" in line for line in lines):
         raise ProjectError([error("no-git", f"{directory} is not in a git repository")])
     # For a repository of another user, git shows the command that trusts it.
-    advice = next((line for line in said if line.startswith("git config")), "")
-    message = said[0].removeprefix("fatal: ") if said else "no message"
+    advice = next((line for line in lines if line.startswith("git config")), "")
+    message = lines[0].removeprefix("fatal: ") if lines else "no message"
     raise ProjectError([error("no-git", f"git {arguments[0]} failed: {message}", help=f"Run `{advice}`." if advice else "")])
 
 

@@ -101,9 +101,9 @@ class _Refreshes:
         result = run(self._root, spark=self._spark)
         wrong = [d for one in result.results for d in one.diagnostics if d.severity == "error"]
         if not result.ok:
-            said = wrong[0].message if wrong else "the refresh failed"
+            cause = wrong[0].message if wrong else "the refresh failed"
             name = self._query.node.model.name
-            message = f"The unit test '{self._test.name}' cannot run as a refresh: {said.replace('tested', name)}"
+            message = f"The unit test '{self._test.name}' cannot run as a refresh: {cause.replace('tested', name)}"
             help = "Remove `incremental: true`, or see docs/incremental.md for queries that are refreshed incrementally."
             raise ProjectError([error("bad-unit-test", message, self._test.span, help=help)])
 

@@ -24,11 +24,11 @@ def run_units(session: RunSession, tests: Sequence[UnitTest], *, total: int, on_
     began, started_ms = clock.monotonic(), clock.now_ms()
     if not tests:
         return RunResult(results=(), started_ms=started_ms)
-    said: list[TestResult] = []
+    tested: list[TestResult] = []
 
     def on_result(result: TestResult) -> None:
-        said.append(result)
-        on_event(Tested(result=result, index=len(said), total=total))
+        tested.append(result)
+        on_event(Tested(result=result, index=len(tested), total=total))
 
     models = {id for test in tests if (id := f"model.{graph.project.name}.{test.model}") in graph.nodes}
     columns = columns_below(session.world, models)

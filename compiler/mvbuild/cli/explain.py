@@ -47,17 +47,17 @@ def command(options: Options, mv: str, output: str) -> int:
 
 def explanation_text(found: Explanation) -> str:
     """Paragraphs with titles."""
-    told: set[tuple[str, str]] = set()
+    given: set[tuple[str, str]] = set()
     blocks = [_head(found), ["Query", *_tree(found)], ["Changes since the last refresh", *map(_table_line, found.tables)]]
     if found.choice:
-        blocks.append([f"Next refresh: {_decision(found)}", *_verdicts(found.verdicts, told)])
+        blocks.append([f"Next refresh: {_decision(found)}", *_verdicts(found.verdicts, given)])
     elif found.step.action in ("reuse", "record"):
         waits = "nothing to do until what it reads is refreshed" if not found.freshness.is_fresh else "nothing to do"
         blocks.append([f"Next refresh: {waits if found.step.action == 'reuse' else 'only the record moves on'}"])
     elif found.step.diagnostic is None:
         depends = found.step.action == "refresh"
         blocks.append([f"Next refresh: {'depends on what it reads, which is refreshed first' if depends else found.step.action}"])
-    blocks += [[_SUPPOSED[one.change], *_verdicts(one.verdicts, told)] for one in found.supposed]
+    blocks += [[_SUPPOSED[one.change], *_verdicts(one.verdicts, given)] for one in found.supposed]
     return "\n\n".join("\n".join(block) for block in blocks)
 
 
@@ -143,12 +143,12 @@ def _decision(found: Explanation) -> str:
     return f"{choice.strategy}{why}{f'; {seconds_text(choice)} of processor time; reads and writes {work}{rows}' if work else ''}"
 
 
-def _verdicts(verdicts: tuple[Verdict, ...], told: set[tuple[str, str]]) -> Iterator[str]:
+def _verdicts(verdicts: tuple[Verdict, ...], given: set[tuple[str, str]]) -> Iterator[str]:
     """One line per strategy; place and advice only when they first occur. Strategies with the same result share one line."""
     refused = [one for one in verdicts if not one.is_possible]
     if len(refused) > 1 and len({(one.code, one.message) for one in refused}) == 1:
         yield f"    no   all others     {refused[0].code}: {refused[0].message}"
-        yield from _advice(refused[0], told)
+        yield from _advice(refused[0], given)
         verdicts = tuple(one for one in verdicts if one.is_possible)
     for one in verdicts:
         word = "yes" if one.is_possible else "no "
@@ -156,7 +156,7 @@ def _verdicts(verdicts: tuple[Verdict, ...], told: set[tuple[str, str]]) -> Iter
         parts = [f"{one.code}: {one.message}" if one.code else "", _work(one.work) if one.work else ""]
         text = "; ".join(part for part in (f"{'chosen' if one.is_chosen else ''}{by}".strip(), *parts) if part)
         yield f"    {word}  {one.strategy:<13}  {text}".rstrip()
-        yield from _advice(one, told)
+        yield from _advice(one, given)
 
 
 def _work(work: Cost) -> str:
@@ -166,13 +166,13 @@ def _work(work: Cost) -> str:
     return f"{work.seconds:.1f}s ({of}), {size(work.bytes)}, {work.rows:,} rows"
 
 
-def _advice(one: Verdict, told: set[tuple[str, str]]) -> Iterator[str]:
+def _advice(one: Verdict, given: set[tuple[str, str]]) -> Iterator[str]:
     from mvbuild.diagnostics.render import excerpt
 
     key = (one.code, str(one.span))
-    if one.is_possible or key in told:
+    if one.is_possible or key in given:
         return
-    told.add(key)
+    given.add(key)
     yield from (f"         {line}" for line in (excerpt(one.span) if one.span else ()))
     if not one.help.startswith("Nothing"):
         yield f"           help: {one.help}"

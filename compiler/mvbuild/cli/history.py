@@ -61,8 +61,8 @@ def _bytes(past: PastRefresh) -> str:
 
 
 def _took(past: PastRefresh) -> str:
-    told = ((past.seconds, ""), (past.expected_seconds, " expected"))
-    return ", ".join(f"{duration(round(seconds * 1000))}{what}" for seconds, what in told if seconds is not None)
+    durations = ((past.seconds, ""), (past.expected_seconds, " expected"))
+    return ", ".join(f"{duration(round(seconds * 1000))}{what}" for seconds, what in durations if seconds is not None)
 
 
 def _object(past: PastRefresh) -> dict[str, Any]:

@@ -110,7 +110,7 @@ class Commands(click.Group):
         """From the table, because the names of the commands do not require importing their modules."""
         from click.shell_completion import CompletionItem
 
-        found = [CompletionItem(name, help=said) for name, said in sorted(COMMANDS.items()) if name.startswith(incomplete)]
+        found = [CompletionItem(name, help=summary) for name, summary in sorted(COMMANDS.items()) if name.startswith(incomplete)]
         return found if incomplete[:1].isalpha() or not incomplete else [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

@@ -50,8 +50,8 @@ def line(graph: Graph, one: Maintained, *, dry_run: bool) -> str:
         parts.append(expired if dry_run else f"{expired} ({_count(one.expired_files, 'file')})")
     if one.orphans:
         parts.append(f"{_count(one.orphans, 'orphan file')} {'to remove' if dry_run else 'removed'}")
-    told = [*parts, *one.notes, *("failed" for _ in one.diagnostics[:1])]
-    return f"{graph.nodes[one.node].identifier}: {', '.join(told) or 'nothing to do'}"
+    parts_done = [*parts, *one.notes, *("failed" for _ in one.diagnostics[:1])]
+    return f"{graph.nodes[one.node].identifier}: {', '.join(parts_done) or 'nothing to do'}"
 
 
 def total(done: tuple[Maintained, ...], *, dry_run: bool) -> str:

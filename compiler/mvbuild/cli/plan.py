@@ -213,7 +213,7 @@ def _how(planned: Plan, step: Step) -> str:
 
 def _paragraph(planned: Plan, step: Step) -> str:
     name = str(planned.world.graph.nodes[step.node].identifier)
-    how = f" ({told})" if (told := _how(planned, step)) else ""
+    how = f" ({detail})" if (detail := _how(planned, step)) else ""
     lines = [f"{_VERBS[step.action]}{how}  {click.style(name, bold=True)}"]
     if step.diagnostic:
         lines.append(

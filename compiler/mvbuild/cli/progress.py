@@ -96,8 +96,8 @@ class Progress:
         line = _dots(f"{event.index} of {event.total} {word} {describe(self._graph, one.node)}", f"[{word} in {one.seconds:.2f}s]")
         if not self._quiet or word in ("FAIL", "ERROR"):
             click.echo(_stamped(line.replace(word, click.style(word, fg=_COLORS[word]), 1)), color=self._color)
-            for said in _findings(one):
-                click.echo(_stamped(f"  {said}"))
+            for finding in _findings(one):
+                click.echo(_stamped(f"  {finding}"))
         if one.rows:
             rows = ((f"only in {d.only_in}", d.copies, *d.row) for d in one.rows)
             click.echo(table(("difference", "copies", *one.columns), rows))
@@ -120,8 +120,8 @@ def _findings(one: Verified) -> list[str]:
     counts = [t for n, t in ((one.extra, extra), (one.missing, missing)) if n]
     shown = sum(d.copies for d in one.rows)
     rest = f"; {shown:,} of them:" if one.rows and shown < one.extra + one.missing else ":" if one.rows else ""
-    told = [one.reason.message] if one.reason else []
-    return [*(note.message for note in one.notes), *told, *([f"{', '.join(counts)}{rest}"] if counts else [])]
+    reason = [one.reason.message] if one.reason else []
+    return [*(note.message for note in one.notes), *reason, *([f"{', '.join(counts)}{rest}"] if counts else [])]
 
 
 def describe(graph: Graph, id_: NodeId) -> str:

@@ -82,8 +82,8 @@ def _judge(
             _as_sql(test, f"{library}.test_{name}", values, config, table, column)
     elif kind not in TEST_ARGUMENTS:
         code = "package-macro" if "." in kind else "unknown-test"
-        said = f"'{kind}' is a test of a package" if "." in kind else f"Unknown test '{kind}'"
-        test.item.add(code, said, help="Write a SQL test in tests/ that returns the rows that violate the rule.")
+        message = f"'{kind}' is a test of a package" if "." in kind else f"Unknown test '{kind}'"
+        test.item.add(code, message, help="Write a SQL test in tests/ that returns the rows that violate the rule.")
     elif column is not None and not _IDENTIFIER.fullmatch(column.strip("`")):
         _expression(test, kind, config, table, column)
     elif kind == "relationships":

@@ -62,5 +62,5 @@ def _by_macro(work: ImportState, renderings: Renderings) -> None:
         if named.alias != (alias if alias is not None else thing.name):
             thing.override["alias"] = named.alias
         if thing.override:
-            said = " and ".join(f"{key} '{value}'" for key, value in thing.override.items())
-            thing.item.add("name-spelled-out", f"The project's macros give it the {said}, which is written out", span)
+            names = " and ".join(f"{key} '{value}'" for key, value in thing.override.items())
+            thing.item.add("name-spelled-out", f"The project's macros give it the {names}, which is written out", span)

@@ -33,8 +33,8 @@ def _judge_columns(seed: SeedImport) -> None:
         seed.item.add("seed-type-unsure", f"The type of column '{unsure.column}' is uncertain: '{unsure.span.text[:40]}'", unsure.span)
     seed.types, seed.nulls = columns.types, columns.nulls
     if columns.types:
-        said = ", ".join(f"{name} {type_}" for name, type_ in columns.types.items())
-        seed.item.add("types-written", f"The types that dbt infers are written out: {said}")
+        types = ", ".join(f"{name} {type_}" for name, type_ in columns.types.items())
+        seed.item.add("types-written", f"The types that dbt infers are written out: {types}")
     if columns.nulls:
         many = f"{len(columns.nulls)} fields are" if len(columns.nulls) > 1 else "A field is"
         seed.item.add("null-written", f"{many} left empty, which is NULL", columns.nulls[0])

@@ -30,7 +30,7 @@ def condition(of: Judging, node: exp.Expr) -> None:
 
 
 def expression(of: Judging, node: exp.Expr) -> None:
-    """Judge everything below an expression, then itself. A refusal is noted, and the rest is still judged."""
+    """Judge everything below an expression, then itself. A refusal is collected, and the rest is still judged."""
     try:
         _expression(of, node)
     except Refused as exc:

@@ -200,18 +200,18 @@ def _describe_clause(clause: str, before: Sequence[exp.Expr], after: Sequence[ex
     new = [readable(c) for c in after if shown(c) not in mine]
     asked, dropped = (" and ".join(f"`{text}`" for text in texts) for texts in (new, gone))
     if new and gone:
-        said = f"requires {asked} instead of {dropped}"
+        verb = f"requires {asked} instead of {dropped}"
     else:
-        said = f"also requires {asked}" if new else f"no longer requires {dropped}"
+        verb = f"also requires {asked}" if new else f"no longer requires {dropped}"
     around = select.find_ancestor(exp.Select)
     computes = (clause == "where" and _aggregates(select)) or (clause != "qualify" and select.find(exp.Window) is not None)
     while not computes and around is not None:
         computes = _aggregates(around) or around.find(exp.Window) is not None
         around = around.find_ancestor(exp.Select)
-    told = f"{clause.upper()} {said}"
+    sentence = f"{clause.upper()} {verb}"
     if any(True for _ in select.root().find_all(exp.Limit)):
-        return f"{told}; LIMIT may choose other rows"
-    return f"{told}; what is computed from these rows changes" if computes else told
+        return f"{sentence}; LIMIT may choose other rows"
+    return f"{sentence}; what is computed from these rows changes" if computes else sentence
 
 
 # --- words -------------------------------------------------------------------------------------------------------------------------

@@ -234,8 +234,8 @@ def _snapshots(reading: _Reading) -> None:
     found = []
     for at, snapshot in enumerate(reading.raw.get("snapshots") or ()):
         if not reading.fits(f"snapshots[{at}].summary", snapshot.get("summary"), summary):
-            told = snapshot.get("summary")
-            texts = {k: v for k, v in told.items() if isinstance(v, str)} if isinstance(told, Mapping) else {}
+            summary = snapshot.get("summary")
+            texts = {k: v for k, v in summary.items() if isinstance(v, str)} if isinstance(summary, Mapping) else {}
             operation = texts.get("operation")
             known = operation if operation in ("append", "replace", "overwrite", "delete") else "overwrite"
             snapshot = {**snapshot, "summary": {**texts, "operation": known}}

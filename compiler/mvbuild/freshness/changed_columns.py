@@ -22,13 +22,13 @@ def changed_columns(storage: TableState, table: TableState, texts: Sequence[str]
     """Columns that the SQL may mean and that differ from what the refresh read: removed, renamed or retyped, or new under a name that the
     SQL uses for something else; if the SQL takes columns by position, also those that moved. `read`: the snapshot that was read, whose
     schema serves if none was recorded. Empty without both, or if nothing changed."""
-    noted = recorded_schema_id(storage, table)
-    if noted == table.current_schema_id:
+    schema_id = recorded_schema_id(storage, table)
+    if schema_id == table.current_schema_id:
         return ()
-    if noted is not None and noted not in table.schemas:
+    if schema_id is not None and schema_id not in table.schemas:
         # The schema expired with the snapshots that had it, so every column may have changed.
         return tuple(".".join(path) for path in paths(table.schema))
-    before = [id for id in ([noted] if noted is not None else _possible(table, read)) if id != table.current_schema_id]
+    before = [id for id in ([schema_id] if schema_id is not None else _possible(table, read)) if id != table.current_schema_id]
     found = [one for id in before if (one := difference(table.schemas[id], table.schema))]
     if not found:
         return ()

@@ -159,9 +159,9 @@ def _moved(s: Situation, leaf: Leaf, table: TableState, before: int, now: int) -
     if before == NO_SNAPSHOT:
         return _difference("base-table-changed", f"{name} was empty and now has rows", table, before, now)
     if replaced_since(table, before):
-        told = metadata_columns_of((text for _, text in texts_of(s)), table)
-        if told:
-            message = f"the files of {name} were rewritten, and {', '.join(told)} depends on files"
+        metadata_columns = metadata_columns_of((text for _, text in texts_of(s)), table)
+        if metadata_columns:
+            message = f"the files of {name} were rewritten, and {', '.join(metadata_columns)} depends on files"
             return _difference("base-table-rewritten", message, table, before, now)
         return _difference("base-table-compacted", f"{name} was only compacted", table, before, now, effect="fresh")
     if before not in table.snapshots:

@@ -149,9 +149,9 @@ def choose(question: Question) -> StrategyChoice:
 def _require_rows_alone(given: Inputs) -> None:
     """Raise Refused if the query reads metadata columns of files: a change of rows does not include changes of their files."""
     for one in given.inputs:
-        told = metadata_columns_of((given.text.text,), one.pin.table)
-        if told:
-            raise Refused("metadata-columns", f"{', '.join(told)} depends on the files of {known_as(one.pin.table)}")
+        columns = metadata_columns_of((given.text.text,), one.pin.table)
+        if columns:
+            raise Refused("metadata-columns", f"{', '.join(columns)} depends on the files of {known_as(one.pin.table)}")
 
 
 _SAME = "no row was added or removed"

@@ -54,7 +54,7 @@ class Input:
     leaf: Leaf
     pin: Pin
     old: int
-    noted: Schema | None = None
+    recorded_schema: Schema | None = None
     """The schema with which it was read then, if it was recorded."""
 
     @property
@@ -77,8 +77,8 @@ class Input:
     @property
     def old_schema(self) -> Schema | None:
         """The schema with which it was read then: if none was recorded, that of the snapshot, provided that the table had no newer one."""
-        if self.noted is not None and self.follows_schema:
-            return self.noted
+        if self.recorded_schema is not None and self.follows_schema:
+            return self.recorded_schema
         before = self.pin.table.snapshots.get(self.old)
         return self.pin.table.schemas.get(before.schema_id) if before is not None and before.schema_id is not None else None
 
@@ -127,8 +127,10 @@ def inputs_of(world: World, node: ModelNode, record: RefreshRecord, pins: Mappin
         if not found.moves and states_without_reader(record, found, pins.values()):
             raise Refused("record-incomplete", f"the version of {known_as(found.table)} that the query names is another one than it was")
         old = recorded_at(record, found, of_several=_is_one_of_several(found, pins.values()))
-        noted = recorded_schema_id(storage, found.table) if storage is not None else None
-        return Input(leaf=leaf, pin=found, old=old, noted=found.table.schemas.get(noted) if noted is not None else None)
+        recorded_schema = recorded_schema_id(storage, found.table) if storage is not None else None
+        return Input(
+            leaf=leaf, pin=found, old=old, recorded_schema=found.table.schemas.get(recorded_schema) if recorded_schema is not None else None
+        )
 
     return marked(world, node, input_of)
 

@@ -73,10 +73,10 @@ class _Pushing:
             yield from self.down(relation.left, left)
             yield from self.down(relation.right, right)
         elif isinstance(relation, Union | SetOperation):
-            told = [c for c in conditions if all(self._type(relation, name) for name in names_in(c))]
+            known = [c for c in conditions if all(self._type(relation, name) for name in names_in(c))]
             for child in relation.children:
                 values = {name: column(own) for name, own in zip(relation.columns, child.columns, strict=True)}
-                yield from self.down(child, tuple(substituted(c, values) for c in told))
+                yield from self.down(child, tuple(substituted(c, values) for c in known))
         elif isinstance(relation, Scalar):
             yield from self.down(relation.child, _within(conditions, relation.child.columns))
             yield from self.down(relation.subquery, ())

@@ -222,10 +222,10 @@ def _paired(stored: Stored, one: _Side, other: _Side, kind: JoinKind) -> Join:
             for name, type_ in zip(values, stored.types.values(), strict=True)
             if has_zeros(type_)
         }
-        told = (*values, *zeros)
+        outputs = (*values, *zeros)
         whole = Project(relation, (*(Item(n, column(n)) for n in relation.columns), *(Item(n, e) for n, e in zeros.items())))
-        sides.append(_numbered(whole if zeros else relation, told, number))
-        names.append((*told, number))
+        sides.append(_numbered(whole if zeros else relation, outputs, number))
+        names.append((*outputs, number))
     left, right = sides
     return Join(left, right, kind, null_safe(list(zip(*names, strict=True))))
 

@@ -97,7 +97,7 @@ def _embedded(session: RunSession, node: ModelNode, storage: TableState) -> Tabl
 def _settled(session: RunSession, node: ModelNode, storage: TableState, *, compacted: bool) -> TableState:
     """Record the compaction, and repeat the refresh record on top, so that the snapshots before it can expire."""
     head = storage.current_snapshot_id
-    noted = {COMPACTED: str(head)}
+    marks = {COMPACTED: str(head)}
     record, past = stored(storage).record, next((p for p in history(storage) if p.is_current), None)
     if not compacted or record is None or past is None:
         commit = TableCommit(
@@ -105,15 +105,15 @@ def _settled(session: RunSession, node: ModelNode, storage: TableState, *, compa
             of_view=storage.of_view,
             expect_uuid=storage.uuid,
             expect_snapshot_id=head,
-            set_properties=noted,
+            set_properties=marks,
         )
     else:
         number = current_refresh_id(storage)
         if properties.REFRESH_SNAPSHOT in storage.properties:
-            noted |= {properties.REFRESH_SNAPSHOT: str(head), **repeated_schema_property(storage)}
+            marks |= {properties.REFRESH_SNAPSHOT: str(head), **repeated_schema_property(storage)}
         summary = summary_of(record, number, past.strategy, summary_value(storage, DEFINITION) or "")
         others = indirect(session.world, node, record)
-        commit = recorded(node, storage, record, number, indirect=others, set_properties=noted, restate=summary)
+        commit = recorded(node, storage, record, number, indirect=others, set_properties=marks, restate=summary)
     session.observe(session.catalog.commit([commit]))
     return _now(session, node)
 

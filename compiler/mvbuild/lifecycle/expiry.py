@@ -53,8 +53,8 @@ def _refreshed(storage: TableState) -> set[int]:
     at = storage.current_snapshot
     while at is not None and refresh_state.KEY not in at.summary and at.operation == "replace" and at.parent_id is not None:
         at = storage.snapshots.get(at.parent_id)
-    noted = storage.properties.get(REFRESH_SNAPSHOT, "")
-    return ({at.snapshot_id} if at else set()) | ({int(noted)} if noted.isdigit() else set())
+    text = storage.properties.get(REFRESH_SNAPSHOT, "")
+    return ({at.snapshot_id} if at else set()) | ({int(text)} if text.isdigit() else set())
 
 
 def _chain(storage: TableState, ends: set[int]) -> set[int]:

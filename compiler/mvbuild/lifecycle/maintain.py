@@ -111,15 +111,15 @@ def _expire(session: RunSession, node: ModelNode, one: Maintained, began_ms: int
         if dry_run or not gone:
             one.snapshots = len(gone)
             return
-        noted = only_named_in_property(storage, gone)
+        named = only_named_in_property(storage, gone)
         commit = TableCommit(
             identifier=storage.of_view or storage.identifier,
             of_view=storage.of_view,
             expect_uuid=storage.uuid,
             expect_snapshot_id=storage.current_snapshot_id,
             expire=gone,
-            set_properties={PUBLISHED: ",".join(map(str, noted))} if noted else {},
-            remove_properties=(PUBLISHED,) if PUBLISHED in storage.properties and not noted else (),
+            set_properties={PUBLISHED: ",".join(map(str, named))} if named else {},
+            remove_properties=(PUBLISHED,) if PUBLISHED in storage.properties and not named else (),
         )
         try:
             had = catalog.files.of(storage)

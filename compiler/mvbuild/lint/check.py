@@ -62,10 +62,10 @@ def _of_models(facts: Facts, levels: Levels, nodes: Iterable[ModelNode]) -> Iter
                     yield Finding(code=rule.code, level=level, found=_helped(rule, found), node=node.id)
 
 
-def _found(said: Iterable[Found]) -> list[Found]:
+def _found(findings: Iterable[Found]) -> list[Found]:
     """Nothing is reported for a query that is nested too deeply."""
     try:
-        return list(said)
+        return list(findings)
     except RecursionError:
         return []
 

@@ -26,17 +26,17 @@ class Levels:
         if self.only and rule.code not in self.only:
             return "off"
         own = node.model.config.lint if node is not None else EMPTY
-        for said in (own.get(rule.code), self.of_project.get(rule.code)):
-            level = _level(said)
+        for setting in (own.get(rule.code), self.of_project.get(rule.code)):
+            level = _level(setting)
             if level is not None:
                 return level
         return "warning" if self.only and rule.level == "off" else rule.level
 
     def options(self, rule: Rule, node: ModelNode) -> Options:
         found = {name: option.default for name, option in rule.options.items()}
-        for said in (self.of_project.get(rule.code), node.model.config.lint.get(rule.code)):
-            if isinstance(said, Mapping):
-                found |= {name: value for name, value in said.items() if name in found}
+        for setting in (self.of_project.get(rule.code), node.model.config.lint.get(rule.code)):
+            if isinstance(setting, Mapping):
+                found |= {name: value for name, value in setting.items() if name in found}
         return found
 
 
@@ -58,11 +58,11 @@ def levels_of(graph: Graph, nodes: Iterable[ModelNode], only: Collection[str] = 
     return Levels(of_project={name: setting.value for name, setting in graph.project.lint.items()}, only=frozenset(only))
 
 
-def _level(said: Any) -> Level | None:
-    if isinstance(said, Mapping):
-        said = said.get("level")
+def _level(setting: Any) -> Level | None:
+    if isinstance(setting, Mapping):
+        setting = setting.get("level")
     # YAML reads a bare `off` as false.
-    return "off" if said is False else next((level for level in LEVELS if level == said), None)
+    return "off" if setting is False else next((level for level in LEVELS if level == setting), None)
 
 
 def _problems(name: str, value: Any, place: Span | None, setting: Setting | None) -> Iterator[Diagnostic]:

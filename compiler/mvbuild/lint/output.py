@@ -57,9 +57,9 @@ def _command(diagnostic: Diagnostic, folder: str) -> str:
             # GitHub accepts columns only within one line.
             properties |= {"col": column, "endColumn": max(column, end_column)}
     properties["title"] = f"mvbuild ({diagnostic.code})"
-    said = ",".join(f"{name}={_escaped(str(value), ':,')}" for name, value in properties.items())
+    properties_text = ",".join(f"{name}={_escaped(str(value), ':,')}" for name, value in properties.items())
     text = "\n".join(part for part in (diagnostic.message, diagnostic.help) if part)
-    return f"::{_COMMANDS[diagnostic.severity]} {said}::{_escaped(text)}"
+    return f"::{_COMMANDS[diagnostic.severity]} {properties_text}::{_escaped(text)}"
 
 
 def _escaped(text: str, signs: str = "") -> str:

@@ -51,7 +51,7 @@ class Freshness:
         self.asked_at = now
         self._task = asyncio.get_running_loop().create_task(self._ask())
 
-    def told(self, node: str) -> str:
+    def sentence(self, node: str) -> str:
         """One line of Markdown about an MV; empty if the catalog must not be read."""
         if not self.choices.freshness:
             return ""
@@ -71,8 +71,8 @@ class Freshness:
         pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
         process = await asyncio.create_subprocess_exec(*command, stdin=nothing, stdout=pipe, stderr=pipe)
         try:
-            out, said = await asyncio.wait_for(process.communicate(), LIMIT)
-            self._answered(process.returncode, out, said.decode("utf-8", "replace"))
+            out, errors = await asyncio.wait_for(process.communicate(), LIMIT)
+            self._answered(process.returncode, out, errors.decode("utf-8", "replace"))
         except asyncio.TimeoutError:
             self.problem = f"the catalog did not answer in {LIMIT:.0f} s"
         finally:
@@ -81,9 +81,9 @@ class Freshness:
                     process.kill()
         self.say(f"freshness of {self.root}: {self.problem or f'{len(self.states)} MVs'}")
 
-    def _answered(self, code: int | None, out: bytes, said: str) -> None:
+    def _answered(self, code: int | None, out: bytes, errors: str) -> None:
         if code != 0:
-            first = next((line for line in said.splitlines() if line.startswith("error[")), "the catalog cannot be reached")
+            first = next((line for line in errors.splitlines() if line.startswith("error[")), "the catalog cannot be reached")
             self.problem = first.partition(": ")[2] or first
             return
         try:

@@ -38,8 +38,8 @@ def about(node: Node, names: Names, freshness: Freshness) -> str:
     described = properties_of(node)
     if described.description:
         lines.append(described.description.strip())
-    if isinstance(node, ModelNode) and node.storage is not None and (told := freshness.told(node.id)):
-        lines.append(told)
+    if isinstance(node, ModelNode) and node.storage is not None and (sentence := freshness.sentence(node.id)):
+        lines.append(sentence)
     docs = {column.name.lower(): " ".join(column.description.split()) for column in described.columns}
     columns = names.columns(node)
     rows = [f"| `{c.name}` | {_cell(c.type or '')} | {_cell(docs.get(c.key, ''))} |" for c in columns[:_MOST_COLUMNS]]

@@ -43,7 +43,7 @@ class Project:
     versions: dict[str, int | None] = field(default_factory=dict)
     """The versions of the buffers, as the editor counts them."""
     names: Names | None = None
-    told: set[Path] = field(default_factory=set)
+    reported: set[Path] = field(default_factory=set)
     """The files with diagnostics in the last report."""
     _waiting: asyncio.TimerHandle | None = None
     _task: asyncio.Task[None] | None = None

@@ -60,11 +60,11 @@ class _Session:
     def tell(self, project: Project, checked: Checked, versions: Mapping[str, int | None]) -> None:
         """Report diagnostics. Open files without any get an empty report; earlier reports on other files are withdrawn."""
         found = project.by_file(checked.diagnostics)
-        for path in sorted({*found, *project.told, *(project.root / name for name in project.buffers)}):
+        for path in sorted({*found, *project.reported, *(project.root / name for name in project.buffers)}):
             shown = [self._diagnostic(project, one) for one in found.get(path, ())]
             version = versions.get(relative(project.root, path))
             self.server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(self.uri(path), shown, version))
-        project.told = set(found)
+        project.reported = set(found)
 
     def uri(self, path: Path) -> str:
         return self.uris.get(path) or from_fs_path(str(path)) or path.as_uri()
@@ -82,13 +82,13 @@ class _Session:
             for note in one.notes
             if note.span is not None
         ]
-        said = [note.message for note in one.notes if note.span is None]
+        sentences = [note.message for note in one.notes if note.span is None]
         return types.Diagnostic(
             range=self.range(one.span),
             severity=_SEVERITIES[one.severity],
             code=one.code,
             source="mvbuild",
-            message="\n".join(part for part in (one.message, *said, one.help) if part),
+            message="\n".join(part for part in (one.message, *sentences, one.help) if part),
             related_information=notes or None,
         )
 
@@ -188,8 +188,8 @@ def _questions(server: LanguageServer, session: _Session) -> None:
         project, path, text, offset = asked
         if project.names is not None:
             project.freshness.wanted(embedded=project.names.graph.project.target.embedded)
-        said = hover(project.root, path, text, offset, project.names, project.freshness)
-        return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, said)) if said else None
+        shown = hover(project.root, path, text, offset, project.names, project.freshness)
+        return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, shown)) if shown else None
 
     triggers = types.CompletionOptions(trigger_characters=["'", '"', ".", "(", "{", " "])
 

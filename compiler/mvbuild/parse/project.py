@@ -185,8 +185,8 @@ def _test_problems(settings: Mapping[str, Setting]) -> Iterator[Diagnostic]:
             yield error("wrong-type", "'enabled' must be true or false", setting.span)
         elif key == "severity" and setting.value not in ("error", "warn"):
             yield error("wrong-type", "'severity' is 'error' or 'warn'", setting.span)
-        elif key in COUNTING and (said := problem_of(key, setting.value)):
-            yield error("wrong-type", said, setting.span)
+        elif key in COUNTING and (problem := problem_of(key, setting.value)):
+            yield error("wrong-type", problem, setting.span)
 
 
 def _disabled_reads(parsed: Sequence[ParsedModel | ParsedTest], disabled: set[str]) -> Iterator[Diagnostic]:

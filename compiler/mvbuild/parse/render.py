@@ -225,8 +225,8 @@ class Renderer:
         if name in self._broken_macros:
             return None
         if not (match and match[1]):
-            said = f"Unknown attribute or key '{name}'" if name else _sentence(message)
-            return error("undefined-name", said, _word(place, name), help="Test for it with `is defined`, or add |default(...).")
+            sentence = f"Unknown attribute or key '{name}'" if name else _sentence(message)
+            return error("undefined-name", sentence, _word(place, name), help="Test for it with `is defined`, or add |default(...).")
         help = did_you_mean(name, {*_public(self._table), *compiled.assigned})
         span = _word(place, name)
         if span.text != name:

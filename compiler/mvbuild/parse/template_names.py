@@ -287,11 +287,11 @@ class TemplateNames:
 
     def _say(self, diagnostic: Diagnostic) -> None:
         """Report each message once, however often a loop repeats it."""
-        said = self.current.diagnostics
+        reported = self.current.diagnostics
         diagnostic = called_from(diagnostic, self._places.calls_now())
-        if all((d.code, d.message, d.span) != (diagnostic.code, diagnostic.message, diagnostic.span) for d in said):
-            said.append(diagnostic)
-        if len(said) > _MOST_SAID:
+        if all((d.code, d.message, d.span) != (diagnostic.code, diagnostic.message, diagnostic.span) for d in reported):
+            reported.append(diagnostic)
+        if len(reported) > _MOST_SAID:
             self.current.diagnostics.append(
                 error("template-limit", f"and more: the template has more than {_MOST_SAID} errors", diagnostic.span)
             )

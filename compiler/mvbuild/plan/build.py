@@ -134,10 +134,10 @@ class _Draft:
         if needed or any(not r.heals for r in counted):
             # Only inner names of the query differ: Spark can decide whether it is still the same query.
             redefined = not needed and all(r.edit is not None and r.edit.only_names for r in counted)
-            told = (*needed, *(r for r in reasons if self._counts(r) or r.effect == "fresh"))
+            shown = (*needed, *(r for r in reasons if self._counts(r) or r.effect == "fresh"))
             if redefined:
-                return Step(node=node.id, action="redefine", reasons=told, strategy=FULL, converts=converts)
-            return self._refresh(node, told, converts=converts)
+                return Step(node=node.id, action="redefine", reasons=shown, strategy=FULL, converts=converts)
+            return self._refresh(node, shown, converts=converts)
         if converts:
             message = f"it has the format {found_format(storage)}, and {wanted_format(node, storage)} is configured"  # type: ignore[arg-type]
             reason = Reason(code="storage-format-changed", message=message, effect="fresh")

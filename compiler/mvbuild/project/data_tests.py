@@ -119,9 +119,9 @@ def _problems(
     if (config.get("severity") or "error").lower() not in ("error", "warn"):
         yield error("wrong-type", "'severity' must be error or warn", _place(node, "severity", span))
     for name in SETTINGS:
-        said = problem_of(name, config[name]) if config.get(name) is not None else ""
-        if said:
-            yield error("wrong-type", said, _place(node, name, span))
+        problem = problem_of(name, config[name]) if config.get(name) is not None else ""
+        if problem:
+            yield error("wrong-type", problem, _place(node, name, span))
     if column is None:
         help = "Move the test to the column, or name the column: `column_name: id`."
         yield error("missing-key", f"The test '{kind}' needs a column", span, help=help)

@@ -28,11 +28,11 @@ def read_documents(
     read = _in_parallel(files, cache, workers)
     for number, file in enumerate(files):
         mine = read.pop(number, None)
-        said = _known(file, cache) if mine is None else None
-        if said is None:
-            said, wrong = mine or _read(file, templates, cache)
+        entries = _known(file, cache) if mine is None else None
+        if entries is None:
+            entries, wrong = mine or _read(file, templates, cache)
             report += wrong
-        for kind, one in said:
+        for kind, one in entries:
             described.add(kind, one, report)
     return described
 
@@ -55,8 +55,8 @@ def said_in(_: None, files: Sequence[SourceFile]) -> list[str | None]:
     """The cache entries for files without templates, made by another process."""
     found = []
     for file in files:
-        said, wrong = _read(file, None, None)
-        found.append(None if wrong else _dumped(said, file))
+        entries, wrong = _read(file, None, None)
+        found.append(None if wrong else _dumped(entries, file))
     return found
 
 
@@ -72,9 +72,9 @@ def _read(file: SourceFile, templates: Templates | None, cache: Table | None) ->
     return found, report
 
 
-def _dumped(said: tuple[NamedEntry, ...], file: SourceFile) -> str | None:
+def _dumped(entries: tuple[NamedEntry, ...], file: SourceFile) -> str | None:
     with suppress(Uncacheable):
-        return CODEC.dumps(said, file)
+        return CODEC.dumps(entries, file)
     return None
 
 

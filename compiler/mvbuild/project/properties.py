@@ -48,16 +48,16 @@ class Described:
         for described in everything:
             yield from described.properties.tests
 
-    def add(self, kind: str, said: Entry | SourceTable, report: list[Diagnostic]) -> None:
+    def add(self, kind: str, declared: Entry | SourceTable, report: list[Diagnostic]) -> None:
         """The first declaration counts."""
-        if isinstance(said, SourceTable):
-            table = self.sources.setdefault((said.source.lower(), said.name.lower()), said)
-            if table is not said:
-                report.append(_twice(f"The source table '{said.source}.{said.name}' is declared", said.span, table.span))
+        if isinstance(declared, SourceTable):
+            table = self.sources.setdefault((declared.source.lower(), declared.name.lower()), declared)
+            if table is not declared:
+                report.append(_twice(f"The source table '{declared.source}.{declared.name}' is declared", declared.span, table.span))
             return
-        other = (self.models if kind == "models" else self.seeds).setdefault(said.name.lower(), said)
-        if other is not said:
-            report.append(_twice(f"The {kind[:-1]} '{said.name}' is described", said.span, other.span))
+        other = (self.models if kind == "models" else self.seeds).setdefault(declared.name.lower(), declared)
+        if other is not declared:
+            report.append(_twice(f"The {kind[:-1]} '{declared.name}' is described", declared.span, other.span))
 
 
 NamedEntry = tuple[str, Entry | SourceTable]

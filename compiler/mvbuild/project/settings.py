@@ -328,10 +328,10 @@ class Own:
     def configured(self, layers: Iterable[Layer]) -> Own:
         """The same with the names that further layers set."""
         named = [{key: setting for key, setting in layer.items() if ALIASES.get(key, key) in ("namespace", "alias")} for layer in layers]
-        said = {ALIASES.get(key, key) for layer in named for key in layer}
-        values = _merged(named, MODEL_SETTINGS)[0] if said else {}
-        namespace = values.get("namespace") if "namespace" in said else self.namespace
-        return Own(model=self.model, namespace=namespace, alias=values.get("alias") if "alias" in said else self.alias)
+        keys = {ALIASES.get(key, key) for layer in named for key in layer}
+        values = _merged(named, MODEL_SETTINGS)[0] if keys else {}
+        namespace = values.get("namespace") if "namespace" in keys else self.namespace
+        return Own(model=self.model, namespace=namespace, alias=values.get("alias") if "alias" in keys else self.alias)
 
 
 def check_layer(layer: Layer) -> tuple[Diagnostic, ...]:

@@ -98,9 +98,9 @@ def read_unit_tests(project: LoadedProject) -> tuple[UnitTest, ...]:
 
 
 def _unit_test(root: Path, node: MapNode, file: SourceFile, report: list[Diagnostic]) -> UnitTest | None:
-    said = plain(node)
-    config = said.get("config") or {}
-    name, model = said.get("name"), said.get("model")
+    values = plain(node)
+    config = values.get("config") or {}
+    name, model = values.get("name"), values.get("model")
     if config.get("enabled") is False or not isinstance(name, str) or not isinstance(model, str):
         return None
     given = []
@@ -111,13 +111,13 @@ def _unit_test(root: Path, node: MapNode, file: SourceFile, report: list[Diagnos
             given.append(Given(input=str(plain(item)["input"]), rows=rows, span=place.node.span if place else item.span))
     expect = node.get("expect")
     rows = _rows(root, expect.node, report) if expect and isinstance(expect.node, MapNode) else None
-    overrides = said.get("overrides") or {}
+    overrides = values.get("overrides") or {}
     clock = overrides.get("clock")
     place = node.get("name")
     return UnitTest(
         name=name,
         model=model,
-        description=said.get("description") or "",
+        description=values.get("description") or "",
         given=tuple(given),
         expect=rows,
         overrides=Overrides(
@@ -126,7 +126,7 @@ def _unit_test(root: Path, node: MapNode, file: SourceFile, report: list[Diagnos
             env_vars={key: str(value) for key, value in (overrides.get("env_vars") or {}).items()},
             clock=None if clock is None else str(clock),
         ),
-        incremental=said.get("incremental") is True,
+        incremental=values.get("incremental") is True,
         tags=_texts(config.get("tags")),
         meta=config.get("meta") or {},
         span=place.node.span if place else node.span,
@@ -135,10 +135,10 @@ def _unit_test(root: Path, node: MapNode, file: SourceFile, report: list[Diagnos
 
 
 def _rows(root: Path, node: MapNode, report: list[Diagnostic]) -> RowsAsWritten | None:
-    said = plain(node)
-    form = next((known for known in FORMATS if known == (said.get("format") or "dict")), None)
+    values = plain(node)
+    form = next((known for known in FORMATS if known == (values.get("format") or "dict")), None)
     entry = node.get("rows")
-    rows, fixture, random = said.get("rows"), said.get("fixture"), said.get("random")
+    rows, fixture, random = values.get("rows"), values.get("fixture"), values.get("random")
     span = entry.node.span if entry else node.span
     wrong = ""
     if form is None:

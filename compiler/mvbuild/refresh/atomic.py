@@ -32,8 +32,8 @@ def publish_together(result: RunResult, pending: PendingCommits, on_event: Calla
         failed = next((r.node for r in result.results if r.status == "error"), "a data test")
         found = _unpublished(result, f"{_NOT}: {failed} failed")
         built = sum(r.status == "success" for r in result.results)
-        told = f"{built} node{'s' * (built != 1)} were built but not published, because {failed} failed"
-        return replace(found, diagnostics=(*found.diagnostics, warning("not-published", told, help=_HELP))) if built else found
+        message = f"{built} node{'s' * (built != 1)} were built but not published, because {failed} failed"
+        return replace(found, diagnostics=(*found.diagnostics, warning("not-published", message, help=_HELP))) if built else found
     if pending.is_empty:
         return result
     done = sum(r.status in ("success", "reused") for r in result.results)

@@ -80,5 +80,5 @@ def summary_of_choice(choice: StrategyChoice) -> dict[str, str]:
         FULL_BYTES: choice.full.bytes if choice.full else None,
         EXPECTED_SECONDS: f"{choice.expected.uncorrected:.3f}" if choice.expected else None,
     }
-    told = {key: str(number) for key, number in numbers.items() if number is not None}
-    return {**told, REASON: choice.code} if choice.code else told
+    counts = {key: str(number) for key, number in numbers.items() if number is not None}
+    return {**counts, REASON: choice.code} if choice.code else counts

@@ -77,15 +77,15 @@ class _Writer:
             return None, 0
         gone, came = inputs.cached("gone", difference.gone), inputs.cached("came", difference.came)
         removed, added = self._counts(difference, gone, came)
-        told = {**self.summary, ROWS_REMOVED: str(removed)}
+        summary = {**self.summary, ROWS_REMOVED: str(removed)}
         if removed and removed == self._stored_rows():
             # No row remains: whole files are removed, without marking rows in them.
-            self._overwrite(self._came(came), told, "true")
+            self._overwrite(self._came(came), summary, "true")
         elif added or removed:
             if gone is not None and removed:
                 self._delete(gone)
             # Last, even without rows: this snapshot records what the refresh did.
-            self._insert(self._came(came), told)
+            self._insert(self._came(came), summary)
         return added, removed
 
     def _prepare(self, difference: Difference) -> None:

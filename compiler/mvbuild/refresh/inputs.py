@@ -138,11 +138,11 @@ class RefreshInputs:
     def keep(self, cte: Cte, *, at_once: bool = True) -> None:
         """Compute it once; with its bounds if they restrict what comes after."""
         columns = self._bounded_columns(cte) if self.narrows(cte) else ()
-        told = {column: found for column in columns if (found := bounds_of(cte.relation, column, self.known))}
+        bounds = {column: found for column in columns if (found := bounds_of(cte.relation, column, self.known))}
         cached = self.relations[cte.name] = self._cache(cte.name, self.sql(cte.relation), at_once=at_once and not columns)
-        if len(told) < len(columns):
-            ((_, told),) = self._bounds([(cached, columns)])
-        self.known.update({(cte.name, column): found for column, found in told.items()})
+        if len(bounds) < len(columns):
+            ((_, bounds),) = self._bounds([(cached, columns)])
+        self.known.update({(cte.name, column): found for column, found in bounds.items()})
 
     def inline(self, cte: Cte) -> None:
         """For a relation that is used once, or is computed from a cached one."""

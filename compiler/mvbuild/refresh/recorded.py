@@ -174,12 +174,12 @@ def _has_own_schema(storage: TableState, read: Pin, texts: Sequence[str]) -> boo
     own = None if read.is_empty else table.snapshots[read.snapshot_id].schema_id
     if not read.moves or (own is None and not read.is_empty):
         return False
-    noted = storage.properties.get(SCHEMA_READ + table.uuid)
-    if noted is None and own not in (None, table.current_schema_id):
+    schema_id = storage.properties.get(SCHEMA_READ + table.uuid)
+    if schema_id is None and own not in (None, table.current_schema_id):
         message = f"{known_as(table)} now has another schema, and the schema that was read is not recorded"
         raise Unverifiable("base-table-schema-not-recorded", message, table.identifier)
     changed = changed_columns(storage, table, texts)
-    if changed and noted != str(own):
+    if changed and schema_id != str(own):
         message = f"columns of {known_as(table)} were changed since it was read: {', '.join(changed)}"
         raise Unverifiable("base-table-schema-changed", message, table.identifier)
     return bool(changed)

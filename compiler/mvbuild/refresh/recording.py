@@ -102,5 +102,5 @@ def _place(world: World, leaf: Leaf) -> tuple[tuple[str, str], ...]:
     outside = node.outside if isinstance(node, TableNode) else None
     if outside is None or outside.type != "iceberg-metastore":
         return ()
-    told = {k: v for k, v in outside.options.items() if k in ("type", "uri", "warehouse") and "@" not in v and "?" not in v}
-    return tuple(sorted(told.items()))
+    options = {k: v for k, v in outside.options.items() if k in ("type", "uri", "warehouse") and "@" not in v and "?" not in v}
+    return tuple(sorted(options.items()))

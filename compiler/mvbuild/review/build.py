@@ -25,13 +25,13 @@ def build_review(
         found = tuple(c for c in found if c.id in selected or c.what == "removed")
     changed = frozenset(c.id for c in found if any(f.kind not in ("formatting", "equal") for f in c.findings))
     impact = Impact(graph=graph, before=before, now=now, changed=changed, renamed=pair.renamed)
-    told = sorted(map(impact.of, found), key=lambda c: c.kind != "breaking")
+    ordered = sorted(map(impact.of, found), key=lambda c: c.kind != "breaking")
     return Review(
         against=old.name,
-        changes=tuple(told),
+        changes=tuple(ordered),
         macros=tuple(m.rpartition(".")[2] for m in pair.changed_macros),
         vars=pair.changed_vars,
-        names=_names(graph, told),
+        names=_names(graph, ordered),
     )
 
 

@@ -44,9 +44,9 @@ class Pair:
         come = [n for id, n in self.new.nodes.items() if id not in self.old.nodes and n.kind in ("model", "seed")]
         found: dict[NodeId, NodeId] = {}
         for node in come:
-            told = [g for g in gone if node.former and node.former.rpartition(".")[2].lower() in _names(g)]
-            alike = told or [g for g in gone if g.kind == node.kind and g.body == node.body and g.body]
-            others = [c for c in come if not told and c.body == node.body]
+            renamed = [g for g in gone if node.former and node.former.rpartition(".")[2].lower() in _names(g)]
+            alike = renamed or [g for g in gone if g.kind == node.kind and g.body == node.body and g.body]
+            others = [c for c in come if not renamed and c.body == node.body]
             if len(alike) == 1 and alike[0].id not in found and len(others) < 2:
                 found[alike[0].id] = node.id
         return found

@@ -41,10 +41,10 @@ class Impact:
         old_id = next((old for old, new in self.renamed.items() if new == change.id), change.id)
         if self.before is None or old_id not in self.before.columns:
             return
-        told = {name.lower() for f in change.findings if f.kind == "breaking" for name in f.columns}
+        named = {name.lower() for f in change.findings if f.kind == "breaking" for name in f.columns}
         for column in self.now.columns.get(change.id, ()):
             former = self.before.column(old_id, column.name)
-            if former and former.type and column.type and former.type != column.type and column.key not in told:
+            if former and former.type and column.type and former.type != column.type and column.key not in named:
                 message = f"column '{column.name}' is now {column.type}, and was {former.type}"
                 yield Finding(kind="breaking", message=message, columns=(column.name,))
 

@@ -44,8 +44,8 @@ def _row(change: NodeChange, review: Review) -> Sequence[str]:
     kind = f" ({change.resource_type})" if change.resource_type != "model" else ""
     name = f"{_code(change.name)}{kind}"
     title = f"**{words.title(change)}**" if change.kind in ("breaking", "removed") else words.title(change)
-    said = [*words.what(change), *(f"because {cause}" for cause in change.because)]
-    return name, title, _short("; ".join(said)), _affected(change, review)
+    sentences = [*words.what(change), *(f"because {cause}" for cause in change.because)]
+    return name, title, _short("; ".join(sentences)), _affected(change, review)
 
 
 def _affected(change: NodeChange, review: Review) -> str:
@@ -93,8 +93,8 @@ def _others(review: Review) -> str:
 
 
 def _summary(change: NodeChange) -> str:
-    said = "; ".join(words.what(change))
-    return f", {_text(said)}" if said else ""
+    sentences = "; ".join(words.what(change))
+    return f", {_text(sentences)}" if sentences else ""
 
 
 def _lint(review: Review) -> str:

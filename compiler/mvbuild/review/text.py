@@ -33,11 +33,11 @@ def review_text(review: Review, size: Size) -> str:
 def _change(change: NodeChange, review: Review) -> str:
     kind = f"{change.resource_type} " if change.resource_type != "model" else ""
     lines = [f"{words.title(change)}  {kind}{change.name}  ({change.path})"]
-    lines += [f"    {said}" for said in words.what(change)]
+    lines += [f"    {line}" for line in words.what(change)]
     lines += [f"    because {cause}" for cause in change.because]
-    lines += [f"    {said}" for said in words.users(change.breaks)]
-    nobody = words.nobody(change)
-    lines += [f"    {nobody}"] if nobody else []
+    lines += [f"    {line}" for line in words.users(change.breaks)]
+    no_reader = words.no_reader(change)
+    lines += [f"    {no_reader}"] if no_reader else []
     if change.downstream and change.kind not in ("formatting", "documentation", "configuration", "equal"):
         lines.append(f"    read by {words.names(change.downstream, review)}")
     return "\n".join(lines)

@@ -34,13 +34,13 @@ def title(change: NodeChange) -> str:
 
 def what(change: NodeChange) -> list[str]:
     """What was changed, one clause each, the most important first."""
-    said = [f"it was called '{change.former}'"] if change.former else []
+    lines = [f"it was called '{change.former}'"] if change.former else []
     ordered = sorted(change.findings, key=lambda f: -ORDER.index(f.kind))
-    said += [f.message for f in ordered]
-    said += [setting(s) for s in change.settings]
+    lines += [f.message for f in ordered]
+    lines += [setting(s) for s in change.settings]
     if change.documented:
-        said.append("its descriptions were changed")
-    return said
+        lines.append("its descriptions were changed")
+    return lines
 
 
 def setting(change: SettingChange) -> str:
@@ -54,14 +54,14 @@ def _value(value: object) -> str:
 
 def users(breaks: Sequence[Break]) -> list[str]:
     """The users of what was removed: `daily uses 'status' (models/daily.sql:3:8)`."""
-    said = []
+    lines = []
     for one in breaks:
         verb = "uses" if one.certain else "may use"
-        said.append(f"{one.name} {verb} '{one.column}'{f' ({one.span})' if one.span else ''}")
-    return said
+        lines.append(f"{one.name} {verb} '{one.column}'{f' ({one.span})' if one.span else ''}")
+    return lines
 
 
-def nobody(change: NodeChange) -> str:
+def no_reader(change: NodeChange) -> str:
     """The note on a breaking change without a known user in the project."""
     columns = {c for f in change.findings if f.kind == "breaking" for c in f.columns}
     return "nothing in this project is known to use it" if columns and not change.breaks else ""

@@ -82,13 +82,13 @@ def _columns(content: Content, node: Node) -> list[dict[str, Any]]:
     names |= dict.fromkeys(c.name for c in declared.values() if c.name.lower() not in known)
     found = []
     for name in names:
-        said, typed = declared.get(name.lower()), bound.column(node.id, name)
+        declared_column, typed = declared.get(name.lower()), bound.column(node.id, name)
         found.append(
             {
                 "name": name,
-                "type": (typed.type if typed else None) or (said.data_type if said else None),
-                "description": said.description if said else "",
-                "tags": list(said.tags) if said else [],
+                "type": (typed.type if typed else None) or (declared_column.data_type if declared_column else None),
+                "description": declared_column.description if declared_column else "",
+                "tags": list(declared_column.tags) if declared_column else [],
                 "tests": tests.get(name.lower(), []),
                 "from": _origins(content, bound.parents(node.id, name)),
                 "to": _origins(content, bound.readers(node.id, name)),

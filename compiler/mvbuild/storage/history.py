@@ -137,9 +137,9 @@ def rows_removed(made: Sequence[Snapshot], before: Snapshot | None) -> int | Non
     """Rows removed by the refresh that made these snapshots, last one first. `before`: the snapshot that it started from, if it still
     exists."""
     last, steps = made[0], made[1:]
-    noted = _count(last, ROWS_REMOVED)
-    if noted is not None:
-        return noted
+    removed = _count(last, ROWS_REMOVED)
+    if removed is not None:
+        return removed
     if last.summary.get(STRATEGY) == _FULL and before is not None and (rows := live_rows(before)) is not None:
         # Not the rows that the last snapshot deleted, which may include rows of an incremental attempt that failed.
         return rows

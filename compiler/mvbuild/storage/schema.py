@@ -42,9 +42,9 @@ def changed_by_others(storage: TableState) -> tuple[str, ...]:
 
 def _left(storage: TableState) -> int | None:
     """The schema that the last refresh left: the recorded one or, for a writer that records none, that of its snapshot."""
-    noted = storage.properties.get(REFRESH_SCHEMA, "")
-    if noted.isdigit():
-        return int(noted)
+    text = storage.properties.get(REFRESH_SCHEMA, "")
+    if text.isdigit():
+        return int(text)
     snapshot = refreshed_snapshot(storage)
     return snapshot.schema_id if snapshot is not None else None
 

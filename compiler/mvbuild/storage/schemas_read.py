@@ -26,8 +26,8 @@ def schemas_read(tables: Iterable[TableState]) -> dict[str, str]:
 
 def recorded_schema_id(storage: TableState, table: TableState) -> int | None:
     """The id of the schema with which the last refresh read a table; None if it was not recorded."""
-    noted = storage.properties.get(SCHEMA_READ + table.uuid, "")
-    return int(noted) if noted.isdigit() else None
+    text = storage.properties.get(SCHEMA_READ + table.uuid, "")
+    return int(text) if text.isdigit() else None
 
 
 def stale_schemas(properties: Mapping[str, str], kept: Mapping[str, str]) -> tuple[str, ...]:

@@ -92,9 +92,9 @@ def _foreign(storage: TableState) -> Snapshot | None:
 
 def _refreshed(storage: TableState) -> int | None:
     """The snapshot of the recorded refresh."""
-    noted = storage.properties.get(properties.REFRESH_SNAPSHOT, "")
-    if noted.lstrip("-").isdigit():
-        return int(noted)
+    text = storage.properties.get(properties.REFRESH_SNAPSHOT, "")
+    if text.lstrip("-").isdigit():
+        return int(text)
     number = (storage.mv.current_refresh or {}).get("sequence-number") if storage.mv else None
     if number is not None:
         return next((s.snapshot_id for s in storage.snapshots.values() if s.sequence_number == number), None)
@@ -103,9 +103,9 @@ def _refreshed(storage: TableState) -> int | None:
 
 def refreshed_snapshot(storage: TableState) -> Snapshot | None:
     """The snapshot that the recorded refresh wrote; if nothing records it, the newest that is not a compaction."""
-    noted = storage.properties.get(properties.REFRESH_SNAPSHOT, "")
-    if noted.isdigit():
-        return storage.snapshots.get(int(noted))
+    text = storage.properties.get(properties.REFRESH_SNAPSHOT, "")
+    if text.isdigit():
+        return storage.snapshots.get(int(text))
     at = storage.current_snapshot
     while at is not None and at.operation == "replace" and at.parent_id is not None:
         at = storage.snapshots.get(at.parent_id)
@@ -149,9 +149,9 @@ def _started(storage: TableState) -> int | None:
     """When the recorded refresh began, even if another writer has changed the data since."""
     refreshed = _refreshed(storage)
     snapshot = storage.snapshots.get(refreshed) if refreshed is not None else None
-    noted = summary_value(storage, refresh_state.KEY, snapshot) if snapshot else None
+    text = summary_value(storage, refresh_state.KEY, snapshot) if snapshot else None
     try:
-        return refresh_state.decode(noted).refresh_start_ms if noted else None
+        return refresh_state.decode(text).refresh_start_ms if text else None
     except RecordError:
         return None
 

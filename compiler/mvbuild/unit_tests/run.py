@@ -51,8 +51,8 @@ def run_unit_tests(
     with _for_few_rows(engine), ThreadPoolExecutor(max_workers=max(1, threads), thread_name_prefix="Thread") as pool:
         for some in (tests[at : at + _TOGETHER] for at in range(0, len(tests), _TOGETHER)):
             asked = list(pool.map(work.asked, some))
-            for one, (found, said) in zip(asked, work.answered(asked), strict=True):
-                result, wrong = found, said
+            for one, (found, message) in zip(asked, work.answered(asked), strict=True):
+                result, wrong = found, message
                 if one.test.incremental and one.query is not None and result.status == "pass":
                     # One after the other: each is a run of its own.
                     result, wrong = _refreshed(clock, one.test, one.query, result, refresh)
@@ -127,9 +127,9 @@ class _Work:
         different = difference(one.columns, actual, expected) if test.expect else ""
         if not different:
             return self._result(one, "pass", "", seconds, failures=0), ()
-        said = f"unit test {test.name} of '{test.model}': the rows differ from those it expects"
+        message = f"unit test {test.name} of '{test.model}': the rows differ from those it expects"
         result = self._result(one, "fail", "the rows differ", seconds, failures=1, details=different)
-        return result, (error("unit-test-failed", said, test.span),)
+        return result, (error("unit-test-failed", message, test.span),)
 
     def _error(self, one: _Asked, wrong: tuple[Diagnostic, ...], seconds: float) -> _Answer:
         return self._result(one, "error", wrong[0].message, seconds), wrong
@@ -201,9 +201,9 @@ def _refreshed(
     took = full.seconds + clock.monotonic() - began
     if not different:
         return replace(full, seconds=took), wrong
-    said = f"unit test {test.name} of '{test.model}': after a refresh the rows differ from those of its query"
+    message = f"unit test {test.name} of '{test.model}': after a refresh the rows differ from those of its query"
     failed = replace(full, status="fail", failures=1, message="the rows differ after a refresh", details=different, seconds=took)
-    return failed, (error("unit-test-failed", said, test.span),)
+    return failed, (error("unit-test-failed", message, test.span),)
 
 
 @contextmanager

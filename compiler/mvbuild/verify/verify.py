@@ -125,8 +125,8 @@ def _differing_columns(stored: Schema, computed: Schema) -> str:
     has, wants = ({f["name"].lower(): f["name"] for f in schema["fields"]} for schema in (stored, computed))
     lacks, more = ([of[n] for n in of if n not in other] for of, other in ((wants, has), (has, wants)))
     parts = [f"it lacks {', '.join(lacks)}" if lacks else "", f"it also has {', '.join(more)}" if more else ""]
-    told = " and ".join(p for p in parts if p)
-    return f"the columns of its storage differ from those of its query: {told}" if told else ""
+    differences = " and ".join(p for p in parts if p)
+    return f"the columns of its storage differ from those of its query: {differences}" if differences else ""
 
 
 def sample_columns(graph: Graph, node: ModelNode, schema: Schema) -> tuple[str, ...]:

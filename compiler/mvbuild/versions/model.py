@@ -231,8 +231,8 @@ def settings_of_test(test: TestNode) -> dict[str, Any]:
 def test_body(test: TestNode) -> str:
     """Hash of a test's rule."""
     if isinstance(test.test, DataTest):
-        said = [test.test.kind, test.test.column, _plain(test.test.arguments), test.test.where]
-        return _hash(said) if test.query is None else _hash([*said, _fingerprint(test.query.sql.text)])
+        parts = [test.test.kind, test.test.column, _plain(test.test.arguments), test.test.where]
+        return _hash(parts) if test.query is None else _hash([*parts, _fingerprint(test.query.sql.text)])
     return _fingerprint(test.test.query.sql.text)
 
 

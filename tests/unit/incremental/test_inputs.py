@@ -39,7 +39,7 @@ def changed(of: Shop, sql: str, *, noted: bool = False) -> dict[int, TableChange
     assert now is not None
     assert now.parent_id is not None
     pin = Pin(table=table, snapshot_id=now.snapshot_id, ref=None, moves=True)
-    one = Input(leaf=Leaf(node="table.raw.orders"), pin=pin, old=now.parent_id, noted=table.schema if noted else None)
+    one = Input(leaf=Leaf(node="table.raw.orders"), pin=pin, old=now.parent_id, recorded_schema=table.schema if noted else None)
     given = Inputs(text=MappedText.of(SourceFile("m.sql", sql)), inputs=(one,))
     return changes_of(given, shape_of_inputs(given, None), Changes(of.catalog.changes))
 

@@ -37,8 +37,8 @@ def seen(raw: Raw, branch: str) -> Raw:
     if is_scratch(raw):
         return raw
     is_view = "view-uuid" in raw
-    noted = _branch_state(raw, branch)
-    outdated = _is_outdated(raw, noted, branch)
+    state = _branch_state(raw, branch)
+    outdated = _is_outdated(raw, state, branch)
     found = {**raw, "properties": _shared(raw, branch), MAIN: _saved_main(raw, outdated=outdated)}
     if outdated:
         return found
@@ -50,11 +50,11 @@ def seen(raw: Raw, branch: str) -> Raw:
             "current-snapshot-id": ref["snapshot-id"],
             "snapshot-log": _logged(raw, ref["snapshot-id"]),
         }
-    if not noted:
+    if not state:
         return found
-    own = {key: noted["current"][key] for key in _current(raw) if key in noted["current"]}
-    properties = {key: value for key, value in found["properties"].items() if key not in noted["unset"] and not _is_record(key)}
-    return {**found, **own, "properties": {**properties, **noted["set"]}}
+    own = {key: state["current"][key] for key in _current(raw) if key in state["current"]}
+    properties = {key: value for key, value in found["properties"].items() if key not in state["unset"] and not _is_record(key)}
+    return {**found, **own, "properties": {**properties, **state["set"]}}
 
 
 def put_back(raw: Raw, branch: str) -> Raw:
@@ -81,15 +81,15 @@ def put_back(raw: Raw, branch: str) -> Raw:
         raise CatalogError(f"'{branch}' is the name of a tag: choose another for the branch")
     kept = {key: main[key] for key in (*_KEPT, *_current(raw)) if key in main}
     found = {key: value for key, value in found.items() if key in kept or key not in (*_KEPT, *_current(raw))}
-    noted = {BRANCH_PROPERTY + branch: json.dumps(note, separators=(",", ":"), sort_keys=True)}
-    found |= {**kept, "properties": {**shared, **noted} if own else before}
+    state = {BRANCH_PROPERTY + branch: json.dumps(note, separators=(",", ":"), sort_keys=True)}
+    found |= {**kept, "properties": {**shared, **state} if own else before}
     return _with_main_version(found, main) if is_view else {**found, "refs": _refs(raw, main, branch, own=own)}
 
 
 def published(raw: Raw, branch: str, identifier: TableIdentifier) -> Raw:
     """Make what the branch has current, and remove the branch. Raises CommitConflict if it is outdated."""
-    noted = _branch_state(raw, branch)
-    if _is_outdated(raw, noted, branch):
+    state = _branch_state(raw, branch)
+    if _is_outdated(raw, state, branch):
         raise CommitConflict(f"{identifier} was changed since branch '{branch}' was built: run with --branch {branch} again, then publish.")
     found = {key: value for key, value in seen(raw, branch).items() if key != MAIN}
     if "view-uuid" in raw:
@@ -107,11 +107,11 @@ def published(raw: Raw, branch: str, identifier: TableIdentifier) -> Raw:
 
 def dropped(raw: Raw, branch: str) -> Raw:
     """Remove the branch. Its snapshots are removed when they expire."""
-    noted = _branch_state(raw, branch)
+    state = _branch_state(raw, branch)
     found = {**raw, "properties": _shared(raw, branch)}
     if "view-uuid" not in raw:
         return {**found, "refs": {name: ref for name, ref in (raw.get("refs") or {}).items() if name != branch}}
-    version = (noted.get("current") or {}).get("current-version-id")
+    version = (state.get("current") or {}).get("current-version-id")
     versions = [v for v in raw["versions"] if v["version-id"] != version or version == raw["current-version-id"]]
     return {**found, "versions": versions}
 
@@ -177,11 +177,11 @@ def _branch_state(raw: Raw, branch: str) -> dict[str, Any]:
     return {}
 
 
-def _is_outdated(raw: Raw, noted: dict[str, Any], branch: str) -> bool:
+def _is_outdated(raw: Raw, state: dict[str, Any], branch: str) -> bool:
     """Whether `main` has changed since the branch was built, or the reference was removed."""
-    if not noted:
+    if not state:
         return False
-    return noted["base"] != _head(raw, is_view="view-uuid" in raw) or (noted["head"] is not None and _ref(raw, branch) is None)
+    return state["base"] != _head(raw, is_view="view-uuid" in raw) or (state["head"] is not None and _ref(raw, branch) is None)
 
 
 def _is_record(key: str) -> bool:

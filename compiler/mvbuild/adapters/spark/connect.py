@@ -76,9 +76,9 @@ def reason_of(exc: Exception) -> str:
     """The message of gRPC, which is in the middle of its text, otherwise the first line."""
     cause: BaseException | None = exc
     while cause is not None:
-        said = said_by_server(str(cause))
-        if said != str(cause):
-            return said
+        details = said_by_server(str(cause))
+        if details != str(cause):
+            return details
         cause = cause.__cause__ or cause.__context__
     return message_of(str(exc)) or type(exc).__name__
 

@@ -56,9 +56,9 @@ def translated(sql: str, masked: Callable[[str], str] = str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError, ConnectionError, EOFError) as exc:
-        told = _translate(exc, sql)
-        told.args = tuple(masked(str(one)) for one in told.args)
-        raise told from exc
+        translated = _translate(exc, sql)
+        translated.args = tuple(masked(str(one)) for one in translated.args)
+        raise translated from exc
 
 
 def message_of(text: str) -> str:
@@ -104,8 +104,8 @@ def _translate(exc: Exception, sql: str) -> Exception:
 def _query_error(failures: list[_Failure]) -> QueryError:
     """From the innermost cause that has a Spark error condition, otherwise from the innermost one with a message."""
     named = [f for f in failures if f.condition and not f.condition.startswith(_VAGUE)]
-    told = named or [f for f in failures if message_of(f.message)] or failures
-    chosen = told[-1]
+    translated = named or [f for f in failures if message_of(f.message)] or failures
+    chosen = translated[-1]
     place = chosen.place or next((f.place for f in reversed(failures) if f.place), None)
     start, end = place or (None, None)
     return QueryError(message_of(chosen.message) or chosen.kind, condition=chosen.condition, start=start, end=end)

@@ -131,9 +131,9 @@ def explain(output: str, missing: Iterable[Artifact]) -> tuple[str, str]:
         )
     if any(sign in output for sign in _NETWORK):
         return f"{names} could not be downloaded: Maven Central cannot be reached.", _HELP
-    said = next((line.strip() for line in reversed(output.splitlines()) if "not found" in line or "Exception" in line), "")
-    said = _USER.sub("***@", said)  # of a mirror
-    return f"{names} could not be resolved{f': {said}' if said else '.'}", _HELP
+    cause = next((line.strip() for line in reversed(output.splitlines()) if "not found" in line or "Exception" in line), "")
+    cause = _USER.sub("***@", cause)  # of a mirror
+    return f"{names} could not be resolved{f': {cause}' if cause else '.'}", _HELP
 
 
 _OFFLINE_HELP = (

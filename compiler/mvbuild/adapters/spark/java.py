@@ -68,8 +68,8 @@ def _from_release(path: Path) -> Java | None:
 def _from_output(path: Path, output: str) -> Java:
     match = _VERSION.search(output)
     if match is None:
-        said = next((line.strip() for line in output.splitlines() if line.strip()), "nothing")
-        raise EngineError("no-java", f"{path} does not report its version; it printed: {said}")
+        first = next((line.strip() for line in output.splitlines() if line.strip()), "nothing")
+        raise EngineError("no-java", f"{path} does not report its version; it printed: {first}")
     return Java(path=path, major=int(match[1]), full_version=output)
 
 

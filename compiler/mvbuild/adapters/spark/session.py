@@ -237,10 +237,10 @@ def _not_started(exc: Exception, log_file: Path, begin: int) -> EngineError:
 def _root_cause(exc: Exception) -> str:
     """The root cause if the JVM runs but refuses the session."""
     throwable: Any = getattr(exc, "java_exception", None) or getattr(exc, "_origin", None)
-    said = ""
+    text = ""
     while throwable is not None:
-        said, throwable = message_of(throwable.toString()) or said, throwable.getCause()
-    return said
+        text, throwable = message_of(throwable.toString()) or text, throwable.getCause()
+    return text
 
 
 def last_words(lines: Sequence[str]) -> str:

@@ -48,11 +48,11 @@ def check(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:  
         return
     code, message, span = refused
     policy = node.model.config.refresh_policy
-    said = f"'{node.model.name}' can never be refreshed incrementally, and its policy is {policy} ({code}): {message}"
+    sentence = f"'{node.model.name}' can never be refreshed incrementally, and its policy is {policy} ({code}): {message}"
     own = node.model.file
     notes = () if span is None or span.file is own else (Note(message="here", span=span),)
     place = span if span is not None and span.file is own else node.model.config.spans.get("refresh_policy") or own.line_span(1)
-    yield Found(message=said, span=place, help=CODES[code][1], notes=notes, of_file=True)
+    yield Found(message=sentence, span=place, help=CODES[code][1], notes=notes, of_file=True)
 
 
 def _refusal(facts: Facts, node: ModelNode, leaves: Sequence[Leaf], text: MappedText) -> tuple[str, str, Span | None] | None:

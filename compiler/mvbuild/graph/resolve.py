@@ -82,7 +82,7 @@ class _Directory:
         config = seed.config
         node = SeedNode(
             id=f"seed.{self.project.name}.{seed.name}",
-            identifier=self._identifier(config.catalog, config.namespace, config.alias or seed.name, None),
+            identifier=self._identifier(config.catalog, self._namespace(config.namespace), config.alias or seed.name, None),
             seed=seed,
         )
         self.leaves[node.id] = node
@@ -229,15 +229,17 @@ class _Directory:
 
     def _model_identifier(self, model: ParsedModel) -> TableIdentifier:
         config = model.config
-        return self._identifier(config.catalog, config.namespace, config.alias or model.name, config.spans.get("catalog"))
+        return self._identifier(config.catalog, self._namespace(config.namespace), config.alias or model.name, config.spans.get("catalog"))
 
     def _storage(self, model: ParsedModel, identifier: TableIdentifier) -> TableIdentifier:
         config = model.config
-        return TableIdentifier(
-            identifier.catalog, config.storage_namespace or identifier.namespace, config.storage_table or f"{identifier.name}__storage"
-        )
+        namespace = self._namespace(config.storage_namespace) if config.storage_namespace else identifier.namespace
+        return TableIdentifier(identifier.catalog, namespace, config.storage_table or f"{identifier.name}__storage")
 
-    def _identifier(self, catalog: str | None, namespace: tuple[str, ...] | None, name: str, span: Span | None) -> TableIdentifier:
+    def _namespace(self, configured: tuple[str, ...] | None) -> tuple[str, ...]:
+        return self.project.target.namespace_of(configured)
+
+    def _identifier(self, catalog: str | None, namespace: tuple[str, ...], name: str, span: Span | None) -> TableIdentifier:
         target = self.project.target
         if catalog is not None and catalog != target.catalog_name:
             message = f"'{name}' is configured for catalog '{catalog}', and target '{target.name}' has catalog '{target.catalog_name}'"
@@ -245,7 +247,7 @@ class _Directory:
             diagnostic = error("bad-config", message, span, help=help)
             if diagnostic not in self.diagnostics:
                 self.diagnostics.append(diagnostic)
-        return TableIdentifier(target.catalog_name, namespace or target.namespace, name)
+        return TableIdentifier(target.catalog_name, namespace, name)
 
     def _claim(self, identifier: TableIdentifier, id_: NodeId, what: str, span: Span, help: str) -> bool:
         """Whether the name is free; if not, that is an error."""

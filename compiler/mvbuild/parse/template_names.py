@@ -72,8 +72,7 @@ class This:
 
     @property
     def namespace(self) -> str:
-        own = self._names.own()
-        return self._names.target.namespace if own.namespace is None else ".".join(own.namespace)
+        return self._names.namespace_of(self._names.own())
 
     schema = namespace
 
@@ -268,6 +267,9 @@ class TemplateNames:
         self._say(warning("not-needed", message, self._place(name, None), help=help))
 
     # For `this` and `exceptions`
+
+    def namespace_of(self, own: Own) -> str:
+        return ".".join(self._project.target.namespace_of(own.namespace))
 
     def own(self) -> Own:
         if self.current.own is None:

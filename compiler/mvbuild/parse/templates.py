@@ -43,7 +43,7 @@ class Templates:
         if own is None:
             return {}
         target, named = self.project.target, own.configured(layers)
-        return {own.model: ".".join((target.catalog_name, *(named.namespace or target.namespace), named.name))}
+        return {own.model: ".".join((target.catalog_name, *target.namespace_of(named.namespace), named.name))}
 
     @cached_property
     def renderer(self) -> Renderer:
@@ -78,7 +78,7 @@ class Templates:
         project = self.project
         target = project.target
         macros = [(file.path, file.text) for file in project.macros]
-        return digest(project.name, macros, target.name, target.catalog_name, target.namespace, target.threads)
+        return digest(project.name, macros, target.name, target.catalog_name, target.namespace, target.namespaces, target.threads)
 
     @property
     def _given(self) -> str:

@@ -240,6 +240,7 @@ TARGET = Block(
         "catalog": Key("mapping", "`name`, and PyIceberg's catalog properties: type, uri, warehouse, ..."),
         "namespace": Key("namespace", "Namespace of models that set none. Default: main."),
         "threads": Key("count", "How many models to build at once. Default: 4."),
+        "vars": Key("mapping", "Values for var() in this target. They override those of the project."),
         "spark": Key("block", "The Spark that builds.", block=SPARK),
     },
     aliases={"schema": "namespace"},
@@ -269,6 +270,11 @@ PROJECT = Block(
         "vars": Key("mapping", "Values for var()."),
         "target": Key("text", "The default target."),
         "targets": Key("named blocks", "Where the project can be built.", block=TARGET),
+        "namespaces": Key(
+            "text",
+            "How the `namespace` of models and seeds becomes their namespace in the catalog. as_written (the default); prefixed: after that "
+            "of the target, `dev` and `mart` become `dev_mart`, as in dbt; target: everything is in the namespace of the target.",
+        ),
         "publish": Key("text", "each (the default): publish each MV when it is built; atomic: publish all in one commit at the end."),
         "lint": Key("mapping", "Levels of [lint rules](lint.md): rule -> off, info, warning or error, or `{level: ..., <option>: ...}`."),
         "models": Key("folders", "Settings of models, by folder."),

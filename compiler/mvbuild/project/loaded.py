@@ -18,6 +18,9 @@ from mvbuild.source import SourceFile, Span
 
 Publish = Literal["each", "atomic"]
 """Each MV in its own commit, or everything that a run made in one commit."""
+NamespaceRule = Literal["as_written", "prefixed", "target"]
+NAMESPACE_RULES: tuple[NamespaceRule, ...] = ("as_written", "prefixed", "target")
+"""How the `namespace` of a model or seed becomes the one in the catalog: see `Target.namespace_of`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +139,15 @@ class Target:
     """True for the catalog that mvbuild creates in the project directory."""
     span: Span | None = None
     """Where the project file configures the catalog."""
+    namespaces: NamespaceRule = "as_written"
+
+    def namespace_of(self, configured: tuple[str, ...] | None) -> tuple[str, ...]:
+        """The namespace of a model or seed in the catalog. `prefixed` is what dbt does: dev and `mart` become dev_mart."""
+        if configured is None or self.namespaces == "target":
+            return self.namespace
+        if self.namespaces == "prefixed":
+            return (*self.namespace[:-1], f"{self.namespace[-1]}_{configured[0]}", *configured[1:])
+        return configured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -14,10 +14,10 @@ from mvbuild.project import targets
 from mvbuild.project.files import read_text
 from mvbuild.project.folders import layer_of
 from mvbuild.project.keys import IGNORED_OF_DBT, PROJECT, check
-from mvbuild.project.loaded import Publish, Target
+from mvbuild.project.loaded import NAMESPACE_RULES, NamespaceRule, Publish, Target
 from mvbuild.project.setting import Layer
 from mvbuild.project.target_names import TargetNames
-from mvbuild.project.yaml_spans import Entry, MapNode, Node, ScalarNode, has_templates, is_empty, plain, read_yaml
+from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNode, has_templates, is_empty, plain, read_yaml
 from mvbuild.source import SourceFile
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 NAMES = ("mvbuild.yml", "mvbuild.yaml", "dbt_project.yml")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+_TARGET = re.compile(r"\btarget\b")
 _SEPARATE = ("vars", "targets", "target")
 
 
@@ -82,15 +83,18 @@ def read_project_file(
 ) -> tuple[ProjectFile, Templates]:
     """Raises ProjectError if nothing of the project can be read without it; other errors go to `report`."""
     file, tree = _tree(root, report)
-    given = _vars(file, tree, vars, env, report)
+    declared, of_target = _declared_vars(tree)
+    given = {**_values(declared, Templates(env, vars, report), file.text), **vars}
     templates = Templates(env, given, report)
     if target is None and (default := tree.get("target")):
         tree = _with(tree, "target", templates.render(default.node, file.text))
     chosen = targets.choose_target(file, tree, target, tree.get("target"))
     tree = _with_target(tree, chosen, templates, file.text)
     used = targets.target_of(root, _chosen(tree, chosen), threads, report)
+    given = {**given, **_values(of_target, Templates(env, given, report, used), file.text), **targets.vars_of(_chosen(tree, chosen)), **vars}
     templates = Templates(env, given, report, used)
     tree = _rendered(tree, templates, file.text)
+    used = replace(used, namespaces=_namespaces(tree, report))
     ignored = IGNORED_OF_DBT if file.path == "dbt_project.yml" else ()
     report.extend(check(tree, PROJECT, ignored=ignored))
     return ProjectFile(
@@ -137,16 +141,40 @@ def _no_project(root: Path) -> Diagnostic:
     return error("not-a-project", message, help="Choose the project's directory with --project-dir.")
 
 
-def _vars(file: SourceFile, tree: MapNode, given: Mapping[str, Any], env: Mapping[str, str], report: list[Diagnostic]) -> dict[str, Any]:
-    """The vars of the project, overridden by those of the caller. dbt's form, with the project's name above them, is accepted."""
-    node = _node(tree, "vars")
-    if not isinstance(node, MapNode):
-        return dict(given)
-    values = plain(Templates(env, given, report).render(node, file.text))
-    name = _text(tree, "name")
-    if name in values and isinstance(values[name], dict):
-        values = {**{k: v for k, v in values.items() if k != name}, **values[name]}
-    return {**values, **given}
+def _declared_vars(tree: MapNode) -> tuple[MapNode, MapNode]:
+    """The vars of the project: those that can be rendered before a target is chosen, and those that name it. dbt's form, with the
+    project's name above them, is accepted."""
+    node, name = _node(tree, "vars"), _text(tree, "name")
+    entries = {entry.key: entry for entry in node.entries} if isinstance(node, MapNode) else {}
+    below = entries.get(name).node if name in entries else None  # type: ignore[union-attr, arg-type]
+    if isinstance(below, MapNode):
+        entries = {**{key: entry for key, entry in entries.items() if key != name}, **{entry.key: entry for entry in below.entries}}
+    later = {key for key, entry in entries.items() if _names_target(entry.node)}
+    parts = [tuple(entry for key, entry in entries.items() if (key in later) == is_later) for is_later in (False, True)]
+    return MapNode(parts[0], tree.span), MapNode(parts[1], tree.span)
+
+
+def _names_target(node: Node) -> bool:
+    if isinstance(node, MapNode):
+        return any(_names_target(entry.node) for entry in node.entries)
+    if isinstance(node, ListNode):
+        return any(map(_names_target, node.items))
+    return isinstance(node.value, str) and "{{" in node.value and _TARGET.search(node.value) is not None
+
+
+def _values(vars: MapNode, templates: Templates, text: str) -> dict[str, Any]:
+    found: dict[str, Any] = plain(templates.render(vars, text))
+    return found
+
+
+def _namespaces(tree: MapNode, report: list[Diagnostic]) -> NamespaceRule:
+    entry, value = tree.get("namespaces"), _text(tree, "namespaces")
+    for rule in NAMESPACE_RULES:
+        if value in (None, rule):
+            return rule
+    message = f"'namespaces' must be {', '.join(NAMESPACE_RULES[:-1])} or {NAMESPACE_RULES[-1]}"
+    report.append(error("wrong-type", message, entry.node.span if entry else None))
+    return NAMESPACE_RULES[0]
 
 
 def _with_target(tree: MapNode, chosen: Entry | None, templates: Templates, text: str) -> MapNode:

@@ -36,8 +36,8 @@ its place in the file. Your own keys go under `meta:`.
 
 Values in YAML may be templates with `env_var()`, `var()` and `target`: `uri: "{{ env_var('CATALOG_URI') }}"`,
 `+namespace: "{{ target.schema }}_mart"`. Use `env_var()` for secrets; mvbuild never prints them. `target` has `name`, `catalog`,
-`namespace` (`schema`), `threads` and `type`; it is not available in `vars:` and `targets:`. Templates in SQL can also use `ref`,
-`source`, `config`, `this` and the macros of the project.
+`namespace` (`schema`), `threads` and `type`. In `targets:` there is no `target`, and no variable whose value names it. Templates in SQL
+can also use `ref`, `source`, `config`, `this` and the macros of the project.
 
 A duration is a string of numbers with units: `30m`, `1h30m`, `2 days`, `1.5h`, `1d 2h`. Units are `d` (`day`, `days`), `h` (`hr`, `hrs`,
 `hour`, `hours`), `m` (`min`, `mins`, `minute`, `minutes`), `s` (`sec`, `secs`, `second`, `seconds`) and `ms` (`millisecond`,
@@ -65,6 +65,15 @@ targets:
   production:
     catalog: {name: lake, type: rest, uri: "https://catalog.example.com", token: "{{ env_var('CATALOG_TOKEN') }}"}
     namespace: mart
+  dev: {namespace: "dev_{{ env_var('USER') }}", vars: {first_day: "2026-01-01"}}
+```
+
+Any setting can depend on the target: `+enabled: "{{ target.name == 'production' }}"`, or in `vars:`
+`first_day: "{{ '2026-01-01' if target.name == 'dev' else '2020-01-01' }}"`. To keep the tables of developers apart, give each target a
+namespace of its own, and decide with `namespaces` what becomes of `+namespace: mart`:
+
+```yaml
+namespaces: "{{ 'as_written' if target.name == 'production' else 'prefixed' }}" # mart in production, dev_ada_mart for Ada
 ```
 """
 _SETTINGS = """## Settings of models

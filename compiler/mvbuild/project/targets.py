@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
 from mvbuild.project.catalog_properties import misspelt
@@ -58,6 +60,12 @@ def target_of(root: Path, entry: Entry | None, threads: int | None, report: list
         embedded=embedded,
         span=_catalog_span(block, entry),
     )
+
+
+def vars_of(entry: Entry | None) -> Mapping[str, Any]:
+    """Values for var() that only this target has."""
+    node = _value(entry.node, "vars") if entry else None
+    return plain(node) if isinstance(node, MapNode) else {}
 
 
 def _catalog_span(block: MapNode | None, entry: Entry | None) -> Span | None:

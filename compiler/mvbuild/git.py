@@ -13,10 +13,12 @@ from tempfile import TemporaryDirectory
 from mvbuild.diagnostics import ProjectError, did_you_mean, error
 
 _SUFFIXES = (".sql", ".yml", ".yaml", ".csv", ".md", ".lock")
+PACKAGES = "dbt_packages"
+"""The folder of installed packages."""
 _FILE, _LINK = ("100644", "100755"), "120000"
 _NEVER = {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_LITERAL_PATHSPECS": "1"}
 """Messages in English, no update of the index, no prompts, no patterns in paths."""
-_OF_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES")
+OF_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES")
 """Variables that git sets for hooks may refer to another repository than the project's."""
 
 
@@ -61,7 +63,12 @@ def checked_out(commit: Commit) -> Iterator[Path | None]:
         if commit.folder and _leaves_its_folder(commit, entries):
             entries = list(_tree(commit, ""))
         _write(commit, entries, Path(directory))
-        yield Path(directory, commit.folder)
+        project = Path(directory, commit.folder)
+        installed = commit.top / commit.folder / PACKAGES
+        if installed.is_dir() and not (project / PACKAGES).exists():
+            # Packages are not committed. packages.lock, which is, says what their files must be.
+            (project / PACKAGES).symlink_to(installed)
+        yield project
 
 
 def changed_files(commit: Commit) -> frozenset[str]:
@@ -179,7 +186,7 @@ def _run(directory: Path, arguments: Sequence[str], given: bytes = b"") -> bytes
 
 
 def _call(directory: Path, arguments: Sequence[str], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    env = {key: value for key, value in os.environ.items() if key not in _OF_HOOKS} | _NEVER
+    env = {key: value for key, value in os.environ.items() if key not in OF_HOOKS} | _NEVER
     try:
         return subprocess.run(["git", "-C", str(directory), *arguments], input=given, capture_output=True, env=env, check=False)
     except FileNotFoundError as exc:

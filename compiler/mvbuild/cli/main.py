@@ -29,6 +29,7 @@ COMMANDS = {
     "compile": "Render, parse and resolve the project; write target/compiled and the manifest.",
     "completion": "Print the completion script of a shell.",
     "debug": "Check Java, Spark, jars and the catalog, and suggest fixes.",
+    "deps": "Install the packages of packages.yml, and pin them in packages.lock.",
     "diff": "Compare the rows of a branch with those of main.",
     "docs": "Build a documentation site of the project, or serve it with live freshness.",
     "drop": "Drop an MV or view with its storage and files, unless something reads it.",
@@ -61,7 +62,6 @@ ALIASES = {"build": "run", "list": "ls", "parse": "compile"}
 """Commands of dbt -> the command that does the same. `run` loads seeds and runs the data tests, as `dbt build` does."""
 NOT_HERE = {
     "clone": "Work on a branch of the tables instead: `mvbuild run --branch NAME`.",
-    "deps": "mvbuild has no packages; it has the macros of dbt and dbt_utils itself. See docs/import-dbt.md.",
     "freshness": "`mvbuild status` shows what is fresh.",
     "run-operation": "Run the SQL in Spark, outside of mvbuild.",
     "snapshot": "Keep snapshots in dbt, and read their tables as sources.",

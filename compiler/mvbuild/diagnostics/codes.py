@@ -30,6 +30,9 @@ CODES: dict[str, Code] = {
     "duplicate-name": Code("Two models, seeds or sources have the same name.", "Rename one of them: names are unique in a project."),
     "unknown-name": Code("YAML describes a model, seed or column that does not exist.", "Fix the name, or remove the entry."),
     "unknown-target": Code("The requested target is not declared.", "Declare it under `targets:` in mvbuild.yml."),
+    "bad-packages": Code("packages.yml has something that cannot be installed.", "docs/packages.md shows what it can have."),
+    "packages-not-installed": Code("The packages of the project are not installed as packages.lock says.", "Run `mvbuild deps`."),
+    "package-unavailable": Code("A package cannot be fetched.", "Check its address, its revision, and the access to it."),
     "bad-seed": Code(
         "A seed file has a value that does not fit its declared column.", "Fix the value, or declare another type for the column."
     ),

@@ -65,14 +65,15 @@ def frame_of(opened: Opened, env: Mapping[str, str]) -> str | None:
         hashes = [(path, contents.hash(path, LARGEST_TEXT)) for path in texts]
         hashes += [(f.path, contents.hash(f.path, LARGEST_SEED)) for f in opened.files["seed"]]
         asking = [project.file.text.encode("utf-8", "surrogatepass"), *(contents.of(path, LARGEST_TEXT) for path in (*texts, *models))]
+        asking += [file.text.encode("utf-8", "surrogatepass") for package in opened.packages for file in package.macros]
     except ProjectError:
         return None
     target = project.target
     named = (project.name, target.name, target.catalog_name, target.namespace, target.threads)
     vars = sorted(project.vars.items(), key=lambda item: item[0])
-    return digest(
-        str(opened.root), str(opened.output), project.file.path, project.file.text, named, vars, _environment(asking, env), hashes, models
-    )
+    packages = [(one.name, sorted(one.vars.items()), [(file.path, file.text) for file in one.macros]) for one in opened.packages]
+    files = (str(opened.root), str(opened.output), project.file.path, project.file.text)
+    return digest(*files, named, vars, _environment(asking, env), hashes, models, packages)
 
 
 def _environment(contents: Iterable[bytes], env: Mapping[str, str]) -> list[tuple[str, str | None]]:

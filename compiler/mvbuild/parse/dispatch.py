@@ -1,4 +1,4 @@
-"""Macros of a project -> `adapter` in templates: `dispatch`, which finds the macro for Spark, otherwise the default one, and `quote`."""
+"""Macros of a project or package -> `adapter` in its templates: `dispatch`, which finds the macro for Spark, otherwise the default one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from jinja2 import UndefinedError
 
 from mvbuild.parse.libraries import Library
+from mvbuild.parse.package_macros import PackageMacros
 
 PREFIXES = ("spark__", "default__")
 """The order in which dbt-spark looks for macros; the first existing one is used."""
@@ -16,22 +17,31 @@ PREFIXES = ("spark__", "default__")
 class Adapter:
     """`adapter` in a template."""
 
-    __slots__ = ("_libraries", "_names", "_project")
+    __slots__ = ("_libraries", "_names", "_packages", "_project")
 
-    def __init__(self, names: Mapping[str, Any], project: str, libraries: Mapping[str, Library]) -> None:
+    def __init__(
+        self, names: Mapping[str, Any], project: str, libraries: Mapping[str, Library], packages: Mapping[str, PackageMacros]
+    ) -> None:
+        """`names` are those of the templates that use it."""
         self._names = names
+        self._packages = packages
         self._project = project
         self._libraries = libraries
 
     def dispatch(self, macro_name: str, macro_namespace: str | None = None) -> Any:
-        """This project's macro `spark__<name>` or `default__<name>`, otherwise the library's. Raises UndefinedError if there is none."""
+        """This project's macro `spark__<name>` or `default__<name>`, otherwise that of the library or the package. Raises UndefinedError
+        if there is none."""
         library = self._libraries.get(macro_namespace or "dbt")
         if library is not None and (found := library.find(macro_name)) is not None:
             return found
-        if macro_namespace in (None, self._project):
+        package = self._packages.get(macro_namespace or "")
+        if package is not None or macro_namespace in (None, self._project):
             for prefix in PREFIXES:
                 if (found := self._names.get(f"{prefix}{macro_name}")) is not None:
                     return found
+        for prefix in PREFIXES if package is not None else ():
+            if package is not None and (found := package.find(f"{prefix}{macro_name}")) is not None:
+                return found
         raise UndefinedError(f"'{PREFIXES[-1]}{macro_name}' is undefined")
 
     def quote(self, identifier: object) -> str:

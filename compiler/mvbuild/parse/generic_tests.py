@@ -13,12 +13,14 @@ from mvbuild.parse.libraries import LIBRARIES
 from mvbuild.parse.test_tag import PREFIX
 from mvbuild.project.keys import TESTS
 from mvbuild.project.loaded import DataTest, LoadedProject, ModelFile, Seed, SourceTable
+from mvbuild.project.packages import Package
 from mvbuild.source import SourceFile, Span
 
 Tested = ModelFile | Seed | SourceTable
 TestKey = tuple[str, str]
 """The table as a template names it, and the name of the test."""
 
+_DEFINED = re.compile(r"\{%[-+]?\s*(?:data_)?test\s+(\w+)\s*\(")
 _CALL = re.compile(r"\s*(?:env_var|ref|var|source)\s*\(.+\)\s*", re.DOTALL)
 """As in dbt, an argument of this form is an expression."""
 _EXPRESSION = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
@@ -53,12 +55,15 @@ def template_of(tested: Tested, test: DataTest) -> SourceFile:
     return SourceFile(f"{test.span.file.path}#{_table(tested)}.{test.name}", f"{{{{ {call}(model={rows}{given}) }}}}")
 
 
-def unknown_kind(test: DataTest) -> Diagnostic | None:
-    """For a test of a package that mvbuild does not have."""
+def unknown_kind(test: DataTest, packages: Iterable[Package]) -> Diagnostic | None:
+    """For a test that neither mvbuild's libraries nor the installed packages have."""
     library, _, kind = test.kind.rpartition(".")
     if not library or PREFIX + kind in LIBRARIES.get(library, ()):
         return None
     known = [f"{of}.{name.removeprefix(PREFIX)}" for of, names in LIBRARIES.items() for name in names if name.startswith(PREFIX)]
+    known += [f"{package.name}.{name}" for package in packages for file in package.macros for name in _DEFINED.findall(file.text)]
+    if test.kind in known:
+        return None
     return error("unknown-key", f"Unknown test '{test.kind}'", test.span, help=did_you_mean(test.kind, known))
 
 

@@ -6,7 +6,7 @@ As in dbt, a project can replace one of them by its own macro: by `spark__<name>
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from mvbuild.parse.dbt_macros import DBT, OF_SPARK, Macro
 from mvbuild.parse.dbt_utils import DBT_UTILS, EMPTY_KEYS, NULL_KEY, UNKNOWN, surrogate_key
@@ -15,15 +15,22 @@ Stop = Callable[[str, str, str, str], NoReturn]
 """Ends a rendering with a code, a message, the word that caused it, and what to do."""
 
 
+class Further(Protocol):
+    """An installed package of a library's name, which may have macros that the library does not have."""
+
+    def find(self, name: str) -> Any: ...
+
+
 class Library:
     """A namespace of macros in a template."""
 
-    __slots__ = ("_macros", "_name", "_names", "_stop", "_unknown")
+    __slots__ = ("_macros", "_name", "_names", "_stop", "_unknown", "further")
 
     def __init__(
         self, name: str, macros: Mapping[str, Macro], names: Mapping[str, Any], stop: Stop, unknown: Mapping[str, str] | None = None
     ) -> None:
         self._name, self._macros, self._names, self._stop, self._unknown = name, macros, names, stop, unknown or {}
+        self.further: Further | None = None
 
     def __getattr__(self, name: str) -> Any:
         found = self.find(name)
@@ -38,7 +45,8 @@ class Library:
         own = self._names.get(f"spark__{name}")
         if own is None and not (self._name == "dbt" and name in OF_SPARK):
             own = self._names.get(f"default__{name}")
-        return own if own is not None else self._macros.get(name)
+        found = own if own is not None else self._macros.get(name)
+        return self.further.find(name) if found is None and self.further is not None and name not in self._unknown else found
 
 
 def libraries(names: Mapping[str, Any], var: Callable[..., Any], stop: Stop) -> Mapping[str, Library]:

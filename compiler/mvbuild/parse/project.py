@@ -83,8 +83,8 @@ def _custom_tests(
 ) -> tuple[Mapping[TestKey, Query], tuple[Diagnostic, ...]]:
     uses = [use for use in custom_uses(project) if isinstance(use[0], SourceTable) or use[0].name.lower() not in disabled]
     queries: dict[TestKey, Query] = {}
-    report = [wrong for _, test in uses if (wrong := unknown_kind(test))]
-    calls = [(tested, test, template_of(tested, test)) for tested, test in uses if unknown_kind(test) is None]
+    report = [wrong for _, test in uses if (wrong := unknown_kind(test, project.packages))]
+    calls = [(tested, test, template_of(tested, test)) for tested, test in uses if unknown_kind(test, project.packages) is None]
     files = parse_files([(call, None) for _, _, call in calls], templates, project.cache.files, workers)
     for (tested, test, call), file in zip(calls, files, strict=True):
         report += at_the_use(file, test, call)

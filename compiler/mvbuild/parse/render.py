@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -18,10 +19,12 @@ from mvbuild.parse.dispatch import Adapter
 from mvbuild.parse.libraries import libraries
 from mvbuild.parse.marking import Marker, Piece, mapped
 from mvbuild.parse.model import Asked, Rendered
+from mvbuild.parse.package_macros import PackageMacros, Scope
 from mvbuild.parse.sandbox import Sandbox
 from mvbuild.parse.template_names import Rendering, Stopped, TemplateNames, called_from
 from mvbuild.parse.template_text import Lexeme, TemplateLine, TemplateLines, TemplateText
 from mvbuild.project.loaded import LoadedProject
+from mvbuild.project.packages import Package
 from mvbuild.project.settings import Own
 from mvbuild.source import MappedText, SourceFile, Span
 
@@ -63,13 +66,17 @@ class Renderer:
         self._names = TemplateNames(project, env, self._places)
         self._table: dict[str, Any] = {**self._env.globals, **self._names.table(), **names}
         self._libraries = libraries(self._table, self._names.var, self._names.stop)
-        self._table["adapter"] = Adapter(self._table, project.name, self._libraries)
+        self._packages = {one.name: PackageMacros(one.name, partial(self._load_package, one), self._names.stop) for one in project.packages}
+        self._table["adapter"] = Adapter(self._table, project.name, self._libraries, self._packages)
+        self._table.update({name: package for name, package in self._packages.items() if name not in self._table})
+        for name in self._libraries.keys() & self._packages.keys():
+            self._libraries[name].further = self._packages[name]
         self._builtin = frozenset(self._table)
         self._replaceable = {*DBT, *self._libraries} - self._builtin
         """Names that a macro of the project may take: those of dbt's macros without their prefix."""
         self._table.update({name: self._libraries.get(name) or DBT[name] for name in self._replaceable})
         self._broken_macros: set[str] = set()
-        self._keeping: list[tuple[_Compiled, tuple[str, ...]]] = []
+        self._keeping: list[tuple[_Compiled, tuple[str, ...], dict[str, Any]]] = []
         self.asked: list[Asked] = []
         """What the macro files ask when they are loaded."""
         self.diagnostics = tuple(d for file in project.macros for d in self._load_macros(file))
@@ -125,16 +132,38 @@ class Renderer:
         rendering.diagnostics += (self._taken(name, compiled.text) for name in compiled.macros if name not in free)
         self._table.update({name: context.vars[name] for name in defined})
         if compiled.keeps_values:
-            self._keeping.append((compiled, defined))
+            self._keeping.append((compiled, defined, self._table))
         return tuple(rendering.diagnostics)
+
+    def _load_package(self, package: Package) -> Mapping[str, Any]:
+        """Its macros. A file that cannot be loaded leaves out its macros: it may be for another database."""
+        scope = Scope(self._table)
+        scope["var"] = partial(self._names.var_of_package, package)
+        scope["adapter"] = Adapter(scope, self._names.project_name, self._libraries, self._packages)
+        current, budget = self._names.current, self._env.budget
+        own: dict[str, Any] = {}
+        for file in map(_with_plain_newlines, package.macros):
+            rendering = self._names.current = Rendering(file=file, own=None)
+            compiled, _ = self._compile(file)
+            context = compiled.template.new_context(scope, shared=True) if compiled else None
+            if compiled is None or context is None or self._run(compiled, rendering, context) is None:
+                continue
+            self.asked += rendering.asked
+            found = {name: context.vars[name] for name in compiled.macros if name in context.vars}
+            own.update(found)
+            scope.update(found)
+            if compiled.keeps_values:
+                self._keeping.append((compiled, tuple(found), scope))
+        self._names.current, self._env.budget = current, budget
+        return own
 
     def _forget(self) -> None:
         """Reload the macro files that keep values, as in `{% set seen = [] %}`: one template must not see what another one did to them."""
-        for compiled, defined in self._keeping:
+        for compiled, defined, table in self._keeping:
             rendering = self._names.current = Rendering(file=compiled.text.file, own=None)
-            context = compiled.template.new_context(self._table, shared=True)
+            context = compiled.template.new_context(table, shared=True)
             self._run(compiled, rendering, context)
-            self._table.update({name: context.vars[name] for name in defined if name in context.vars})
+            table.update({name: context.vars[name] for name in defined if name in context.vars})
 
     def _taken(self, name: str, text: TemplateText) -> Diagnostic:
         what = "a built-in name of mvbuild" if name in self._builtin else "also defined in another file"

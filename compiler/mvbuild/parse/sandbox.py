@@ -12,6 +12,7 @@ from jinja2.runtime import Context, Macro
 from jinja2.sandbox import SandboxedEnvironment
 
 from mvbuild.parse.budget import LONGEST_OUTPUT, Budget, TooMuch, check_held
+from mvbuild.parse.package_macros import PackageMacros
 from mvbuild.parse.test_tag import TestTag
 
 _LARGEST_COUNT = 1_000_000
@@ -82,6 +83,10 @@ class Sandbox(SandboxedEnvironment):
         result = super().call(context, function, *args, **kwargs)
         self.budget.grow(_BYTES_EACH * check_held((result,)))
         return self.budget.made(result)
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """A package has macros, and nothing else."""
+        return obj.macro(attribute) if isinstance(obj, PackageMacros) else super().getattr(obj, attribute)
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
         wrapped = super().wrap_str_format(value)

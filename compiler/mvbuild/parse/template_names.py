@@ -20,6 +20,7 @@ from mvbuild.parse.sandbox import Returned
 from mvbuild.parse.table_names import TableNames
 from mvbuild.parse.template_text import TemplateLines
 from mvbuild.project.loaded import LoadedProject
+from mvbuild.project.packages import Package
 from mvbuild.project.setting import Layer, Setting
 from mvbuild.project.settings import Own
 from mvbuild.project.target_names import TargetNames
@@ -107,6 +108,7 @@ class TemplateNames:
 
     def __init__(self, project: LoadedProject, env: Mapping[str, str], places: TemplateLines) -> None:
         self._project = project
+        self.project_name = project.name
         self._env = env
         self._places = places
         tables = TableNames(project)
@@ -191,6 +193,17 @@ class TemplateNames:
         self._record("missing-var", f"The variable '{name}' is not set", "var", name, help)
         return ""
 
+    def var_of_package(self, package: Package, name: Any, default: Any = _NO_DEFAULT) -> Any:
+        """As in dbt: what the project says for this package, then for all, then the package itself."""
+        given = self._project.vars.get(package.name)
+        self.current.asked.append(("var", (package.name,), var_answer(self._project.vars, package.name)))
+        if isinstance(given, Mapping) and name in given:
+            return deepcopy(given[name])
+        if name in package.vars and name not in self._project.vars:
+            self.current.asked.append(("var", (str(name),), None))
+            return deepcopy(package.vars[name])
+        return self.var(name, default)
+
     def env_var(self, name: Any, default: Any = _NO_DEFAULT) -> Any:
         self.current.asked.append(("env_var", (str(name),), env_answer(self._env, str(name))))
         if str(name) in self._env:
@@ -259,7 +272,8 @@ class TemplateNames:
 
     def of_run(self, name: str) -> None:
         """Said each time: see of_run.py."""
-        if any(file.path == self.current.file.path for file in self._project.macros):
+        files = (*self._project.macros, *(file for package in self._project.packages for file in package.macros))
+        if any(file.path == self.current.file.path for file in files):
             message = f"'{name}' is another value in each run, which is not known where a macro file is loaded"
             self.stop("not-needed", message, name, "Use it inside of a macro, where the macro is called.")
         message = f"'{name}' is another value in each run, so each run refreshes this again"

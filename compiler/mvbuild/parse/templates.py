@@ -78,7 +78,8 @@ class Templates:
         project = self.project
         target = project.target
         macros = [(file.path, file.text) for file in project.macros]
-        return digest(project.name, macros, target.name, target.catalog_name, target.namespace, target.namespaces, target.threads)
+        packages = [(one.name, sorted(one.vars.items()), [(file.path, file.text) for file in one.macros]) for one in project.packages]
+        return digest(project.name, macros, packages, target.name, target.catalog_name, target.namespace, target.namespaces, target.threads)
 
     @property
     def _given(self) -> str:

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mvbuild.project.loaded import LoadedProject
+from mvbuild.project.packages import BUILT_IN, declared_in
 
 _FILES = {
-    "packages.yml": "mvbuild installs no packages; it has the macros of dbt and dbt_utils itself",
-    "dependencies.yml": "mvbuild installs no packages; it has the macros of dbt and dbt_utils itself",
     "profiles.yml": "targets are configured under `targets:` in mvbuild.yml",
     ".env": "set the variables in your shell: `set -a; . ./.env`",
 }
@@ -27,6 +26,10 @@ def ignored(project: LoadedProject) -> Iterator[str]:
     """One sentence for each kind."""
     root = project.root
     yield from (f"{name} is not read: {help}" for name, help in _FILES.items() if (root / name).is_file())
+    for package in declared_in(root, []):
+        if package.kind == "package":
+            known = "mvbuild has its macros itself" if package.where in BUILT_IN else "mvbuild does not use dbt's registry: name its repository"
+            yield f"the package {package.where} is not installed: {known}"
     for folder, (suffix, help) in _FOLDERS.items():
         if found := _first(sorted((root / folder).rglob(f"*{suffix}")), root):
             yield f"{found} is not read: {help}"

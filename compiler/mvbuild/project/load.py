@@ -15,6 +15,7 @@ from mvbuild.project.documents import read_documents
 from mvbuild.project.files import LARGEST_SEED, Contents, Found, Listing, list_files
 from mvbuild.project.folders import FolderLayers, read_folders
 from mvbuild.project.loaded import LoadedProject, ModelFile, Properties, Seed
+from mvbuild.project.packages import Package, read_packages
 from mvbuild.project.project_file import ProjectFile, Templates, read_project_file
 from mvbuild.project.properties import Described, Entry
 from mvbuild.project.seeds import checksum, type_problems
@@ -40,6 +41,7 @@ class Opened:
     """The files of each kind: model, seed, macro, test."""
     contents: Contents
     cache: Cache
+    packages: tuple[Package, ...]
     report: list[Diagnostic]
     """The diagnostics so far; reading continues with them."""
 
@@ -84,14 +86,16 @@ def open_project(
     project, templates = read_project_file(root, target=target, vars=vars, env=env, threads=threads, report=report)
     output = root / (target_path or project.target_path)
     lists = {kind: list_files(root, paths, without=output) for kind, paths in project.paths.items()}
+    contents = Contents(root)
     return Opened(
         root=root,
         project=project,
         templates=templates,
         output=output,
         lists=lists,
-        contents=Contents(root),
+        contents=contents,
         cache=Cache(output / FILE),
+        packages=read_packages(root, contents, report),
         report=report,
     )
 
@@ -140,6 +144,7 @@ def loaded_project(opened: Opened, *, models: tuple[ModelFile, ...], seeds: Sequ
         seeds=tuple(seeds),
         sources=tuple(described.sources[key] for key in sorted(described.sources)),
         macros=macros,
+        packages=opened.packages,
         tests=tuple(file for _, file in opened.contents.texts((f for f in opened.files["test"] if not _is_generic(f)), report)),
         lint=project.lint,
         documents=tuple(described.files),

@@ -12,6 +12,7 @@ from uuid import uuid4
 from mvbuild.cache.store import Cache
 from mvbuild.formats.record import TableType
 from mvbuild.project.counting import DEFAULT, Counting
+from mvbuild.project.packages import Package
 from mvbuild.project.setting import EMPTY, Layer
 from mvbuild.project.settings import SeedConfig
 from mvbuild.source import SourceFile, Span
@@ -180,6 +181,7 @@ class LoadedProject:
     sources: tuple[SourceTable, ...]
     macros: tuple[SourceFile, ...]
     """The macro files, and those of the project's own kinds of tests: `tests/generic`."""
+    packages: tuple[Package, ...] = ()
     tests: tuple[SourceFile, ...]
     """SQL tests: queries that return the wrong rows."""
     lint: Layer = field(default_factory=lambda: EMPTY)

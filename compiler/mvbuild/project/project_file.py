@@ -146,7 +146,7 @@ def _declared_vars(tree: MapNode) -> tuple[MapNode, MapNode]:
     project's name above them, is accepted."""
     node, name = _node(tree, "vars"), _text(tree, "name")
     entries = {entry.key: entry for entry in node.entries} if isinstance(node, MapNode) else {}
-    below = entries.get(name).node if name in entries else None  # type: ignore[union-attr, arg-type]
+    below = entries.get(name).node if name in entries else None  # type: ignore[union-attr]
     if isinstance(below, MapNode):
         entries = {**{key: entry for key, entry in entries.items() if key != name}, **{entry.key: entry for entry in below.entries}}
     later = {key for key, entry in entries.items() if _names_target(entry.node)}

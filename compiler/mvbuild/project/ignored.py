@@ -35,7 +35,7 @@ def ignored(project: LoadedProject) -> Iterator[str]:
             yield f"{found} is not read: {help}"
     for file in project.macros:
         for macro in dict.fromkeys(_NAMING.findall(file.text)):
-            yield f"{macro} in {file.path} is not applied: the schema and alias of a model are used as written"
+            yield f"{macro} in {file.path} is not applied: `namespaces:` in mvbuild.yml is the rule for namespaces"
     described = [file.path for file in project.documents if _DOC.search(file.text)]
     if described:
         yield f"doc() in {_named(described)} is not applied: write the text in the description"

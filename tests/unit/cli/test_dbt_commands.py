@@ -156,7 +156,7 @@ def test_a_retry_without_a_run(root: Path, monkeypatch: pytest.MonkeyPatch, caps
 def test_what_is_not_read_is_named_once(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert "note:" not in call("compile", root, {}, monkeypatch, capsys).stderr
     files = {
-        "packages.yml": "packages: []\n",
+        "packages.yml": "packages: [{package: dbt-labs/dbt_utils}, {package: dbt-labs/codegen}]\n",
         "profiles.yml": "a: 1\n",
         ".env": "A=1\n",
         "snapshots/a.sql": "x",
@@ -171,9 +171,10 @@ def test_what_is_not_read_is_named_once(root: Path, monkeypatch: pytest.MonkeyPa
         (root / name).write_text(text)
     notes = [line for line in call("compile", root, {}, monkeypatch, capsys).stderr.splitlines() if line.startswith("note: ")]
     begins = [
-        "packages.yml is not read",
         "profiles.yml is not read",
         ".env is not read",
+        "the package dbt-labs/dbt_utils is not installed",
+        "the package dbt-labs/codegen is not installed",
         "snapshots/a.sql and 1 more is not read",
         "analyses/a.sql is not read",
         "models/p.py is not read",

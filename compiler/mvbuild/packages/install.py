@@ -75,7 +75,9 @@ def _locked(root: Path) -> dict[str, Mapping[str, str]]:
     if not (root / LOCK).is_file():
         return {}
     entries = read_lock(root)["packages"]
-    return {_key({key: value for key, value in one.items() if key in ("git", "tarball", "revision", "subdirectory")}): one for one in entries}
+    return {
+        _key({key: value for key, value in one.items() if key in ("git", "tarball", "revision", "subdirectory")}): one for one in entries
+    }
 
 
 def _key(said: Mapping[str, Any]) -> str:
@@ -98,7 +100,9 @@ def _install_all(doing: _Installation, declared: tuple[Declared, ...], base: Pat
 def _of_registry(package: Declared) -> Diagnostic:
     owner, _, name = package.where.partition("/")
     message = f"'{package.where}' names a package of dbt's registry, which mvbuild does not use"
-    help = f"Name its repository: `git: https://github.com/{owner}/{name.replace('_', '-')}.git` with a `revision:`, if that is its address."
+    help = (
+        f"Name its repository: `git: https://github.com/{owner}/{name.replace('_', '-')}.git` with a `revision:`, if that is its address."
+    )
     return error("bad-packages", message, package.span, help=help)
 
 

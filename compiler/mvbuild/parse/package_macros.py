@@ -25,7 +25,7 @@ class Scope(dict[str, Any]):
         yield from dict.fromkeys((*super().__iter__(), *self._outer))
 
     def get(self, name: str, default: Any = None) -> Any:
-        return self[name] if name in self else default
+        return self[name] if name in self else default  # noqa: SIM401  (this is `get`)
 
 
 class PackageMacros:

@@ -28,7 +28,9 @@ def ignored(project: LoadedProject) -> Iterator[str]:
     yield from (f"{name} is not read: {help}" for name, help in _FILES.items() if (root / name).is_file())
     for package in declared_in(root, []):
         if package.kind == "package":
-            known = "mvbuild has its macros itself" if package.where in BUILT_IN else "mvbuild does not use dbt's registry: name its repository"
+            known = (
+                "mvbuild has its macros itself" if package.where in BUILT_IN else "mvbuild does not use dbt's registry: name its repository"
+            )
             yield f"the package {package.where} is not installed: {known}"
     for folder, (suffix, help) in _FOLDERS.items():
         if found := _first(sorted((root / folder).rglob(f"*{suffix}")), root):

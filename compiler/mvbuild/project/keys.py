@@ -272,8 +272,8 @@ PROJECT = Block(
         "targets": Key("named blocks", "Where the project can be built.", block=TARGET),
         "namespaces": Key(
             "text",
-            "How the `namespace` of models and seeds becomes their namespace in the catalog. as_written (the default); prefixed: after that "
-            "of the target, `dev` and `mart` become `dev_mart`, as in dbt; target: everything is in the namespace of the target.",
+            "How the `namespace` of models and seeds becomes their namespace in the catalog. as_written (the default); prefixed: after "
+            "that of the target, `dev` and `mart` become `dev_mart`, as in dbt; target: everything is in the namespace of the target.",
         ),
         "publish": Key("text", "each (the default): publish each MV when it is built; atomic: publish all in one commit at the end."),
         "lint": Key("mapping", "Levels of [lint rules](lint.md): rule -> off, info, warning or error, or `{level: ..., <option>: ...}`."),

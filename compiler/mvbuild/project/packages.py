@@ -164,7 +164,9 @@ def files_of(root: Path, folder: str) -> PackageFiles | None:
     if wrong or not isinstance(said.get("name"), str) or not said["name"].isidentifier():
         message = f"{name} of the package in {folder} has no usable `name`"
         raise ProjectError([error("bad-packages", message, Span(SourceFile(f"{folder}/{name}", file.text), 0, 0))])
-    macro_paths, test_paths = (_texts(said.get(key)) or default for key, default in (("macro-paths", ["macros"]), ("test-paths", ["tests"])))
+    macro_paths, test_paths = (
+        _texts(said.get(key)) or default for key, default in (("macro-paths", ["macros"]), ("test-paths", ["tests"]))
+    )
     nowhere = base / FOLDER
     macros = [f.path for f in list_files(base, macro_paths, without=nowhere).files if f.suffix == ".sql"]
     tests = list_files(base, test_paths, without=nowhere).files

@@ -91,7 +91,12 @@ def read_project_file(
     chosen = targets.choose_target(file, tree, target, tree.get("target"))
     tree = _with_target(tree, chosen, templates, file.text)
     used = targets.target_of(root, _chosen(tree, chosen), threads, report)
-    given = {**given, **_values(of_target, Templates(env, given, report, used), file.text), **targets.vars_of(_chosen(tree, chosen)), **vars}
+    given = {
+        **given,
+        **_values(of_target, Templates(env, given, report, used), file.text),
+        **targets.vars_of(_chosen(tree, chosen)),
+        **vars,
+    }
     templates = Templates(env, given, report, used)
     tree = _rendered(tree, templates, file.text)
     used = replace(used, namespaces=_namespaces(tree, report))

@@ -277,11 +277,11 @@ CASES: tuple[Case, ...] = (
     _case("bad-lock", "no columns", {"models/m.sql": GOOD, "schemas.lock": "version: 1\ntables:\n  «raw.orders»: [id]\n"}),
     _case("bad-packages", "an entry without an address", {"models/m.sql": GOOD, "packages.yml": "packages:\n  - «name: helpers»\n"}),
     _case(
-        "packages-not-installed", "no lock", {"models/m.sql": GOOD, "packages.yml": "packages:\n  - «tarball: https://example.com/helpers.zip»\n"}
+        "packages-not-installed",
+        "no lock",
+        {"models/m.sql": GOOD, "packages.yml": "packages:\n  - «tarball: https://example.com/helpers.zip»\n"},
     ),
-    _case(
-        "package-unavailable", "no such folder", {"models/m.sql": GOOD, "packages.yml": "packages:\n  - «local: ../helpers»\n"}, "deps"
-    ),
+    _case("package-unavailable", "no such folder", {"models/m.sql": GOOD, "packages.yml": "packages:\n  - «local: ../helpers»\n"}, "deps"),
     # The machine and the command line
     _case("unwritable-target", "a file in its place", {"models/m.sql": GOOD}, "compile --target-path mvbuild.yml"),
     _case("command-line", "an option", {"models/m.sql": GOOD}, "run --selct x"),

@@ -146,7 +146,7 @@ def test_an_archive_that_was_replaced_is_refused(tmp_path: Path) -> None:
     root = project(tmp_path, "  - tarball: ../a.zip")
     deps(root, env={})
     pack("{% macro both(x) %}two{% endmacro %}")
-    with pytest.raises(ProjectError, match="not the one of packages.lock"):
+    with pytest.raises(ProjectError, match=r"not the one of packages\.lock"):
         deps(root, env={})
     assert sql(root) == "select one as c from lake.main.n"
 
@@ -172,7 +172,10 @@ def test_a_package_of_a_package(tmp_path: Path) -> None:
 
 def test_a_macro_of_the_project_replaces_one_of_a_package(tmp_path: Path) -> None:
     package(tmp_path / "helpers")
-    own = {"macros/own.sql": "{% macro spark__cents(x) %}own({{ x }}){% endmacro %}", "models/m.sql": "select {{ helpers.cents('1') }} as c"}
+    own = {
+        "macros/own.sql": "{% macro spark__cents(x) %}own({{ x }}){% endmacro %}",
+        "models/m.sql": "select {{ helpers.cents('1') }} as c",
+    }
     root = project(tmp_path, "  - local: ../helpers", **own)
     deps(root, env={})
     assert sql(root) == "select own(1) as c"

@@ -2,6 +2,6 @@
 
 In: what the project declares: folders, git repositories, archives. Out: the files of each package that mvbuild reads, and their hash.
 
-Read first: `install.py` (all steps), `fetch.py` (one package into a folder), `archive.py` (one archive).
-`project/packages.py` reads what is installed.
+Read first: `install.py` (all steps), `fetch.py` (one package into a folder), `archive.py` (one archive). The module
+`packages` of `project` reads what is installed.
 """

@@ -88,3 +88,11 @@ def test_every_link_leads_to_a_file(page: Path) -> None:
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     links = [link for link in re.findall(r"\]\(([^)#\s]+)", text) if "://" not in link]
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    names = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
+    listed = re.findall(r"^([\w-]+)$", "\n".join(re.findall(r"```\{toctree\}\n(.*?)```", index, re.DOTALL)), re.MULTILINE)
+    assert sorted(listed) == sorted(names)
+    assert [name for name in sorted(names) if f"]({name}.md)" not in index] == []

@@ -17,13 +17,18 @@ from mvbuild.artifacts.manifest import manifest_text, timestamp
 from mvbuild.cache.keys import digest
 from mvbuild.diagnostics import ProjectError, error
 from mvbuild.graph.graph_cache import frame_of, outline_of, outlined, restored
-from mvbuild.graph.model import CompileOptions, Graph, ModelNode, NodeId
+from mvbuild.graph.model import CompileOptions, Graph, IndirectSelection, ModelNode, NodeId
 from mvbuild.graph.resolve import build
 from mvbuild.parse.project import parse_project
 from mvbuild.project.load import Opened, load, open_project
+from mvbuild.project.loaded import ModelFile, Properties
+from mvbuild.project.setting import Setting
+from mvbuild.source import SourceFile
 from mvbuild.workers import Workers
 
 LOCK = "schemas.lock"
+INLINE = "inline_query"
+"""The name of the query that --inline gives, as in dbt."""
 
 if TYPE_CHECKING:
     from mvbuild.freshness.observed import World
@@ -40,20 +45,25 @@ def compile(
     threads: int | None = None,
     branch: str | None = None,
     state: str | None = None,
+    indirect: IndirectSelection = "eager",
+    resource_types: tuple[str, ...] = (),
+    inline: str | None = None,
 ) -> Graph:
     """Load, render, parse and resolve a project. No catalog, no Spark. Raises ProjectError with every error of the stage that failed.
 
     `branch`: everything done with the graph is done on that Iceberg branch of the project's tables, see docs/branches.md. `state`: what
-    `state:` selectors compare with, a directory with the artifacts of another version, or a git ref.
+    `state:` selectors compare with, a directory with the artifacts of another version, or a git ref. `indirect` and
+    `resource_types`: what selections of nodes include. `inline`: the SQL of one more view, which is called `INLINE`.
     """
     environment = os.environ if env is None else env
     opened = open_project(Path(project_dir), target=target, vars=vars or {}, env=environment, target_path=target_path, threads=threads)
-    graph = _graph(opened, environment)
+    graph = _graph(opened, environment) if inline is None else _built(opened, environment, inline)
     if branch is not None:
         from mvbuild.lifecycle.branches import checked_name
 
         graph = replace(graph, project=replace(graph.project, branch=checked_name(branch)), outlined=None)
-    return replace(graph, reading=CompileOptions(target=target, vars=vars or {}, env=environment, state=state))
+    reading = CompileOptions(target=target, vars=vars or {}, env=environment, state=state, indirect=indirect, resource_types=resource_types)
+    return replace(graph, reading=reading)
 
 
 def _graph(opened: Opened, env: Mapping[str, str]) -> Graph:
@@ -81,9 +91,11 @@ def _with_lock(frame: str | None, opened: Opened) -> str | None:
         return None
 
 
-def _built(opened: Opened, env: Mapping[str, str]) -> Graph:
+def _built(opened: Opened, env: Mapping[str, str], inline: str | None = None) -> Graph:
     with Workers() as workers:
         project = load(opened, workers)
+        if inline is not None:
+            project = replace(project, models=(*project.models, _inline_model(inline)))
         try:
             parsed = parse_project(project, env=env, workers=workers)
         finally:
@@ -91,6 +103,12 @@ def _built(opened: Opened, env: Mapping[str, str]) -> Graph:
     graph = build(project, parsed)
     _require_representations(graph)
     return graph
+
+
+def _inline_model(sql: str) -> ModelFile:
+    file = SourceFile(INLINE, sql)
+    layer = {"materialized": Setting("view", file.line_span(1))}
+    return ModelFile(name=INLINE, file=file, folders=(), layers=(layer,), properties=Properties())
 
 
 def _require_representations(graph: Graph) -> None:

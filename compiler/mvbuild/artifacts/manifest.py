@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from hashlib import sha256
 from typing import Any, TypeGuard
 
@@ -14,6 +14,7 @@ from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableN
 from mvbuild.names import TableIdentifier
 from mvbuild.project.counting import Counting
 from mvbuild.project.loaded import DataTest, Properties
+from mvbuild.project.source_freshness import PERIODS, SourceFreshness
 from mvbuild.versions.model import MacroCalls, macro_texts, settings_of, settings_of_test, source_settings, test_body, var_hashes
 
 SCHEMA = "https://schemas.getdbt.com/dbt/manifest/v12.json"
@@ -289,9 +290,21 @@ def _source(graph: Graph, node: TableNode | ViewNode, id_: str) -> dict[str, Any
         },
         "tags": list(declared.tags) if declared else [],
         "meta": dict(declared.meta) if declared else {},
-        "freshness": None,
+        "freshness": criteria(declared.freshness) if declared and declared.freshness else None,
         "quoting": {},
     }
+
+
+def criteria(freshness: SourceFreshness) -> dict[str, Any]:
+    """As dbt writes them."""
+    return {"warn_after": _age(freshness.warn_after), "error_after": _age(freshness.error_after), "filter": None}
+
+
+def _age(age: timedelta | None) -> dict[str, Any]:
+    if age is None:
+        return {"count": None, "period": None}
+    period = next(name for name in ("day", "hour", "minute") if not age % PERIODS[name])
+    return {"count": age // PERIODS[period], "period": period}
 
 
 def _test(graph: Graph, test: TestNode, names: Mapping[NodeId, str]) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from mvbuild.cli.options import ListCommand, Options, project_options, selection
 @click.command("compile", cls=ListCommand)
 @project_options
 @selection_options
-def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...]) -> int:
+@click.option("--inline", help="Print the SQL of this query, which may use ref() and macros, and write nothing.")
+def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...], inline: str | None) -> int:
     """Render, parse and resolve every model. Needs no catalog and no Spark. With --select the compiled SQL is printed."""
     from mvbuild.api import compilation
     from mvbuild.cli.output import note, report, say
@@ -20,7 +21,13 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...])
     from mvbuild.project.seeds import check
     from mvbuild.selection.select import select as select_nodes
 
-    graph = options.graph()
+    graph = options.graph(inline=inline)
+    if inline is not None:
+        node = next(node for node in graph.models if node.model.name == compilation.INLINE)
+        if node.id in graph.undefined:
+            return 2
+        click.echo(definition(graph, node).text.strip())
+        return 0
     note(graph.project)
     check(node.seed for node in graph.nodes.values() if isinstance(node, SeedNode))
     report(check_columns(graph))

@@ -9,7 +9,6 @@ import click
 
 from mvbuild.cli.options import ListCommand, Options, project_options, selection_options
 
-_TYPES = ("model", "seed", "source", "test", "unit_test")
 _KEYS = ("name", "resource_type", "package_name", "original_file_path", "unique_id", "alias", "config", "tags", "depends_on", "fqn")
 
 
@@ -18,10 +17,7 @@ _KEYS = ("name", "resource_type", "package_name", "original_file_path", "unique_
 @selection_options
 @click.option("--output", type=click.Choice(["selector", "name", "path", "json"]), default="selector", show_default=True)
 @click.option("--output-keys", multiple=True, help="Keys to print for each node with --output json.")
-@click.option("--resource-type", "--resource-types", "types", type=click.Choice(_TYPES), multiple=True, help="Resource types to list.")
-def command(
-    options: Options, select: tuple[str, ...], exclude: tuple[str, ...], output: str, output_keys: tuple[str, ...], types: tuple[str, ...]
-) -> int:
+def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...], output: str, output_keys: tuple[str, ...]) -> int:
     """List models, seeds, sources, data tests and unit tests. Needs no catalog and no Spark."""
     from mvbuild.artifacts.manifest import entries
     from mvbuild.artifacts.unit_tests import unit_tests
@@ -29,12 +25,13 @@ def command(
     from mvbuild.selection.select import select_all
 
     graph = options.graph()
-    with_units = not types or "unit_test" in types
-    chosen, warnings = select_all(graph, select, exclude, units=with_units)
+    chosen, warnings = select_all(graph, select, exclude, units="unit_test" in graph.reading.resource_types)
     report(warnings)
-    wanted = {id for id in chosen if not types or id.partition(".")[0] in types}
+    wanted = {*chosen}
     listed = sorted((entry for _, entry in entries(graph, wanted)), key=lambda entry: entry["resource_type"] == "source")
-    listed += (entry for id, entry in (unit_tests(graph) if with_units else {}).items() if id in wanted)
+    listed += (
+        entry for id, entry in (unit_tests(graph) if any(id.startswith("unit_test.") for id in wanted) else {}).items() if id in wanted
+    )
     keys = [k for word in output_keys for k in word.replace(",", " ").split()] or list(_KEYS)
     for node in listed:
         click.echo(_line(node, output, keys))

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mvbuild import __version__
-from mvbuild.cli.options import INSTEAD, is_debug, output_options
+from mvbuild.cli.dbt_options import INSTEAD
+from mvbuild.cli.options import is_debug, output_options
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -52,6 +53,7 @@ COMMANDS = {
     "seed": "Load the seeds that changed, and nothing else.",
     "schema": "Print JSON Schemas of the YAML files, for editors.",
     "show": "Show rows of a model.",
+    "source": "Compare the age of the sources with their `freshness`, without a query.",
     "status": "Show the freshness of every materialized view.",
     "test": "Run data tests on the published data.",
     "verify": "Compare MVs with their queries at the snapshots they were refreshed from.",
@@ -62,14 +64,26 @@ ALIASES = {"build": "run", "list": "ls", "parse": "compile"}
 """Commands of dbt -> the command that does the same. `run` loads seeds and runs the data tests, as `dbt build` does."""
 NOT_HERE = {
     "clone": "Work on a branch of the tables instead: `mvbuild run --branch NAME`.",
-    "freshness": "`mvbuild status` shows what is fresh.",
+    "freshness": "Write `mvbuild source freshness`; `mvbuild status` shows how fresh the MVs are.",
     "run-operation": "Run the SQL in Spark, outside of mvbuild.",
     "snapshot": "Keep snapshots in dbt, and read their tables as sources.",
-    "source": "`mvbuild status` shows what is fresh, from the snapshots of the sources.",
 }
 """Other commands of dbt -> what to do instead."""
-_WITH_VALUES = ("-t", "--target", "--project-dir", "--vars", "--target-path", "--state", "--threads", "--profiles-dir", "--profile")
-_FLAGS = ("--offline", "-x", "--fail-fast")
+_WITH_VALUES = frozenset(
+    (
+        "-t",
+        "--target",
+        "--project-dir",
+        "--vars",
+        "--target-path",
+        "--state",
+        "--threads",
+        "--profiles-dir",
+        "--profile",
+        "--indirect-selection",
+    )
+)
+_FLAGS = frozenset(("--offline", "-x", "--fail-fast", "--store-failures", "--no-store-failures"))
 
 
 class Commands(click.Group):
@@ -78,7 +92,8 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Failures are reported while the options for colours and debugging are still known."""
         try:
-            return super().invoke(ctx)
+            code = super().invoke(ctx)
+            return 2 if not code and ctx.meta.get("mvbuild.wrong") else code
         except (click.exceptions.Exit, click.Abort):
             raise
         except BrokenPipeError:
@@ -128,10 +143,10 @@ def _options_last(args: list[str]) -> list[str]:
     while rest and rest[0].startswith("-"):
         option = rest.pop(0)
         name, _, value = option.partition("=")
-        if name in _WITH_VALUES:
+        if name in _WITH_VALUES or (name in INSTEAD and rest and not rest[0].startswith("-") and rest[0] not in {*COMMANDS, *ALIASES}):
             moved += [option, *([rest.pop(0)] if rest and not value else [])]
         else:
-            (moved if name in _FLAGS else own).append(option)
+            (moved if name in _FLAGS or name in INSTEAD else own).append(option)
     return [*own, *rest[:1], *moved, *rest[1:]] if rest else args
 
 
@@ -150,7 +165,7 @@ class NoSuchCommand(click.UsageError):
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @output_options
-@click.version_option(__version__, prog_name="mvbuild", message="%(prog)s %(version)s")
+@click.version_option(__version__, "-V", "-v", "--version", prog_name="mvbuild", message="%(prog)s %(version)s")
 def group() -> None:
     """A declarative project compiler for Apache Iceberg materialized views."""
 

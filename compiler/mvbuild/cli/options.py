@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mvbuild.cli import proposals
+from mvbuild.cli.dbt_options import RESOURCE_TYPES, WITHOUT_MEANING
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -31,7 +32,7 @@ class Options:
     branch: str | None = None
     state: str | None = None
 
-    def graph(self, threads: int | None = None) -> Graph:
+    def graph(self, threads: int | None = None, inline: str | None = None) -> Graph:
         from mvbuild.api import compilation
         from mvbuild.cli.output import report
 
@@ -43,9 +44,15 @@ class Options:
             threads=threads,
             branch=self.branch,
             state=self.state,
+            indirect=_meta().get(_INDIRECT, "eager"),
+            resource_types=_meta().get(_TYPES, RESOURCE_TYPES),
+            inline=inline,
         )
         report((*graph.problems, *graph.warnings))
-        return graph
+        if warnings_are_errors() and graph.warnings:
+            raise click.exceptions.Exit(2)
+        store = _meta().get(_STORE)
+        return graph.with_tests(strict=warnings_are_errors(), store=store) if warnings_are_errors() or store is not None else graph
 
 
 def project_options(command: F) -> F:
@@ -79,13 +86,22 @@ def branch_option(command: F) -> F:
 
 
 def selection_options(command: F) -> F:
-    """--select and --exclude; --selector, which becomes part of `select`; and --state, which becomes part of `options`."""
+    """--select and --exclude; --selector, which becomes part of `select`; and --state and --resource-type, which become part of
+    `options`."""
 
-    def wrapped(select: tuple[str, ...], exclude: tuple[str, ...], selector: str | None, **kwargs: Any) -> Any:
+    def wrapped(
+        select: tuple[str, ...],
+        exclude: tuple[str, ...],
+        selector: str | None,
+        resource_type: tuple[str, ...],
+        exclude_resource_type: tuple[str, ...],
+        **kwargs: Any,
+    ) -> Any:
         if selector and (select or exclude):
             raise click.UsageError(
                 "--selector is a complete selection: use `--select selector:NAME` to combine it with others or with --exclude"
             )
+        click.get_current_context().meta[_TYPES] = _types(resource_type, exclude_resource_type)
         return command(select=(f"selector:{selector}",) if selector else select, exclude=exclude, **kwargs)
 
     wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__
@@ -93,6 +109,12 @@ def selection_options(command: F) -> F:
     for option in reversed(_SELECTION):
         option(wrapped)
     return wrapped  # type: ignore[return-value]
+
+
+def _types(wanted: tuple[str, ...], without: tuple[str, ...]) -> tuple[str, ...]:
+    """The chosen types of resources. `all` and `default` are every type, as in dbt."""
+    chosen = RESOURCE_TYPES if not wanted or {"all", "default"} & {*wanted} else wanted
+    return tuple(kind for kind in RESOURCE_TYPES if kind in chosen and kind not in without)
 
 
 def output_options(command: F) -> F:
@@ -133,12 +155,19 @@ def _repeated(args: Iterable[str], lists: Collection[str]) -> Iterator[str]:
         yield arg
 
 
+def warnings_are_errors() -> bool:
+    """--warn-error."""
+    return bool(_meta().get(_STRICT))
+
+
 def is_debug() -> bool:
     """Whether unexpected failures are shown in full."""
     return bool(_meta().get(_DEBUG))
 
 
 _DEBUG, _STATE, _LIST = "mvbuild.debug", "mvbuild.state", "mvbuild.list"
+_STRICT, _STORE, _INDIRECT = "mvbuild.warn_error", "mvbuild.store_failures", "mvbuild.indirect_selection"
+_TYPES = "mvbuild.resource_types"
 
 
 def _meta() -> Mapping[str, Any]:
@@ -147,7 +176,7 @@ def _meta() -> Mapping[str, Any]:
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: object) -> None:
-    if value:
+    if value not in (None, "") and (value or param.name == "store_failures"):
         ctx.meta[f"mvbuild.{param.name}"] = value
 
 
@@ -190,6 +219,16 @@ def _context_option(name: str, callback: Callable[[click.Context, click.Paramete
     return {"envvar": env(name), "expose_value": False, "callback": callback}
 
 
+def store_option(command: F) -> F:
+    """--store-failures, for commands that run data tests."""
+    return click.option(
+        "--store-failures/--no-store-failures",
+        default=None,
+        **_context_option("STORE_FAILURES", _remember),
+        help="Write the rows that fail data tests to tables, or do not. Default: as each test is configured.",
+    )(command)
+
+
 _PROJECT = (
     click.option(
         "--project-dir",
@@ -216,7 +255,7 @@ _PROJECT = (
 )
 _SELECTION = (
     click.option(
-        *("-s", "--select", "-m", "--models", "select"),
+        *("-s", "--select", "-m", "--models", "--model", "select"),
         multiple=True,
         envvar=env("SELECT"),
         shell_complete=proposals.selections,
@@ -231,31 +270,48 @@ _SELECTION = (
     ),
     click.option("--selector", envvar=env("SELECTOR"), help="A named selection of selectors.yml.", shell_complete=proposals.selectors),
     click.option(
+        *("--resource-type", "--resource-types", "resource_type"),
+        type=click.Choice([*RESOURCE_TYPES, "all", "default"]),
+        multiple=True,
+        envvar=env("RESOURCE_TYPES"),
+        help="Only resources of these types.",
+    ),
+    click.option(
+        *("--exclude-resource-type", "--exclude-resource-types", "exclude_resource_type"),
+        type=click.Choice(RESOURCE_TYPES),
+        multiple=True,
+        envvar=env("EXCLUDE_RESOURCE_TYPES"),
+        help="No resources of these types.",
+    ),
+    click.option(
+        "--indirect-selection",
+        type=click.Choice(["eager", "cautious", "buildable", "empty"]),
+        **_context_option("INDIRECT_SELECTION", _remember),
+        help="Which data tests a selection has: those that read a selected node (eager, the default), only selected nodes (cautious), also "
+        "nodes above these (buildable), or only those that are named (empty).",
+    ),
+    click.option(
         "--state", **_context_option("STATE", _remember), help="What `state:` compares with: a directory of artifacts, or a git ref."
     ),
 )
 _OUTPUT = (
-    click.option("-q", "--quiet", is_flag=True, **_context_option("QUIET", _remember), help="Print only errors and the requested output."),
     click.option(
-        "--use-colors/--no-use-colors",
+        "-q", "--quiet/--no-quiet", default=None, **_context_option("QUIET", _remember), help="Print only errors and the requested output."
+    ),
+    click.option(
+        *("--use-colors/--no-use-colors", "--color/--no-color", "use_colors"),
         default=None,
         **_context_option("USE_COLORS", _color),
         help="Default: on if the output is a terminal.",
     ),
-    click.option("-d", "--debug", is_flag=True, **_context_option("DEBUG", _remember), help="Show a full traceback for internal errors."),
-    # dbt's callers switch these off. mvbuild never does them: it always reads the whole project, and sends nothing.
-    *(
-        click.option(f"--no-{name}", is_flag=True, expose_value=False, hidden=True)
-        for name in ("partial-parse", "version-check", "send-anonymous-usage-stats")
+    click.option(
+        "-d", "--debug/--no-debug", default=None, **_context_option("DEBUG", _remember), help="Show a full traceback for internal errors."
     ),
+    click.option(
+        "--warn-error", is_flag=True, **_context_option("WARN_ERROR", _remember), help="Treat warnings as errors, also those of data tests."
+    ),
+    *(click.option(f"--{name}/--no-{name}", default=None, expose_value=False, hidden=True) for name in WITHOUT_MEANING),
 )
-
-INSTEAD = {
-    **dict.fromkeys(("--profiles-dir", "--profile"), "Targets are defined in mvbuild.yml: choose one with --target."),
-    **dict.fromkeys(("--state", "--defer", "--defer-state", "--favor-state"), "Leave it out: mvbuild compares with the catalog itself."),
-    **dict.fromkeys(("--event-time-start", "--event-time-end"), "Leave it out: mvbuild detects changes by itself."),
-}
-"""Options of dbt -> what to use in mvbuild."""
 
 
 def is_terminal() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -22,11 +23,23 @@ def is_quiet() -> bool:
 
 def report(diagnostics: Iterable[Diagnostic]) -> int:
     """Print diagnostics to stderr, errors first. Returns the exit code for them: 2 if one is an error."""
-    shown = (d for d in diagnostics if d.severity == "error" or not is_quiet())
+    shown = [d for d in diagnostics if d.severity == "error" or not is_quiet() or _warnings_are_errors()]
+    if _warnings_are_errors():
+        shown = [replace(d, severity="error") if d.severity == "warning" else d for d in shown]
     diagnostics = sorted(shown, key=lambda d: d.severity != "error")
     if diagnostics:
         click.echo(colored(to_text(diagnostics)), err=True)
-    return 2 if any(d.severity == "error" for d in diagnostics) else 0
+    is_wrong = any(d.severity == "error" for d in diagnostics)
+    context = click.get_current_context(silent=True)
+    if is_wrong and _warnings_are_errors() and context:
+        context.find_root().meta["mvbuild.wrong"] = True
+    return 2 if is_wrong else 0
+
+
+def _warnings_are_errors() -> bool:
+    from mvbuild.cli.options import warnings_are_errors
+
+    return warnings_are_errors()
 
 
 def say(message: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from mvbuild.cli.options import Options, branch_option, env, project_options
+from mvbuild.cli.options import Options, branch_option, env, project_options, store_option
 
 _AGAIN = {"error": "result:error", "skipped": "result:skipped", "fail": "1+result:fail"}
 """Status in the last run -> what to select. Of a failed test, the model that it tests."""
@@ -17,6 +17,7 @@ _AGAIN = {"error": "result:error", "skipped": "result:skipped", "fail": "1+resul
 @click.command("retry")
 @project_options
 @branch_option
+@store_option
 @click.option("--threads", type=click.IntRange(1, 256), envvar=env("THREADS"), help="How many nodes to run at once.")
 def command(options: Options, threads: int | None) -> int:
     """Run again what failed in the last run, and what was skipped because of it."""

@@ -6,18 +6,19 @@ from collections.abc import Sequence
 
 import click
 
-from mvbuild.cli.options import ListCommand, Options, branch_option, env, project_options, selection_options
+from mvbuild.cli.options import ListCommand, Options, branch_option, env, project_options, selection_options, store_option
 
 
 @click.command("run", cls=ListCommand)
 @project_options
 @branch_option
+@store_option
 @selection_options
 @click.option(
     "-f", "--full-refresh", is_flag=True, envvar=env("FULL_REFRESH"), help="Refresh the selected MVs in full, even if they are fresh."
 )
 @click.option("--threads", type=click.IntRange(1, 256), envvar=env("THREADS"), help="How many nodes to run at once.")
-@click.option("-x", "--fail-fast", is_flag=True, envvar=env("FAIL_FAST"), help="Start nothing new after the first failure.")
+@click.option("-x", "--fail-fast/--no-fail-fast", default=False, envvar=env("FAIL_FAST"), help="Start nothing new after the first failure.")
 @click.option("--atomic/--no-atomic", default=None, envvar=env("ATOMIC"), help="Publish everything in one commit at the end, or nothing.")
 @click.option("--prune", is_flag=True, envvar=env("PRUNE"), help="After the run, drop what removed models left behind.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")

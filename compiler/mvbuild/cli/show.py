@@ -18,23 +18,32 @@ if TYPE_CHECKING:
 
 
 @click.command("show")
-@click.argument("model", shell_complete=names)
+@click.argument("model", required=False, shell_complete=names)
 @project_options
 @branch_option
+@click.option("-s", "--select", "selected", shell_complete=names, help="The same as MODEL.")
+@click.option("--inline", help="Rows of this query, which may use ref() and macros, instead of MODEL.")
 @click.option("--limit", type=click.IntRange(0), default=10, show_default=True, help="How many rows to show.")
 @click.option(
     "--as-of", help="Rows as they were at a time, in the session's time zone unless it names one, or after a refresh of `mvbuild history`."
 )
 @click.option("--output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
-def command(options: Options, model: str, limit: int, as_of: str | None, output: str) -> int:
+def command(
+    options: Options, model: str | None, selected: str | None, inline: str | None, limit: int, as_of: str | None, output: str
+) -> int:
     """Show rows of MODEL: from its storage if the policy allows that, or if newer data failed its tests; otherwise from its query."""
     from mvbuild import api
+    from mvbuild.api.compilation import INLINE
     from mvbuild.cli.output import is_quiet, report, say, table
     from mvbuild.cli.progress import Progress
     from mvbuild.diagnostics import warning
     from mvbuild.serve.words import caution, origin
 
-    graph = options.graph()
+    model = model or selected
+    if (model is None) == (inline is None):
+        raise click.UsageError("Name a model, or give a query with --inline")
+    graph = options.graph(inline=inline)
+    model = model or INLINE
     with Progress(graph, quiet=is_quiet()) as progress:
         shown = api.show(graph, model, limit=limit, as_of=as_of, on_event=progress)
     rows = shown.rows

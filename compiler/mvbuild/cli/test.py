@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import click
 
-from mvbuild.cli.options import ListCommand, Options, branch_option, project_options, selection_options
+from mvbuild.cli.options import ListCommand, Options, branch_option, env, project_options, selection_options, store_option
 
 
 @click.command("test", cls=ListCommand)
 @project_options
 @branch_option
+@store_option
 @selection_options
-def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...]) -> int:
+@click.option("--threads", type=click.IntRange(1, 256), envvar=env("THREADS"), help="How many unit tests to run at once.")
+def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...], threads: int | None) -> int:
     """Run the data tests of models, seeds and sources on what the catalog has now. A run tests its MVs itself, before they are
     published."""
     from mvbuild import api
     from mvbuild.cli.output import is_quiet, report
     from mvbuild.cli.progress import Progress, summary
 
-    graph = options.graph()
+    graph = options.graph(threads)
     with Progress(graph, quiet=is_quiet()) as progress:
         result = api.test(graph, select=select, exclude=exclude, on_event=progress)
     report(result.diagnostics)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,6 +18,8 @@ from mvbuild.source import MappedText, Span
 if TYPE_CHECKING:
     from mvbuild.project.unit_tests import UnitTest
 
+IndirectSelection = Literal["eager", "cautious", "buildable", "empty"]
+"""As in dbt: tests that read a selected node; that read only selected nodes; also nodes above these; or none but those named."""
 NodeId = str
 """As in dbt: `model.shop.revenue_daily`, `seed.shop.orders`, `source.shop.raw.orders`; `table.lake.raw.orders` for undeclared tables."""
 
@@ -145,6 +147,10 @@ class CompileOptions:
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     state: str | None = None
     """What `state:` selectors compare with: a directory with a manifest, or a git ref."""
+    indirect: IndirectSelection = "eager"
+    """Which data tests a selection of nodes includes."""
+    resource_types: tuple[str, ...] = ()
+    """The types of resources that a selection can have; empty: all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,6 +227,24 @@ class Graph:
     def views(self) -> Iterator[ModelNode]:
         """The MVs, in topological order."""
         return (n for n in self.models if n.storage is not None)
+
+    def with_tests(self, *, strict: bool, store: bool | None) -> Graph:
+        """The same with other settings of its data tests: with `strict`, what would be a warning is an error; `store` decides whether
+        failures are stored."""
+
+        def changed(node: TestNode) -> TestNode:
+            counting = replace(node.counting, strict=strict, store=node.counting.store if store is None else store)
+            return TestNode(
+                id=node.id,
+                name=node.name,
+                test=replace(node.test, counting=counting),
+                reads=node.reads,
+                query=node.query,
+                query_reads=node.query_reads,
+                gates=node.gates,
+            )
+
+        return replace(self, tests=tuple(map(changed, self.tests)), outlined=None)
 
     def model(self, id: NodeId) -> ModelNode:
         node = self.nodes[id]

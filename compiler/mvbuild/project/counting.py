@@ -33,12 +33,16 @@ class Counting:
     """The most rows that are counted."""
     store: bool = False
     """Whether the rows are written to a table of the catalog."""
+    strict: bool = False
+    """Whether what would be a warning is a failure: --warn-error."""
 
     def verdict(self, failures: float, severity: Literal["error", "warn"]) -> Verdict:
         """As in dbt: `error_if` counts only with severity error, and `warn_if` decides otherwise."""
         if severity == "error" and holds(self.error_if, failures):
             return "fail"
-        return "warn" if holds(self.warn_if, failures) else "pass"
+        if not holds(self.warn_if, failures):
+            return "pass"
+        return "fail" if self.strict else "warn"
 
 
 DEFAULT = Counting()

@@ -134,15 +134,35 @@ SEED = Block(
     aliases=_TESTED,
     unsupported=dict.fromkeys((*SEED_SETTINGS, *ALIASES), "Settings go under `config:`."),
 )
+SOURCE_AGE = Block(
+    what="an age of a source",
+    keys={
+        "count": Key("count", "How many of the periods.", required=True),
+        "period": Key("text", "minute, hour or day.", required=True),
+    },
+)
+SOURCE_FRESHNESS = Block(
+    what="`freshness` of a source",
+    keys={
+        "warn_after": Key("block", "The age of its snapshot that is a warning: `{count: 12, period: hour}`.", block=SOURCE_AGE),
+        "error_after": Key("block", "The age that is an error.", block=SOURCE_AGE),
+    },
+    unsupported={"filter": "mvbuild takes the time of the table's snapshot, without a query: remove it."},
+)
+_FRESHNESS = Key("block", "How old its snapshot may be, for [`mvbuild source freshness`](sources.md).", block=SOURCE_FRESHNESS)
+_LOADED_AT = "mvbuild takes the time of the table's snapshot, without a query: remove it."
+_NO_QUERY = dict.fromkeys(("loaded_at_field", "loaded_at_query"), _LOADED_AT)
 SOURCE_CONFIG = Block(
-    what="a source's config", keys={"enabled": _ENABLED, "tags": _TAGS, "meta": _META}, unsupported=_later("freshness", "loaded_at_field")
+    what="a source's config",
+    keys={"enabled": _ENABLED, "tags": _TAGS, "meta": _META, "freshness": _FRESHNESS},
+    unsupported=_NO_QUERY,
 )
 _TYPE = Key("text", "iceberg-metastore (the default), iceberg-filesystem or deltalake-filesystem; a table's own type overrides it.")
 _PROPERTIES = Key(
     "mapping",
     "PyIceberg's catalog properties for another metastore, whose name is `catalog`; for a file-system type, options of the storage.",
 )
-_SOURCE_LATER = _later("freshness", "loaded_at_field", "loaded_at_query", "loader", "overrides", "quoting", "external")
+_SOURCE_LATER = {**_later("loader", "overrides", "quoting", "external"), **_NO_QUERY}
 SOURCE_TABLE = Block(
     what="a table of a source",
     keys={
@@ -151,7 +171,8 @@ SOURCE_TABLE = Block(
         "type": _TYPE,
         "path": Key("text", "Directory or URI of the table, for the two file-system types; relative to the project."),
         "properties": _PROPERTIES,
-        "config": Key("block", "Enabled, tags and meta.", block=SOURCE_CONFIG),
+        "freshness": _FRESHNESS,
+        "config": Key("block", "Enabled, tags, meta and freshness.", block=SOURCE_CONFIG),
     },
     aliases=_TESTED,
     unsupported=_SOURCE_LATER,
@@ -168,7 +189,8 @@ SOURCE = Block(
         "tables": Key("blocks", "Its tables.", block=SOURCE_TABLE),
         "tags": _TAGS,
         "meta": _META,
-        "config": Key("block", "Enabled, tags and meta.", block=SOURCE_CONFIG),
+        "freshness": _FRESHNESS,
+        "config": Key("block", "Enabled, tags, meta and freshness.", block=SOURCE_CONFIG),
     },
     aliases={"database": "catalog", "schema": "namespace"},
     unsupported=_SOURCE_LATER,

@@ -15,6 +15,7 @@ from mvbuild.project.counting import DEFAULT, Counting
 from mvbuild.project.packages import Package
 from mvbuild.project.setting import EMPTY, Layer
 from mvbuild.project.settings import SeedConfig
+from mvbuild.project.source_freshness import SourceFreshness
 from mvbuild.source import SourceFile, Span
 
 Publish = Literal["each", "atomic"]
@@ -114,6 +115,7 @@ class SourceTable:
     span: Span
     places: Mapping[str, Span] = field(default_factory=dict, compare=False)
     """Where `catalog`, `path` and `properties` were written."""
+    freshness: SourceFreshness | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from mvbuild.project.folders import layer_of, repeated_settings, setting_of
 from mvbuild.project.keys import PROPERTIES, check
 from mvbuild.project.loaded import Column, DataTest, Properties, SourceTable
 from mvbuild.project.setting import EMPTY, Layer, Setting
+from mvbuild.project.source_freshness import SourceFreshness, source_freshness
 from mvbuild.project.source_types import place_of
 from mvbuild.project.yaml_spans import ListNode, MapNode, Node, ScalarNode, is_empty, plain
 from mvbuild.source import SourceFile, Span
@@ -62,7 +63,7 @@ class Described:
 
 NamedEntry = tuple[str, Entry | SourceTable]
 """`models`, `seeds` or `sources`, and what the file declares about one of them."""
-CODEC = Codec((Setting, Column, Counting, DataTest, Properties, Entry, SourceTable))
+CODEC = Codec((Setting, Column, Counting, DataTest, Properties, Entry, SourceFreshness, SourceTable))
 
 
 def read_properties(file: SourceFile, tree: Node, report: list[Diagnostic]) -> Iterator[NamedEntry]:
@@ -154,6 +155,9 @@ def _source(file: SourceFile, node: MapNode, report: list[Diagnostic]) -> Iterat
             meta={**_meta(node), **_meta(config), **_meta(item), **_meta(inner)} or EMPTY,
             span=span,
             places=place.spans,
+            freshness=source_freshness(
+                (_get(node, "freshness"), _get(config, "freshness"), _get(item, "freshness"), _get(inner, "freshness")), report
+            ),
         )
 
 

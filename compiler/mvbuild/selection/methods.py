@@ -72,6 +72,12 @@ def items(graph: Graph) -> Iterable[Item]:
     return (*graph.nodes.values(), *graph.tests)
 
 
+def kind_of(id_: NodeId) -> str:
+    """The type of a resource. A table that is read by its plain name is like a source."""
+    kind = id_.partition(".")[0]
+    return "source" if kind == "table" else kind
+
+
 def name_of(item: Item) -> str:
     if isinstance(item, ModelNode):
         return item.model.name

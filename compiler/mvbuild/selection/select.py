@@ -14,7 +14,7 @@ from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error, w
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode, TableNode
 from mvbuild.selection.grammar import Criterion, Difference, Expression, Intersection, Union, union_of
 from mvbuild.selection.known import Judge, Known
-from mvbuild.selection.methods import find, items, name_of
+from mvbuild.selection.methods import find, items, kind_of, name_of
 from mvbuild.selection.selectors_file import Selector, read_selectors
 
 Selected = tuple[frozenset[NodeId], tuple[Diagnostic, ...]]
@@ -38,8 +38,12 @@ def select_all(
     default = None if words.parts or without.parts else next((s for s in selection.selectors.values() if s.default), None)
     everything = not words.parts and default is None
     chosen = {*(i.id for i in items(graph)), *selection.units} if everything else selection.of(default.definition if default else words)
+    if not everything:
+        chosen |= selection.further_tests(chosen)
     if without.parts:
         chosen -= selection.of(without)
+    if types := graph.reading.resource_types:
+        chosen = {id for id in chosen if kind_of(id) in types}
     if not units:
         chosen = {id for id in chosen if not id.startswith("unit_test.")}
     return frozenset(chosen), tuple(selection.warnings)
@@ -95,8 +99,20 @@ class _Selection:
         return self._with_tests(reached)
 
     def _with_tests(self, chosen: set[NodeId]) -> set[NodeId]:
+        if self.graph.reading.indirect == "empty":
+            return chosen
         units = {id for id, model in self.units.items() if model in chosen}
+        if self.graph.reading.indirect != "eager":
+            return chosen | units
         return chosen | units | {test.id for test in self.graph.tests if not chosen.isdisjoint(test.reads)}
+
+    def further_tests(self, chosen: set[NodeId]) -> set[NodeId]:
+        """The tests that read nothing but what the whole selection has, or can build."""
+        if self.graph.reading.indirect not in ("cautious", "buildable"):
+            return set()
+        nodes = chosen & self.graph.nodes.keys()
+        known = nodes | self.graph.ancestors(nodes) if self.graph.reading.indirect == "buildable" else nodes
+        return {test.id for test in self.graph.tests if not nodes.isdisjoint(test.reads) and known.issuperset(test.reads)}
 
     def _named(self, criterion: Criterion) -> set[NodeId]:
         """The selection of a selector in selectors.yml."""

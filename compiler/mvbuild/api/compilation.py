@@ -151,6 +151,15 @@ def _known(
     return known
 
 
+def write_artifact(graph: Graph, name: str, content: Mapping[str, Any]) -> None:
+    """One more file in target/. Raises ProjectError."""
+    path = graph.project.target_path
+    try:
+        write_json(path / name, content)
+    except OSError as exc:
+        raise ProjectError([error("unwritable-target", f"Cannot write to {path}: {exc.strerror or exc}")]) from exc
+
+
 def write_artifacts(
     graph: Graph, result: RunResult | None = None, *, arguments: Mapping[str, Any] | None = None, world: World | None = None
 ) -> None:

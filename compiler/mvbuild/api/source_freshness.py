@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Literal
 
 from mvbuild import __version__
+from mvbuild.api.compilation import write_artifact
 from mvbuild.api.of_project import Project, graph_of, states_of
 from mvbuild.api.sessions import SystemClock, catalog_of, observed
 from mvbuild.artifacts.source_freshness import sources_json
@@ -42,7 +43,7 @@ def source_freshness(
         if id_ in chosen and isinstance(node, TableNode) and node.source and node.source.freshness
     )
     entries = [(one.node, one.loaded_ms, one.age, one.status) for one in found]
-    sources_json(graph, entries, now_ms=now, version=__version__)
+    write_artifact(graph, "sources.json", sources_json(graph, entries, now_ms=now, version=__version__))
     return found, warnings
 
 

@@ -6,19 +6,18 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
-from mvbuild.artifacts.files import write_json
 from mvbuild.artifacts.manifest import criteria, timestamp
-from mvbuild.diagnostics import ProjectError, error
 from mvbuild.graph.model import Graph, TableNode
 from mvbuild.project.source_freshness import SourceFreshness
 
 SCHEMA = "https://schemas.getdbt.com/dbt/sources/v3.json"
 
 
-def sources_json(graph: Graph, ages: Iterable[tuple[TableNode, int | None, timedelta | None, str]], *, now_ms: int, version: str) -> None:
+def sources_json(
+    graph: Graph, ages: Iterable[tuple[TableNode, int | None, timedelta | None, str]], *, now_ms: int, version: str
+) -> dict[str, Any]:
     """Each source with the time of its snapshot in milliseconds, its age and its status."""
-    path = graph.project.target_path / "sources.json"
-    content = {
+    return {
         "metadata": {
             "dbt_schema_version": SCHEMA,
             "dbt_version": "2.0.0",
@@ -29,10 +28,6 @@ def sources_json(graph: Graph, ages: Iterable[tuple[TableNode, int | None, timed
         "results": [_result(node, loaded, age, status, now_ms) for node, loaded, age, status in ages],
         "elapsed_time": 0.0,
     }
-    try:
-        write_json(path, content)
-    except OSError as exc:
-        raise ProjectError([error("unwritable-target", f"Cannot write to {path}: {exc.strerror or exc}")]) from exc
 
 
 def _result(node: TableNode, loaded_ms: int | None, age: timedelta | None, status: str, now_ms: int) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from mvbuild.project.keys import (
     PROJECT,
     SEED,
     SOURCE,
+    SOURCE_AGE,
     SOURCE_TABLE,
     SPARK,
     TARGET,
@@ -19,6 +20,8 @@ from mvbuild.project.keys import (
     Key,
     Kind,
 )
+from mvbuild.project.loaded import NAMESPACE_RULES
+from mvbuild.project.source_freshness import PERIODS
 from mvbuild.project.source_types import DEFAULT, TYPES
 from mvbuild.schemas.parts import NULL, SCALAR, Schema, any_case, described, either, listed, map_of, mapping, not_both, ref, text, words
 from mvbuild.schemas.settings import NAMESPACE_TEXT
@@ -40,6 +43,8 @@ _KINDS: Mapping[Kind, Schema] = {
 _MORE: Mapping[tuple[str, str], Schema] = {
     (PROJECT.what, "name"): either(text(r"^[A-Za-z_][A-Za-z0-9_]*$")),
     (PROJECT.what, "publish"): either(words(["each", "atomic"]), NULL),
+    (PROJECT.what, "namespaces"): either(words(list(NAMESPACE_RULES)), NULL),
+    (SOURCE_AGE.what, "period"): either(words(list(PERIODS))),
     (PROJECT.what, "models"): either(ref("model-folder"), NULL),
     (PROJECT.what, "seeds"): either(ref("seed-folder"), NULL),
     (PROJECT.what, "lint"): either(ref("lint"), NULL),

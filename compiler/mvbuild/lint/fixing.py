@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from mvbuild.diagnostics import ProjectError, error
 from mvbuild.graph.model import Graph, ModelNode
-from mvbuild.lint.model import Finding, Fix
+from mvbuild.lint.model import Edit, Finding, Fix
 from mvbuild.parse.sql import parse_query, tree_of
 from mvbuild.parse.templates import Templates
 from mvbuild.project.setting import Layer
@@ -55,6 +55,12 @@ def fix_all(graph: Graph, find: Callable[[Graph], Sequence[Finding]], recompile:
         for candidate in kept:
             counts[candidate.file.path] = counts.get(candidate.file.path, 0) + candidate.count
     return Fixed(graph=graph, counts=counts)
+
+
+def proven_edits(graph: Graph, findings: Sequence[Finding], env: Mapping[str, str]) -> tuple[Edit, ...]:
+    """The edits that fix findings of one file, without those that overlap earlier ones; none if they are not proven on its text."""
+    proven = [c for c in _candidates(graph, findings) if _is_proven(graph, c, env)]
+    return tuple(edit for candidate in proven for fix in candidate.fixes for edit in fix.edits)
 
 
 def _apply_all(graph: Graph, candidates: Sequence[_Candidate], recompile: Callable[[], Graph]) -> tuple[Graph, list[_Candidate]]:

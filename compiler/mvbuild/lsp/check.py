@@ -13,6 +13,7 @@ from mvbuild.graph.model import Graph
 from mvbuild.lineage.model import Bound
 from mvbuild.lint.check import lint
 from mvbuild.lint.facts import Facts
+from mvbuild.lint.model import Finding
 from mvbuild.lsp.mirror import mirrored
 from mvbuild.project.setting import EMPTY
 
@@ -34,6 +35,8 @@ class Checked:
     diagnostics: tuple[Diagnostic, ...]
     graph: Graph | None = None
     bound: Bound | None = None
+    fixable: tuple[Finding, ...] = ()
+    """Findings in open files that have a fix."""
 
 
 def check(root: Path, buffers: Mapping[str, str], choices: CheckOptions) -> Checked:
@@ -52,16 +55,18 @@ def check(root: Path, buffers: Mapping[str, str], choices: CheckOptions) -> Chec
 def _checked(place: Path, opened: frozenset[str], choices: CheckOptions) -> Checked:
     graph = api.compile(place, target=choices.target, vars=choices.vars)
     bound = api.bound(graph)
-    found = (*graph.problems, *graph.warnings, *bound.diagnostics, *_linted(graph, bound, opened))
-    return Checked(diagnostics=found, graph=graph, bound=bound)
+    findings, wrong = _linted(graph, bound, opened)
+    found = (*graph.problems, *graph.warnings, *bound.diagnostics, *wrong, *(finding.diagnostic for finding in findings))
+    fixable = tuple(finding for finding in findings if finding.found.fix is not None)
+    return Checked(diagnostics=found, graph=graph, bound=bound, fixable=fixable)
 
 
-def _linted(graph: Graph, bound: Bound, opened: frozenset[str]) -> tuple[Diagnostic, ...]:
+def _linted(graph: Graph, bound: Bound, opened: frozenset[str]) -> tuple[tuple[Finding, ...], tuple[Diagnostic, ...]]:
     """Only open files, because a large project has too many findings to show at once."""
     selected = frozenset(node.id for node in graph.models if node.model.file.path in opened)
     whole = any(path.endswith((".yml", ".yaml")) for path in opened)
     try:
         report = lint(Facts(graph=graph, selected=selected, columns=bound.columns), whole=whole)
     except ProjectError as exc:
-        return exc.diagnostics
-    return tuple(f.diagnostic for f in report.findings if f.span.file.path in opened)
+        return (), exc.diagnostics
+    return tuple(f for f in report.findings if f.span.file.path in opened), ()

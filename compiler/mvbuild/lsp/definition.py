@@ -53,10 +53,11 @@ def macro(root: Path, path: str, text: str, name: str, names: Names | None) -> S
 def macro_files(root: Path, names: Names | None) -> tuple[SourceFile, ...]:
     if names is not None:
         return names.graph.project.macros
-    return tuple(_read(root, path) for path in sorted((root / "macros").rglob("*.sql")))
+    return tuple(read_file(root, path) for path in sorted((root / "macros").rglob("*.sql")))
 
 
-def _read(root: Path, path: Path) -> SourceFile:
+def read_file(root: Path, path: Path) -> SourceFile:
+    """The text of a file; empty if it cannot be read."""
     try:
         return SourceFile(path.relative_to(root).as_posix(), normal(path.read_bytes().decode("utf-8", "replace")))
     except OSError:

@@ -61,7 +61,7 @@ def _kind(node: Node) -> str:
 
 
 def _column(text: str, named: Named, names: Names) -> str:
-    """The column in all tables of the text that have it, or in the one that qualifies it."""
+    """The column in all tables and CTEs of the text that have it, or in the one that qualifies it."""
     qualifier = named.parts[-2].lower() if len(named.parts) > 1 else None
     found = []
     for alias, node in dict(names.in_scope(text)).items():
@@ -72,6 +72,9 @@ def _column(text: str, named: Named, names: Names) -> str:
         origins = sorted(f"{name_of(names.graph.nodes[o.node])}.{o.column}" for o in names.bound.origins(node.id, column.name))
         came = f"\n\ncomes from {', '.join(f'`{o}`' for o in origins[:5])}" if isinstance(node, ModelNode) and origins else ""
         found.append(f"`{column.name}` {column.type or 'unknown type'} of **{name_of(node)}**{f': {described}' if described else ''}{came}")
+    for alias, cte, columns in names.ctes_in_scope(text):
+        if named.parts[-1].lower() in map(str.lower, columns) and (qualifier is None or qualifier == alias.lower()):
+            found.append(f"`{named.parts[-1]}` of the CTE **{cte}**")
     return "\n\n".join(found)
 
 

@@ -10,10 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mvbuild.diagnostics import Diagnostic
+from mvbuild.lint.model import Finding
 from mvbuild.lsp.check import Checked, CheckOptions, check
+from mvbuild.lsp.definition import read_file
 from mvbuild.lsp.freshness import Freshness
 from mvbuild.lsp.names import Names
+from mvbuild.lsp.positions import normal
 from mvbuild.project.project_file import NAMES
+from mvbuild.source import SourceFile
 
 DELAY = 0.2
 """A project is checked after this many seconds without a change, so that not every key press starts a check."""
@@ -43,6 +47,8 @@ class Project:
     versions: dict[str, int | None] = field(default_factory=dict)
     """The versions of the buffers, as the editor counts them."""
     names: Names | None = None
+    findings: tuple[Finding, ...] = ()
+    """Those of open files that `lint --fix` can fix."""
     reported: set[Path] = field(default_factory=set)
     """The files with diagnostics in the last report."""
     _waiting: asyncio.TimerHandle | None = None
@@ -69,11 +75,23 @@ class Project:
         found = await loop.run_in_executor(executor, check, self.root, dict(self.buffers), choices)
         if found.graph is not None and found.bound is not None:
             self.names = Names(graph=found.graph, bound=found.bound)
+            self.findings = found.fixable
             self.freshness.wanted(embedded=found.graph.project.target.embedded)
         tell(self, found, versions)
         if self._again:
             self._task = None
             self._look(executor, choices, tell)
+
+    @property
+    def files(self) -> tuple[SourceFile, ...]:
+        """The SQL and YAML files of the last version that compiled, with the texts that the editor has of them now."""
+        if self.names is None:
+            return ()
+        project = self.names.graph.project
+        known = {file.path: file for file in (*(n.model.file for n in self.names.graph.models), *project.documents)}
+        known |= {file.path: file for file in (*project.macros, *project.tests)}
+        known |= {path: read_file(self.root, self.root / path) for path in project.yaml_paths if path not in known}
+        return tuple(SourceFile(path, normal(self.buffers[path])) if path in self.buffers else file for path, file in known.items())
 
     def by_file(self, diagnostics: tuple[Diagnostic, ...]) -> dict[Path, list[Diagnostic]]:
         """Diagnostics without a place are reported at the project file."""

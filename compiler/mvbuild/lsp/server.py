@@ -10,17 +10,25 @@ from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 
 from mvbuild import __version__
 from mvbuild.diagnostics import Diagnostic
+from mvbuild.lint.fixing import proven_edits
+from mvbuild.lint.model import Finding
 from mvbuild.lsp.check import Checked, CheckOptions
 from mvbuild.lsp.completion import Kind, complete
 from mvbuild.lsp.definition import definition
 from mvbuild.lsp.hover import hover
+from mvbuild.lsp.names import Names
+from mvbuild.lsp.outline import Symbol, SymbolKind, symbols_of_file, symbols_of_project
 from mvbuild.lsp.positions import normal, offset_of, range_of
 from mvbuild.lsp.projects import Project, Projects, relative
+from mvbuild.lsp.references import cte_references, reference_at, references
+from mvbuild.lsp.rename import NotRenamed, place_of_name, renamed, target_at
+from mvbuild.lsp.sql_text import cte_heads, is_cte
 from mvbuild.source import SourceFile, Span
 
 _SEVERITIES = {
@@ -35,6 +43,15 @@ _KINDS: dict[Kind, types.CompletionItemKind] = {
     "setting": types.CompletionItemKind.Property,
     "word": types.CompletionItemKind.EnumMember,
 }
+_SYMBOLS: dict[SymbolKind, types.SymbolKind] = {
+    "model": types.SymbolKind.Class,
+    "source": types.SymbolKind.Struct,
+    "column": types.SymbolKind.Field,
+    "cte": types.SymbolKind.Variable,
+    "macro": types.SymbolKind.Function,
+    "entry": types.SymbolKind.Object,
+}
+_FIX_ALL = "source.fixAll.mvbuild"
 _WATCHED = "**/*.{sql,yml,yaml,csv,lock}"
 
 
@@ -101,6 +118,12 @@ class _Session:
         text = normal(self.server.workspace.get_text_document(document.uri).source)
         return project, relative(project.root, path), text, offset_of(text, (position.line, position.character), self.encoding)
 
+    def compiled(self, document: types.TextDocumentIdentifier, position: types.Position) -> tuple[Project, Names, str, str, int] | None:
+        """The same with the names of the project; None until it has compiled once."""
+        asked = self.asked(document, position)
+        names = asked[0].names if asked is not None else None
+        return (asked[0], names, *asked[1:]) if asked is not None and names is not None else None
+
 
 def path_of(uri: str) -> Path | None:
     """None for something that is not a file: an untitled buffer, a side of a diff."""
@@ -114,6 +137,8 @@ def serve(choices: CheckOptions) -> None:
     session = _Session(server, Projects(choices=choices, say=lambda message: _log(server, message)))
     _documents(server, session)
     _questions(server, session)
+    _symbols(server, session)
+    _edits(server, session)
     server.start_io()
     session.executor.shutdown(wait=False, cancel_futures=True)
 
@@ -214,6 +239,96 @@ def _questions(server: LanguageServer, session: _Session) -> None:
             for one in complete(project.root, path, text, offset, project.names)
         ]
         return types.CompletionList(is_incomplete=False, items=items)
+
+
+def _symbols(server: LanguageServer, session: _Session) -> None:
+    def shown(one: Symbol) -> types.DocumentSymbol:
+        whole, name = session.range(one.whole), session.range(one.name_span)
+        return types.DocumentSymbol(one.name, _SYMBOLS[one.kind], whole, name, children=[shown(child) for child in one.children])
+
+    @server.feature(types.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
+    def of_document(params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
+        asked = session.asked(params.text_document, types.Position(0, 0))
+        return [shown(one) for one in symbols_of_file(asked[1], asked[2])] if asked is not None else []
+
+    @server.feature(types.WORKSPACE_SYMBOL)
+    def of_workspace(params: types.WorkspaceSymbolParams) -> list[types.SymbolInformation]:
+        return [
+            types.SymbolInformation(session.location(project, one.name_span), one.name, _SYMBOLS[one.kind])
+            for project in session.projects.by_root.values()
+            if project.names is not None
+            for one in symbols_of_project(project.names, params.query)
+        ]
+
+    @server.feature(types.TEXT_DOCUMENT_REFERENCES)
+    def of_name(params: types.ReferenceParams) -> list[types.Location]:
+        asked = session.compiled(params.text_document, params.position)
+        if asked is None:
+            return []
+        project, names, path, text, offset = asked
+        named = reference_at(path, text, offset)
+        if named is None:
+            return []
+        if is_cte(named, cte_heads(text)):
+            return [session.location(project, span) for span in cte_references(SourceFile(path, text), named.parts[0])]
+        node = names.node(named)
+        found = references(names, node, project.files) if node is not None else ()
+        return [session.location(project, one.span) for one in found]
+
+
+def _edits(server: LanguageServer, session: _Session) -> None:
+    @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, types.CodeActionOptions([types.CodeActionKind.QuickFix, _FIX_ALL]))
+    def fixes(params: types.CodeActionParams) -> list[types.CodeAction]:
+        asked = session.compiled(params.text_document, params.range.start)
+        if asked is None:
+            return []
+        project, names, path, text, start = asked
+        end = offset_of(text, (params.range.end.line, params.range.end.character), session.encoding)
+        own = [one for one in project.findings if one.span.file.path == path and one.span.file.text == text]
+        here = [one for one in own if one.span.start <= end and start <= one.span.end]
+        actions: list[tuple[str, str, list[Finding]]] = [(f"Fix {one.code}", types.CodeActionKind.QuickFix, [one]) for one in here]
+        actions += [("Fix everything that mvbuild can fix in this file", _FIX_ALL, own)] if own else []
+        return [
+            types.CodeAction(title, kind, edit=types.WorkspaceEdit({params.text_document.uri: edits}))
+            for title, kind, findings in actions
+            if (edits := [types.TextEdit(session.range(e.span), e.new) for e in proven_edits(names.graph, findings, os.environ)])
+        ]
+
+    @server.feature(types.TEXT_DOCUMENT_PREPARE_RENAME)
+    def prepare(params: types.PrepareRenameParams) -> types.Range | None:
+        asked = session.compiled(params.text_document, params.position)
+        if asked is None:
+            return None
+        _, names, path, text, offset = asked
+        try:
+            named, _ = target_at(path, text, offset, names)
+        except NotRenamed as exc:
+            raise JsonRpcException(str(exc), types.LSPErrorCodes.RequestFailed) from exc
+        return session.range(Span(SourceFile(path, text), *place_of_name(text, named)))
+
+    @server.feature(types.TEXT_DOCUMENT_RENAME, types.RenameOptions(prepare_provider=True))
+    def rename(params: types.RenameParams) -> types.WorkspaceEdit | None:
+        asked = session.compiled(params.text_document, params.position)
+        if asked is None:
+            return None
+        project, names, path, text, offset = asked
+        try:
+            found = renamed(path, text, offset, params.new_name, names, project.files)
+        except NotRenamed as exc:
+            raise JsonRpcException(str(exc), types.LSPErrorCodes.RequestFailed) from exc
+        edits: dict[str, list[types.TextEdit | types.AnnotatedTextEdit | types.SnippetTextEdit]] = {}
+        for span in found.spans:
+            uri = session.location(project, span).uri
+            edits.setdefault(uri, []).append(types.TextEdit(session.range(span), params.new_name))
+        changes: list[Any] = [
+            types.TextDocumentEdit(types.OptionalVersionedTextDocumentIdentifier(uri), of_file) for uri, of_file in edits.items()
+        ]
+        if found.file is not None:
+            old, new = (session.uri(Path(os.path.normpath(project.root / name))) for name in found.file)
+            changes.append(types.RenameFile(old, new))
+        if found.note:
+            server.window_show_message(types.ShowMessageParams(types.MessageType.Info, found.note))
+        return types.WorkspaceEdit(document_changes=changes)
 
 
 def _log(server: LanguageServer, message: str) -> None:

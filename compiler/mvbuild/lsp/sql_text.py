@@ -77,6 +77,32 @@ def tables(text: str) -> Iterator[Named]:
             match = _TABLE.match(plain, comma.end()) if comma else None
 
 
+def calls(text: str) -> Iterator[Named]:
+    """ref() and source(), anywhere in the text."""
+    return (_of_call(match) for match in _CALLS.finditer(without_comments(text)))
+
+
+def last_part(text: str, named: Named) -> tuple[int, int]:
+    """Where the last part of a name is: without its catalog and namespace, and without quotes."""
+    if named.kind in ("ref", "source"):
+        return named.end - 1 - len(named.parts[-1]), named.end - 1
+    *_, last = re.finditer(NAME, text[named.start : named.end])
+    quoted = last[0].startswith("`")
+    return named.start + last.start() + quoted, named.start + last.end() - quoted
+
+
+def qualifiers(text: str, name: str) -> Iterator[tuple[int, int]]:
+    """Where a name qualifies a column, as in `name.column`; not where it is a namespace in FROM or JOIN, nor in templates."""
+    plain = without_strings(without_comments(text))
+    of_tables = {named.start for named in tables(text)}
+    for match in _WORDS.finditer(plain):
+        first = re.match(NAME, match[0])
+        is_qualified = first is not None and first.end() < len(match[0]) and first[0].strip("`").lower() == name.lower()
+        if first is not None and is_qualified and match.start() not in of_tables and not in_template(plain, match.start()):
+            quoted = first[0].startswith("`")
+            yield match.start() + quoted, match.start() + first.end() - quoted
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CteHead:
     """`name (a, b) AS (`."""

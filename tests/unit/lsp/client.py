@@ -54,11 +54,18 @@ class Client:
         self._send({"method": method, "params": params if params is not None else {}})
 
     def ask(self, method: str, params: Any = None) -> Any:
-        self._id += 1
-        self._send({"id": self._id, "method": method, **({"params": params} if params is not None else {})})
-        answer = self._wait(lambda m: m.get("id") == self._id and "method" not in m)
+        answer = self._answer(method, params)
         assert "error" not in answer, answer
         return answer["result"]
+
+    def refused(self, method: str, params: Any = None) -> str:
+        """Why a request failed."""
+        return str(self._answer(method, params)["error"]["message"])
+
+    def _answer(self, method: str, params: Any) -> Message:
+        self._id += 1
+        self._send({"id": self._id, "method": method, **({"params": params} if params is not None else {})})
+        return self._wait(lambda m: m.get("id") == self._id and "method" not in m)
 
     def until(self, holds: Callable[[], bool]) -> None:
         """Listen until something is so."""

@@ -1,4 +1,4 @@
-"""an editor's buffers and requests -> diagnostics, definitions, references, hovers, completions and edits, with the Language Server Protocol.
+"""an editor's buffers and requests -> diagnostics, hovers, references, completions and edits, by the Language Server Protocol.
 
 In: requests of an editor, with texts that may not be saved. Out: answers of the protocol (docs/editors.md).
 

@@ -72,9 +72,10 @@ def project_options(command: F) -> F:
         return command(options=options, **kwargs)
 
     wrapped.__name__, wrapped.__doc__ = command.__name__, command.__doc__
-    wrapped.__click_params__ = list(getattr(command, "__click_params__", ()))  # type: ignore[attr-defined]
     for option in reversed((*_PROJECT, *_OUTPUT)):
         option(wrapped)
+    # click shows options in reverse order: those of the command come first in its help, and those that all commands have last.
+    wrapped.__click_params__ += getattr(command, "__click_params__", ())  # type: ignore[attr-defined]
     return wrapped  # type: ignore[return-value]
 
 
@@ -119,8 +120,11 @@ def _types(wanted: tuple[str, ...], without: tuple[str, ...]) -> tuple[str, ...]
 
 def output_options(command: F) -> F:
     """--quiet, --no-use-colors, --debug: before or after the command's name, as in dbt."""
+    own = list(getattr(command, "__click_params__", ()))
+    command.__click_params__ = []  # type: ignore[attr-defined]
     for option in reversed(_OUTPUT):
         option(command)
+    command.__click_params__ += own  # type: ignore[attr-defined]
     return command
 
 

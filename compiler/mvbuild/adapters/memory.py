@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import threading
 from collections import Counter
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg import tables
@@ -135,6 +136,10 @@ class _MemoryFiles:
     def read_all(self, locations: list[str]) -> list[bytes | Exception]:
         held = self._contents
         return [held[location][0] if location in held else FileNotFoundError(location) for location in locations]
+
+    def stamp(self, location: str) -> str | None:
+        found = self._contents.get(location)
+        return f"{location} {sha256(found[0]).hexdigest()}" if found is not None else None
 
     def write(self, location: str, content: bytes) -> None:
         self._contents[location] = (content, tables.now_ms())

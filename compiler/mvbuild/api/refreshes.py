@@ -17,7 +17,7 @@ from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.pending import representation_problems
 from mvbuild.freshness.rules import judge
-from mvbuild.graph.model import Graph, ModelNode, NodeId
+from mvbuild.graph.model import Graph, NodeId
 from mvbuild.incremental.table_changes import Changes
 from mvbuild.lifecycle.branches import require_branchable
 from mvbuild.lifecycle.drop import drop_all
@@ -29,6 +29,7 @@ from mvbuild.plan.explain import explain as explain_mv
 from mvbuild.plan.model import Plan
 from mvbuild.plan.renames import Found, find_renames, renamed_world
 from mvbuild.plan.seeds import seed_rows
+from mvbuild.plan.settle import settle
 from mvbuild.ports.catalog import Catalog
 from mvbuild.refresh.atomic import require_atomic
 from mvbuild.refresh.pending_commits import PendingCommits
@@ -58,10 +59,12 @@ def plan(
     mvbuild's own."""
     graph = graph_of(project)
     catalog = catalog or catalog_of(graph)
-    world = observed(graph, catalog, spark)
+    world = observed(graph, catalog, spark, lazily=not full_refresh)
     chosen, warnings = select_nodes(world.graph, select, exclude, states_of(world))
     removed = removed and not (tuple(select) or tuple(exclude))
-    return plan_nodes(world, catalog, chosen, full_refresh=full_refresh, removed=removed, warnings=warnings)
+    planned = plan_nodes(world, catalog, chosen, full_refresh=full_refresh, removed=removed, warnings=warnings)
+    settle(planned)
+    return planned
 
 
 def plan_nodes(
@@ -77,7 +80,7 @@ def plan_nodes(
     """`plan` for callers that have read the catalog, and know the nodes. `wanted`: see `build_plan`."""
     graph = world.graph
     with explained(graph):
-        former = former_states(world.graph, world.observed.states, catalog)
+        former = former_states(world.graph, world.observed.states, catalog, world.settled)
         found = find_renames(world, former, chosen) if graph.project.branch is None else Found()
         if found.diagnostics:
             raise ProjectError(found.diagnostics)
@@ -109,7 +112,7 @@ def explain(project: Project, name: str) -> Explanation:
 def status(project: Project = ".") -> tuple[World, Mapping[NodeId, Freshness]]:
     """The freshness of every MV."""
     graph = graph_of(project)
-    world = observed(graph, catalog_of(graph))
+    world = observed(graph, catalog_of(graph), lazily=True)
     return world, judge(world)
 
 
@@ -166,7 +169,8 @@ def run(
 def require_contracts(planned: Plan) -> None:
     """Nothing is touched if a model of the plan does not have the columns of its contract, by the current catalog."""
     graph = planned.world.graph
-    enforced = [s.node for s in planned.steps if isinstance(n := graph.nodes[s.node], ModelNode) and n.model.config.contract]
+    contracts = frozenset(graph.contracts)
+    enforced = [s.node for s in planned.steps if s.node in contracts]
     if enforced:
         from mvbuild.lineage.bind import bind
         from mvbuild.lineage.schemas import of_states

@@ -8,7 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -66,15 +66,12 @@ def main_catalog_of(graph: Graph) -> Catalog:
     return open_catalog(target.catalog_name, target.catalog, embedded=target.embedded)
 
 
-def observed(graph: Graph, catalog: Catalog, spark: Any = None) -> World:
+def observed(graph: Graph, catalog: Catalog, spark: Any = None, *, lazily: bool = False) -> World:
     """`observe`, with errors of the catalog reported at the place that configures it. `spark`: the caller's session, which will read."""
-    try:
-        world = observe(graph, catalog, open_sources(graph.project.target))
-    except CatalogError as exc:
-        code = "catalog-unreachable" if exc.unreachable else "catalog-error"
-        raise ProjectError([error(code, str(exc), graph.project.target.span)]) from exc
     settings = session_settings(spark) if spark is not None else None
-    return world if settings is None else replace(world, observed=replace(world.observed, session=session_of(settings)))
+    session = session_of(settings) if settings is not None else None
+    with explained(graph):
+        return observe(graph, catalog, open_sources(graph.project.target), session=session, lazily=lazily)
 
 
 @contextmanager

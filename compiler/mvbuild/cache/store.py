@@ -64,6 +64,8 @@ class Cache:
         """The columns and types of each query."""
         self.artifacts = Table("artifacts", database)
         """What the files below target/ were made from."""
+        self.settled = Table("settled", database)
+        """The MVs for which a run had nothing to do."""
 
     def save(self, *whole: Table) -> None:
         """Add what is new to the file. `whole`: tables of which this process has used everything that the project needs. Their other rows
@@ -72,7 +74,7 @@ class Cache:
         A command that only reads creates no target/: nothing is saved if that folder does not exist.
         """
         if self._database is not None:
-            self._database.save((self.files, self.graphs, self.fingerprints, self.bindings, self.artifacts), whole)
+            self._database.save((self.files, self.graphs, self.fingerprints, self.bindings, self.artifacts, self.settled), whole)
 
 
 class _Database:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from mvbuild.diagnostics import CODES, Diagnostic, ProjectError, error
+from mvbuild.diagnostics import CODES, ProjectError
 from mvbuild.freshness.observed import Observed, World
+from mvbuild.freshness.reading import LazyReader, Reader
+from mvbuild.freshness.settled import key_of, sighting
 from mvbuild.freshness.view_columns import by_position
 from mvbuild.freshness.view_names import Catalogs, name_in_view
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode, ViewNode
@@ -15,34 +17,49 @@ from mvbuild.graph.time_travel import bad_travel_of
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.project import parse_text
 from mvbuild.ports.catalog import Catalog
-from mvbuild.ports.session import configured_session
-from mvbuild.ports.sources import SourceError, SourceLocation, Sources
+from mvbuild.ports.session import Session, configured_session
+from mvbuild.ports.sources import SourceLocation, Sources
 from mvbuild.ports.states import State, Unreadable, ViewState
 from mvbuild.storage.embedded import with_embedded
 
 
-def observe(graph: Graph, catalog: Catalog, sources: Sources | None = None) -> World:
+def observe(
+    graph: Graph, catalog: Catalog, sources: Sources | None = None, *, session: Session | None = None, lazily: bool = False
+) -> World:
     """Load every table and view that the graph names, and what the views of the catalog read in turn. What cannot be read, a base table
-    elsewhere or a view that cannot be expanded, is `Unreadable`: that blocks only what reads it."""
+    elsewhere or a view that cannot be expanded, is `Unreadable`: that blocks only what reads it.
+
+    `session`: of the caller, if it is not mvbuild's own. `lazily`: MVs that an earlier command found settled are not read.
+    """
     nodes: dict[NodeId, Node] = dict(graph.nodes)
-    states = _load_all(graph, _identifiers(nodes.values()), catalog, sources)
-    _find_other_case(nodes, states, catalog)
+    session = session or configured_session(graph.project.target.spark.config)
+    key = key_of(graph, session, has_views=catalog.has_views) if lazily else None
+    reader = Reader(graph, catalog, sources) if key is None else LazyReader(graph, catalog, sources)
+    states = reader.states
+    reader.add(nodes.values())
+    _find_other_case(nodes, reader, catalog)
     has_expanded, catalogs = False, Catalogs.of(graph.project)
     while views := [n for n in nodes.values() if isinstance(n, TableNode) and isinstance(states.get(n.identifier), ViewState)]:
         expansions = [_expand(n, states[n.identifier], nodes, catalogs) for n in views]  # type: ignore[arg-type]
         states.update((e.identifier, e) for e in expansions if isinstance(e, Unreadable))
         added = [node for e in expansions if not isinstance(e, Unreadable) for node in e]
         nodes.update((node.id, node) for node in added)
-        new = [n.identifier for n in added if isinstance(n, TableNode) and n.identifier not in states]
-        states.update(_load_all(replace(graph, nodes=nodes), new, catalog, sources))
+        reader.graph, exist = replace(graph, nodes=nodes), reader.names
+        reader.add([n for n in added if isinstance(n, TableNode) and n.identifier not in exist])
         has_expanded = has_expanded or bool(added)
     if has_expanded:
         _take_back(nodes, states, {})
-        nodes, wrong = by_position(replace(graph, nodes=topological(nodes)), states)
+        expanded = replace(graph, nodes=topological(nodes))
+        views_of_catalog = [id for id, node in nodes.items() if isinstance(node, ViewNode)]
+        reader.read([*views_of_catalog, *expanded.ancestors(views_of_catalog)])
+        nodes, wrong = by_position(expanded, states)
         _take_back(nodes, states, wrong)
     found = replace(graph, nodes=topological(nodes)) if has_expanded else replace(graph, nodes=nodes)
-    session = configured_session(graph.project.target.spark.config)
-    return World(graph=found, observed=Observed(states=with_embedded(found, states), has_views=catalog.has_views, session=session))
+    observed = Observed(states=states, has_views=catalog.has_views, session=session)
+    if key is None or not isinstance(reader, LazyReader):
+        return World(graph=found, observed=replace(observed, states=with_embedded(found, states)))
+    seen = sighting(key, found, reader.stamps, reader.stamp)
+    return World(graph=found, observed=replace(observed, states=reader.all_but(seen.settled, found)), sighting=seen)
 
 
 def _take_back(nodes: dict[NodeId, Node], states: dict[TableIdentifier, State], known: Mapping[NodeId, str]) -> None:
@@ -60,69 +77,21 @@ def _take_back(nodes: dict[NodeId, Node], states: dict[TableIdentifier, State], 
         _take_back(nodes, states, {})
 
 
-def load(graph: Graph, identifiers: Iterable[TableIdentifier], catalog: Catalog, sources: Sources | None) -> dict[TableIdentifier, State]:
-    """The states of names, each from the place that the graph gives for it. Raises ProjectError, at its source, for a base table that
-    fails."""
-    wanted = list(identifiers)
-    states = dict(catalog.load(i for i in wanted if i not in graph.outside))
-    outside = [graph.outside[i] for i in wanted if i in graph.outside]
-    if outside and sources is not None:
-        try:
-            states.update(sources.load(outside))
-        except SourceError as exc:
-            raise ProjectError([_unread(graph, exc)]) from exc
-    return states
-
-
-def _load_all(graph: Graph, identifiers: list[TableIdentifier], catalog: Catalog, sources: Sources | None) -> dict[TableIdentifier, State]:
-    """`load`, with base tables elsewhere one by one if they cannot all be read."""
-    try:
-        return load(graph, identifiers, catalog, sources)
-    except ProjectError:
-        states = load(graph, [i for i in identifiers if i not in graph.outside], catalog, None)
-    unreachable: dict[str, SourceError] = {}
-    for identifier in (i for i in identifiers if i in graph.outside and sources is not None):
-        try:
-            if identifier.catalog in unreachable:
-                raise unreachable[identifier.catalog]
-            states.update(sources.load([graph.outside[identifier]]))  # type: ignore[union-attr]
-        except SourceError as exc:
-            if exc.unreachable and identifier.catalog:
-                unreachable[identifier.catalog] = exc
-            states[identifier] = Unreadable(identifier=identifier, reason=str(exc), code=exc.code, help=exc.help)
-    return states
-
-
-def _unread(graph: Graph, exc: SourceError) -> Diagnostic:
-    declared = (n.source for n in graph.nodes.values() if isinstance(n, TableNode) and n.identifier == exc.identifier)
-    source = next((s for s in declared if s), None)
-    return error(exc.code, str(exc), source.span if source else None, help=exc.help)
-
-
-def _identifiers(nodes: Iterable[Node]) -> list[TableIdentifier]:
-    found: dict[TableIdentifier, None] = {}
-    for node in nodes:
-        if isinstance(node, ModelNode) and node.materialized == "ephemeral":
-            continue
-        found[node.identifier] = None
-        if isinstance(node, ModelNode) and node.storage:
-            found[node.storage] = None
-    return list(found)
-
-
-def _find_other_case(nodes: dict[NodeId, Node], states: dict[TableIdentifier, State], catalog: Catalog) -> None:
+def _find_other_case(nodes: dict[NodeId, Node], reader: Reader, catalog: Catalog) -> None:
     """A name that differs from a table's only by case means that table: Spark SQL ignores case, catalogs may not."""
-    missing = [n for n in nodes.values() if isinstance(n, TableNode) and n.outside is None and n.identifier not in states]
+    exist = reader.names
+    missing = [n for n in nodes.values() if isinstance(n, TableNode) and n.outside is None and n.identifier not in exist]
+    if not missing:
+        return
     keys = {n.identifier.key for n in missing}
-    spellings = {n.identifier.namespace for n in missing} | {i.namespace for i in states}
+    spellings = {n.identifier.namespace for n in missing} | {i.namespace for i in exist}
     wanted = {tuple(part.lower() for part in n.identifier.namespace) for n in missing}
     near = [ns for ns in sorted(spellings) if tuple(part.lower() for part in ns) in wanted]
     names = {i.key: i for ns in near for i in catalog.list_names(ns) if i.key in keys}
-    for node in missing:
-        found = names.get(node.identifier.key)
-        if found:
-            nodes[node.id] = replace(node, identifier=found)
-            states.update(catalog.load([found]))
+    renamed = [replace(node, identifier=names[node.identifier.key]) for node in missing if node.identifier.key in names]
+    nodes.update((node.id, node) for node in renamed)
+    if renamed:
+        reader.add(renamed)
 
 
 def _no_view(identifier: TableIdentifier, reason: str) -> Unreadable:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from mvbuild.formats.record import NO_SNAPSHOT
+from mvbuild.freshness.lazy_states import LazyStates
+from mvbuild.freshness.settled import Sighting
 from mvbuild.graph.model import Graph, NodeId
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.model import TimeTravel
@@ -37,7 +39,8 @@ class Observed:
 
     def updated(self, states: Mapping[TableIdentifier, State]) -> Observed:
         """The same observation with newer states of some names."""
-        return replace(self, states={**self.states, **states})
+        of_all = self.states.updated(states) if isinstance(self.states, LazyStates) else {**self.states, **states}
+        return replace(self, states=of_all)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,3 +86,10 @@ class World:
 
     graph: Graph
     observed: Observed
+    sighting: Sighting | None = None
+    """What was seen before anything was read, if an earlier command may have found the same."""
+
+    @property
+    def settled(self) -> frozenset[NodeId]:
+        """MVs that are known to be fresh, and for which a run has nothing to do: their states were not read."""
+        return self.sighting.settled if self.sighting is not None else frozenset()

@@ -36,7 +36,8 @@ def pending_seeds(world: World) -> frozenset[NodeId]:
 def pending_views(world: World) -> frozenset[NodeId]:
     """Models that are plain views, and that the catalog lacks, has with another definition, or still has as an MV. A definition that does
     not compile counts as different."""
-    views = [(n.id, n, world.observed.view(n.identifier)) for n in world.graph.models if n.materialized == "view"]
+    new = (n for n in world.graph.models if n.storage is None and n.id not in world.settled)
+    views = [(n.id, n, world.observed.view(n.identifier)) for n in new if n.materialized == "view"]
     return frozenset(
         id
         for id, node, view in views
@@ -132,7 +133,8 @@ def wanted_representations(world: World, node: ModelNode, columns: Sequence[str]
 def representation_problems(world: World, ids: Iterable[NodeId]) -> list[Diagnostic]:
     """Definitions among these models that cannot be published in a dialect, given the catalog. A missing table blocks what reads it by
     itself."""
-    models = [n for id in ids if isinstance(n := world.graph.nodes.get(id), ModelNode) and n.model.config.dialects]
+    new = (n for id in ids if id not in world.settled and isinstance(n := world.graph.nodes.get(id), ModelNode))
+    models = [n for n in new if n.model.config.dialects]
     asking = [node for node in models if _has_tables(world, node)]
     if not asking:
         return []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from mvbuild.cache.lazy import Lazy
 from mvbuild.formats import failed_tests
 from mvbuild.formats.failed_tests import FailedTests
 from mvbuild.freshness.age import unseen
@@ -57,8 +58,23 @@ def judge(world: World) -> dict[NodeId, Freshness]:
     pending = pending_seeds(world) | pending_views(world)
     answers: dict[NodeId, Freshness] = {}
     for node in world.graph.views:
-        answers[node.id] = judge_one(world, node, answers, pending)
+        is_settled = node.id in world.settled
+        answers[node.id] = _settled(world, node) if is_settled else judge_one(world, node, answers, pending)
     return answers
+
+
+class _Settled(Lazy, Freshness):
+    """What an earlier command found; the record is read if somebody asks for it."""
+
+    __slots__ = ("_later",)
+
+
+def _settled(world: World, node: ModelNode) -> Freshness:
+    def later(_: str) -> Mapping[str, object]:
+        storage = world.observed.table(node.storage)
+        return {"record": stored(storage).record if storage is not None else None}
+
+    return _Settled.of(later, {"node": node.id, "state": "fresh", "reasons": (), "unseen": (), "failed": None})
 
 
 def judge_one(world: World, node: ModelNode, upstream: Mapping[NodeId, Freshness], pending: frozenset[NodeId] = frozenset()) -> Freshness:

@@ -64,10 +64,13 @@ def build_plan(
     )
     draft.needed = {**wanted, **needed_fresher(world, draft.freshness, selected)}
     for id_, node in world.graph.nodes.items():
-        if id_ in selected and not (isinstance(node, ModelNode) and node.materialized == "ephemeral"):
+        if id_ in world.settled and id_ in selected and id_ not in draft.needed and not full_refresh:
+            draft.steps[id_] = Step(node=id_, action="reuse", reasons=())
+        elif id_ in selected and not (isinstance(node, ModelNode) and node.materialized == "ephemeral"):
             draft.add(draft.step(id_))
     warned = tuple(found for step in draft.steps.values() if (found := _warning(world, step)))
-    warned += tuple(found for id in draft.steps if isinstance(node := world.graph.nodes[id], ModelNode) for found in flaws(world, node))
+    new = (node for id in draft.steps if id not in world.settled and isinstance(node := world.graph.nodes[id], ModelNode))
+    warned += tuple(found for node in new for found in flaws(world, node))
     return Plan(world=world, steps=tuple(draft.steps.values()), freshness=draft.freshness, warnings=(*warnings, *warned))
 
 

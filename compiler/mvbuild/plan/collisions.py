@@ -22,7 +22,7 @@ def collisions(world: World, selected: frozenset[NodeId]) -> list[Diagnostic]:
         node = world.graph.nodes[id_]
         if isinstance(node, SeedNode):
             found += _of_seed(world, node)
-        elif isinstance(node, ModelNode) and node.materialized != "ephemeral":
+        elif isinstance(node, ModelNode) and id_ not in world.settled and node.materialized != "ephemeral":
             found += _of_model(world, node)
     return found
 

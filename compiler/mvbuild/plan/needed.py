@@ -29,7 +29,7 @@ def needed_fresher(world: World, freshness: Mapping[NodeId, Freshness], selected
                 found.setdefault(above.id, Reason(code="needed-fresher", message=message, effect="fresh", table=reader.identifier))
                 ask(above, window, reader)
 
-    for id_ in (id for id in freshness if id in selected):
+    for id_ in (id for id in freshness if id in selected and id not in world.settled):
         node = world.graph.model(id_)
         ask(node, node.model.config.max_staleness, node)
     return found

@@ -88,7 +88,7 @@ def find_renames(world: World, former: Mapping[TableIdentifier, State], selected
     """The renames of the selected models. A `previous_name` whose view was renamed already, or never existed, is ignored."""
     search = _Search(world=world, former=former)
     for node in world.graph.models:
-        if node.id in selected and node.materialized != "ephemeral":
+        if node.id in selected and node.id not in world.settled and node.materialized != "ephemeral":
             _look(search, node)
     return Found(renames=tuple(search.renames), diagnostics=tuple(search.diagnostics))
 

@@ -42,6 +42,24 @@ class ChangeRefused(CatalogError):
         self.code = code
 
 
+class Lookup(Protocol):
+    """What a catalog has under some names at one time. Metadata is read when it is asked for, from where it was at that time."""
+
+    @property
+    def stamps(self) -> Mapping[TableIdentifier, str | None]:
+        """For each name that exists, a text that differs if its state does. None if the catalog cannot say."""
+
+    @property
+    def views(self) -> frozenset[TableIdentifier]:
+        """The names of views, with or without an embedded storage."""
+
+    def load(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, State]:
+        """The states of some of the names."""
+
+    def stamp(self, location: str) -> str | None:
+        """A text that differs if the metadata file there does; None if it does not exist, or nothing shows that it is still the same."""
+
+
 class Catalog(Protocol):
     """A catalog of Iceberg tables and views. Every method may raise CatalogError."""
 
@@ -78,6 +96,9 @@ class Catalog(Protocol):
 
     def load(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, State]:
         """The tables and views of these names (exact case). Names that do not exist are left out."""
+
+    def look_up(self, identifiers: Iterable[TableIdentifier]) -> Lookup:
+        """Like `load`, without reading more metadata than the catalog itself returns with its names."""
 
     def stamps(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, str]:
         """For each name that exists, a text that differs if its state does. Reads as little as possible: most catalogs have only to look up

@@ -253,7 +253,7 @@ def remove_leftovers(world: World, session: RunSession) -> None:
         if left_over([scratch.name], session.run, session.is_alive):
             session.catalog.drop_scratch(scratch)
     for node in world.graph.views:
-        storage = world.observed.table(node.storage)
+        storage = world.observed.table(node.storage) if node.id not in world.settled else None
         if storage is None:
             continue
         branches = left_over(storage.branches, session.run, session.is_alive)

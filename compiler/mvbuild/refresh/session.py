@@ -10,9 +10,9 @@ from threading import Lock
 from typing import TypeVar
 
 from mvbuild.freshness.leaves import Inputs
-from mvbuild.freshness.observe import load
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.pins import pin
+from mvbuild.freshness.reading import load
 from mvbuild.incremental.table_changes import Changes
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import Catalog, CatalogError

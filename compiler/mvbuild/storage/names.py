@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from mvbuild.formats import properties
-from mvbuild.graph.model import Graph, ModelNode
+from mvbuild.graph.model import Graph, ModelNode, NodeId
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import Catalog
 from mvbuild.ports.states import State, TableState, ViewState
@@ -35,16 +35,20 @@ def storage_name(view: ViewState) -> TableIdentifier | None:
     return found if found.namespace else TableIdentifier(found.catalog, view.identifier.namespace, found.name)
 
 
-def former_states(graph: Graph, known: Mapping[TableIdentifier, State], catalog: Catalog) -> dict[TableIdentifier, State]:
-    """The former views and storage tables of renamed models. `known`: the states of the current names.
+def former_states(
+    graph: Graph, known: Mapping[TableIdentifier, State], catalog: Catalog, without: Container[NodeId] = frozenset()
+) -> dict[TableIdentifier, State]:
+    """The former views and storage tables of renamed models. `known`: the states of the current names; `without`: models that have no
+    former names.
 
     At most two reads of the catalog; none if no model was renamed and no storage table has another name.
     """
-    names = [n for node in graph.models if (n := former_name(node))]
+    models = [node for node in graph.models if node.id not in without]
+    names = [n for node in models if (n := former_name(node))]
     found = {n: known[n] for n in names if n in known}
     missing = [n for n in names if n not in known]
     found.update(catalog.load(missing) if missing else {})
     pointers = {storage_name(v) for v in found.values() if isinstance(v, ViewState)}
-    pointers |= {storage_name(v) for node in graph.views if isinstance(v := known.get(node.identifier), ViewState)}
+    pointers |= {storage_name(v) for node in models if node.storage and isinstance(v := known.get(node.identifier), ViewState)}
     storages = [p for p in pointers if p is not None and not isinstance(known.get(p), TableState)]
     return {**found, **(catalog.load(storages) if storages else {})}

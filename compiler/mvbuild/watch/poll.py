@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from mvbuild.freshness.observe import load
 from mvbuild.freshness.observed import World
+from mvbuild.freshness.reading import load
 from mvbuild.graph.model import Graph, ModelNode
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import Catalog

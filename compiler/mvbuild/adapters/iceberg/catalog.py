@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mvbuild.adapters.iceberg.metadata import Raw
     from mvbuild.adapters.iceberg.publisher import Data, Publisher, TableMetadata
     from mvbuild.names import TableIdentifier
+    from mvbuild.ports.catalog import Lookup
     from mvbuild.ports.commits import Change, TableLayout
     from mvbuild.ports.states import State, TableState, ViewState
 
@@ -67,6 +68,11 @@ class MetadataCatalog:
         wanted = [found for found in dict.fromkeys(identifiers) if found.catalog == self.name and found.namespace]
         with self._guard():
             return self._publisher.load(wanted)
+
+    def look_up(self, identifiers: Iterable[TableIdentifier]) -> Lookup:
+        wanted = [found for found in dict.fromkeys(identifiers) if found.catalog == self.name and found.namespace]
+        with self._guard():
+            return self._publisher.look_up(wanted)
 
     def stamps(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, str]:
         wanted = [found for found in dict.fromkeys(identifiers) if found.catalog == self.name and found.namespace]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from os.path import commonpath
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from pyiceberg.io import FileIO
 
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _OF_STORES = ("s3.", "gcs.", "adls.")
 _READERS = 8
 """Object stores answer in tens of milliseconds, so the metadata of a whole project is read in parallel."""
@@ -29,6 +31,9 @@ class Files(Protocol):
 
     def read_all(self, locations: list[str]) -> list[bytes | Exception]:
         """The content of each file, or the error of reading it."""
+
+    def stamp(self, location: str) -> str | None:
+        """A text that differs for another metadata file, without reading it. None if there is none, or no such text."""
 
     def write(self, location: str, content: bytes) -> None:
         """Write a new file; an existing file is never overwritten."""
@@ -53,6 +58,11 @@ def spelled(location: str) -> str:
         return f"file://{path.absolute()}"
     scheme, _, rest = location.partition("://")
     return f"s3://{rest}" if scheme in ("s3a", "s3n") else location
+
+
+def is_unique(location: str) -> bool:
+    """Whether no other metadata file ever has this location: Iceberg never changes one, and names with a UUID are not given twice."""
+    return _UUID.search(location.rpartition("/")[2]) is not None
 
 
 def local_path(location: str) -> Path | None:
@@ -109,6 +119,17 @@ class FileStore:
             return [self._try(location) for location in locations]
         with ThreadPoolExecutor(_READERS) as pool:
             return list(pool.map(self._try, locations))
+
+    def stamp(self, location: str) -> str | None:
+        path = _local(location)
+        if path is None:
+            return location if is_unique(location) else None
+        try:
+            found = os.stat(path)  # noqa: PTH116  as in `read`
+        except OSError:
+            return None
+        # In a file-system warehouse, a table that is created again has the same names of files.
+        return f"{location} {found.st_ctime_ns} {found.st_size} {found.st_ino}"
 
     def write(self, location: str, content: bytes) -> None:
         path = local_path(location)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, cast
 from mvbuild.adapters.iceberg import tables
 from mvbuild.adapters.iceberg.branch_files import BranchFiles, BranchPointers
 from mvbuild.adapters.iceberg.edits import Editor, table_of
-from mvbuild.adapters.iceberg.entries import Entry, key, read_entries, read_states, read_table, state, storage_metadata
+from mvbuild.adapters.iceberg.entries import Entry, key, read_entries, read_table, state, storage_metadata
 from mvbuild.adapters.iceberg.failures import Translator
 from mvbuild.adapters.iceberg.metadata import Raw, serialize, table_state
+from mvbuild.adapters.iceberg.pointer_lookup import PointerLookup
 from mvbuild.adapters.iceberg.pointers import numbered
 from mvbuild.adapters.iceberg.publish import MV_FILE, publish, table_edit
 from mvbuild.adapters.iceberg.publisher import TableMetadata
@@ -62,12 +63,18 @@ class PointerPublisher:
         return found
 
     def load(self, identifiers: Sequence[TableIdentifier]) -> Mapping[TableIdentifier, State]:
+        return self._find(identifiers).load(identifiers)
+
+    def look_up(self, identifiers: Sequence[TableIdentifier]) -> PointerLookup:
+        return self._find(identifiers)
+
+    def _find(self, identifiers: Sequence[TableIdentifier]) -> PointerLookup:
         found = self.pointers.find(map(key, identifiers))
-        present = [(identifier, *at) for identifier in identifiers if (at := found.get(key(identifier)))]
-        missing = [identifier for identifier in identifiers if key(identifier) not in found]
+        present = {identifier: at for identifier in identifiers if (at := found.get(key(identifier)))}
+        missing = [identifier for identifier in identifiers if identifier not in present]
         foreign = self.pointers.foreign(list(map(key, missing))) if missing else {}
         others = {i: _not_ours(i, foreign[key(i)]) for i in missing if key(i) in foreign}
-        return {**dict(read_states(self.files, present)), **others}
+        return PointerLookup(files=self.files, guard=self.guard, found=present, others=others)
 
     def stamps(self, identifiers: Sequence[TableIdentifier]) -> Mapping[TableIdentifier, str]:
         by_key = {key(identifier): identifier for identifier in identifiers}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mvbuild.adapters.iceberg.files import Files
     from mvbuild.adapters.iceberg.metadata import Raw
     from mvbuild.names import TableIdentifier
+    from mvbuild.ports.catalog import Lookup
     from mvbuild.ports.changes import NetRows, TableChange
     from mvbuild.ports.commits import Change, TableLayout
     from mvbuild.ports.states import State, TableState, ViewState
@@ -90,6 +91,9 @@ class Publisher(Protocol):
 
     def load(self, identifiers: Sequence[TableIdentifier]) -> Mapping[TableIdentifier, State]:
         """The states of these different names, as far as they exist."""
+
+    def look_up(self, identifiers: Sequence[TableIdentifier]) -> Lookup:
+        """The same names, whose states are read on request."""
 
     def stamps(self, identifiers: Sequence[TableIdentifier]) -> Mapping[TableIdentifier, str]:
         """See `Catalog.stamps`."""

@@ -20,6 +20,7 @@ from mvbuild.adapters.iceberg.publisher import TableMetadata
 from mvbuild.adapters.iceberg.remote_changes import no_file_format, require_on_branch, require_possible, with_uuids
 from mvbuild.adapters.iceberg.remote_commits import Edit, OneByOne, Sender, commit, in_parallel, rename
 from mvbuild.adapters.iceberg.remote_files import data_of, dump, full_name, read_metadata, state_of
+from mvbuild.adapters.iceberg.remote_lookup import RemoteLookup
 from mvbuild.adapters.iceberg.remote_views import NoViews, ViewStore, open_views
 from mvbuild.adapters.iceberg.rest_commits import RestCommits
 from mvbuild.adapters.iceberg.rest_requests import Rest, is_rest
@@ -80,6 +81,9 @@ class RemotePublisher:
         self.catalog()
         found = in_parallel(self._find_or_reason, identifiers)
         return {identifier: one for identifier, one in zip(identifiers, found, strict=True) if one is not None}
+
+    def look_up(self, identifiers: Sequence[TableIdentifier]) -> RemoteLookup:
+        return RemoteLookup(states=self.load(identifiers), files=self.files)
 
     def stamps(self, identifiers: Sequence[TableIdentifier]) -> Mapping[TableIdentifier, str]:
         return {identifier: found.metadata_location for identifier, found in self.load(identifiers).items()}

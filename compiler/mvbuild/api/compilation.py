@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from mvbuild import __version__
 from mvbuild.artifacts.compiled import write_compiled
-from mvbuild.artifacts.earlier import Checksum, Earlier, earlier_artifacts, remember_artifacts
+from mvbuild.artifacts.earlier import (
+    Checksum,
+    Earlier,
+    earlier_artifacts,
+    earlier_results,
+    has_unit_tests,
+    remember_artifacts,
+    remember_results,
+)
 from mvbuild.artifacts.files import Stamp, write_executed, write_json, write_text
 from mvbuild.artifacts.manifest import manifest_text, timestamp
 from mvbuild.cache.keys import digest
@@ -172,19 +180,26 @@ def write_artifacts(
         earlier, checksum = earlier_artifacts(graph, manifest), Checksum()
         with Workers() as workers:
             compiled, stamps = write_compiled(graph, earlier.stamps if earlier else {}, workers), dict[NodeId, Stamp]()
-            known = _known(graph, earlier, compiled, stamps)
-            text = manifest_text(graph, version=__version__, generated_at=now, invocation_id=invocation, known=known)
+            text = earlier.again(generated_at=now, invocation_id=invocation) if earlier is not None else None
+            has_units = text is None and has_unit_tests(graph)
+            if text is None:
+                known = _known(graph, earlier, compiled, stamps)
+                text = manifest_text(graph, version=__version__, generated_at=now, invocation_id=invocation, known=known)
             write_text(manifest, checksum.of(text))
             stamps.update(compiled)
-        remember_artifacts(graph, checksum, stamps)
+        remember_artifacts(graph, checksum, stamps, has_units=has_units)
+        if result is not None:
+            from mvbuild.artifacts.run_results import run_results_text
+
+            results = path / "run_results.json"
+            of_results = {"arguments": arguments or {}, "version": __version__, "invocation_id": invocation}
+            lines = run_results_text(graph, result, **of_results, known=earlier_results(graph, results))
+            checksum = Checksum()
+            write_text(results, checksum.of(lines))
+            remember_results(graph, checksum)
+            write_executed(graph, result)
         cache = graph.project.cache
         cache.save(*([cache.fingerprints] if earlier is None else []))
-        if result is not None:
-            from mvbuild.artifacts.run_results import run_results
-
-            content = run_results(graph, result, arguments=arguments or {}, version=__version__, invocation_id=invocation)
-            write_json(path / "run_results.json", content)
-            write_executed(graph, result)
         if world is not None:
             from mvbuild.artifacts.catalog import catalog
 

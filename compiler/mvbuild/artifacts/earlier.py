@@ -7,11 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
+from typing import IO, Any
 
 from mvbuild.artifacts.files import Stamp
+from mvbuild.artifacts.run_results import plain_beginning
+from mvbuild.diagnostics import ProjectError
 from mvbuild.graph.model import Graph, NodeId
 
-_KEY = "manifest"
+_MANIFEST = "manifest"
+_RESULTS = "run_results"
+_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +27,10 @@ class Earlier:
     """The models whose entries in the manifest have another text."""
     stamps: Mapping[NodeId, Stamp]
     """The stamps of the files below target/compiled that contain the current SQL."""
+    has_units: bool
+    """Whether the manifest also depends on files of unit tests."""
+    file: IO[str] = field(repr=False)
+    """The manifest, at its beginning."""
     lines: Iterator[str] = field(repr=False)
 
     def entry(self, id: NodeId) -> str | None:
@@ -30,6 +39,22 @@ class Earlier:
         if id in self.stale or not line.startswith(name):
             return None
         return line[len(name) :].rstrip("\n").removesuffix(",")
+
+    def again(self, **metadata: str) -> Iterator[str] | None:
+        """The manifest with other `metadata`, in pieces; None if it has to be made from the graph, entry by entry."""
+        if self.stale or self.has_units:
+            return None
+        # Everything before the entries is on the first line.
+        head, nodes, end = self.file.readline().partition(_NODES)
+        return self._again({**json.loads(f"{head}}}")["metadata"], **metadata}, nodes) if nodes and not end else None
+
+    def _again(self, metadata: Mapping[str, Any], nodes: str) -> Iterator[str]:
+        yield f'{{"metadata": {json.dumps(metadata)}{nodes}'
+        while block := self.file.read(_BLOCK):
+            yield block
+
+
+_NODES = ', "nodes": {\n'
 
 
 class Checksum:
@@ -49,29 +74,75 @@ class Checksum:
 
 def earlier_artifacts(graph: Graph, manifest: Path) -> Earlier | None:
     """The artifacts of an earlier run; None if there is no such manifest, or it was changed, so that everything has to be made."""
-    text = graph.project.cache.artifacts.get(_KEY)
+    known = _known(graph, _MANIFEST)
+    if known is None or graph.outlined is None:
+        return None
+    try:
+        stale = graph.outlined.changed.union(known["changed"])
+        stamps = {id: (time, size) for id, (time, size) in known["compiled"].items() if id not in stale}
+        file = _opened(manifest, known["checksum"])
+        has_units = known["units"]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return None
+    return Earlier(stale=stale, stamps=stamps, has_units=has_units, file=file, lines=_entries(file)) if file is not None else None
+
+
+def remember_artifacts(graph: Graph, checksum: Checksum, stamps: Mapping[NodeId, Stamp], *, has_units: bool) -> None:
+    """Called after everything was written. The next run compares checksum and stamps with the files that it finds: if another run wrote
+    some of them in the meantime, or was killed halfway, they are made again."""
+    if graph.outlined is None:
+        return
+    content = {"changed": sorted(graph.outlined.changed), "checksum": str(checksum), "compiled": stamps, "units": has_units}
+    _remember(graph, _MANIFEST, content)
+
+
+def has_unit_tests(graph: Graph) -> bool:
+    """Whether a file that the graph does not depend on may change the manifest: the rows of a unit test."""
+    try:
+        return bool(graph.unit_tests)
+    except (ProjectError, OSError):
+        return True
+
+
+def earlier_results(graph: Graph, path: Path) -> Mapping[str, str]:
+    """The entries of nodes with which an earlier run had nothing to do, by how they begin."""
+    known = _known(graph, _RESULTS)
+    if known is None or graph.outlined is None or graph.outlined.changed or known.get("changed"):
+        return {}
+    try:
+        file = _opened(path, known["checksum"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return {}
+    if file is None:
+        return {}
+    plain = plain_beginning()
+    with file:
+        lines = (line.partition(plain) for line in file)
+        return {head: f"{head}{found}{rest}".rstrip("\n").removesuffix(",") for head, found, rest in lines if found}
+
+
+def remember_results(graph: Graph, checksum: Checksum) -> None:
+    """Called after run_results.json was written."""
+    if graph.outlined is not None:
+        _remember(graph, _RESULTS, {"changed": sorted(graph.outlined.changed), "checksum": str(checksum)})
+
+
+def _known(graph: Graph, name: str) -> dict[str, Any] | None:
+    """What was remembered of an artifact of this very graph."""
+    text = graph.project.cache.artifacts.get(name)
     if text is None or graph.outlined is None or not _is_as_compiled(graph):
         return None
     try:
-        known = json.loads(text)
-        if known["graph"] != graph.outlined.key:
-            return None
-        stale = graph.outlined.changed.union(known["changed"])
-        stamps = {id: (time, size) for id, (time, size) in known["compiled"].items() if id not in stale}
-        lines = _lines(manifest, known["checksum"])
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        known: dict[str, Any] = json.loads(text)
+        return known if known["graph"] == graph.outlined.key else None
+    except (ValueError, LookupError, TypeError):
         return None
-    return Earlier(stale=stale, stamps=stamps, lines=lines) if lines is not None else None
 
 
-def remember_artifacts(graph: Graph, checksum: Checksum, stamps: Mapping[NodeId, Stamp]) -> None:
-    """Called after everything was written. The next run compares checksum and stamps with the files that it finds: if another run wrote
-    some of them in the meantime, or was killed halfway, they are made again."""
-    if graph.outlined is None or not _is_as_compiled(graph):
-        return
-    known = graph.outlined
-    content = {"graph": known.key, "changed": sorted(known.changed), "checksum": str(checksum), "compiled": stamps}
-    graph.project.cache.artifacts.put(_KEY, json.dumps(content, separators=(",", ":")))
+def _remember(graph: Graph, name: str, content: Mapping[str, Any]) -> None:
+    if graph.outlined is not None and _is_as_compiled(graph):
+        text = json.dumps({"graph": graph.outlined.key, **content}, separators=(",", ":"))
+        graph.project.cache.artifacts.put(name, text)
 
 
 def _is_as_compiled(graph: Graph) -> bool:
@@ -80,17 +151,17 @@ def _is_as_compiled(graph: Graph) -> bool:
     return len(graph.nodes) == len(compiled) and all(a is b for a, b in zip(graph.nodes.values(), compiled, strict=True))
 
 
-def _lines(manifest: Path, checksum: str) -> Iterator[str] | None:
-    """The entries of the file with that checksum, even if another run replaces the file in the meantime."""
-    file = manifest.open(encoding="utf-8", newline="\n")
+def _opened(path: Path, checksum: str) -> IO[str] | None:
+    """The file with that checksum, even if another run replaces it in the meantime."""
+    file = path.open(encoding="utf-8", newline="\n")
     found = blake2b(digest_size=16)
-    while block := file.buffer.read(1 << 20):
+    while block := file.buffer.read(_BLOCK):
         found.update(block)
     if found.hexdigest() != checksum:
         file.close()
         return None
     file.seek(0)
-    return _entries(file)
+    return file
 
 
 def _entries(file: Iterable[str]) -> Iterator[str]:

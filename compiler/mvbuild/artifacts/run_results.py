@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from mvbuild.artifacts.manifest import timestamp
@@ -18,6 +21,42 @@ SCHEMA = "https://schemas.getdbt.com/dbt/run-results/v6.json"
 def run_results(graph: Graph, result: RunResult, *, arguments: Mapping[str, Any], version: str, invocation_id: str) -> dict[str, Any]:
     """The results as a JSON object. Everything without a dbt equivalent is in `adapter_response`."""
     results = [_node(graph, r) for r in result.results] + [_test(t) for t in result.all_tests]
+    return {**_around(result, arguments=arguments, version=version, invocation_id=invocation_id), "results": results}
+
+
+def run_results_text(
+    graph: Graph, result: RunResult, *, arguments: Mapping[str, Any], version: str, invocation_id: str, known: Mapping[str, str]
+) -> Iterator[str]:
+    """The same as JSON text, in pieces: each result is a line. `known`: see `earlier_results`."""
+    around = _around(result, arguments=arguments, version=version, invocation_id=invocation_id)
+    yield f'{json.dumps(around, default=str)[:-1]}, "results": ['
+    separator = "\n"
+    for one in result.results:
+        text = known.get(f'{{"unique_id": {json.dumps(one.node)}') if known and _is_plain(one) else None
+        yield separator
+        yield text or json.dumps(_node(graph, one), default=str)
+        separator = ",\n"
+    for test in result.all_tests:
+        yield f"{separator}{json.dumps(_test(test), default=str)}"
+        separator = ",\n"
+    yield "\n]}"
+
+
+@lru_cache(1)
+def plain_beginning() -> str:
+    """What is between the id and the SQL of a node with which a run had nothing to do: it is the same for all of them."""
+    text = json.dumps(_outcome(NodeResult(node="", status="reused", message="")))
+    return f'{text.removeprefix("{" + _ID)[:-1]}, "compiled_code": '
+
+
+_ID = '"unique_id": ""'
+
+
+def _is_plain(result: NodeResult) -> bool:
+    return replace(result, started_ms=0) == NodeResult(node=result.node, status="reused", message="")
+
+
+def _around(result: RunResult, *, arguments: Mapping[str, Any], version: str, invocation_id: str) -> dict[str, Any]:
     return {
         "metadata": {
             "dbt_schema_version": SCHEMA,
@@ -26,7 +65,6 @@ def run_results(graph: Graph, result: RunResult, *, arguments: Mapping[str, Any]
             "invocation_id": invocation_id,
             "env": {"mvbuild_version": version},
         },
-        "results": results,
         "elapsed_time": result.seconds,
         "args": dict(arguments),
     }
@@ -53,7 +91,15 @@ def failed_object(failed: FailedTests | None) -> dict[str, Any] | None:
 
 def _node(graph: Graph, result: NodeResult) -> dict[str, Any]:
     node = graph.nodes[result.node]
-    is_model = isinstance(node, ModelNode)
+    return {
+        **_outcome(result, is_model=isinstance(node, ModelNode)),
+        "compiled_code": definition(graph, node).text if isinstance(node, ModelNode) and node.id not in graph.undefined else None,
+        "relation_name": node.identifier.sql,
+        "batch_results": None,
+    }
+
+
+def _outcome(result: NodeResult, *, is_model: bool = True) -> dict[str, Any]:
     return {
         "unique_id": result.node,
         # Readers of run results v6 do not know the status `reused`: a fresh node is a success, and `reused` says that nothing was done.
@@ -65,9 +111,6 @@ def _node(graph: Graph, result: NodeResult) -> dict[str, Any]:
         "execution_time": result.seconds,
         "adapter_response": {**result.details, "reused": result.status == "reused", "reasons": [reason_object(r) for r in result.reasons]},
         "compiled": is_model,
-        "compiled_code": definition(graph, node).text if isinstance(node, ModelNode) and node.id not in graph.undefined else None,
-        "relation_name": node.identifier.sql,
-        "batch_results": None,
     }
 
 

@@ -21,7 +21,7 @@ from mvbuild.artifacts.earlier import (
     remember_results,
 )
 from mvbuild.artifacts.files import Stamp, write_executed, write_json, write_text
-from mvbuild.artifacts.manifest import manifest_text, timestamp
+from mvbuild.artifacts.timestamps import timestamp
 from mvbuild.cache.keys import digest
 from mvbuild.diagnostics import ProjectError, error
 from mvbuild.graph.graph_cache import frame_of, outline_of, outlined, restored
@@ -183,6 +183,8 @@ def write_artifacts(
             text = earlier.again(generated_at=now, invocation_id=invocation) if earlier is not None else None
             has_units = text is None and has_unit_tests(graph)
             if text is None:
+                from mvbuild.artifacts.manifest import manifest_text
+
                 known = _known(graph, earlier, compiled, stamps)
                 text = manifest_text(graph, version=__version__, generated_at=now, invocation_id=invocation, known=known)
             write_text(manifest, checksum.of(text))
@@ -192,8 +194,14 @@ def write_artifacts(
             from mvbuild.artifacts.run_results import run_results_text
 
             results = path / "run_results.json"
-            of_results = {"arguments": arguments or {}, "version": __version__, "invocation_id": invocation}
-            lines = run_results_text(graph, result, **of_results, known=earlier_results(graph, results))
+            lines = run_results_text(
+                graph,
+                result,
+                arguments=arguments or {},
+                version=__version__,
+                invocation_id=invocation,
+                known=earlier_results(graph, results),
+            )
             checksum = Checksum()
             write_text(results, checksum.of(lines))
             remember_results(graph, checksum)

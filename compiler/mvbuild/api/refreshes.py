@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mvbuild.api.compilation import write_artifacts
 from mvbuild.api.of_project import Project, graph_of, mv_of, states_of
@@ -19,14 +19,10 @@ from mvbuild.freshness.pending import representation_problems
 from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import Graph, NodeId
 from mvbuild.incremental.table_changes import Changes
-from mvbuild.lifecycle.branches import require_branchable
-from mvbuild.lifecycle.drop import drop_all
-from mvbuild.lifecycle.removed_models import find_removed
-from mvbuild.lifecycle.rename import rename
+from mvbuild.names import TableIdentifier
 from mvbuild.plan.build import build_plan
-from mvbuild.plan.explain import Explanation
-from mvbuild.plan.explain import explain as explain_mv
 from mvbuild.plan.model import Plan
+from mvbuild.plan.removed import Removed
 from mvbuild.plan.renames import Found, find_renames, renamed_world
 from mvbuild.plan.seeds import seed_rows
 from mvbuild.plan.settle import settle
@@ -37,9 +33,10 @@ from mvbuild.refresh.result import RunResult
 from mvbuild.refresh.run import run_plan
 from mvbuild.selection.select import select as select_nodes
 from mvbuild.storage.names import former_states
-from mvbuild.verify.model import Verification
-from mvbuild.verify.verify import Check, doubts
-from mvbuild.verify.verify import verify as verify_all
+
+if TYPE_CHECKING:
+    from mvbuild.plan.explain import Explanation
+    from mvbuild.verify.model import Verification
 
 # Imports that only one command needs are where they are used: a run that finds nothing to do would otherwise take twice as long.
 
@@ -86,7 +83,7 @@ def plan_nodes(
             raise ProjectError(found.diagnostics)
         removed = removed and graph.project.branch is None
         renamed = [r.view.identifier for r in find_renames(world, former, frozenset(world.graph.nodes)).renames]
-        gone = find_removed(world, catalog, renamed) if removed else ()
+        gone = _removed(world, catalog, renamed) if removed else ()
     new = renamed_world(world, found.renames)
     problems = representation_problems(new, chosen)
     if problems:
@@ -96,8 +93,16 @@ def plan_nodes(
     return replace(planned, renames=found.renames, before=before, removed=gone)
 
 
+def _removed(world: World, catalog: Catalog, renamed: Iterable[TableIdentifier]) -> tuple[Removed, ...]:
+    from mvbuild.lifecycle.removed_models import find_removed
+
+    return find_removed(world, catalog, renamed)
+
+
 def explain(project: Project, name: str) -> Explanation:
     """How an MV is refreshed: its query as a tree, what changed in each table, and the result of every strategy. Does not need Spark."""
+    from mvbuild.plan.explain import explain as explain_mv
+
     graph = graph_of(project)
     catalog = catalog_of(graph)
     world = observed(graph, catalog)
@@ -147,6 +152,8 @@ def run(
         require_atomic(graph, catalog.atomic)
     planned = plan(graph, select=select, exclude=exclude, full_refresh=full_refresh, removed=False, catalog=catalog, spark=spark)
     if graph.project.branch is not None:
+        from mvbuild.lifecycle.branches import require_branchable
+
         require_branchable(planned)
     require_contracts(planned)
     rows = seed_rows(planned)
@@ -154,7 +161,10 @@ def run(
         session.pending = PendingCommits(catalog=catalog, clock=session.clock) if together else None
         if planned.needs_engine:
             _ = session.engine  # before any step: if Spark cannot start, nothing is touched
-        planned = rename(session, planned)
+        if planned.renames:
+            from mvbuild.lifecycle.rename import rename
+
+            planned = rename(session, planned)
         result = run_plan(planned, session, rows, threads=threads or graph.project.target.threads, fail_fast=fail_fast, on_event=on_event)
     renamed = tuple(pair for r in planned.renames for pair in r.names.items())
     result = replace(result, diagnostics=(*planned.warnings, *result.diagnostics), renamed=renamed)
@@ -183,6 +193,9 @@ def require_contracts(planned: Plan) -> None:
 
 def _pruned(graph: Graph, catalog: Catalog, result: RunResult) -> RunResult:
     """The run has just changed the catalog, so it is read again."""
+    from mvbuild.lifecycle.drop import drop_all
+    from mvbuild.lifecycle.removed_models import find_removed
+
     world = observed(graph, catalog)
     with explained(graph):
         dropped, diagnostics = drop_all(catalog, find_removed(world, catalog))
@@ -208,6 +221,9 @@ def verify(
     `sample` is a share of the keys, 0.01 for one percent; `seed` chooses which. `float_tolerance` takes precedence over the models. An MV
     that cannot be verified is an error if it is in `names`, otherwise a warning.
     """
+    from mvbuild.verify.verify import Check, doubts
+    from mvbuild.verify.verify import verify as verify_all
+
     if not (sample is None or 0 < sample <= 1):
         raise ProjectError([error("command-line", "A sample must be above 0 and at most 1")])
     if not (float_tolerance is None or (math.isfinite(float_tolerance) and float_tolerance >= 0)):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mvbuild.artifacts.manifest import published_ids, timestamp
+from mvbuild.artifacts.manifest import published_ids
+from mvbuild.artifacts.timestamps import timestamp
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import ModelNode, Node
 from mvbuild.lineage.schemas import of_schema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from hashlib import sha256
 from typing import Any, TypeGuard
 
@@ -58,11 +58,6 @@ def manifest_text(
                 separator = ",\n"
         yield "\n}"
     yield "}"
-
-
-def timestamp(ms: int) -> str:
-    """Milliseconds since the epoch -> `2026-11-21T10:00:00.000000Z`."""
-    return datetime.fromtimestamp(ms / 1000, tz=timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def entries(graph: Graph, ids: Container[NodeId] | None = None) -> Iterator[tuple[NodeId, dict[str, Any]]]:

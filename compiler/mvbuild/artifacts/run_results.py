@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from mvbuild.artifacts.manifest import timestamp
+from mvbuild.artifacts.timestamps import timestamp
 from mvbuild.formats.failed_tests import FailedTests
 from mvbuild.freshness.model import Reason
 from mvbuild.graph.definition import definition

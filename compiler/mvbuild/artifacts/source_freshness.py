@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
-from mvbuild.artifacts.manifest import criteria, timestamp
+from mvbuild.artifacts.manifest import criteria
+from mvbuild.artifacts.timestamps import timestamp
 from mvbuild.graph.model import Graph, TableNode
 from mvbuild.project.source_freshness import SourceFreshness
 

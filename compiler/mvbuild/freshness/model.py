@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from mvbuild.equivalence.edit import Edit
 from mvbuild.formats.failed_tests import FailedTests
 from mvbuild.formats.record import RefreshRecord
 from mvbuild.graph.model import NodeId
 from mvbuild.names import TableIdentifier
+
+if TYPE_CHECKING:
+    from mvbuild.equivalence.edit import Edit
 
 State = Literal["fresh", "stale", "unknown"]
 

@@ -9,7 +9,6 @@ from mvbuild.diagnostics import CODES, ProjectError
 from mvbuild.freshness.observed import Observed, World
 from mvbuild.freshness.reading import LazyReader, Reader
 from mvbuild.freshness.settled import key_of, sighting
-from mvbuild.freshness.view_columns import by_position
 from mvbuild.freshness.view_names import Catalogs, name_in_view
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode, ViewNode
 from mvbuild.graph.order import cycles, topological
@@ -48,6 +47,9 @@ def observe(
         reader.add([n for n in added if isinstance(n, TableNode) and n.identifier not in exist])
         has_expanded = has_expanded or bool(added)
     if has_expanded:
+        # Imported here because few projects read views of others, which need the columns and types of queries.
+        from mvbuild.freshness.view_columns import by_position
+
         _take_back(nodes, states, {})
         expanded = replace(graph, nodes=topological(nodes))
         views_of_catalog = [id for id, node in nodes.items() if isinstance(node, ViewNode)]

@@ -1,56 +1,15 @@
-"""World -> Freshness of every MV. Pure: the same observation always gives the same result.
-
-The conditions are those of the property-based specification (view version, base table snapshots, child view versions, and the relaxed
-window on the difference of snapshot timestamps), with what it leaves open: other UUIDs, rollbacks, compaction, foreign writes.
-"""
+"""World -> Freshness of every MV: of those that an earlier command found settled, and of all others by the rules of `judging`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 
 from mvbuild.cache.lazy import Lazy
-from mvbuild.formats import failed_tests
-from mvbuild.formats.failed_tests import FailedTests
-from mvbuild.freshness.age import unseen
-from mvbuild.freshness.leaves import node_inputs
-from mvbuild.freshness.model import Freshness, Reason, State
+from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.observed import World
-from mvbuild.freshness.pending import pending_seeds, pending_views, same_definition
-from mvbuild.freshness.rules_of_inputs import base_tables, child_views, pending_changed, upstream_behind, upstream_not_fresh
-from mvbuild.freshness.rules_of_mv import (
-    definition_changed,
-    flawed,
-    marks,
-    never_refreshed,
-    nondeterministic,
-    session_differs,
-    storage_changed,
-    storage_schema_changed,
-    unreadable,
-)
-from mvbuild.freshness.situation import Situation
-from mvbuild.graph.definition import definition
+from mvbuild.freshness.pending import pending_seeds, pending_views
 from mvbuild.graph.model import ModelNode, NodeId
-from mvbuild.parse.fingerprint import fingerprint
-from mvbuild.storage.stored import Stored, stored
-
-Rule = Callable[[Situation], Iterable[Reason]]
-RULES: tuple[Rule, ...] = (
-    unreadable,
-    flawed,
-    never_refreshed,
-    storage_changed,
-    storage_schema_changed,
-    definition_changed,
-    marks,
-    nondeterministic,
-    session_differs,
-    upstream_not_fresh,
-    upstream_behind,
-    pending_changed,
-    base_tables,
-    child_views,
-)
+from mvbuild.storage.stored import stored
 
 
 def judge(world: World) -> dict[NodeId, Freshness]:
@@ -58,9 +17,16 @@ def judge(world: World) -> dict[NodeId, Freshness]:
     pending = pending_seeds(world) | pending_views(world)
     answers: dict[NodeId, Freshness] = {}
     for node in world.graph.views:
-        is_settled = node.id in world.settled
-        answers[node.id] = _settled(world, node) if is_settled else judge_one(world, node, answers, pending)
+        answers[node.id] = _settled(world, node) if node.id in world.settled else judge_one(world, node, answers, pending)
     return answers
+
+
+def judge_one(world: World, node: ModelNode, upstream: Mapping[NodeId, Freshness], pending: frozenset[NodeId] = frozenset()) -> Freshness:
+    """The freshness of one MV, given that of the MVs that it reads and the nodes that are about to change."""
+    # Imported here because a run that finds everything settled needs no rules.
+    from mvbuild.freshness.judging import judged
+
+    return judged(world, node, upstream, pending)
 
 
 class _Settled(Lazy, Freshness):
@@ -75,52 +41,3 @@ def _settled(world: World, node: ModelNode) -> Freshness:
         return {"record": stored(storage).record if storage is not None else None}
 
     return _Settled.of(later, {"node": node.id, "state": "fresh", "reasons": (), "unseen": (), "failed": None})
-
-
-def judge_one(world: World, node: ModelNode, upstream: Mapping[NodeId, Freshness], pending: frozenset[NodeId] = frozenset()) -> Freshness:
-    """The freshness of one MV, given that of the MVs that it reads and the nodes that are about to change."""
-    situation = _situation(world, node, upstream, pending)
-    # A table whose columns changed may be read at several branches.
-    reasons = tuple(dict.fromkeys(reason for rule in RULES for reason in rule(situation)))
-    state = _state(reasons)
-    return Freshness(
-        node=node.id,
-        state=state,
-        reasons=reasons,
-        record=situation.record,
-        unseen=unseen(world, situation.inputs, reasons, upstream),
-        failed=_failed(situation, state, reasons),
-    )
-
-
-def _situation(world: World, node: ModelNode, upstream: Mapping[NodeId, Freshness], pending: frozenset[NodeId]) -> Situation:
-    view = world.observed.view(node.identifier)
-    storage = world.observed.table(node.storage)
-    of_storage = stored(storage) if storage else Stored(record=None)
-    return Situation(
-        world=world,
-        node=node,
-        view=view,
-        storage=storage,
-        stored=of_storage,
-        record=of_storage.record,
-        same_definition=same_definition(world, node, view),
-        inputs=node_inputs(world.graph, node),
-        upstream=upstream,
-        pending=pending,
-    )
-
-
-def _state(reasons: Iterable[Reason]) -> State:
-    effects = {r.effect for r in reasons}
-    return "stale" if "stale" in effects else "unknown" if "unknown" in effects else "fresh"
-
-
-def _failed(s: Situation, state: State, reasons: Iterable[Reason]) -> FailedTests | None:
-    """The newest data if its tests failed. If the storage is exactly what the query returns now, the failure is obsolete: a table was
-    rolled back, or an edit undone."""
-    found = failed_tests.decode(s.storage.properties) if s.storage else None
-    is_exact = state == "fresh" and s.record is not None and not any(r.code == "within-window" for r in reasons)
-    if found is None or not is_exact or s.record is None:
-        return found
-    return found if found.is_of(s.record, fingerprint(definition(s.world.graph, s.node).text)) else None

@@ -98,9 +98,7 @@ def _recalled(key: str, graph: Graph) -> Earlier:
     return Earlier(settled=frozenset(found["settled"]), signatures=found["signatures"], files=found["files"])
 
 
-def _signature(
-    node: Node, changed: Collection[NodeId], stamps: Stamps, stamp: Callable[[str], str | None], file: str | None
-) -> str:
+def _signature(node: Node, changed: Collection[NodeId], stamps: Stamps, stamp: Callable[[str], str | None], file: str | None) -> str:
     own = stamps.get(node.identifier, _ABSENT)
     if own is None or (isinstance(node, TableNode) and node.outside is not None):
         return _NONE

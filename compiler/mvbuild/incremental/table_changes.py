@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mvbuild.formats.record import NO_SNAPSHOT
-from mvbuild.incremental.inputs import Inputs
-from mvbuild.incremental.literals import predicate_text
-from mvbuild.incremental.scan_conditions import relevant
-from mvbuild.incremental.shape import Shape
-from mvbuild.parse.determinism import variables
 from mvbuild.ports.catalog import ChangeRefused
 from mvbuild.ports.changes import Comparison, Predicate, Side, TableChange, ValueRange
 from mvbuild.ports.states import TableState
 from mvbuild.ports.table_changes import TableChanges
 from mvbuild.storage.names import known_as
+
+if TYPE_CHECKING:
+    from mvbuild.incremental.inputs import Inputs
+    from mvbuild.incremental.shape import Shape
 
 MAX_FILES = 2000
 """The limit of files whose bounds are read to estimate how much of a table a refresh reads; more would cost as much as the refresh."""
@@ -78,6 +77,9 @@ class Changes:
 
     def irrelevant(self, shape: Shape, given: Inputs, changes: Mapping[int, TableChange]) -> Mapping[int, str]:
         """The leaves whose changed rows cannot affect the query, each with the reason."""
+        # Imported here, as in `conditions_of`, because a run that finds nothing to do interprets no query.
+        from mvbuild.incremental.literals import predicate_text
+
         scans = conditions_of(shape, given)
         found = {}
         for leaf, change in changes.items():
@@ -96,6 +98,9 @@ def _under(table: TableState) -> tuple[str, str, int]:
 def conditions_of(shape: Shape, given: Inputs) -> dict[int, tuple[tuple[Predicate, ...], ...]]:
     """Leaf -> for each read of it, the conditions under which a row affects the query. Empty if Spark substitutes text in the query,
     because then no literal is a constant."""
+    from mvbuild.incremental.scan_conditions import relevant
+    from mvbuild.parse.determinism import variables
+
     if any(variables(given.text.text)):
         return {}
     # A version that the query names is read with another schema than the current one, which the change uses.

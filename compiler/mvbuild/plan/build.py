@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from mvbuild.diagnostics import Diagnostic, Note, ProjectError, error
-from mvbuild.freshness.indirect import is_written, upstream_mvs
 from mvbuild.freshness.leaves import Inputs, node_inputs, place_of
 from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import World
@@ -18,20 +18,18 @@ from mvbuild.freshness.readable import flaws, unreadable
 from mvbuild.freshness.rules import judge
 from mvbuild.graph.model import ModelNode, NodeId, SeedNode, ViewNode
 from mvbuild.graph.time_travel import no_versions
-from mvbuild.incremental.choose import choose
-from mvbuild.incremental.inputs import ReadChange
-from mvbuild.incremental.strategies import FULL
 from mvbuild.names import TableIdentifier
-from mvbuild.plan.alter import alteration
 from mvbuild.plan.collisions import collisions
-from mvbuild.plan.misnamed import misnamed_columns
 from mvbuild.plan.model import Action, Plan, Step
 from mvbuild.plan.needed import needed_fresher
-from mvbuild.plan.question import question
-from mvbuild.plan.strictness import fallback_warning, strict_error
 from mvbuild.ports.states import TableState
 from mvbuild.storage.format import found_format, unrecordable, wanted_format
 from mvbuild.storage.names import known_as
+
+if TYPE_CHECKING:
+    from mvbuild.incremental.inputs import ReadChange
+
+# Imports that only a stale MV needs are where they are used: a run that finds nothing to do does not pay for them.
 
 OF_OTHERS = frozenset(("upstream-stale", "upstream-unknown", "upstream-behind", "seed-changed", "child-view-edited"))
 """Reasons that only apply if the run also changes the nodes that they name."""
@@ -75,7 +73,11 @@ def build_plan(
 
 
 def _warning(world: World, step: Step) -> Diagnostic | None:
-    return fallback_warning(world.graph.model(step.node), step.choice) if step.choice and step.action == "refresh" else None
+    if step.choice is None or step.action != "refresh":
+        return None
+    from mvbuild.plan.strictness import fallback_warning
+
+    return fallback_warning(world.graph.model(step.node), step.choice)
 
 
 @dataclass
@@ -126,6 +128,9 @@ class _Draft:
         return Step(node=node.id, action="create", reasons=(reason,))
 
     def _mv(self, node: ModelNode) -> Step:
+        from mvbuild.incremental.strategies import FULL
+        from mvbuild.plan.alter import alteration
+
         reasons = self._reasons(node.id)
         storage = self.world.observed.table(node.storage)
         converts = storage is not None and found_format(storage) != wanted_format(node, storage)
@@ -163,6 +168,11 @@ class _Draft:
 
     def _refresh(self, node: ModelNode, reasons: tuple[Reason, ...], *, converts: bool) -> Step:
         """With the strategy, unless it depends on what this run writes first."""
+        from mvbuild.incremental.choose import choose
+        from mvbuild.incremental.strategies import FULL
+        from mvbuild.plan.question import question
+        from mvbuild.plan.strictness import strict_error
+
         wrong = self._misnamed.get(node.id)
         if wrong is not None:
             return Step(node=node.id, action="blocked", reasons=reasons, diagnostic=wrong)
@@ -182,6 +192,8 @@ class _Draft:
 
     def _moves_upstream(self, node: ModelNode, storage: TableState) -> bool:
         """Readers that know only the specification do not read the records of upstream MVs."""
+        from mvbuild.freshness.indirect import upstream_mvs
+
         above = list(upstream_mvs(self.world, node))
         if not above or storage.of_view is not None:
             return False
@@ -194,17 +206,23 @@ class _Draft:
         step = self.steps.get(upstream.id)
         if step is None or step.action not in ("record", "alter", "redefine", "convert"):
             return False
+        from mvbuild.plan.alter import alteration
+
         change = alteration(self.world, upstream) if step.action == "alter" else None
         return change is None or change.view_version or not self._has_written(upstream)
 
     def _has_written(self, node: ModelNode) -> bool:
         """Whether the record names what its readers need."""
+        from mvbuild.freshness.indirect import is_written
+
         storage, record = self.world.observed.table(node.storage), self.freshness[node.id].record
         return storage is None or record is None or is_written(self.world, node, storage, record)
 
     @cached_property
     def _misnamed(self) -> Mapping[NodeId, Diagnostic]:
         """MVs with a setting or a data test that names a missing column, by the current catalog."""
+        from mvbuild.plan.misnamed import misnamed_columns
+
         return misnamed_columns(self.world, self.selected)
 
     def _is_written(self, id_: NodeId) -> bool:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import NodeId, TestNode
-from mvbuild.incremental.choose import StrategyChoice
 from mvbuild.plan.removed import Removed
 from mvbuild.plan.renames import Rename
+
+if TYPE_CHECKING:
+    from mvbuild.incremental.choose import StrategyChoice
 
 Action = Literal["load", "create", "replace", "refresh", "redefine", "record", "alter", "convert", "reuse", "blocked"]
 """load a seed · create or replace a plain view · refresh an MV · redefine: the view gets a new text with the same meaning, and is refreshed

@@ -13,21 +13,16 @@ from threading import current_thread
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.freshness.leaves import is_leaf
 from mvbuild.freshness.observed import World
-from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
+from mvbuild.graph.model import Graph, NodeId
 from mvbuild.plan.model import Plan, Step
 from mvbuild.ports.catalog import CatalogError, CommitConflict
 from mvbuild.ports.engine import EngineError
 from mvbuild.project.seeds import SeedRows
-from mvbuild.refresh import seeds, views
-from mvbuild.refresh.alter import alter
 from mvbuild.refresh.atomic import publish_together
-from mvbuild.refresh.convert import convert
-from mvbuild.refresh.outcome import AuditFailed, Outcome
-from mvbuild.refresh.redefine import redefine
+from mvbuild.refresh.outcome import AuditFailed
 from mvbuild.refresh.result import Event, Finished, NodeResult, RunResult, Started
 from mvbuild.refresh.run_id import SCRATCH_NAMESPACE, left_over
 from mvbuild.refresh.session import RunSession
-from mvbuild.refresh.staging_area import drop_branches
 
 OnEvent = Callable[[Event], None]
 
@@ -174,8 +169,11 @@ class _Schedule:
         )
 
     def _attempt(self, step: Step) -> NodeResult:
+        # Imported here because a run that finds nothing to do does not need it.
+        from mvbuild.refresh.work import work
+
         try:
-            outcome = self._work(step)
+            outcome = work(self.session, self.plan, step, self.rows)
         except AuditFailed as exc:
             many = len(exc.diagnostics)
             return _failed(
@@ -200,28 +198,6 @@ class _Schedule:
             details=outcome.details,
             sql=outcome.sql,
         )
-
-    def _work(self, step: Step) -> Outcome:
-        node = self.plan.world.graph.nodes[step.node]
-        if isinstance(node, SeedNode):
-            return seeds.load(self.session, node, self.rows[node.id])
-        assert isinstance(node, ModelNode)
-        if node.storage is None:
-            return Outcome(message=views.create_or_replace(self.session, node))
-        if step.action == "alter" or (step.action == "record" and step.choice is None):
-            return alter(self.session, node)
-        if step.converts:
-            converted = convert(self.session, node)
-            if step.action == "convert":
-                return converted
-        if step.action == "redefine":
-            proven = redefine(self.session, node)
-            if proven is not None:
-                return proven
-        # Imported here because a run that finds nothing to refresh does not need it.
-        from mvbuild.refresh.materialize import refresh
-
-        return refresh(self.session, self.plan, step)
 
 
 def _failed(step: Step, diagnostics: tuple[Diagnostic, ...], message: str, **more) -> NodeResult:  # type: ignore[no-untyped-def]
@@ -258,4 +234,6 @@ def remove_leftovers(world: World, session: RunSession) -> None:
             continue
         branches = left_over(storage.branches, session.run, session.is_alive)
         if branches:
+            from mvbuild.refresh.staging_area import drop_branches
+
             drop_branches(session.catalog, storage, branches)

@@ -36,6 +36,7 @@ from mvbuild.refresh.session import RunSession
 from mvbuild.selection.select import select
 from mvbuild.storage.names import former_states
 from mvbuild.workers import Workers
+from unit.settled_check import SettledCheck
 
 SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "type": "long", "required": False}]}
 
@@ -198,13 +199,17 @@ class Shop:
 
     def __post_init__(self) -> None:
         self.engine = RecordingEngine(self.catalog)
+        self.settled = SettledCheck(self.root)
 
     def write(self, files: Mapping[str, str]) -> Shop:
         write_project(self.root, files)
         return self
 
     def world(self) -> World:
-        return observe(compiled(self.root), self.catalog, self.sources)
+        graph = compiled(self.root)
+        found = observe(graph, self.catalog, self.sources)
+        self.settled.same(graph, self.catalog, self.sources, found)
+        return found
 
     def plan(self, *include: str, **options: Any) -> Plan:
         world = self.world()

@@ -12,10 +12,11 @@ from mvbuild.project.loaded import DataTest
 
 
 def misnamed_columns(world: World, selected: frozenset[NodeId]) -> Mapping[NodeId, Diagnostic]:
-    """By the current catalog; empty if columns are unknown before Spark sees the query."""
-    graph = world.graph
+    """By the current catalog; empty if columns are unknown before Spark sees the query. Settled MVs are not computed."""
+    graph, selected = world.graph, selected - world.settled
     shaped = [n for n in graph.views if n.id in selected and (n.model.config.partition_by or n.model.config.sort_by)]
-    tests = [test for test in graph.tests if isinstance(test.test, DataTest) and test.query is None and not selected.isdisjoint(test.gates)]
+    gated = (test for test in graph.tests if not selected.isdisjoint(test.gates))
+    tests = [test for test in gated if isinstance(test.test, DataTest) and test.query is None]
     if not shaped and not tests:
         return {}
     # Imported here because a run with nothing to refresh needs no SQL parser.
@@ -23,7 +24,8 @@ def misnamed_columns(world: World, selected: frozenset[NodeId]) -> Mapping[NodeI
     from mvbuild.lineage.schemas import of_states
 
     asked = {node.id for node in shaped} | {id for test in tests for id in test.reads}
-    bound = bind(graph, of_states(world.observed.states), asked)
+    names = {graph.nodes[id].identifier for id in asked | graph.ancestors(asked)}
+    bound = bind(graph, of_states({name: state for name in names if (state := world.observed.states.get(name)) is not None}), asked)
 
     def columns(id_: NodeId) -> Sequence[str] | None:
         found = bound.columns.get(id_)

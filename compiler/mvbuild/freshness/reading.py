@@ -67,7 +67,7 @@ class LazyReader(Reader):
         return self._lookups[0].stamp(location)
 
     def all_but(self, settled: frozenset[NodeId], graph: Graph) -> LazyStates:
-        """The states of all names; those that only settled MVs need are read when somebody asks for them."""
+        """The states of all names; those that only settled MVs need are read on request."""
         self.graph = graph
         needed = [id for id, node in graph.nodes.items() if id not in settled and _is_judged(node)]
         self.read([*needed, *graph.ancestors(needed)])

@@ -30,7 +30,7 @@ def judge_one(world: World, node: ModelNode, upstream: Mapping[NodeId, Freshness
 
 
 class _Settled(Lazy, Freshness):
-    """What an earlier command found; the record is read if somebody asks for it."""
+    """What an earlier command found; the record is read on request."""
 
     __slots__ = ("_later",)
 

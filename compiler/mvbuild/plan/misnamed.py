@@ -24,8 +24,8 @@ def misnamed_columns(world: World, selected: frozenset[NodeId]) -> Mapping[NodeI
     from mvbuild.lineage.schemas import of_states
 
     asked = {node.id for node in shaped} | {id for test in tests for id in test.reads}
-    names = {graph.nodes[id].identifier for id in asked | graph.ancestors(asked)}
-    bound = bind(graph, of_states({name: state for name in names if (state := world.observed.states.get(name)) is not None}), asked)
+    read = {graph.nodes[id].identifier for id in asked | graph.ancestors(asked)}
+    bound = bind(graph, of_states({name: state for name in read if (state := world.observed.states.get(name)) is not None}), asked)
 
     def columns(id_: NodeId) -> Sequence[str] | None:
         found = bound.columns.get(id_)

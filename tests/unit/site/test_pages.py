@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from mvbuild import api
 from mvbuild.adapters.memory import MemoryCatalog
-from mvbuild.api import sessions
+from mvbuild.api import documentation, sessions
 from mvbuild.cli.main import group
 from mvbuild.diagnostics import ProjectError
 from mvbuild.incremental.table_changes import Changes
@@ -72,7 +72,7 @@ class Site:
 def built(root: Path, monkeypatch: pytest.MonkeyPatch, catalog: MemoryCatalog | None) -> Site:
     if catalog is not None:
         monkeypatch.setattr(sessions, "open_catalog", lambda *_, **__: catalog)
-        monkeypatch.setattr(api.documentation, "_not_created", lambda _: None)
+        monkeypatch.setattr(documentation, "_not_created", lambda _: None)
     api.build_docs(root)
     return Site(root / "target/site")
 

@@ -75,7 +75,7 @@ def main() -> int:
         parsed = timed("parse", lambda: parse_project(project, env={}, workers=Workers(1)))
         graph = timed("graph", lambda: build(project, parsed))
         for state in ("stale", "fresh"):
-            world = timed(f"observe, {state}", lambda: observe(graph, shop.catalog))
+            world = timed(f"observe, {state}", lambda: observe(graph, shop.catalog, at_ms=0))
             timed(f"judge, {state}", lambda world=world: judge(world))
             chosen, _ = timed(f"select, {state}", lambda world=world: select(world.graph, ["+m999", "tag:x", "m1+"], []))
             chosen = frozenset(n.id for n in world.graph.models)

@@ -40,7 +40,7 @@ class SettledCheck:
         folder.mkdir(exist_ok=True)
         known = CachedGraph(key=_key(self.root), changed=frozenset(), nodes=graph.nodes, contracts=graph.contracts)
         project = replace(graph.project, cache=Cache(folder / FILE))
-        lazy = observe(replace(graph, project=project, outlined=known), catalog, sources, lazily=True)
+        lazy = observe(replace(graph, project=project, outlined=known), catalog, sources, at_ms=world.observed.at_ms, lazily=True)
         self.found += len(lazy.settled)
         ours, theirs = _plan(lazy), _plan(world)
         assert _shown(lazy, ours) == _shown(world, theirs)

@@ -207,7 +207,7 @@ class Shop:
 
     def world(self) -> World:
         graph = compiled(self.root)
-        found = observe(graph, self.catalog, self.sources)
+        found = observe(graph, self.catalog, self.sources, at_ms=self.clock.at_ms)
         self.settled.same(graph, self.catalog, self.sources, found)
         return found
 

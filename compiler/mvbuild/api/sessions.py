@@ -71,7 +71,8 @@ def observed(graph: Graph, catalog: Catalog, spark: Any = None, *, lazily: bool 
     settings = session_settings(spark) if spark is not None else None
     session = session_of(settings) if settings is not None else None
     with explained(graph):
-        return observe(graph, catalog, open_sources(graph.project.target), session=session, lazily=lazily)
+        at_ms = SystemClock().now_ms()
+        return observe(graph, catalog, open_sources(graph.project.target), at_ms=at_ms, session=session, lazily=lazily)
 
 
 @contextmanager

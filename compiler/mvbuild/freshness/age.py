@@ -17,12 +17,13 @@ from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.pins import pin
 from mvbuild.freshness.states import recorded_states
 from mvbuild.graph.model import ModelNode, NodeId
+from mvbuild.names import TableIdentifier
 from mvbuild.ports.states import TableState
 from mvbuild.storage.names import known_as
 from mvbuild.storage.stored import replaced_since, summary_value, unseen_since
 
-_OF_TABLES = ("within-window", "base-table-changed", "base-table-emptied", "base-table-rolled-back", "snapshot-expired")
-"""Codes of the reasons that are unseen changes of a table. A compaction is not one."""
+_UNSEEN = ("within-window", "clock-moved", "base-table-changed", "base-table-emptied", "base-table-rolled-back", "snapshot-expired")
+"""Codes of the reasons that are unseen changes of a table, or of the clock, which has no table. A compaction is not one."""
 
 
 def allows(window: timedelta | None, unseen: Iterable[Reason]) -> bool:
@@ -33,8 +34,8 @@ def allows(window: timedelta | None, unseen: Iterable[Reason]) -> bool:
 
 def unseen(world: World, inputs: Inputs, own: Iterable[Reason], upstream: Mapping[NodeId, Freshness]) -> tuple[Reason, ...]:
     """The differences of an MV, given the reasons of its own freshness and the MVs that it reads."""
-    found = [r for r in own if r.code in _OF_TABLES and r.recorded is not None]
-    read = {r.table: r.recorded for r in found}
+    found = [r for r in own if r.code in _UNSEEN and (r.recorded is not None or r.table is None)]
+    read: dict[TableIdentifier | None, int | None] = {r.table: r.recorded for r in found if r.table is not None}
     for leaf in inputs.leaves:
         above = world.graph.nodes[leaf.node]
         if not isinstance(above, ModelNode) or leaf.travel is not None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from mvbuild.formats import failed_tests
 from mvbuild.formats.failed_tests import FailedTests
 from mvbuild.freshness.age import unseen
+from mvbuild.freshness.clock import clock_moved
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.model import Freshness, Reason, State
 from mvbuild.freshness.observed import World
@@ -43,6 +44,7 @@ RULES: tuple[Rule, ...] = (
     definition_changed,
     marks,
     nondeterministic,
+    clock_moved,
     session_differs,
     upstream_not_fresh,
     upstream_behind,

@@ -23,12 +23,18 @@ from mvbuild.storage.embedded import with_embedded
 
 
 def observe(
-    graph: Graph, catalog: Catalog, sources: Sources | None = None, *, session: Session | None = None, lazily: bool = False
+    graph: Graph,
+    catalog: Catalog,
+    sources: Sources | None = None,
+    *,
+    at_ms: int,
+    session: Session | None = None,
+    lazily: bool = False,
 ) -> World:
     """Load every table and view that the graph names, and what the views of the catalog read in turn. What cannot be read, a base table
     elsewhere or a view that cannot be expanded, is `Unreadable`: that blocks only what reads it.
 
-    `session`: of the caller, if it is not mvbuild's own. `lazily`: MVs that an earlier command found settled are not read.
+    `at_ms`: the time now. `session`: of the caller, if it is not mvbuild's own. `lazily`: MVs that an earlier command found settled are not read.
     """
     nodes: dict[NodeId, Node] = dict(graph.nodes)
     session = session or configured_session(graph.project.target.spark.config)
@@ -57,7 +63,7 @@ def observe(
         nodes, wrong = by_position(expanded, states)
         _take_back(nodes, states, wrong)
     found = replace(graph, nodes=topological(nodes)) if has_expanded else replace(graph, nodes=nodes)
-    observed = Observed(states=states, has_views=catalog.has_views, session=session)
+    observed = Observed(states=states, at_ms=at_ms, has_views=catalog.has_views, session=session)
     if key is None or not isinstance(reader, LazyReader):
         return World(graph=found, observed=replace(observed, states=with_embedded(found, states)))
     seen = sighting(key, found, reader.stamps, reader.stamp)

@@ -20,6 +20,8 @@ class Observed:
     """The tables and views of the project as the catalog had them at one time."""
 
     states: Mapping[TableIdentifier, State]
+    at_ms: int
+    """The instant that whatever reads the clock reads, in milliseconds since 1970."""
     has_views: bool = True
     """Whether the catalog has views; without views, MVs are in the metadata-file format."""
     session: Session = field(default_factory=lambda: configured_session({}))

@@ -42,10 +42,11 @@ def upstream_behind(s: Situation) -> Iterator[Reason]:
             continue
         oldest = max(above.unseen, key=lambda r: r.lag_ms or 0)
         name = s.world.graph.nodes[leaf.node].identifier
+        what = f"the newest data of {oldest.table}" if oldest.table else "the time as it is now"
         limit = f"the window of this MV is {written(window)}" if window else "this MV has no window"
         yield Reason(
             code="upstream-behind",
-            message=f"it reads {name}, which has not seen the newest data of {oldest.table}; {limit}",
+            message=f"it reads {name}, which has not seen {what}; {limit}",
             effect="stale",
             table=name,
             lag_ms=oldest.lag_ms,

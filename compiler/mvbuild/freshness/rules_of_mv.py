@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from mvbuild.formats import properties
 from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness import pending
+from mvbuild.freshness.clock import steady_texts
 from mvbuild.freshness.file_places import metadata_columns_of
 from mvbuild.freshness.model import Reason
 from mvbuild.freshness.pins import leaf_table
@@ -112,10 +113,10 @@ def _has_rows_of_view(s: Situation, view: ViewState, record: RefreshRecord) -> b
 
 
 def nondeterministic(s: Situation) -> Iterator[Reason]:
-    """Snapshots do not show whether a query that depends on the clock still returns the same rows."""
+    """Nothing shows whether a query that depends on more than tables and the day still returns the same rows."""
     if s.record is None:
         return
-    for identifier, text in texts_of(s):
+    for identifier, text in steady_texts(s):
         word = nondeterministic_word(text, substituted=_is_substituted(s))
         if word:
             message = f"its rows do not depend on its tables alone: {identifier} uses {word}"

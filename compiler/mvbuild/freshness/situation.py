@@ -10,7 +10,7 @@ from mvbuild.freshness.leaves import Inputs
 from mvbuild.freshness.model import Freshness, Reason
 from mvbuild.freshness.observed import World
 from mvbuild.graph.definition import definition
-from mvbuild.graph.model import ModelNode, NodeId, ViewNode
+from mvbuild.graph.model import Graph, ModelNode, NodeId, ViewNode
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.states import TableState, ViewState
 from mvbuild.storage.stored import Stored
@@ -39,13 +39,17 @@ class Situation:
 
 def texts_of(s: Situation) -> Iterator[tuple[TableIdentifier, str]]:
     """The SQL of the MV and of the views below it, with ephemeral models inlined."""
-    graph = s.world.graph
-    if s.node.id not in graph.undefined:
-        yield s.node.identifier, definition(graph, s.node).text
-    for id_ in s.inputs.views:
-        node = graph.nodes[id_]
-        if isinstance(node, ModelNode | ViewNode) and id_ not in graph.undefined:
-            yield node.identifier, definition(graph, node).text if isinstance(node, ModelNode) else node.query.sql.text
+    return texts_below(s.world.graph, s.node, s.inputs)
+
+
+def texts_below(graph: Graph, node: ModelNode, below: Inputs) -> Iterator[tuple[TableIdentifier, str]]:
+    """`texts_of`, given what the MV reads."""
+    if node.id not in graph.undefined:
+        yield node.identifier, definition(graph, node).text
+    for id_ in below.views:
+        view = graph.nodes[id_]
+        if isinstance(view, ModelNode | ViewNode) and id_ not in graph.undefined:
+            yield view.identifier, definition(graph, view).text if isinstance(view, ModelNode) else view.query.sql.text
 
 
 def stale(code: str, message: str) -> Reason:

@@ -16,7 +16,7 @@ from mvbuild.incremental.inputs import Inputs, ReadChange, changes_of, inputs_of
 from mvbuild.incremental.key_ranges import without_empty
 from mvbuild.incremental.reasons import GENERAL, UNINFORMATIVE, Refused
 from mvbuild.incremental.rewrite import Rewrite, StrategyInput
-from mvbuild.incremental.shape import Shape, readable
+from mvbuild.incremental.shape import Shape, readable, with_lifted_readings
 from mvbuild.incremental.sizes import Sizes, StorageSize
 from mvbuild.incremental.statements import Difference, Stored, difference
 from mvbuild.incremental.strategies import FULL, STRATEGIES, WORTH
@@ -51,6 +51,7 @@ _OF_REASON: Mapping[str, str] = {
     "base-table-schema-changed": "column-changed",
     "base-table-rewritten": "metadata-columns",
     "base-table-not-recorded": "record-incomplete",
+    "clock-not-recorded": "record-incomplete",
     "metadata-unreadable": "never-refreshed",
     "forced": "forced",
 }
@@ -61,6 +62,7 @@ _OF_ROWS = (
     "base-table-empty",
     "base-table-recreated",
     "base-table-rolled-back",
+    "clock-moved",
     "seed-changed",
     "snapshot-expired",
 )
@@ -136,7 +138,7 @@ def choose(question: Question) -> StrategyChoice:
         _require_rows_alone(given)
     except Refused as exc:
         return _full(exc)
-    if _same_files(given, question.read):
+    if not given.moved and _same_files(given, question.read):
         return StrategyChoice(strategy=NO_CHANGE, code="", message=_SAME, expected=Cost(bytes=0, rows=0), inputs=given)
     try:
         shape = shape_of_inputs(given, [f["name"] for f in storage.schema["fields"]])
@@ -192,9 +194,11 @@ class _Choosing:
     def choice(self) -> StrategyChoice:
         # Nothing else here prevents a misread query from leading to wrong rows.
         known = is_proven(self.storage, self.given.text.text, self.given.schemas)
-        without = self.question.read.irrelevant(self.shape, self.given, self.changes) if known else {}
+        # A row that does not matter now may have mattered at another time.
+        asks = known and not self.given.moved
+        without = self.question.read.irrelevant(self.shape, self.given, self.changes) if asks else {}
         changes = {leaf: change for leaf, change in self.changes.items() if leaf not in without}
-        if not changes:
+        if not changes and not self.given.moved:
             what = "; ".join(dict.fromkeys(without.values())) or _SAME
             return replace(self, changes={})._choice_with(NO_CHANGE, "", what, (), expected=Cost(bytes=0, rows=0))
         # For the query, a leaf whose change is irrelevant is the same at both snapshots.
@@ -243,14 +247,16 @@ class _Choosing:
         return Sizes(inputs=self.given.inputs, changes=changes, storage=StorageSize(table=self.storage), read=self.question.read)
 
     def _case(self, changes: Mapping[int, TableChange]) -> StrategyInput:
+        moved = self.given.moved
         return StrategyInput(
-            shape=self.shape,
+            shape=with_lifted_readings(self.shape, moved) if moved else self.shape,
             plus=frozenset(leaf for leaf, change in changes.items() if _adds(change)),
             minus=frozenset(leaf for leaf, change in changes.items() if not change.is_insert_only),
             types={f["name"]: f["type"] for f in self.storage.schema["fields"]},
             partition_by=self.storage.partition_by,
             float_tolerance=self.question.node.model.config.float_tolerance,
             has_children=self.question.has_children,
+            clock=moved,
         )
 
     def _choice_with(

@@ -8,7 +8,7 @@ with the same key, so that the result at both versions, for the keys that change
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -22,6 +22,7 @@ from mvbuild.incremental.algebra import (
     Item,
     Join,
     Limit,
+    OneRow,
     Project,
     Ref,
     Relation,
@@ -39,11 +40,14 @@ from mvbuild.incremental.algebra import (
     walk,
     with_children,
 )
+from mvbuild.incremental.clock import at_values, boundary, differing, earlier, elsewhere, reads, reads_below, reads_here
 from mvbuild.incremental.functions import POSITIONS, SUMS, is_ordered_aggregate
 from mvbuild.incremental.kinds import Types, kind_of, kind_of_type
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.restrict import Key, equal_columns, mapped, partition_columns, restricted
 
+_EXACT = ("integer", "decimal", "string", "other")
+"""Kinds of types whose values are the same if they are equal."""
 KEYS = "keys_"
 """The prefix of the names of tables with changed keys."""
 
@@ -99,6 +103,8 @@ class Deltas:
     plus: frozenset[int]
     minus: frozenset[int]
     types: Types
+    clock: Mapping[str, str] = field(default_factory=dict)
+    """The earlier values of what the query reads of the clock, where they differ. These readings are in filters and projections."""
     ctes: list[Cte] = field(default_factory=list)
     _made: dict[int, tuple[Relation, Delta]] = field(default_factory=dict)
     _numbers: count[int] = field(default_factory=count)
@@ -108,10 +114,14 @@ class Deltas:
         return self.plus | self.minus
 
     def old(self, relation: Relation) -> Relation:
-        return at(relation, "old", self.changed)
+        before = at(relation, "old", self.changed)
+        return at_values(before, self.clock) if self.clock else before
 
     def changes(self, relation: Relation) -> bool:
-        return bool(leaves(relation) & self.changed)
+        return bool(leaves(relation) & self.changed) or (bool(self.clock) and reads_below(relation, self.clock))
+
+    def _reads_clock(self, relation: Relation) -> bool:
+        return bool(self.clock) and reads_here(relation, self.clock)
 
     def of(self, relation: Relation) -> Delta:
         """The change of a relation. Raises Refused if finding it takes as much work as computing everything."""
@@ -126,6 +136,8 @@ class Deltas:
         """Whether its change depends only on the changes of its tables."""
         if not self.changes(relation):
             return True
+        if self._reads_clock(relation):
+            return False
         if isinstance(relation, Join):
             if relation.kind == "inner":
                 return self.is_linear(relation.left) and self.is_linear(relation.right)
@@ -139,6 +151,8 @@ class Deltas:
     # --- the change of a relation -------------------------------------------------------------------------------------------------
 
     def _of(self, relation: Relation) -> Delta:
+        if self._reads_clock(relation):
+            return self._clocked(relation)
         if isinstance(relation, Scan):
             plus = (at(relation, "plus", self.plus),) if relation.leaf in self.plus else ()
             minus = (at(relation, "minus", self.minus),) if relation.leaf in self.minus else ()
@@ -154,6 +168,32 @@ class Deltas:
         if isinstance(relation, Join):
             return self._join(relation)
         return self._local(relation, self.local_keys(relation))
+
+    def _clocked(self, relation: Relation) -> Delta:
+        """First the rows below change, at the earlier time; then the time."""
+        if not isinstance(relation, Filter | Project):
+            raise elsewhere()
+        self._require_steady(relation.child)
+        below = self._mapped(at_values(replace(relation, child=OneRow(relation.child.columns)), self.clock), self.of(relation.child))
+        if isinstance(relation, Filter):
+            came, went = differing(relation, self.clock)
+        else:
+            came, went = self._recomputed(relation)
+        return Delta((*below.plus, *came), (*below.minus, *went))
+
+    def _recomputed(self, project: Project) -> tuple[tuple[Relation, ...], tuple[Relation, ...]]:
+        """The rows with other values at the other time, now and then."""
+        moved = [item for item in project.items if reads(item.expression, self.clock)]
+        rows = project.child
+        bounds = boundary([item.expression for item in moved], self.clock)
+        if bounds is not None:
+            rows = Filter(rows, bounds)
+        if all(kind_of_type(self.types.get(item.name)) in _EXACT for item in moved):
+            pairs = [(item.expression.copy(), earlier(item.expression, self.clock)) for item in moved]
+            same = [exp.NullSafeEQ(this=exp.paren(now), expression=exp.paren(before)) for now, before in pairs]
+            rows = Filter(rows, exp.Not(this=exp.paren(exp.and_(*same))))
+        before_items = tuple(Item(item.name, earlier(item.expression, self.clock)) for item in project.items)
+        return (Project(rows, project.items),), (Project(rows, before_items),)
 
     def _mapped(self, relation: Relation, below: Delta) -> Delta:
         others = relation.children[1:]
@@ -254,6 +294,8 @@ class Deltas:
         """A superset of the items' values in the rows of the change; empty only if nothing changed."""
         if not self.changes(relation):
             return ()
+        if self._reads_clock(relation):
+            return tuple(Project(part, items) for part in self.of(relation).all)
         names = frozenset().union(*(names_in(item.expression) for item in items))
         if isinstance(relation, Project):
             return self.changed_keys(relation.child, _through(items, relation.items))

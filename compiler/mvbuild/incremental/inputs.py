@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from mvbuild.formats.record import RefreshRecord
+from mvbuild.freshness.clock import columns_below, values_read
 from mvbuild.freshness.expansion import expanded_sql
 from mvbuild.freshness.leaves import node_inputs
 from mvbuild.freshness.observed import Leaf, Pin, World
@@ -14,17 +15,20 @@ from mvbuild.freshness.states import recorded_states, states_without_reader
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.algebra import Relation, Scan, walk
 from mvbuild.incremental.building import LeafColumns
+from mvbuild.incremental.clock import call
 from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.from_clause import MARKER
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.shape import Shape, shape_of
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.by_position import takes_columns_by_position
+from mvbuild.parse.clock_reads import with_values
 from mvbuild.ports.catalog import ChangeRefused
 from mvbuild.ports.changes import Side, TableChange, ValueRange
 from mvbuild.ports.states import Schema, TableState
 from mvbuild.source import MappedText, Span
 from mvbuild.storage.names import known_as
+from mvbuild.storage.reads import recorded_reads
 from mvbuild.storage.schema_difference import difference
 from mvbuild.storage.schemas_read import recorded_schema_id
 
@@ -106,10 +110,19 @@ def total(table: TableState, snapshot_id: int | None, key: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """`text` has the marker of `inputs[n]` for the n-th table."""
+    """`text` has the marker of `inputs[n]` for the n-th table, and a call of `clock.CALL` for each reading of the clock."""
 
     text: MappedText
     inputs: tuple[Input, ...]
+    clock: Mapping[str, str] = field(default_factory=dict)
+    """What the query reads of the clock, by name."""
+    clock_before: Mapping[str, str] = field(default_factory=dict)
+    """What it read at the last refresh."""
+
+    @property
+    def moved(self) -> Mapping[str, str]:
+        """The earlier values of what it reads of the clock, where they differ."""
+        return {name: before for name, before in self.clock_before.items() if before != self.clock.get(name)}
 
     @property
     def schemas(self) -> tuple[Schema, ...]:
@@ -132,7 +145,11 @@ def inputs_of(world: World, node: ModelNode, record: RefreshRecord, pins: Mappin
             leaf=leaf, pin=found, old=old, recorded_schema=found.table.schemas.get(recorded_schema) if recorded_schema is not None else None
         )
 
-    return marked(world, node, input_of)
+    found = marked(world, node, input_of)
+    before = recorded_reads(storage) if storage is not None else {}
+    if found.clock.keys() - before.keys():
+        raise Refused("record-incomplete", "the record of the last refresh does not have the time that it read")
+    return replace(found, clock_before={name: before[name] for name in found.clock})
 
 
 def _require_one_name(pins: Iterable[Pin]) -> None:
@@ -152,10 +169,14 @@ def _is_one_of_several(found: Pin, pins: Iterable[Pin]) -> bool:
 
 def marked(world: World, node: ModelNode, input_of: Callable[[Leaf], Input]) -> Inputs:
     """The expanded query with a marker for every table."""
-    leaves = node_inputs(world.graph, node).leaves
+    below = node_inputs(world.graph, node)
+    leaves = below.leaves
     numbers = {leaf: at for at, leaf in enumerate(leaves)}
     text = expanded_sql(world.graph, node.query, node.reads, lambda leaf: f"`{MARKER}{numbers[leaf]}`")
-    return Inputs(text=text, inputs=tuple(input_of(leaf) for leaf in leaves))
+    clock = values_read(world, node)
+    if clock:
+        text = with_values(text, clock, columns_below(world, below), call)
+    return Inputs(text=text, inputs=tuple(input_of(leaf) for leaf in leaves), clock=clock)
 
 
 def recorded_at(record: RefreshRecord, found: Pin, *, of_several: bool = False) -> int:

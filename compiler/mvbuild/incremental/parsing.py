@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from sqlglot import Token, TokenType, exp
 
+from mvbuild.incremental.clock import with_readings
 from mvbuild.incremental.functions import OTHER_CALLS
 from mvbuild.incremental.spark_registry import AGGREGATES, GENERATORS, SCALARS
 from mvbuild.parse.dialect import parse, tokenize
@@ -42,7 +43,7 @@ def parsed(sql: str) -> exp.Expr | None:
             node.set("this", name.removeprefix(_PREFIX))
         if isinstance(node, exp.Anonymous):
             _mark_unit(node)
-    return tree
+    return with_readings(tree)
 
 
 def _renamed(tokens: Sequence[Token], at: int) -> Token:

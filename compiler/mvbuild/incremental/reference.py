@@ -13,6 +13,7 @@ from mvbuild.incremental.choose import Considered, main_reason
 from mvbuild.incremental.hypothetical import Kinds, answers, guessed_types
 from mvbuild.incremental.reasons import CODES, Refused
 from mvbuild.incremental.samples import ONE_TABLE, TWO_TABLES, Sample
+from mvbuild.parse.clock_reads import without_clock
 from mvbuild.parse.determinism import nondeterministic_word
 
 _HEAD = """# Operators and changes
@@ -59,7 +60,7 @@ _KINDS: tuple[Kinds, ...] = ("inserts", "deletes")
 
 def table_cell(sample: Sample, change: Kinds, side: int | None = None) -> str:
     """A cell. `side`: which of the tables changes; None for all."""
-    if nondeterministic_word(sample.text):
+    if nondeterministic_word(without_clock(sample.text)):
         return "full: `nondeterministic`"
     try:
         shape = sample.shape

@@ -32,9 +32,11 @@ class StrategyInput:
     float_tolerance: float | None = None
     has_children: bool = False
     """Whether other MVs read this one."""
+    clock: Mapping[str, str] = field(default_factory=dict)
+    """The earlier values of what the query reads of the clock, where they differ. `shape` has these readings in filters and projections."""
 
     def deltas(self) -> Deltas:
-        return Deltas(plus=self.plus, minus=self.minus, types=self.shape.types)
+        return Deltas(plus=self.plus, minus=self.minus, types=self.shape.types, clock=self.clock)
 
     @property
     def changed(self) -> frozenset[int]:

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from mvbuild.incremental.algebra import Aggregate, Filter, Item, Join, Project, Ref, Relation, Scan
 from mvbuild.incremental.building import LeafColumns
+from mvbuild.incremental.clock import with_calls
 from mvbuild.incremental.from_clause import MARKER
 from mvbuild.incremental.hypothetical import guessed_types
 from mvbuild.incremental.rewrite import StrategyInput
@@ -52,7 +53,7 @@ class Sample:
     def shape(self) -> Shape:
         """Raises Refused for a query that the algebra cannot express."""
         names = {name: f"`{MARKER}{at}` AS {name}" for at, name in enumerate(TABLES)}
-        return shape_of(self.sql.format(**names), COLUMNS, None)
+        return shape_of(with_calls(self.sql.format(**names)), COLUMNS, None)
 
 
 def shape(sql: str) -> Shape:
@@ -162,7 +163,8 @@ ONE_TABLE = (
     Sample("`LIMIT`", "SELECT id FROM {orders} ORDER BY amount LIMIT 10"),
     Sample("`ORDER BY` alone", "SELECT id FROM {orders} ORDER BY amount"),
     Sample("`ROLLUP`, `CUBE`, `GROUPING SETS`", "SELECT customer_id, count(*) AS n FROM {orders} GROUP BY ROLLUP (customer_id)"),
-    Sample("a clock or a random number", "SELECT id, rand() AS r FROM {orders}"),
+    Sample("the day, in a filter", "SELECT id, order_date FROM {orders} WHERE order_date >= current_date() - 30"),
+    Sample("the exact time, or a random number", "SELECT id, rand() AS r FROM {orders}"),
     Sample("a column of type map", "SELECT id, labels FROM {orders}"),
 )
 """One table, which changes completely."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
@@ -16,6 +16,7 @@ from sqlglot.errors import ParseError, TokenError
 from mvbuild.incremental.algebra import Item, Project, Relation, column
 from mvbuild.incremental.alike import marked
 from mvbuild.incremental.building import Building, LeafColumns
+from mvbuild.incremental.clock import lifted
 from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.parsing import parsed
 from mvbuild.incremental.queries import query
@@ -23,7 +24,7 @@ from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.scopes import Scope
 from mvbuild.incremental.subqueries import scalar_subquery
 from mvbuild.incremental.syntax import unsupported
-from mvbuild.lineage.expression_type import Types
+from mvbuild.lineage.expression_type import Types, type_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,20 @@ class Shape:
     """Name of a scanned column -> leaf and column."""
     required: frozenset[str]
     """Names of scanned columns that cannot be NULL in their table."""
+
+
+def with_lifted_readings(shape: Shape, names: Mapping[str, str]) -> Shape:
+    """The same query with these readings of the clock in filters and projections."""
+    types = dict(shape.types)
+
+    def fresh(value: exp.Expr) -> str:
+        name = f"time_{len(types)}"
+        while name in types:
+            name += "_0"
+        types[name] = type_of(value, types)
+        return name
+
+    return replace(shape, root=lifted(shape.root, names, fresh), types=types)
 
 
 def plain_name(unique: str) -> str:

@@ -16,6 +16,7 @@ from mvbuild.refresh.recording import described, other_refreshes
 from mvbuild.refresh.session import RunSession
 from mvbuild.storage.commits import recorded
 from mvbuild.storage.history import PastRefresh, history
+from mvbuild.storage.reads import stale_reads
 from mvbuild.storage.schema import schema_property, stale_schema_property
 from mvbuild.storage.schemas_read import stale_schemas
 
@@ -38,8 +39,12 @@ def rollback(session: RunSession, node: ModelNode, refresh_id: int) -> Outcome:
         refresh_id,
         indirect=indirect(world, node, record),
         others=other_refreshes(world, node, storage),
-        # The recorded schemas are those of another refresh.
-        also_remove=(*stale_schemas(storage.properties, {}), *stale_schema_property(storage.properties, schema)),
+        # The recorded schemas and values of the clock are those of another refresh.
+        also_remove=(
+            *stale_schemas(storage.properties, {}),
+            *stale_reads(storage.properties, {}),
+            *stale_schema_property(storage.properties, schema),
+        ),
         set_properties={properties.REFRESH_SNAPSHOT: str(past.snapshot.snapshot_id), **schema},
         set_snapshot_id=past.snapshot.snapshot_id,
         schema_id=schema_id if schema_id != storage.current_schema_id else None,

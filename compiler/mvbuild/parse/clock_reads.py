@@ -20,8 +20,15 @@ from mvbuild.parse.wall_clock import zone_of
 from mvbuild.source import MappedText, SourceFile
 
 DAY, TIME = "current_date", "current_timestamp"
-_UNITS_OF_DAY = {"year": "year", "yyyy": "year", "yy": "year", "quarter": "quarter", "month": "month", "mon": "month", "mm": "month"} | {
-    "week": "week"
+_UNITS_OF_DAY = {
+    "year": "year",
+    "yyyy": "year",
+    "yy": "year",
+    "quarter": "quarter",
+    "week": "week",
+    "month": "month",
+    "mon": "month",
+    "mm": "month",
 }
 """Spark's names of the units that `trunc` knows."""
 _UNITS = {**_UNITS_OF_DAY, "day": "day", "dd": "day", "hour": "hour", "minute": "minute"}
@@ -41,6 +48,11 @@ class ClockRead:
     """Written without brackets: a column of that name would come first."""
 
 
+def may_read_clock(sql: str) -> bool:
+    """Whether a word of it may be a clock."""
+    return _MAYBE.search(sql) is not None
+
+
 def clock_reads(sql: str, columns: Iterable[str] = ()) -> tuple[ClockRead, ...]:
     """`columns`: names of the columns that the query reads. Empty if one of the values cannot be replaced, because its text gives a column
     of the result its name.
@@ -50,7 +62,7 @@ def clock_reads(sql: str, columns: Iterable[str] = ()) -> tuple[ClockRead, ...]:
     >>> clock_reads("SELECT now() AS at FROM t"), clock_reads("SELECT current_date FROM t")
     ((), ())
     """
-    if not _MAYBE.search(sql):
+    if not may_read_clock(sql):
         return ()
     try:
         tokens = tokenize(sql)
@@ -251,7 +263,9 @@ def literal(name: str, value: str) -> str:
     return f"DATE '{value}'" if name.startswith(DAY) else f"TIMESTAMP_LTZ '{value}'"
 
 
-def with_values(sql: MappedText, values: Mapping[str, str], columns: Iterable[str] = (), write: Callable[[str, str], str] = literal) -> MappedText:
+def with_values(
+    sql: MappedText, values: Mapping[str, str], columns: Iterable[str] = (), write: Callable[[str, str], str] = literal
+) -> MappedText:
     """The text with these values in place of the clock. What has no value stays as it is.
 
     >>> from mvbuild.source import SourceFile
@@ -268,9 +282,9 @@ def with_values(sql: MappedText, values: Mapping[str, str], columns: Iterable[st
     return edited(sql, edits) if edits else sql
 
 
-def without_clock(sql: str, names: Iterable[str], columns: Iterable[str] = ()) -> str:
-    """The text with some value in place of the clock, to see what else it depends on."""
-    values = {name: "2000-01-01" for name in names}
+def without_clock(sql: str, names: Iterable[str] | None = None, columns: Iterable[str] = ()) -> str:
+    """The text with some value in place of the clock, to see what else it depends on. `names`: of these values only."""
+    values = dict.fromkeys([read.name for read in clock_reads(sql, columns)] if names is None else names, "2000-01-01")
     return with_values(MappedText.of(SourceFile("sql", sql)), values, columns).text
 
 

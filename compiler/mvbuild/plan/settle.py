@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mvbuild.formats.metadata_file import METADATA_LOCATION
+from mvbuild.freshness.clock import names_read
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.settled import remember
 from mvbuild.graph.model import ModelNode, NodeId
@@ -38,6 +39,9 @@ def _is_settled(planned: Plan, step: Step, node: ModelNode) -> bool:
     if step.action != "reuse" or step.reasons or config.dialects or former_name(node) is not None:
         return False
     if found is not None and (not found.is_fresh or found.reasons or found.unseen or found.failed is not None):
+        return False
+    if node.storage is not None and names_read(world, node):
+        # It is fresh only until midnight, and nothing in the catalog shows that it has passed.
         return False
     storage, view = world.observed.table(node.storage), world.observed.view(node.identifier)
     # Of runs that were killed. Whether the run is still alive is not in the catalog.

@@ -23,12 +23,13 @@ def advance(session: RunSession, pinned: Pinned, choice: StrategyChoice, tests: 
     assert storage is not None, node.id
     assert view is not None, node.id
     record = record_of(pinned, view.version_id)
-    changes = after_advance(storage, schemas=pinned.schemas, mark=mark)
+    number = current_refresh_id(storage)
+    changes = after_advance(storage, number, schemas=pinned.schemas, clock=pinned.clock, mark=mark)
     commit = recorded(
         node,
         storage,
         record,
-        current_refresh_id(storage),
+        number,
         indirect=indirect(world, node, record),
         set_properties=changes.set,
         also_remove=changes.remove,

@@ -14,7 +14,6 @@ from mvbuild.plan.model import Plan, Step
 from mvbuild.plan.question import has_moved, question
 from mvbuild.plan.strictness import strict_error
 from mvbuild.ports.commits import TableLayout
-from mvbuild.ports.states import TableState
 from mvbuild.refresh.pinned import Pinned
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.write_outcome import NotIncremental
@@ -39,17 +38,17 @@ def chosen(session: RunSession, pinned: Pinned, plan: Plan, step: Step) -> Strat
     return choice
 
 
-def possible(
-    node: ModelNode, choice: StrategyChoice, storage: TableState | None, layout: TableLayout, conf: Mapping[str, str]
-) -> StrategyChoice:
+def possible(pinned: Pinned, choice: StrategyChoice, layout: TableLayout, conf: Mapping[str, str]) -> StrategyChoice:
     """In full if only Spark's analysis of the query or its settings show that it must be."""
+    node, storage = pinned.node, pinned.storage
     if not choice.is_incremental or storage is None:
         return choice
     if not same_layout(storage, layout):
         # Another writer may have created it, with another order of columns.
         return fallen_back(node, choice, NotIncremental("layout-changed", "the columns of the storage differ from those of the query"))
     before, settings = settings_of(storage), settings_mark(conf)
-    if before != settings:
+    reads_as_planned = choice.inputs is not None and dict(choice.inputs.clock) == dict(pinned.clock)
+    if before != settings or not reads_as_planned:
         # Rows to remove would be searched with the values that these settings give, and not with the stored ones.
         what = (
             f"the settings of the session differ from those of the last refresh ({_zone(before) or 'unknown'} then, {_zone(settings)} now)"

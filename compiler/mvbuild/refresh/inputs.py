@@ -227,7 +227,8 @@ class RefreshInputs:
         columns that the query reads may have the same rows as before."""
         # For every table: a strategy need not read the changes, so what it reads may not show them.
         sides = [self.read.get(f"{leaf} {version}") for leaf in self.choice.changes for version in ("plus", "minus")]
-        if sides and all(rows is not None and not rows.count for rows in sides):
+        moves = self.choice.inputs is not None and bool(self.choice.inputs.moved)
+        if not moves and sides and all(rows is not None and not rows.count for rows in sides):
             return False
         relations = self.difference.relations
         compared = frozenset().union(*(equal_names(relation) for relation in relations)) if relations else frozenset()
@@ -257,7 +258,7 @@ class RefreshInputs:
         for (key, *_), (rows, bounds) in zip(asked, self._bounds([(cached, columns) for _, cached, columns in asked]), strict=True):
             counted.append(rows)
             self.known.update({(key, column): found for column, found in bounds.items()})
-        return not counted or any(rows != 0 for rows in counted)
+        return moves or not counted or any(rows != 0 for rows in counted)
 
     def _is_known_from_files(self, scan: Scan, columns: Sequence[str]) -> bool:
         """Whether the metadata of a few added files has its bounds: reading them twice costs less than a statement."""

@@ -1,10 +1,11 @@
-"""World + MV -> Pinned: the snapshots that a refresh of the MV reads. What is recorded of a refresh is exactly what is here."""
+"""World + MV -> Pinned: the snapshots and the time that a refresh of the MV reads: exactly what is recorded of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mvbuild.freshness.clock import values_read
 from mvbuild.freshness.leaves import Inputs, node_inputs
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.pins import pin
@@ -19,13 +20,15 @@ from mvbuild.storage.schemas_read import schemas_read
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pinned:
-    """An MV with the snapshots that a refresh of it reads."""
+    """An MV with the snapshots and the time that a refresh of it reads."""
 
     node: ModelNode
     world: World
     inputs: Inputs
     pins: Mapping[Leaf, Pin]
     started_ms: int
+    clock: Mapping[str, str]
+    """What the query reads of the clock, by name."""
 
     @property
     def storage(self) -> TableState | None:
@@ -52,4 +55,4 @@ def pinned(world: World, node: ModelNode, started_ms: int) -> Pinned:
     """A table or version that does not exist has no pin."""
     below = node_inputs(world.graph, node)
     pins = {leaf: p for leaf in below.leaves if (p := pin(world.graph, world.observed, leaf))}
-    return Pinned(node=node, world=world, inputs=below, pins=pins, started_ms=started_ms)
+    return Pinned(node=node, world=world, inputs=below, pins=pins, started_ms=started_ms, clock=values_read(world, node))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mvbuild.formats.record import RefreshRecord
+from mvbuild.freshness.clock import values_read
 from mvbuild.graph.model import TestNode
 from mvbuild.incremental.choose import StrategyChoice
 from mvbuild.ports.commits import TableLayout, ViewCommit
@@ -18,7 +19,7 @@ from mvbuild.refresh.data_tests import require_columns
 from mvbuild.refresh.pinned import Pinned
 from mvbuild.refresh.recording import record_of
 from mvbuild.refresh.session import RunSession
-from mvbuild.refresh.sql import pinned_sql
+from mvbuild.refresh.sql import pinned_query
 from mvbuild.refresh.views import mv_commit
 from mvbuild.storage.commits import require_recordable
 from mvbuild.storage.format import is_embedded
@@ -49,12 +50,13 @@ class Prepared:
 def prepare(session: RunSession, pinned: Pinned, choice: StrategyChoice, tests: Sequence[TestNode]) -> Prepared:
     """Raises ProjectError for a query that Spark refuses, or a result that cannot be stored, tested or recorded."""
     node, world = pinned.node, pinned.world
-    sql = pinned_sql(world.graph, node.query, node.reads, pinned.pins, session.schema_pin)
+    conf = session.engine.settings()
+    pinned = replace(pinned, clock=values_read(world, node, session_of(conf).zone))
+    pinned, sql = pinned_query(pinned, session.schema_pin)
     query = queries.prepare(session.engine, sql, node)
     layout = storage_layout(node, query.schema)
     require_columns(world.graph, node, tests, query.schema)
-    conf = session.engine.settings()
-    choice = possible(node, choice, pinned.storage, layout, conf)
+    choice = possible(pinned, choice, layout, conf)
     pinned = replace(pinned, world=with_properties(session, node, world))
     view = mv_commit(pinned.world, node, layout.schema)
     version = view.version_id if view and view.version_id else world.observed.view(node.identifier).version_id  # type: ignore[union-attr]

@@ -49,7 +49,9 @@ def _commit(session: RunSession, audited: Audited) -> TableCommit:
     node, number = pinned.node, next_refresh_id(before)
     # The staged table has the columns' comments; after a rollback the table itself may have older ones.
     layout = storage_layout(node, before.schema) if place.branch else None
-    of_refresh = after_refresh(before, staged.snapshot, number, schemas=pinned.schemas, settings=prepared.settings, mark=staged.mark)
+    of_refresh = after_refresh(
+        before, staged.snapshot, number, schemas=pinned.schemas, clock=pinned.clock, settings=prepared.settings, mark=staged.mark
+    )
     return recorded(
         node,
         before,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from mvbuild.formats.record import NO_SNAPSHOT, BaseTable, RefreshRecord
 from mvbuild.freshness.changed_columns import changed_columns
+from mvbuild.freshness.clock import columns_below
 from mvbuild.freshness.leaves import Inputs, inputs
 from mvbuild.freshness.model import Reason
 from mvbuild.freshness.observed import Leaf, Pin, World
@@ -17,12 +18,14 @@ from mvbuild.freshness.states import recorded_states
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import ModelNode, NodeId, ViewNode
 from mvbuild.names import TableIdentifier
+from mvbuild.parse.clock_reads import without_clock
 from mvbuild.parse.determinism import nondeterministic_word
 from mvbuild.parse.fingerprint import fingerprint
 from mvbuild.parse.model import Query
 from mvbuild.ports.states import TableState, ViewState
 from mvbuild.refresh.redefine import resolved
 from mvbuild.storage.names import known_as
+from mvbuild.storage.reads import recorded_reads
 from mvbuild.storage.schemas_read import SCHEMA_READ
 from mvbuild.storage.stored import stored
 
@@ -57,6 +60,8 @@ class Recorded:
     own_schemas: frozenset[str]
     """UUIDs of tables that were read with the schema of the snapshot instead of their current one."""
     notes: tuple[Reason, ...]
+    clock: Mapping[str, str]
+    """What the query read of the clock, by name."""
 
 
 def recorded_state(world: World, node: ModelNode) -> Recorded:
@@ -78,8 +83,10 @@ def recorded_state(world: World, node: ModelNode) -> Recorded:
     texts = [(node.identifier, text), *_view_texts(world, below)]
     pins = {leaf: _pin(world, record, leaf) for leaf in below.leaves}
     own = frozenset(p.table.uuid for p in pins.values() if _has_own_schema(storage, p, [sql for _, sql in texts]))
-    notes = (*(r for r in found if r.code in ("storage-changed", "storage-schema-changed", "session-differs")), *_unsteady(texts))
-    return Recorded(storage=storage, query=query, reads=reads, pins=pins, own_schemas=own, notes=notes)
+    clock, columns = recorded_reads(storage), columns_below(world, below)
+    steady = [(name, without_clock(sql, clock, columns)) for name, sql in texts]
+    notes = (*(r for r in found if r.code in ("storage-changed", "storage-schema-changed", "session-differs")), *_unsteady(steady))
+    return Recorded(storage=storage, query=query, reads=reads, pins=pins, own_schemas=own, notes=notes, clock=clock)
 
 
 def _definition(world: World, node: ModelNode, view: ViewState, record: RefreshRecord) -> tuple[Query, tuple[NodeId, ...], str]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
+from mvbuild.freshness.clock import columns_below
 from mvbuild.freshness.expansion import TableOf, expanded_relation, expanded_sql
 from mvbuild.freshness.leaves import NONE
 from mvbuild.freshness.observed import Leaf, Pin
 from mvbuild.graph.definition import table_sql
 from mvbuild.graph.model import Graph, NodeId
 from mvbuild.names import TableIdentifier
+from mvbuild.parse.clock_reads import with_values
 from mvbuild.parse.model import Query, Read
 from mvbuild.ports.states import TableState
+from mvbuild.refresh.pinned import Pinned
 from mvbuild.source import MappedText
 
 
@@ -32,6 +36,16 @@ def pinned_sql(
 ) -> MappedText:
     """The query for the engine: the user's text with only its table references replaced. `expanded`: see `inputs`."""
     return expanded_sql(graph, query, reads, _pinned(pins, schema_pin), expanded)
+
+
+def pinned_query(pinned: Pinned, schema_pin: SchemaPin) -> tuple[Pinned, MappedText]:
+    """The query of an MV at what a refresh of it reads. A time that cannot be put into the text is not recorded."""
+    node, graph = pinned.node, pinned.world.graph
+    sql = pinned_sql(graph, node.query, node.reads, pinned.pins, schema_pin)
+    if not pinned.clock:
+        return pinned, sql
+    made = with_values(sql, pinned.clock, columns_below(pinned.world, pinned.inputs))
+    return (replace(pinned, clock={}) if made is sql else pinned), made
 
 
 def pinned_relation(

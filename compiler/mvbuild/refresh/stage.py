@@ -18,6 +18,7 @@ from mvbuild.refresh.write_outcome import NotIncremental, WriteOutcome
 from mvbuild.storage.commits import summary_of
 from mvbuild.storage.history import STRATEGY, next_refresh_id
 from mvbuild.storage.proof import mark_of
+from mvbuild.storage.reads import read_summary
 from mvbuild.storage.schema_difference import difference
 
 
@@ -81,7 +82,7 @@ def _write(session: RunSession, prepared: Prepared, place: StagingArea) -> tuple
 def _summary(prepared: Prepared, place: StagingArea) -> Mapping[str, str]:
     number = next_refresh_id(place.before)
     of_record = summary_of(prepared.record, number, prepared.choice.strategy, prepared.pinned.definition_mark)
-    return {**of_record, **prepared.session_property}
+    return {**of_record, **prepared.session_property, **read_summary(prepared.pinned.clock)}
 
 
 def _mark(choice: StrategyChoice, settings: str) -> str:

@@ -79,7 +79,8 @@ def _observed(world: World, roots: Iterable[ViewNode], catalog: Catalog, sources
     tables = {n.id: TableNode(id=n.id, identifier=n.identifier, source=n.source) for n in roots}
     graph = replace(world.graph, nodes={**elsewhere, **tables}, tests=())
     known = _Known(catalog=catalog, states=world.observed.states)
-    found = observe(graph, cast("Catalog", known), cast("Sources", _KnownSources(sources=sources, states=world.observed.states)))
+    theirs = cast("Sources", _KnownSources(sources=sources, states=world.observed.states))
+    found = observe(graph, cast("Catalog", known), theirs, at_ms=world.observed.at_ms)
     return replace(found, observed=replace(found.observed, session=world.observed.session))
 
 

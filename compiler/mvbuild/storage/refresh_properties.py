@@ -9,23 +9,33 @@ from mvbuild.formats.properties import REFRESH_SNAPSHOT
 from mvbuild.ports.states import Snapshot, TableState
 from mvbuild.storage.layout import PropertyChanges
 from mvbuild.storage.proof import PROVEN
+from mvbuild.storage.reads import read_properties, stale_reads
 from mvbuild.storage.schema import schema_property, stale_schema_property
 from mvbuild.storage.schemas_read import stale_schemas
 from mvbuild.storage.sessions import SETTINGS, settings_property
 
 
 def after_refresh(
-    storage: TableState, head: Snapshot, refresh_id: int, *, schemas: Mapping[str, str], settings: str, mark: str
+    storage: TableState,
+    head: Snapshot,
+    refresh_id: int,
+    *,
+    schemas: Mapping[str, str],
+    clock: Mapping[str, str],
+    settings: str,
+    mark: str,
 ) -> PropertyChanges:
-    """The changes when a refresh is published. `head`: its snapshot. For `schemas`, `settings` and `mark` see `schemas_read.py`,
-    `sessions.py` and `proof.py`."""
+    """The changes when a refresh is published. `head`: its snapshot. For `schemas`, `clock`, `settings` and `mark` see `schemas_read.py`,
+    `reads.py`, `sessions.py` and `proof.py`."""
     schema = schema_property(head)
     of_refresh = {REFRESH_SNAPSHOT: str(head.snapshot_id), **schema, SETTINGS: settings_property(refresh_id, settings)}
+    reads = read_properties(refresh_id, clock)
     unproven = (PROVEN,) if not mark and PROVEN in storage.properties else ()
     return PropertyChanges(
-        set={**schemas, **of_refresh, **_proven(mark)},
+        set={**schemas, **reads, **of_refresh, **_proven(mark)},
         remove=(
             *stale_schemas(storage.properties, schemas),
+            *stale_reads(storage.properties, reads),
             *stale_schema_property(storage.properties, schema),
             *unproven,
             *_failed(storage),
@@ -33,9 +43,15 @@ def after_refresh(
     )
 
 
-def after_advance(storage: TableState, *, schemas: Mapping[str, str], mark: str) -> PropertyChanges:
+def after_advance(
+    storage: TableState, refresh_id: int, *, schemas: Mapping[str, str], clock: Mapping[str, str], mark: str
+) -> PropertyChanges:
     """The changes when only the record moves on. An earlier proof holds."""
-    return PropertyChanges(set={**schemas, **_proven(mark)}, remove=(*stale_schemas(storage.properties, schemas), *_failed(storage)))
+    reads = read_properties(refresh_id, clock)
+    return PropertyChanges(
+        set={**schemas, **reads, **_proven(mark)},
+        remove=(*stale_schemas(storage.properties, schemas), *stale_reads(storage.properties, reads), *_failed(storage)),
+    )
 
 
 def _proven(mark: str) -> dict[str, str]:

@@ -6,10 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from mvbuild.diagnostics import Diagnostic, error, warning
+from mvbuild.freshness.clock import columns_below
+from mvbuild.freshness.leaves import inputs
 from mvbuild.freshness.model import Reason
 from mvbuild.freshness.observed import Pin
 from mvbuild.graph.model import Graph, ModelNode
 from mvbuild.names import TableIdentifier
+from mvbuild.parse.clock_reads import with_values
 from mvbuild.ports.catalog import CommitConflict
 from mvbuild.ports.engine import QueryError, SnapshotGone
 from mvbuild.ports.states import Schema
@@ -100,7 +103,11 @@ def _compared(session: RunSession, node: ModelNode, recorded: Recorded, check: C
 def _sides(session: RunSession, recorded: Recorded) -> tuple[str, str]:
     """The rows that are stored, and the rows that the refresh should have stored."""
     pins = {leaf: _as_read(p, recorded) for leaf, p in recorded.pins.items()}
-    query = pinned_sql(session.world.graph, recorded.query, recorded.reads, pins, _schema_pin(session, recorded))
+    graph = session.world.graph
+    query = pinned_sql(graph, recorded.query, recorded.reads, pins, _schema_pin(session, recorded))
+    if recorded.clock:
+        below = inputs(graph, recorded.query, recorded.reads)
+        query = with_values(query, recorded.clock, columns_below(session.world, below))
     current = recorded.storage.current_snapshot_id
     assert current is not None, "there is a record"
     pin = Pin(table=recorded.storage, snapshot_id=current, ref=None, moves=True)

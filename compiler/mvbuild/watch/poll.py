@@ -7,8 +7,9 @@ is read each time. At intervals everything is read, as `run` does.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from mvbuild.freshness.clock import next_move_ms
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.reading import load
 from mvbuild.graph.model import Graph, ModelNode
@@ -39,6 +40,8 @@ class Poller:
     _names: tuple[TableIdentifier, ...] = ()
     _stamps: _Stamps = field(default_factory=dict)
     _whole_ms: int = 0
+    _moves_ms: int | None = None
+    """When an MV first reads another value of the clock."""
 
     def poll(self) -> World:
         """The same object as before if nothing changed."""
@@ -48,7 +51,7 @@ class Poller:
         stamps = self._read_stamps(self._names)
         changed = [name for name in self._names if stamps.get(name) != self._stamps.get(name)]
         if not changed:
-            return self._world
+            return self._at(now) if self._moves_ms is not None and now >= self._moves_ms else self._world
         if not all(_is_alone(self._world.observed.states.get(name)) and name in stamps for name in changed):
             return self._read_all(now)
         found = load(self._world.graph, changed, self.catalog, self.sources)
@@ -56,6 +59,13 @@ class Poller:
             return self._read_all(now)
         observed = self._world.observed.updated(with_embedded(self._world.graph, found))
         self._world, self._stamps = World(graph=self._world.graph, observed=observed), stamps
+        return self._at(now)
+
+    def _at(self, now_ms: int) -> World:
+        """The same tables at another time."""
+        assert self._world is not None
+        self._world = replace(self._world, observed=replace(self._world.observed, at_ms=now_ms))
+        self._moves_ms = next_move_ms(self._world)
         return self._world
 
     def _read_all(self, now_ms: int) -> World:
@@ -66,7 +76,7 @@ class Poller:
         new = [name for name in self._names if name not in set(names)]
         # The stamps are older than the world, so what changes in between is read again.
         self._world, self._whole_ms, self._stamps = world, now_ms, {**before, **self._read_stamps(new)}
-        return world
+        return self._at(now_ms)
 
     def _read_stamps(self, names: tuple[TableIdentifier, ...] | list[TableIdentifier]) -> _Stamps:
         outside = self.graph.outside if self._world is None else self._world.graph.outside

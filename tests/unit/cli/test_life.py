@@ -69,7 +69,7 @@ def test_plan_as_json_has_renames_and_removed(project: Path) -> None:
 
 def test_what_a_removed_model_left(built: Shop) -> None:
     (built.root / "models/monthly.sql").unlink()
-    (item,) = find_removed(observe(compiled(built.root), built.catalog), built.catalog)
+    (item,) = find_removed(observe(compiled(built.root), built.catalog, at_ms=0), built.catalog)
     assert unstyle(removed_text(item, prune=False)).splitlines() == [
         "removed  lake.main.monthly",
         "    model.shop.monthly is no longer in the project",

@@ -20,12 +20,13 @@ from sqlglot import exp
 
 from mvbuild.incremental.algebra import Ref, Relation, Scan
 from mvbuild.incremental.building import LeafColumns
+from mvbuild.incremental.clock import call
 from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.from_clause import MARKER
 from mvbuild.incremental.key_ranges import without_empty
 from mvbuild.incremental.rewrite import Bag, Exchange, Rewrite, StrategyInput
-from mvbuild.incremental.shape import Shape, shape_of
+from mvbuild.incremental.shape import Shape, shape_of, with_lifted_readings
 from mvbuild.incremental.statements import STORAGE, Stored, difference
 from mvbuild.incremental.strategies import STRATEGIES
 from mvbuild.ports.changes import ValueRange
@@ -42,6 +43,8 @@ SQL_TYPES: Mapping[str, str] = {
     "timestamp": "TIMESTAMP",
 }
 Row = tuple[Any, ...]
+TODAY: Mapping[str, str] = {"old": "2025-12-31", "new": "2026-01-01"}
+"""What `{today}` in a query is at both times."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ class OnDuckDB:
     _case: StrategyInput | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        sql = self.query.format(**{t.name: f'"{t.name}_VERSION"' for t in self.tables})
+        sql = self.query.format(**{t.name: f'"{t.name}_VERSION"' for t in self.tables}, today="DATE 'today_VERSION'")
         self._text = _like_spark(sqlglot.transpile(sql.replace('"', "`"), read="spark", write="duckdb")[0])
         statements = [
             f'CREATE OR REPLACE TEMP TABLE "{t.name}_{version}" AS {_rows_sql(t.columns, getattr(t, version))}'
@@ -108,11 +111,11 @@ class OnDuckDB:
         self.connection.execute(f"CREATE OR REPLACE TEMP TABLE storage AS SELECT * FROM ({self.text('old')}) AS q ({columns})")
 
     def text(self, version: str) -> str:
-        return self._text.replace("_VERSION", f"_{version}")
+        return self._text.replace("'today_VERSION'", f"'{TODAY[version]}'").replace("_VERSION", f"_{version}")
 
     def shape(self) -> Shape:
         leaves = [LeafColumns.of_iceberg(t.columns, t.required) for t in self.tables]
-        sql = self.query.format(**{t.name: f"`{MARKER}{at}`" for at, t in enumerate(self.tables)})
+        sql = self.query.format(**{t.name: f"`{MARKER}{at}`" for at, t in enumerate(self.tables)}, today=call("current_date", TODAY["new"]))
         return shape_of(sql.replace('"', "`"), leaves, self.outputs)
 
     def case(self, **changes: Any) -> StrategyInput:
@@ -120,7 +123,9 @@ class OnDuckDB:
             plus = frozenset(at for at, t in enumerate(self.tables) if t.plus)
             minus = frozenset(at for at, t in enumerate(self.tables) if t.minus)
             types = {name: _iceberg(kind) for name, kind in zip(self.outputs, self.types, strict=True)}
-            values = {"shape": self.shape(), "plus": plus, "minus": minus, "types": types, "has_children": True}
+            clock = {"current_date": TODAY["old"]} if "{today}" in self.query else {}
+            shape = with_lifted_readings(self.shape(), clock)
+            values = {"shape": shape, "plus": plus, "minus": minus, "types": types, "has_children": True, "clock": clock}
             made = StrategyInput(**{**values, **changes})  # type: ignore[arg-type]
             self._case = self._case if changes else made
             return made
@@ -136,7 +141,7 @@ class OnDuckDB:
             return True
         if all(t.is_changed or list(t.old) == list(t.new) for t in self.tables):
             return False
-        text = self._text
+        text = self._text.replace("'today_VERSION'", f"'{TODAY['new']}'")
         for table in self.tables:
             text = text.replace(f"{table.name}_VERSION", f"{table.name}_{'new' if table.is_changed else 'old'}")
         return rows == bag(self.connection.execute(text).fetchall())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal
@@ -69,6 +69,8 @@ FAMILIES: Sequence[Sequence[Type]] = (("int", "bigint", "decimal", "decimal4", "
 _NOON = "CAST('2026-01-01 12:00:00' AS TIMESTAMP_NTZ)"
 LATER = 10_000
 """From this seed on every other query may have the forms that were added later: the cases before it stay what they were."""
+CLOCKED = 20_000
+"""From this seed on queries read the day, which is another one after the change."""
 COMMON = ("k", "v")
 """Columns that every table has."""
 
@@ -85,13 +87,19 @@ class Generated:
 def generated(seed: int) -> Generated:
     random_ = random.Random(seed)
     schemas = {name: _schema(random_) for name in "abc"[: random_.choice((1, 2, 2, 2, 3))]}
+    if seed >= CLOCKED:
+        schemas = {name: replace(schema, columns={**schema.columns, "t": "date"}) for name, schema in schemas.items()}
     maker = _Maker(random_, schemas, any_order=random_.random() < 0.15)
     if seed >= LATER and seed % 2:
         maker.later = random.Random(seed + 1)
+    if seed >= CLOCKED:
+        maker.clock = random.Random(seed + 2)
     query = maker.top().text
     change: Change = random_.choice(("inserts", "inserts", "deletes", "mixed", "mixed"))
     read = [name for name in schemas if "{" + name + "}" in query]
     tables = _changed(random_, {name: schemas[name] for name in read}, change)
+    if maker.clock is not None and maker.clock.random() < 0.4:
+        tables = tuple(replace(table, new=table.old, carried=()) for table in tables)
     return Generated(seed, query, tables, frozenset(maker.operators), change)
 
 
@@ -245,6 +253,8 @@ class _Maker:
         self.any_order = any_order
         """Functions that depend on the order of rows may be in it."""
         self.later: random.Random | None = None
+        self.clock: random.Random | None = None
+        """Set if the query may read the day."""
         self.types = {type_ for schema in schemas.values() for type_ in schema.columns.values()}
         self._numbers = 0
 
@@ -783,8 +793,28 @@ class _Maker:
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         return f"{b.text} {kind} (SELECT {a.text} FROM {inner.text}{where})"
 
+    def day(self) -> str:
+        """A date, which may be read from the clock."""
+        if self.clock is None or self.clock.random() < 0.2:
+            return "DATE '2026-01-01'"
+        self.operators.add("clock")
+        return self.clock.choice(("{today}", "{today}", "{today} + 1", "{today} - 30", "date_sub({today}, 30)", "date_add({today}, 30)"))
+
     def condition(self, columns: list[_Column]) -> str:
         column = self.random.choice(columns)
+        if self.clock is not None and self.clock.random() < 0.6:
+            column = self.clock.choice(self.some(columns, "date") or [column])
+            if column.type == "date" and self.clock.random() < 0.3:
+                return self.clock.choice(
+                    (
+                        f"{column.text} BETWEEN {self.day()} AND {self.day()}",
+                        f"({column.text} >= {self.day()} AND {column.text} < {self.day()})",
+                        f"({column.text} < {self.day()} OR {self.day()} <= {column.text})",
+                        f"coalesce({column.text}, {self.day()}) <= {self.day()}",
+                        f"NOT ({column.text} > {self.day()})",
+                        f"month({column.text}) = month({self.day()})",
+                    )
+                )
         if self.chance(0.2):
             return f"{column.text} IS {self.random.choice(('', 'NOT ', 'NOT ', 'NOT '))}NULL"
         if self.chance(0.12):
@@ -804,7 +834,7 @@ class _Maker:
                 (f"{column.text} <> 'y'", f"{column.text} LIKE 'x%'", f"{column.text} IN ('x', '')", f"length({column.text}) > 0")
             )
         if column.type == "date":
-            return f"{column.text} {self.random.choice(('>=', '<', '='))} DATE '2026-01-01'"
+            return f"{column.text} {self.random.choice(('>=', '<', '='))} {self.day()}"
         if column.type in ("decimal", "decimal4"):
             return f"{column.text} {self.random.choice(('>', '<=', '<>'))} 1.10"
         number = self.random.choice((1, 1, 2))
@@ -840,7 +870,7 @@ class _Maker:
             "decimal": "CAST(0.50 AS DECIMAL(10, 2))",
             "string": "'z'",
             "boolean": "true",
-            "date": "DATE '2026-01-01'",
+            "date": self.day(),
             "double": "CAST(2 AS DOUBLE)",
             "bigint": "CAST(4 AS BIGINT)",
             "decimal4": "CAST(0.25 AS DECIMAL(12, 4))",

@@ -31,7 +31,7 @@ def delete(shop: Shop, *models: str) -> None:
 
 
 def gone(shop: Shop) -> tuple[Removed, ...]:
-    return find_removed(observe(compiled(shop.root), shop.catalog), shop.catalog)
+    return find_removed(observe(compiled(shop.root), shop.catalog, at_ms=0), shop.catalog)
 
 
 def foreign_view(shop: Shop, text: str, sql: str, dialect: str = "spark") -> None:
@@ -165,7 +165,7 @@ def test_a_refresh_meanwhile_is_not_lost(tmp_path: Path) -> None:
 
 
 def test_drop_finds_by_model_and_by_catalog_name(built: Shop) -> None:
-    world = observe(compiled(built.root), built.catalog)
+    world = observe(compiled(built.root), built.catalog, at_ms=0)
     assert find_named(world, built.catalog, "monthly").identifier == name("main.monthly")
     assert find_named(world, built.catalog, "main.monthly").identifier == name("main.monthly")
     assert [str(d) for d in find_named(world, built.catalog, "daily").kept_by] == ["lake.main.monthly"]
@@ -173,7 +173,7 @@ def test_drop_finds_by_model_and_by_catalog_name(built: Shop) -> None:
 
 def test_drop_refuses_what_mvbuild_did_not_write(built: Shop) -> None:
     foreign_view(built, "bi.report", "SELECT 1 AS id")
-    world = observe(compiled(built.root), built.catalog)
+    world = observe(compiled(built.root), built.catalog, at_ms=0)
     for text in ("bi.report", "raw.orders", "nothing"):
         with pytest.raises(ProjectError) as caught:
             find_named(world, built.catalog, text)

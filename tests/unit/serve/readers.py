@@ -79,9 +79,9 @@ def session(of: Shop, world: World | None = None) -> RunSession:
 
 def read(of: Shop, model: str, as_of: int | str | None = None) -> frames.Any:
     graph, ask = frames.named(compiled(of.root), model, as_of)
-    return frames.frame(session(of, observe(graph, of.catalog)), ask)
+    return frames.frame(session(of, observe(graph, of.catalog, at_ms=of.clock.at_ms)), ask)
 
 
 def sql(of: Shop, text: str) -> frames.Any:
     graph, ask = frames.asked(compiled(of.root), text)
-    return frames.frame(session(of, observe(graph, of.catalog)), ask)
+    return frames.frame(session(of, observe(graph, of.catalog, at_ms=of.clock.at_ms)), ask)

@@ -116,7 +116,7 @@ def of_world(of: Shop, text: str) -> Any:
     from mvbuild.freshness.observe import observe
     from mvbuild.serve.lookup import with_name
 
-    return observe(with_name(compiled(of.root), text), of.catalog)
+    return observe(with_name(compiled(of.root), text), of.catalog, at_ms=of.clock.at_ms)
 
 
 def test_a_stale_one_is_read_by_its_query_until_it_is_refreshed(of: Shop) -> None:

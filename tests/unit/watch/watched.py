@@ -78,7 +78,7 @@ class Watched:
 
         def read() -> World:
             self.observed += 1
-            return observe(graph, self.shop.catalog)
+            return observe(graph, self.shop.catalog, at_ms=self.clock.at_ms)
 
         poller = Poller(graph=graph, catalog=self.shop.catalog, sources=None, clock=self.clock, observe=read)
         refresher = Refresher(catalog=self.shop.catalog, open_session=self._session, warm=self.warm, threads=1)

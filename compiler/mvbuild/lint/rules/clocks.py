@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from mvbuild.graph.model import ModelNode
 from mvbuild.lint.facts import Facts
 from mvbuild.lint.model import Found, Options, Rule
+from mvbuild.parse.clock_reads import clock_reads
 from mvbuild.parse.determinism import nondeterministic_tokens, why
 
 
 def check(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:  # noqa: ARG001
     text = node.query.sql
-    found = list(nondeterministic_tokens(text.text))
+    reads = clock_reads(text.text)
+    found = [token for token in nondeterministic_tokens(text.text) if not any(read.start <= token.start < read.end for read in reads)]
     for token in found if found and facts.feeds_mv(node) else ():
         message = f"{why(token)}, so an MV that uses it is never known to be fresh"
         yield Found(message=message, span=text.span(token.start, token.end + 1))
@@ -21,13 +23,13 @@ def check(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:  
 RULE = Rule(
     code="nondeterministic-function",
     level="warning",
-    title="A query stored by an MV uses the clock, a random number, the session or a user-defined function.",
+    title="A query stored by an MV uses a random number, the session, a user-defined function, or the exact time.",
     why=(
         "Its value does not come from the tables, so the freshness of the MV is unknown: every run refreshes it in full. In a view "
-        "that no MV reads, it is fine."
+        "that no MV reads, it is fine, and so is the day: an MV that reads `current_date` is fresh until midnight."
     ),
-    help="Take the value from a column, or compute it in a view over the MV.",
+    help="Take the value from a column, truncate the time (`date_trunc('HOUR', now())`), or compute it in a view over the MV.",
     check=check,
-    wrong={"models/names.sql": "SELECT name, current_date() AS day FROM {{ ref('customers') }}\n"},
-    right={"models/names.sql": "{{ config(materialized='view') }}\nSELECT name, current_date() AS day FROM {{ ref('customers') }}\n"},
+    wrong={"models/names.sql": "SELECT name, now() AS at FROM {{ ref('customers') }}\n"},
+    right={"models/names.sql": "{{ config(materialized='view') }}\nSELECT name, now() AS at FROM {{ ref('customers') }}\n"},
 )

@@ -14,6 +14,7 @@ from mvbuild.freshness.observed import Leaf
 from mvbuild.graph.model import ModelNode, TableNode
 from mvbuild.incremental.algebra import leaves as leaves_of
 from mvbuild.incremental.building import LeafColumns
+from mvbuild.incremental.clock import with_calls
 from mvbuild.incremental.from_clause import MARKER
 from mvbuild.incremental.hypothetical import answers
 from mvbuild.incremental.inputs import span_of
@@ -25,6 +26,7 @@ from mvbuild.lint.facts import Facts
 from mvbuild.lint.model import Found, Options, Rule
 from mvbuild.lint.rules.windows import is_foreign
 from mvbuild.lint.statement import relations, selects
+from mvbuild.parse.clock_reads import clock_reads
 from mvbuild.parse.determinism import nondeterministic_tokens, why
 from mvbuild.parse.dialect import parse, tokenize
 from mvbuild.ports.states import Partition
@@ -57,7 +59,9 @@ def check(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:  
 
 def _refusal(facts: Facts, node: ModelNode, leaves: Sequence[Leaf], text: MappedText) -> tuple[str, str, Span | None] | None:
     """The reason that certainly prevents every strategy, whatever changes: a code, a message and a place."""
-    clock = next(nondeterministic_tokens(text.text), None)
+    reads = clock_reads(text.text)
+    tokens = nondeterministic_tokens(text.text)
+    clock = next((token for token in tokens if not any(read.start <= token.start < read.end for read in reads)), None)
     if clock is not None:
         return "nondeterministic", why(clock), text.span(clock.start, clock.end + 1)
     tables = [facts.graph.nodes[leaf.node] for leaf in leaves]
@@ -70,7 +74,7 @@ def _refusal(facts: Facts, node: ModelNode, leaves: Sequence[Leaf], text: Mapped
     known = {at: found for at, leaf in enumerate(leaves) if (found := _known(facts, leaf)) is not None}
     columns = [LeafColumns(types=known.get(at, guessed.get(at, {}))) for at in range(len(leaves))]
     try:
-        return _refused_by_all(node, facts, shape_of(text.text, columns, None), text)
+        return _refused_by_all(node, facts, shape_of(with_calls(text.text), columns, None), text)
     except Refused as exc:
         is_sure = len(known) == len(leaves) or isinstance(exc.node, (exp.With, exp.Func))
         return (exc.code, exc.message, span_of(text, exc)) if is_sure else _limited(node, facts, text)

@@ -7,15 +7,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
+from mvbuild.freshness.clock import columns_below
 from mvbuild.freshness.leaves import Inputs, inputs, is_leaf, place_of
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.pins import leaf_table
 from mvbuild.graph.definition import replace_reads
 from mvbuild.graph.model import ModelNode, Node, NodeId, SeedNode
+from mvbuild.parse.clock_reads import clock_reads, values_at, with_values
 from mvbuild.parse.model import Query, Read
 from mvbuild.parse.splice import cut
 from mvbuild.ports.catalog import CommitConflict
 from mvbuild.ports.engine import QueryError, SnapshotGone
+from mvbuild.ports.session import session_of
 from mvbuild.refresh.queries import diagnostic
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.sql import pinned_relation, pinned_sql, pinned_table
@@ -56,7 +59,7 @@ def of_node(session: RunSession, node: Node) -> Answer:
             raise ProjectError([graph.undefined[node.id]])
         below = inputs(graph, node.query, node.reads, expanded)
         pins = _pins(session, below, {leaf: place.span for leaf in below.leaves if (place := place_of(graph, node, leaf.node))}, span)
-        sql = pinned_sql(graph, node.query, node.reads, pins, session.schema_pin, expanded)
+        sql = _at_instant(session, pinned_sql(graph, node.query, node.reads, pins, session.schema_pin, expanded), below)
     else:
         query, reads = _whole(node), (node.id,)
         pins = _pins(session, inputs(graph, query, reads, expanded), {}, span)
@@ -81,7 +84,10 @@ def of_query(session: RunSession, query: Query, reads: tuple[NodeId, ...], loose
             return cut(query.sql, read.start, read.travel.end if read.travel else read.end)
         return pinned_relation(graph, id_, read, pins, session.schema_pin, choice.expanded)
 
-    return Answer(sql=replace_reads(query, reads, relation), served=choice.served, name="sql", span=span)
+    sql = replace_reads(query, reads, relation)
+    if not loose:
+        sql = _at_instant(session, sql, inputs(graph, bound, ids, choice.expanded))
+    return Answer(sql=sql, served=choice.served, name="sql", span=span)
 
 
 def of_version(session: RunSession, node: ModelNode, snapshot_id: int) -> Answer:
@@ -99,6 +105,16 @@ def _chosen(session: RunSession, roots: Iterable[NodeId]) -> ServingDecision:
     choice = choose(met.world, met.freshness, roots, session.clock.now_ms())
     session.world = met.answered(choice.expanded)
     return choice
+
+
+def _at_instant(session: RunSession, sql: MappedText, below: Inputs) -> MappedText:
+    """The query at the instant of the observation: MVs that are read from their storage were compared with the same one."""
+    columns = columns_below(session.world, below)
+    names = [read.name for read in clock_reads(sql.text, columns)]
+    if not names:
+        return sql
+    zone = session_of(session.engine.settings()).zone
+    return with_values(sql, values_at(names, session.world.observed.at_ms, zone), columns)
 
 
 def _pins(session: RunSession, below: Inputs, places: Mapping[Leaf, Span], span: Span) -> dict[Leaf, Pin]:

@@ -94,7 +94,7 @@ def generated(seed: int) -> Generated:
         maker.later = random.Random(seed + 1)
     if seed >= CLOCKED:
         maker.clock = random.Random(seed + 2)
-    query = maker.top().text
+    query = maker.of_time() if maker.clock is not None and maker.clock.random() < 0.3 else maker.top().text
     change: Change = random_.choice(("inserts", "inserts", "deletes", "mixed", "mixed"))
     read = [name for name in schemas if "{" + name + "}" in query]
     tables = _changed(random_, {name: schemas[name] for name in read}, change)
@@ -799,6 +799,30 @@ class _Maker:
             return "DATE '2026-01-01'"
         self.operators.add("clock")
         return self.clock.choice(("{today}", "{today}", "{today} + 1", "{today} - 30", "date_sub({today}, 30)", "date_add({today}, 30)"))
+
+    def of_time(self) -> str:
+        """What reads the day in several places: some rows pass one limit, and some another one."""
+        assert self.clock is not None
+        table = self.clock.choice(list(self.schemas))
+        columns = [_Column(f"a.{name}", type_) for name, type_ in self.schemas[table].columns.items()]
+
+        def near() -> str:
+            return f"a.t {self.clock.choice(('>=', '>', '<', '<='))} {self.day()}"  # type: ignore[union-attr]
+
+        def either() -> str:
+            return f"({self.condition(columns)} OR {near()})"
+
+        conditions = self.clock.choice(((), (either(),), (either(), either()), (near(), either()), (near(),)))
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        values = [
+            f"sum(CASE WHEN {near()} THEN a.v END)",
+            f"sum(CASE WHEN {either()} THEN a.v ELSE 0 END)",
+            f"count(*) FILTER (WHERE {near()})",
+        ]
+        if self.clock.random() < 0.5:
+            self.operators.add("group by")
+            return f"SELECT a.k, count(*) AS n, {', '.join(f'{v} AS x{at}' for at, v in enumerate(values))} FROM {{{table}}} AS a{where} GROUP BY a.k"
+        return f"SELECT a.k, a.v, {near()} AS x, CASE WHEN {near()} THEN 'new' ELSE 'old' END AS y FROM {{{table}}} AS a{where}"
 
     def condition(self, columns: list[_Column]) -> str:
         column = self.random.choice(columns)

@@ -30,6 +30,7 @@ from mvbuild.ports.states import TableState
 from mvbuild.project.settings import RefreshPolicy
 from mvbuild.storage.history import REASON, history
 from other_programs import drop
+from unit.incremental.on_duckdb import OnDuckDB, Table
 from unit.worlds import PROJECT, SCHEMA, Shop, append, base_table, name, shop
 
 PLAN = "== Optimized Logical Plan ==\nRelationV2[id#1] orders\n\n== Physical Plan ==\nBatchScan orders[id#1]\n"
@@ -236,7 +237,16 @@ def session_changed(root: Path) -> str:
     return ran(made)
 
 
+def clock_moved() -> str:
+    tables = [Table(table, {"k": "int", "t": "date"}, [(1, None)], [(1, None)]) for table in "ab"]
+    case = OnDuckDB("SELECT a.k, b.t FROM {a} AS a LEFT JOIN {b} AS b ON a.k = b.k AND a.t >= {today}", tables)
+    with pytest.raises(Refused) as caught:
+        case.refreshed("bag")
+    return caught.value.code
+
+
 OF_WORLDS: dict[str, Callable[[Path], str]] = {
+    "clock-moved": lambda _: clock_moved(),
     "never-refreshed": never_refreshed,
     "definition-changed": definition_changed,
     "storage-changed-by-others": storage_changed_by_others,

@@ -10,6 +10,8 @@ from mvbuild.ports.catalog import CatalogError
 from unit.watch.watched import MINUTE, Watched, mv, watched
 from unit.worlds import shop
 
+DAY = 24 * 60 * MINUTE
+
 
 def test_the_first_turn_builds_what_is_missing_and_the_next_has_nothing_to_do(tmp_path: Path) -> None:
     of = Watched(shop(tmp_path, {"mvbuild.yml": "name: shop\n", "models/a.sql": mv(), "models/b.sql": mv(reads="a")}))
@@ -36,6 +38,19 @@ def test_a_commit_refreshes_an_mv_without_a_target_at_once_and_its_readers_with_
     of.commit("raw.orders")
     assert of.turn() == ["refreshed a", "refreshed b"]
     assert of.turn() == []
+
+
+def test_an_mv_that_reads_the_day_is_refreshed_after_midnight(tmp_path: Path) -> None:
+    day = {"models/a.sql": "SELECT id FROM raw.orders WHERE id > day(current_date)\n"}
+    late = {"models/b.sql": "{{ config(target_lag='2h') }}\nSELECT id FROM raw.orders WHERE id > day(current_date)\n"}
+    of = watched(tmp_path, {**day, **late, "models/c.sql": mv(reads="a"), "models/d.sql": mv()})
+    midnight = (of.clock.at_ms // DAY + 1) * DAY
+    assert of.turn(after_ms=midnight - of.clock.at_ms - 1) == []
+    assert of.turn(after_ms=1) == ["refreshed a", "refreshed c"]
+    assert of.turn() == []
+    # The target counts from midnight.
+    assert of.turn(after_ms=60 * MINUTE) == []
+    assert of.turn(after_ms=59 * MINUTE + 59_000) == ["refreshed b"]
 
 
 def test_one_changed_table_is_read_alone(tmp_path: Path) -> None:

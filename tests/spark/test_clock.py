@@ -1,0 +1,155 @@
+"""MVs that read the day: a month of simulated days, with the rows that enter and leave, against the query in plain Spark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+import mvbuild
+from mvbuild import api
+from mvbuild.api import sessions
+from spark.projects import NoSpark, Project, bag, messages, named, of, order, orders
+from spark.shop import MakeProject
+
+pytestmark = pytest.mark.proof
+
+BERLIN = ZoneInfo("Europe/Berlin")
+ZONE = "spark.sql.session.timeZone"
+FIRST = date(2026, 3, 10)
+"""The night to summer time is in the month that follows."""
+DAYS = 31
+QUERIES = {
+    "recent": "SELECT order_id, amount, order_date FROM raw.orders WHERE order_date >= current_date - 30",
+    "by_customer": """SELECT customer_id, count(*) AS n, sum(amount) AS total, count(amount) AS counted,
+        sum(CASE WHEN order_date >= current_date() - INTERVAL 7 DAYS THEN amount END) AS week,
+        count(CASE WHEN order_date >= current_date() - INTERVAL 7 DAYS THEN amount END) AS in_week
+        FROM raw.orders WHERE order_date BETWEEN date_sub(current_date(), 30) AND to_date(now()) GROUP BY customer_id""",
+    "ages": "SELECT order_id, datediff(current_date, order_date) AS age FROM raw.orders WHERE order_id % 5 = 0",
+    "this_month": "SELECT order_id FROM raw.orders WHERE order_date >= trunc(current_date, 'MM')",
+    "all_customers": """SELECT c.customer_id, count(o.order_id) AS orders FROM (SELECT DISTINCT customer_id FROM raw.orders) AS c
+        LEFT JOIN raw.orders AS o ON o.customer_id = c.customer_id AND o.order_date > current_date - 7 GROUP BY c.customer_id""",
+}
+CONFIG = "{{ config(refresh_policy='incremental') }}\n"
+
+
+class Clock:
+    """The time that mvbuild sees."""
+
+    def __init__(self, at: datetime) -> None:
+        self.at = at
+
+    def __call__(self, *_: Any) -> int:
+        return round(self.at.timestamp() * 1000)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock(datetime(FIRST.year, FIRST.month, FIRST.day, 9, tzinfo=BERLIN))
+    monkeypatch.setattr(sessions.SystemClock, "now_ms", made)
+    return made
+
+
+@pytest.fixture
+def shop(project: MakeProject, clock: Clock) -> Project:
+    config = {"mvbuild.yml": "name: clock\ntarget: dev\ntargets: {dev: {spark: {config: {spark.sql.session.timeZone: Europe/Berlin}}}}\n"}
+    made = project({**config, **{f"models/{name}.sql": f"{CONFIG}{query}\n" for name, query in QUERIES.items()}})
+    made.spark.conf.set(ZONE, "Europe/Berlin")
+    days = [FIRST + timedelta(days=at) for at in range(-45, 3)]
+    made.make("raw.orders", orders(*((at, at % 4, day.isoformat(), f"{at}.50") for at, day in enumerate(days))))
+    made.run()
+    return made
+
+
+def expected(shop: Project, model: str, day: date) -> Counter[str]:
+    text = QUERIES[model].replace("raw.", "lake.raw.")
+    for read in ("trunc(current_date, 'MM')", "to_date(now())", "current_date()", "current_date"):
+        text = text.replace(read, f"DATE '{day.replace(day=1) if 'MM' in read else day}'")
+    return shop.bag(text)
+
+
+def stored(shop: Project, model: str) -> Counter[str]:
+    return shop.bag(f"SELECT * FROM lake.main.{model}__storage")
+
+
+def states(shop: Project) -> dict[str, tuple[str, tuple[str, ...]]]:
+    _, answers = api.status(api.compile(shop.root))
+    return {id.rpartition(".")[2]: (found.state, tuple(r.code for r in found.reasons)) for id, found in answers.items()}
+
+
+def test_a_month_of_days(shop: Project, clock: Clock) -> None:
+    strategies: dict[str, Counter[str]] = {name: Counter() for name in QUERIES}
+    for number in range(DAYS):
+        day = FIRST + timedelta(days=number)
+        for hour in (0, 12, 23):
+            clock.at = datetime(day.year, day.month, day.day, hour, 30, tzinfo=BERLIN)
+            if hour == 0 and number:
+                before = states(shop)
+                assert {name: found for name, found in before.items() if name != "this_month"} == {
+                    name: ("stale", ("clock-moved",)) for name in QUERIES if name != "this_month"
+                }, day
+                assert before["this_month"][0] == ("stale" if day.day == 1 else "fresh")
+                result = shop.run()
+                assert result.ok, messages(result)
+                for name in QUERIES:
+                    strategies[name][str(of(result, name).details.get("strategy"))] += 1
+            assert set(states(shop).values()) == {("fresh", ())}
+        assert set(named(shop.run(spark=NoSpark())).values()) == {"reused"}
+        for name in QUERIES:
+            assert stored(shop, name) == expected(shop, name, day), (name, day)
+            properties = shop.table(f"main.{name}__storage").properties
+            want = day.replace(day=1) if name == "this_month" else day
+            assert properties[f"mvbuild.read.current_date{'.month' if name == 'this_month' else ''}"] == want.isoformat()
+        if number % 7 == 3:
+            # Rows come late, and from the future.
+            later = [order(1000 + number * 10 + at, at, (day + timedelta(days=at * 10 - 35)).isoformat(), "1.25") for at in range(5)]
+            shop.append("raw.orders", *later)
+            shop.sql(f"DELETE FROM lake.raw.orders WHERE order_date = DATE '{day - timedelta(days=10)}'")
+            result = shop.run()
+            assert result.ok, messages(result)
+            assert {name: stored(shop, name) == expected(shop, name, day) for name in QUERIES} == dict.fromkeys(QUERIES, True), day
+    assert all("full" not in found for found in strategies.values()), strategies
+
+
+def test_rows_and_day_move_together(shop: Project, clock: Clock) -> None:
+    clock.at += timedelta(days=3)
+    shop.append(
+        "raw.orders", order(500, 1, FIRST.isoformat(), "2.00"), order(501, 1, "2026-03-13", "2.00"), order(502, 2, "2026-02-01", "9.00")
+    )
+    shop.sql(f"DELETE FROM lake.raw.orders WHERE order_date IN (DATE '{FIRST - timedelta(days=29)}', DATE '{FIRST}')")
+    assert all("clock-moved" in codes for name, (_, codes) in states(shop).items() if name != "this_month")
+    result = shop.run()
+    assert result.ok, messages(result)
+    for name in QUERIES:
+        assert of(result, name).details["strategy"] != "full", (name, of(result, name).details)
+        assert stored(shop, name) == expected(shop, name, date(2026, 3, 13)), name
+
+
+def test_readers_get_the_day_of_their_session(shop: Project, clock: Clock) -> None:
+    """Half past midnight in Berlin is the day before in New York."""
+    clock.at = datetime(2026, 3, 12, 0, 30, tzinfo=BERLIN)
+    shop.run()
+    frame = mvbuild.read(shop.spark, "recent", project=shop.root)
+    assert mvbuild.served(frame)[0].source == "storage"
+    shop.spark.conf.set(ZONE, "America/New_York")
+    try:
+        frame = mvbuild.read(shop.spark, "recent", project=shop.root)
+        assert mvbuild.served(frame)[0].source == "query"
+        assert bag(frame.collect()) == expected(shop, "recent", date(2026, 3, 11))
+    finally:
+        shop.spark.conf.set(ZONE, "Europe/Berlin")
+    clock.at += timedelta(days=1)
+    frame = mvbuild.read(shop.spark, "recent", project=shop.root)
+    assert mvbuild.served(frame)[0].source == "query"
+    assert bag(frame.collect()) == expected(shop, "recent", date(2026, 3, 13))
+
+
+def test_the_record_is_that_of_the_specification(shop: Project) -> None:
+    found = shop.table("main.recent__storage").properties
+    assert found["iceberg.base.snapshot.00000000-0000-0000-0000-000000000000"], "other readers never take it for fresh"
+    result = api.verify(shop.root, spark=shop.spark)
+    assert {one.status for one in result.results} == {"same"}, result
+    assert not any(one.notes for one in result.results)

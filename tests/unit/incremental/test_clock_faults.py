@@ -1,0 +1,141 @@
+"""Random queries that read the day, which is another one after the change: every strategy is right; and each of these wrong rules is
+detected."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import islice
+from typing import Any
+
+import pytest
+from sqlglot import exp
+
+from mvbuild.incremental import clock, delta
+from mvbuild.incremental.algebra import Filter, Relation
+from mvbuild.incremental.delta import Deltas
+from mvbuild.incremental.reasons import Refused
+from seeds import more_seeds
+from unit.incremental.on_duckdb import OnDuckDB, Table, connected
+from unit.incremental.oracle import ACCEPTED, seen, shrunk
+from unit.incremental.queries import CLOCKED, Generated, generated
+
+pytestmark = pytest.mark.proof
+
+Patch = pytest.MonkeyPatch
+SEEDS = range(CLOCKED, CLOCKED + 400)
+MORE = range(CLOCKED, CLOCKED + 6000)
+MOST = 500
+"""Cases that are tried for each fault."""
+FLOORS = {"merge": 15, "affected-keys": 90, "bag": 90, "full-diff": 130}
+"""Strategy -> how many of the cases that read the day it must accept."""
+
+
+@cache
+def _case(seed: int) -> Generated:
+    return generated(seed)
+
+
+def test_every_strategy_is_right_and_taken_often() -> None:
+    connection, accepted = connected(), Counter[str]()
+    for seed in (*SEEDS, *(CLOCKED + seed for seed in more_seeds(200))):
+        case = generated(seed)
+        found = seen(case, connection)
+        assert not found.wrong, "\n\n".join(str(shrunk(one, connection)) for one in found.wrong[:3])
+        if "{today}" in case.query:
+            accepted.update(strategy for strategy, code in found.codes.items() if code == ACCEPTED)
+    assert {strategy: accepted[strategy] >= least for strategy, least in FLOORS.items()} == dict.fromkeys(FLOORS, True)
+
+
+def test_a_condition_on_the_kept_side_of_a_left_join_is_not_a_filter() -> None:
+    """A row of that side remains, with or without a partner."""
+    tables = [Table(name, {"k": "int", "t": "date"}, [(1, None)], [(1, None)]) for name in "ab"]
+    case = OnDuckDB("SELECT a.k, b.t FROM {a} AS a LEFT JOIN {b} AS b ON a.k = b.k AND a.t >= {today}", tables)
+    with pytest.raises(Refused) as caught:
+        case.refreshed("bag")
+    assert caught.value.code == "clock-moved"
+
+
+# --- wrong rules --------------------------------------------------------------------------------------------------------------------
+
+
+def around(patch: Patch, owner: Any, name: str, change: Callable[..., Any]) -> None:
+    """`change` gets the true function as its first argument."""
+    true = getattr(owner, name)
+    patch.setattr(owner, name, lambda *args: change(true, *args))
+
+
+def rows_that_leave_are_forgotten(patch: Patch) -> None:
+    around(patch, delta, "differing", lambda true, *args: (true(*args)[0], ()))
+
+
+def rows_that_enter_are_forgotten(patch: Patch) -> None:
+    around(patch, delta, "differing", lambda true, *args: ((), true(*args)[1]))
+
+
+def values_of_rows_stay_what_they_were(patch: Patch) -> None:
+    patch.setattr(Deltas, "_recomputed", lambda self, project: ((), ()))
+
+
+def the_earlier_result_is_computed_at_the_new_time(patch: Patch) -> None:
+    patch.setattr(delta, "at_values", lambda relation, values: relation)
+
+
+def a_condition_that_is_null_is_never_false(patch: Patch) -> None:
+    patch.setattr(clock, "_not_true", lambda part: exp.Not(this=exp.paren(part.copy())))
+
+
+def two_conditions_count_a_row_twice(patch: Patch) -> None:
+    def differing(true: Callable[..., Any], relation: Filter, values: Any) -> tuple[Sequence[Relation], Sequence[Relation]]:
+        came, went = true(relation, values)
+        return (*came, *came[1:]), (*went, *went[1:])
+
+    around(patch, delta, "differing", differing)
+
+
+def a_limit_moves_in_one_direction_only(patch: Patch) -> None:
+    patch.setattr(clock, "_excludes", lambda these, other: clock._compared(these) is not None)
+
+
+def days_are_not_added(patch: Patch) -> None:
+    """`today + 1` is the earlier day at the earlier time."""
+    around(patch, clock, "_reading", lambda true, name, value, days: true(name, value, 0))
+
+
+def only_the_first_value_of_a_row_moves(patch: Patch) -> None:
+    around(patch, delta, "boundary", lambda true, expressions, values: true(expressions[:1], values))
+
+
+FAULTS = (
+    rows_that_leave_are_forgotten,
+    rows_that_enter_are_forgotten,
+    values_of_rows_stay_what_they_were,
+    the_earlier_result_is_computed_at_the_new_time,
+    a_condition_that_is_null_is_never_false,
+    two_conditions_count_a_row_twice,
+    a_limit_moves_in_one_direction_only,
+    days_are_not_added,
+    only_the_first_value_of_a_row_moves,
+)
+CAUGHT_BY = {
+    "rows_that_leave_are_forgotten": 20000,
+    "rows_that_enter_are_forgotten": 20014,
+    "values_of_rows_stay_what_they_were": 20009,
+    "the_earlier_result_is_computed_at_the_new_time": 20009,
+    "a_condition_that_is_null_is_never_false": 20194,
+    "two_conditions_count_a_row_twice": 20032,
+    "a_limit_moves_in_one_direction_only": 20000,
+    "days_are_not_added": 20009,
+    "only_the_first_value_of_a_row_moves": 20009,
+}
+"""Fault -> a case that detects it, so that few are tried."""
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_it_is_caught(fault: Callable[[Patch], None], monkeypatch: Patch) -> None:
+    connection = connected()
+    fault(monkeypatch)
+    first = [_case(CAUGHT_BY[fault.__name__])] if fault.__name__ in CAUGHT_BY else []
+    cases = (case for case in map(_case, MORE) if "{today}" in case.query)
+    assert any(seen(case, connection).wrong for case in (*first, *islice(cases, MOST))), fault.__doc__

@@ -34,7 +34,8 @@ def observe(
     """Load every table and view that the graph names, and what the views of the catalog read in turn. What cannot be read, a base table
     elsewhere or a view that cannot be expanded, is `Unreadable`: that blocks only what reads it.
 
-    `at_ms`: the time now. `session`: of the caller, if it is not mvbuild's own. `lazily`: MVs that an earlier command found settled are not read.
+    `at_ms`: the time now. `session`: of the caller, if it is not mvbuild's own. `lazily`: MVs that an earlier command found settled are not
+    read.
     """
     nodes: dict[NodeId, Node] = dict(graph.nodes)
     session = session or configured_session(graph.project.target.spark.config)

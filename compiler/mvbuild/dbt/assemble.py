@@ -11,6 +11,7 @@ from mvbuild.dbt.import_state import ImportState, ModelImport
 from mvbuild.dbt.models import setting_of
 from mvbuild.dbt.project_file import Taken, project_file
 from mvbuild.dbt.read import YamlFile, entries_of, get, items_of, text_of
+from mvbuild.dbt.staying import references, staying_yaml
 from mvbuild.dbt.table_names import MACROS
 from mvbuild.dbt.yaml_draft import YamlDraft
 from mvbuild.project.yaml_spans import ListNode, Node
@@ -39,6 +40,8 @@ def assemble(work: ImportState) -> Files:
             files[seed.file.path] = draft.result
     files.update(_macros(work))
     files.update(_tests(work))
+    if sources := staying_yaml(work):
+        files[f"{work.project.paths['model'][0]}/tables_of_dbt.yml"] = _computed(sources, work.project.file.line_span(1))
     for file in work.project.yamls:
         text = _yaml(work, file)
         if text is not None:
@@ -69,6 +72,9 @@ def implicit_views(work: ImportState) -> bool:
 
 def _model(model: ModelImport) -> MappedText:
     draft = model.template.final.copy()
+    for name, staying in model.as_sources.items():
+        for start, end in references(model.template.file.file.text, name):
+            draft.replace(start, end, f"source('{staying.source}', '{staying.name}')")
     if model.override:
         calls = list(config_calls(text)) if (text := lexed(draft.file)) else []
         for call in calls:
@@ -104,7 +110,7 @@ def _has_unique_test(work: ImportState, model: ModelImport) -> bool:
 def _macros(work: ImportState) -> Iterator[tuple[str, MappedText]]:
     for template in work.macro_files:
         draft = template.final.copy()
-        dropped = [n for n in template.macros if n in MACROS or work.macro_items[n].verdict == "refused"]
+        dropped = [n for n in template.macros if n in (*MACROS, "is_incremental") or work.macro_items[n].verdict == "refused"]
         for name in dropped:
             block = template.macros[name]
             draft.remove(block.start, block.end)

@@ -29,6 +29,16 @@ class Template:
     """The blocks of its macros."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staying:
+    """A table that dbt continues to build, and that the new project reads as a source."""
+
+    name: str
+    source: str
+    schema: str
+    identifier: str
+
+
 @dataclass(slots=True, kw_only=True)
 class ModelImport:
     """A SQL model. `layers` run from the farthest to the nearest, `config` is their result."""
@@ -47,6 +57,8 @@ class ModelImport:
     override: dict[str, str] = field(default_factory=dict)
     """Settings for a config() call of its own."""
     tested_keys: tuple[str, ...] = ()
+    as_sources: dict[str, Staying] = field(default_factory=dict)
+    """What it reads that stays in dbt, by its name in lower case."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -92,6 +104,8 @@ class ImportState:
     macros: dict[str, MacroUses] = field(default_factory=dict)
     macro_items: dict[str, Item] = field(default_factory=dict)
     macro_files: list[Template] = field(default_factory=list)
+    macro_bodies: dict[str, str] = field(default_factory=dict)
+    """Macro -> the text between its tags."""
     sql_tests: dict[str, tuple[Template, Item, dict[str, Span]]] = field(default_factory=dict)
     """By path: the template, its item, and what it reads."""
     generic_tests: list[TestImport] = field(default_factory=list)

@@ -8,11 +8,12 @@ from typing import Any
 from mvbuild.dbt.blocks import lexed
 from mvbuild.dbt.bounds import NotProven
 from mvbuild.dbt.config_calls import Argument, ConfigCall, config_calls, remove_arguments
+from mvbuild.dbt.hooks import statements
 from mvbuild.dbt.import_state import ImportState, ModelImport, Template
 from mvbuild.dbt.incremental import Shown, shown_equal
 from mvbuild.dbt.rendering import Renderings
 from mvbuild.dbt.scorecard import Item
-from mvbuild.dbt.settings import MATERIALIZATIONS, MATERIALIZED, fate
+from mvbuild.dbt.settings import HOOKS, MATERIALIZATIONS, MATERIALIZED, fate
 from mvbuild.dbt.template_uses import closure, uses_of
 from mvbuild.dbt.templates import OF_RUN, judge_uses
 from mvbuild.parse.determinism import nondeterministic_word
@@ -23,6 +24,8 @@ from mvbuild.project.setting import Layer, Setting
 from mvbuild.project.settings import ALIASES
 from mvbuild.source import MappedText, SourceFile, Span
 
+STORED = ("table", "incremental", "materialized_view")
+"""Materializations with rows of their own."""
 _MERGED = ("meta", "tblproperties", "table_properties", "column_types")
 
 
@@ -66,7 +69,9 @@ def judge_settings(item: Item, layers: Sequence[Layer], work: ImportState, own: 
         for key, setting in layer.items():
             verdict, code = fate(key, setting.value, seed=seed)
             span = work.origin(setting.key or setting.span)
-            if verdict == "refuse":
+            if key in HOOKS:
+                _judge_hook(item, key, setting, span, work)
+            elif verdict == "refuse":
                 item.add(code, _message(code, key), span)
             elif verdict == "remove" and span.file.path in own:
                 item.add(code, f"'{key}' is removed", span)
@@ -74,11 +79,19 @@ def judge_settings(item: Item, layers: Sequence[Layer], work: ImportState, own: 
                 item.add("yaml-template", f"'{key}' has a template that mvbuild cannot render in YAML", span)
 
 
+def _judge_hook(item: Item, key: str, setting: Setting, span: Span, work: ImportState) -> None:
+    if setting.value in (None, [], {}, ""):
+        return
+    found = statements(setting.value, work.macro_bodies, work.project.name)
+    if found is None:
+        item.add("hook", f"'{key}' runs statements", span)
+    elif found:
+        item.add("hook-removed", f"'{key}' is removed, which changes no row: {' '.join(found[0].split())[:60]}", span)
+
+
 def _message(code: str, key: str) -> str:
     if code == "unknown-config":
         return f"'{key}' is a setting of neither dbt nor mvbuild"
-    if code == "hook":
-        return f"'{key}' runs statements"
     if code == "merge-partial":
         return f"'{key}' makes the table differ from its query"
     return f"'{key}' cannot be imported"
@@ -125,7 +138,7 @@ def _judge(work: ImportState, model: ModelImport, renderings: Renderings) -> Non
     if materialized not in MATERIALIZATIONS:
         item.add("materialization", f"mvbuild has no materialization '{materialized}'", span)
     partition = model.config.get("partition_by")
-    if partition and not _are_texts(partition):
+    if partition and not _are_texts(partition) and materialized in STORED:
         found = setting_of(model.layers, "partition_by")
         item.add("partition-by", "'partition_by' is not a list of columns", work.origin(found.span) if found else None)
     if model.full is None:

@@ -10,8 +10,9 @@ from typing import Any
 from mvbuild import api
 from mvbuild.dbt.assemble import Files, assemble
 from mvbuild.dbt.confined import write_text
-from mvbuild.dbt.import_state import ImportState
+from mvbuild.dbt.import_state import ImportState, ModelImport
 from mvbuild.dbt.scorecard import Item
+from mvbuild.dbt.staying import read_instead
 from mvbuild.diagnostics import Diagnostic, ProjectError
 from mvbuild.graph.model import SeedNode
 from mvbuild.project.seeds import check
@@ -39,18 +40,22 @@ def prove(work: ImportState, project: Item, env: Mapping[str, str]) -> Files:
 
 def cascade(work: ImportState) -> None:
     """Refuse everything that reads a refused thing."""
-    readers = [(m.item, m.reads) for m in work.models.values() if m.enabled]
-    readers += [(item, reads) for _, item, reads in work.sql_tests.values()]
-    readers += [(t.item, {**t.reads, **_tested(t.of, t.item.span)}) for t in work.generic_tests]
+    readers: list[tuple[Item, Mapping[str, Span], ModelImport | None]] = [(m.item, m.reads, m) for m in work.models.values() if m.enabled]
+    readers += [(item, reads, None) for _, item, reads in work.sql_tests.values()]
+    readers += [(t.item, {**t.reads, **_tested(t.of, t.item.span)}, None) for t in work.generic_tests]
     is_new = True
     while is_new:
         is_new = False
-        for item, reads in readers:
+        for item, reads, model in readers:
             if item.verdict == "refused":
                 continue
             for name, span in reads.items():
                 kind = work.refused(name)
-                if kind:
+                if kind and model is not None and (found := next(read_instead(work, model, name), None)):
+                    if name not in model.as_sources:
+                        model.as_sources[name] = found
+                        item.add("reads-table-of-dbt", f"It reads the {kind} '{found.name}', which stays in dbt, as a source", span)
+                elif kind:
                     item.add("reads-refused", f"It reads the {kind} '{name.removeprefix('source.')}', which is refused", span)
                     is_new = True
 
@@ -84,8 +89,14 @@ def _blame(work: ImportState, files: Files, diagnostic: Diagnostic, project: Ite
     span = diagnostic.span
     text = files.get(span.file.path) if span else None
     origin = text.span(span.start, max(span.end, span.start + 1)) if text and span else None
-    item = _item_at(work, span.file.path if span else "", origin) or project
+    item = _item_at(work, span.file.path if span else "", origin) or _seed_of(work, diagnostic) or project
     item.add("does-not-compile", f"{diagnostic.message} ({diagnostic.code})", origin, help=diagnostic.help)
+
+
+def _seed_of(work: ImportState, diagnostic: Diagnostic) -> Item | None:
+    """A type in the project file may not fit the header of a seed."""
+    named = (s.item for s in work.seeds.values() if diagnostic.code == "bad-seed" and diagnostic.message.startswith(f"{s.file.path} "))
+    return next(named, None)
 
 
 def _item_at(work: ImportState, path: str, origin: Span | None) -> Item | None:

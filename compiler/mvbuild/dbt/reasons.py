@@ -35,6 +35,15 @@ REASONS: Mapping[str, ReasonCode] = {
         "A test is added that the `unique_key` is unique, because only then the table is the same as dbt's.",
         "Keep the test: a refresh that breaks it is not published.",
     ),
+    "hook-removed": _changed(
+        "A hook that changes no row is removed: it optimizes the table, sets its properties or grants rights.",
+        "`mvbuild maintain` keeps tables small; grant rights in the catalog.",
+    ),
+    "same-as-dbt": _changed("A macro of the project has the name and the meaning of dbt's own."),
+    "reads-table-of-dbt": _changed(
+        "It reads something that is refused, whose table dbt continues to build. The table is declared as a source.",
+        "Keep running that part of dbt. mvbuild must be able to read its table: an Iceberg table of the catalog.",
+    ),
     "setting-removed": _changed("A setting that does not affect any row is removed: file format, clustering, location, persist_docs."),
     "schema-spelled-out": _changed(
         "dbt combines `target.schema` and the custom schema; mvbuild uses the name as written, so the full name is written out."

@@ -24,7 +24,6 @@ MERGE_PARTS = (
 )  # fmt: skip
 HOOKS = ("pre-hook", "post-hook", "pre_hook", "post_hook")
 _REFUSED: Mapping[str, str] = {
-    **dict.fromkeys(HOOKS, "hook"),
     **dict.fromkeys(MERGE_PARTS, "merge-partial"),
     "grants": "grants",
     "sql_header": "sql-header",
@@ -32,16 +31,18 @@ _REFUSED: Mapping[str, str] = {
 _NAMES = ("schema", "namespace", "alias", "database", "catalog", "enabled", "tags", "meta", "tblproperties", "table_properties")
 KEPT = frozenset((*MODEL_SETTINGS, *_NAMES))
 KEPT_OF_SEEDS = frozenset((*SEED_SETTINGS, *_NAMES))
-KNOWN = frozenset((*KEPT, *KEPT_OF_SEEDS, *_LAYOUT, *INCREMENTAL, *_REFUSED))
+KNOWN = frozenset((*KEPT, *KEPT_OF_SEEDS, *_LAYOUT, *INCREMENTAL, *HOOKS, *_REFUSED))
 """Every key that is not a folder's name."""
 MATERIALIZED: Mapping[str, str] = {"table": "materialized_view", "incremental": "materialized_view"}
 MATERIALIZATIONS = frozenset(("table", "incremental", "view", "ephemeral", "materialized_view"))
 
 
 def fate(key: str, value: Any, *, seed: bool = False) -> tuple[Fate, str]:
-    """Whether a setting is kept, and the code of the reason."""
+    """Whether a setting is kept, and the code of the reason. A hook is removed if `hooks.py` finds that it changes no row."""
     if key in (KEPT_OF_SEEDS if seed else KEPT):
         return "keep", ""
+    if key in HOOKS:
+        return "remove", "hook-removed"
     if key in _REFUSED and value not in (None, [], {}, ""):
         return "refuse", _REFUSED[key]
     if key == "full_refresh" and value is False and not seed:

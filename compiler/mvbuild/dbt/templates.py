@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from mvbuild.dbt.blocks import cut_guards, cut_tags, lexed, macro_blocks
 from mvbuild.dbt.drafts import Draft
+from mvbuild.dbt.hooks import macro_texts
 from mvbuild.dbt.import_state import ImportState, ModelImport, Template
 from mvbuild.dbt.read import DbtFile
 from mvbuild.dbt.scorecard import Item
@@ -38,6 +39,24 @@ _OTHER_ON_DATABRICKS = frozenset(
 """Macros that dbt-databricks defines differently from dbt-spark."""
 
 
+_FORCED = r"(?:\{%ifvar\('[\w-]+',False\)%\}\{\{return\(True\)\}\}\{%endif%\})?"
+_IS_INCREMENTAL = re.compile(
+    _FORCED
+    + re.escape("{%ifnotexecute%}{{return(False)}}{%else%}{%setrelation=adapter.get_relation(this.database,this.schema,this.table)%}")
+    + re.escape(
+        "{{return(relationisnotnoneandrelation.type=='table'andmodel.config.materialized=='incremental'andnotshould_full_refresh())}}"
+    )
+    + re.escape("{%endif%}")
+)
+"""dbt's definition without spaces, perhaps with a variable that forces it, which is only for `dbt compile`."""
+
+
+def is_dbts_own(body: str) -> bool:
+    """Whether the body of an `is_incremental` says what dbt's says."""
+    bare = re.sub(r"\s+|(?<=%)-|-(?=%)|(?<=\{)-|-(?=\})", "", re.sub(r"\{#.*?#\}", "", body, flags=re.DOTALL).replace('"', "'"))
+    return _IS_INCREMENTAL.fullmatch(bare.replace("{%-", "{%").replace("-%}", "%}")) is not None
+
+
 _DISPATCH = re.compile(r"\s*\.\s*dispatch\(\s*['\"](\w+)['\"]\s*(?:,\s*(?:macro_namespace\s*=\s*)?['\"](\w+)['\"]\s*)?\)")
 
 
@@ -61,10 +80,14 @@ def read_templates(work: ImportState) -> None:
 
 def judge_macros(work: ImportState) -> None:
     """Refuse macros that use something that mvbuild's templates do not have, directly or through other macros."""
+    work.macro_bodies.update(macro_texts(template.file.file.text for template in work.macro_files))
     for name, macro in work.macros.items():
         item = work.macro_items[name]
         if name in MACROS:
             item.add("name-macro-applied", f"'{name}' was applied to every model; its results are written out")
+            continue
+        if name == "is_incremental" and is_dbts_own(work.macro_bodies.get(name, "")):
+            item.add("same-as-dbt", "The project's 'is_incremental' has the meaning of dbt's")
             continue
         if name in _BUILTIN:
             item.add("overrides-dbt", f"'{name}' replaces dbt's own")

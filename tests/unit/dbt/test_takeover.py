@@ -4,11 +4,14 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from mvbuild.dbt.reasons import REASONS
 from mvbuild.dbt.scorecard import to_text
 from unit.dbt.projects import codes, item, taken, text
 
+STAYS = ("hook", "grants", "sql-header", "unknown-config", "partition-by", "computed-setting")
+"""Reasons that refuse a model whose query can be rendered, so that its table is known."""
 EVENTS = "select * from {{ source('raw', 'events') }}"
 
 
@@ -45,9 +48,118 @@ def test_what_refuses_a_model(tmp_path: Path, template: str, code: str, place: s
     )
     assert code in codes(found, "m")
     assert f"models/m.sql:{place}" in [str(r.span) for r in item(found, "m").reasons if r.code == code]
-    assert codes(found, "child") == ["reads-refused"]
     assert item(found, "ok").verdict == "unchanged"
-    assert set(found.files) == {"mvbuild.yml", "models/ok.sql", "models/sources.yml"}
+    if any(reason.code in STAYS for reason in item(found, "m").reasons) or template == "select a from":
+        assert codes(found, "child") == ["reads-table-of-dbt"]
+        assert text(found, "models/child.sql") == "select * from {{ source('dbt_main', 'm') }}"
+        assert set(found.files) == {"mvbuild.yml", "models/ok.sql", "models/child.sql", "models/sources.yml", "models/tables_of_dbt.yml"}
+    else:
+        assert codes(found, "child") == ["reads-refused"]
+        assert set(found.files) == {"mvbuild.yml", "models/ok.sql", "models/sources.yml"}
+
+
+def test_what_stays_in_dbt_is_read_as_a_source(tmp_path: Path) -> None:
+    snapshot = "{% snapshot s %}{{ config(target_schema='history', unique_key='id', strategy='check', check_cols='all') }}select 1 as id{% endsnapshot %}"
+    hooked = "{{ config(schema='mart', alias='t', pre_hook='delete from x') }}select 1 as a"
+    files = {
+        "snapshots/s.sql": snapshot,
+        "models/t1.sql": hooked,
+        "models/v.sql": "{{ config(materialized='view', pre_hook='delete from x') }}select 1 as a",
+        "models/reads.sql": "select * from {{ ref('s') }} join {{ ref( \"t1\" ) }} using (id)",
+        "models/reads_view.sql": "select * from {{ ref('v') }}",
+        "models/hidden.sql": "{% set name = 't' ~ '1' %}select * from {{ ref(name) }}",
+        "models/reader.sql": "select * from {{ ref('reads') }}",
+    }
+    found = taken(tmp_path, files)
+    assert (
+        text(found, "models/reads.sql")
+        == "select * from {{ source('dbt_history', 's') }} join {{ source('dbt_main_mart', 't1') }} using (id)"
+    )
+    assert (item(found, "reads").verdict, item(found, "reader").verdict) == ("changed", "unchanged")
+    assert codes(found, "reads_view") == codes(found, "hidden") == ["reads-refused"]
+    assert yaml.safe_load(text(found, "models/tables_of_dbt.yml")) == {
+        "sources": [
+            {"name": "dbt_history", "namespace": "history", "tables": [{"name": "s"}]},
+            {"name": "dbt_main_mart", "namespace": "main_mart", "tables": [{"name": "t1", "identifier": "t"}]},
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("hook", "code"),
+    [
+        ("optimize {{ this }}", "hook-removed"),
+        ("OPTIMIZE {{ this }} ZORDER BY (a, b); analyze table {{ this }} compute statistics", "hook-removed"),
+        ("{{ tidy(this) }}", "hook-removed"),
+        ("{% if target.name == 'prod' %}vacuum {{ this }}{% endif %}", "hook-removed"),
+        ("alter table {{ this }} set tblproperties ('a' = 'b', 'c'='{{ var(\\'x\\', 1) }}')", "hook-removed"),
+        ("grant select on table {{ this }} to `analysts`", "hook-removed"),
+        ("", "unchanged"),
+        ("delete from {{ this }} where a = 1", "hook"),
+        ("optimize {{ this }}; delete from {{ this }}", "hook"),
+        ("{{ wipe(this) }}", "hook"),
+        ("{{ elsewhere.tidy(this) }}", "hook"),
+        ("{{ unknown(this) }}", "hook"),
+        ("{% do run_query('x') %}", "hook"),
+        ("optimize {{ this }} {% if true %}; drop table x{% endif %}", "hook"),
+        ("alter table {{ this }} add columns (a int)", "hook"),
+        ("set spark.sql.ansi.enabled = true", "hook"),
+        ("insert into x select 'optimize y'", "hook"),
+    ],
+)
+def test_a_hook_that_changes_no_row_is_removed(tmp_path: Path, hook: str, code: str) -> None:
+    macros = (
+        "{% macro tidy(t) %}{# note #}{% if target.name == 'prod' %}OPTIMIZE {{ t }}; -- it's tidy\n{% else %}{% endif %}{% endmacro %}"
+        "{% macro wipe(t) %}truncate table {{ t }}{% endmacro %}"
+    )
+    sql = f"{{{{ config(alias='t', post_hook=\"{hook}\") }}}}\nselect 1 as a"
+    found = taken(tmp_path, {"models/m.sql": sql, "macros/tidy.sql": macros})
+    said = codes(found, "m")
+    assert (code in said) if code != "unchanged" else ("hook" not in said and "hook-removed" not in said)
+    if code == "hook-removed":
+        assert text(found, "models/m.sql") == "{{ config(alias='t') }}\nselect 1 as a"
+
+
+def test_a_hook_of_the_project_that_changes_no_row(tmp_path: Path) -> None:
+    yml = 'name: shop\nmodels:\n  +materialized: table\n  +post-hook: {sql: "optimize {{ this }}", transaction: false}\n'
+    found = taken(tmp_path, {"dbt_project.yml": yml, "models/m.sql": "select 1 as a"})
+    assert codes(found, "m") == ["hook-removed"]
+    assert "hook" not in text(found, "mvbuild.yml")
+
+
+OWN = """{% macro is_incremental() %}
+    {#-- forced #}
+    {% if var('force-incremental', False) %}{{ return(True) }}{% endif %}
+    {%- if not execute -%}
+        {{ return(False) }}
+    {% else %}
+        {% set relation = adapter.get_relation(this.database, this.schema, this.table) %}
+        {{ return(relation is not none
+                  and relation.type == 'table'
+                  and model.config.materialized == 'incremental'
+                  and not should_full_refresh()) }}
+    {% endif %}
+{% endmacro %}
+"""
+
+
+@pytest.mark.parametrize(("macro", "code"), [(OWN, "same-as-dbt"), (OWN.replace("not should", "should"), "overrides-dbt")])
+def test_a_copy_of_is_incremental(tmp_path: Path, macro: str, code: str) -> None:
+    guarded = (
+        "{{ config(materialized='incremental', incremental_strategy='merge', unique_key='id') }}\nselect id, ts from {{ source('raw', 'events') }}"
+        "\n{% if is_incremental() %}where ts > (select max(ts) from {{ this }}){% endif %}\n"
+    )
+    found = taken(tmp_path, {"macros/i.sql": macro, "models/m.sql": guarded})
+    assert code in codes(found, "is_incremental", "macro")
+    assert (item(found, "m").verdict == "refused") == (code == "overrides-dbt")
+    assert "macros/i.sql" not in found.files
+
+
+def test_a_seed_that_does_not_fit_is_refused_alone(tmp_path: Path) -> None:
+    yml = "name: shop\nmodels: {+materialized: table}\nseeds:\n  shop:\n    s: {+column_types: {gone: int}}\n"
+    found = taken(tmp_path, {"dbt_project.yml": yml, "seeds/s.csv": "id\n1\n", "models/m.sql": "select 1 as a"})
+    assert item(found, "s", "seed").verdict == "refused"
+    assert "models/m.sql" in found.files
 
 
 def test_settings_go_with_their_commas_and_the_rest_stays(tmp_path: Path) -> None:
@@ -244,7 +356,7 @@ def test_macros(tmp_path: Path) -> None:
 
 
 def test_hooks_of_the_project(tmp_path: Path) -> None:
-    yml = 'name: shop\non-run-end: ["grant x"]\nmodels:\n  +post-hook: "optimize {{ this }}"\ntests:\n  +severity: warn\n'
+    yml = 'name: shop\non-run-end: ["grant x"]\nmodels:\n  +post-hook: "delete from {{ this }}"\ntests:\n  +severity: warn\n'
     found = taken(tmp_path, {"dbt_project.yml": yml, "models/m.sql": "select 1 as a"})
     assert {"run-hook", "folder-config"} <= set(codes(found, "shop", "project"))
     assert codes(found, "m") == ["hook"]

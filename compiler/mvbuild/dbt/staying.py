@@ -1,0 +1,78 @@
+"""something that is refused -> the source that the new project reads in its place, while dbt continues to build its table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import yaml
+
+from mvbuild.dbt.import_state import ImportState, ModelImport, SeedImport, Staying
+from mvbuild.dbt.scorecard import Item
+
+_TABLES = ("table", "incremental")
+_NOT_IN_DBT = ("template-syntax", "unresolved-ref", "unresolved-source", "missing-var", "missing-env-var")
+"""Errors that dbt has too: it does not build such a model."""
+_SCHEMA = re.compile(r"""\btarget_schema\s*=\s*(['"])([^'"{}]+)\1""")
+_ALIAS = re.compile(r"""\balias\s*=\s*(['"])([^'"{}]+)\1""")
+_HEAD = "# Tables that dbt continues to build. mvbuild must be able to read them: Iceberg tables of the catalog.\n"
+
+
+def references(text: str, name: str) -> list[tuple[int, int]]:
+    """The calls `ref('name')` of a template, with the name as a literal."""
+    return [found.span() for found in re.finditer(rf"""\bref\s*\(\s*(['"]){re.escape(name)}\1\s*\)""", text, re.IGNORECASE)]
+
+
+def staying(work: ImportState, name: str) -> Staying | None:
+    """What to read in place of a refused model, seed or snapshot; None if it is no table of its own, or if its name is not known."""
+    thing = work.models.get(name) or work.seeds.get(name)
+    found = _of_snapshot(work, name) if thing is None else _of_node(work, thing)
+    if found is None:
+        return None
+    schema, identifier, called = found
+    return Staying(name=called, source=f"dbt_{re.sub(r'[^a-z0-9_]', '_', schema.lower())}", schema=schema, identifier=identifier)
+
+
+def _of_node(work: ImportState, thing: ModelImport | SeedImport) -> tuple[str, str, str] | None:
+    if not thing.enabled or any(reason.code in ("schema-macro", "unreadable", "reads-itself") for reason in thing.item.reasons):
+        return None
+    if any(reason.message.endswith(f"({code})") for reason in thing.item.reasons for code in _NOT_IN_DBT):
+        return None
+    if isinstance(thing, ModelImport) and (thing.full is None or thing.config.get("materialized") not in _TABLES):
+        return None
+    config, own = thing.config, work.project.target.schema
+    if config.get("catalog") is not None:
+        return None
+    custom = config.get("namespace")
+    by_macro = "generate_schema_name" in work.macros
+    schema = thing.override.get("schema") or (own if custom is None else str(custom) if by_macro else f"{own}_{custom}")
+    return schema, thing.override.get("alias") or str(config.get("alias") or thing.name), thing.name
+
+
+def _of_snapshot(work: ImportState, name: str) -> tuple[str, str, str] | None:
+    """A snapshot names its schema itself."""
+    item: Item | None = work.snapshots.get(name)
+    text = item.span.file.text if item else ""
+    if item is None or text.count("endsnapshot") != 1:
+        return None
+    schema, alias = _SCHEMA.search(text), _ALIAS.search(text)
+    return (schema[2], alias[2] if alias else item.name, item.name) if schema else None
+
+
+def staying_yaml(work: ImportState) -> str:
+    """The YAML that declares what the models read; empty if that is nothing."""
+    found = {one.name: one for model in work.models.values() if model.item.verdict != "refused" for one in model.as_sources.values()}
+    sources: dict[str, dict[str, object]] = {}
+    for one in sorted(found.values(), key=lambda one: (one.source, one.name)):
+        source = sources.setdefault(one.source, {"name": one.source, "namespace": one.schema, "tables": []})
+        tables = source["tables"]
+        assert isinstance(tables, list)
+        tables.append({"name": one.name, **({"identifier": one.identifier} if one.identifier != one.name else {})})
+    return _HEAD + yaml.safe_dump({"sources": list(sources.values())}, sort_keys=False) if sources else ""
+
+
+def read_instead(work: ImportState, model: ModelImport, name: str) -> Iterator[Staying]:
+    """What the model can read in place of a refused name, if it names it itself and the table stays in dbt."""
+    found = staying(work, name) if references(model.template.file.file.text, name) else None
+    if found is not None:
+        yield found

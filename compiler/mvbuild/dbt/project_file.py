@@ -8,13 +8,13 @@ from typing import Any
 
 from mvbuild.dbt.import_state import ImportState
 from mvbuild.dbt.naming import prefixed, schema_entries
-from mvbuild.dbt.read import PATHS, entries_of, get
+from mvbuild.dbt.read import PATHS, entries_of, get, is_template
 from mvbuild.dbt.scorecard import Item
 from mvbuild.dbt.settings import MATERIALIZED, fate
 from mvbuild.dbt.yaml_draft import YamlDraft
 from mvbuild.project.folders import setting_of as setting_of_node
 from mvbuild.project.keys import PROJECT
-from mvbuild.project.yaml_spans import Entry, MapNode, Node, is_empty, plain
+from mvbuild.project.yaml_spans import Entry, MapNode, Node, ScalarNode, is_empty, plain
 from mvbuild.source import MappedText
 
 _RENAMED = {"source-paths": "model-paths", "data-paths": "seed-paths"}
@@ -38,6 +38,11 @@ class Taken:
 def judge_project(work: ImportState, item: Item, unknown: Iterable[int], implicit_views: bool) -> None:
     """The reasons for the project as a whole. `unknown` are the offsets of folder configuration for paths that do not exist."""
     absent = set(unknown)
+    for entry in _of_runs(work):
+        if entry.key in work.project.given_vars:
+            item.add("var-removed", f"The variable '{entry.key}' is removed: its value is another one in each run", entry.span)
+        else:
+            item.add("yaml-template", f"The value of the variable '{entry.key}' has a template that YAML cannot have", entry.node.span)
     for entry in entries_of(work.project.tree):
         if entry.key in _HOOKS and not is_empty(entry.node) and plain(entry.node) != []:
             item.add("run-hook", f"'{entry.key}' runs statements", entry.span)
@@ -61,6 +66,14 @@ def judge_project(work: ImportState, item: Item, unknown: Iterable[int], implici
         item.add("view-written", "`+materialized: view` is added for the models that set none")
 
 
+def _of_runs(work: ImportState) -> list[Entry]:
+    """The variables whose values have templates of a run."""
+    node = get(work.project.tree, "vars")
+    own = get(node, work.project.name) if isinstance(node, MapNode) else None
+    entries = (*entries_of(node), *(entries_of(own) if isinstance(own, MapNode) else ()))
+    return [e for e in entries if isinstance(e.node, ScalarNode) and is_template(plain(work.project.rendered(e.node)))]
+
+
 def project_file(work: ImportState, taken: Taken) -> MappedText:
     project = work.project
     draft = YamlDraft(project.file, project.tree, is_rewritten=project.is_rewritten)
@@ -72,6 +85,8 @@ def project_file(work: ImportState, taken: Taken) -> MappedText:
             draft.remove(entry)
         elif entry.key in _PATH_KINDS and any(entry.node.span.start <= span.start < entry.node.span.end for span in project.outside):
             draft.replace(entry.node, list(project.paths[_PATH_KINDS[entry.key]]))
+    for variable in _of_runs(work):
+        draft.remove(variable)
     for kind, section in (("model", "models"), ("seed", "seeds")):
         _folders(draft, get(project.tree, section), (), taken.folders[kind], project.name, kind == "seed", at_top=True)
         if "generate_schema_name" not in work.macros:

@@ -23,17 +23,19 @@ _MOST_ROUNDS = 100
 
 def prove(work: ImportState, project: Item, env: Mapping[str, str]) -> Files:
     """Compile, refuse what does not compile, and repeat until everything does. Returns the remaining files."""
-    for _ in range(_MOST_ROUNDS):
-        cascade(work)
-        files = assemble(work)
-        problems = tuple(_compile(files, work.project.given_vars, env))
-        if not problems:
-            return files
-        before = _refused(work)
-        for diagnostic in problems:
-            _blame(work, files, diagnostic, project)
-        if _refused(work) == before:
-            break
+    written: dict[str, str] = {}
+    with tempfile.TemporaryDirectory(prefix="mvbuild-import-") as directory:
+        for _ in range(_MOST_ROUNDS):
+            cascade(work)
+            files = assemble(work)
+            problems = tuple(_compile(Path(directory), files, written, work.project.given_vars, env))
+            if not problems:
+                return files
+            before = _refused(work)
+            for diagnostic in problems:
+                _blame(work, files, diagnostic, project)
+            if _refused(work) == before:
+                break
     project.add("does-not-compile", f"The project does not compile: {problems[0].message}")
     return {}
 
@@ -71,17 +73,21 @@ def _refused(work: ImportState) -> int:
     return sum(item.verdict == "refused" for item in work.items)
 
 
-def _compile(files: Files, vars: Mapping[str, Any], env: Mapping[str, str]) -> Iterator[Diagnostic]:
-    with tempfile.TemporaryDirectory(prefix="mvbuild-import-") as directory:
-        root = Path(directory)
-        for path, text in files.items():
+def _compile(root: Path, files: Files, written: dict[str, str], vars: Mapping[str, Any], env: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """In one directory for all rounds, so that each only parses what the one before changed. `written`: path -> text of that one."""
+    for path in written.keys() - files.keys():
+        (root / path).unlink()
+        del written[path]
+    for path, text in files.items():
+        if written.get(path) != text.text:
             write_text(root, path, text.text)
-        try:
-            graph = api.compile(root, vars=vars, env=env)
-            yield from graph.problems
-            check(node.seed for node in graph.nodes.values() if isinstance(node, SeedNode))
-        except ProjectError as exc:
-            yield from (d for d in exc.diagnostics if d.severity == "error")
+            written[path] = text.text
+    try:
+        graph = api.compile(root, vars=vars, env=env)
+        yield from graph.problems
+        check(node.seed for node in graph.nodes.values() if isinstance(node, SeedNode))
+    except ProjectError as exc:
+        yield from (d for d in exc.diagnostics if d.severity == "error")
 
 
 def _blame(work: ImportState, files: Files, diagnostic: Diagnostic, project: Item) -> None:

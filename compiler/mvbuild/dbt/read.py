@@ -85,8 +85,7 @@ class DbtProject:
 
     def rendered(self, node: Node) -> Node:
         """Replace env_var(), var() and target in YAML by their values; other templates stay as written."""
-        target = SimpleNamespace(name=self.target.name, schema=self.target.schema, type=self.target.adapter)
-        return _rendered(node, Interpolation(self.env, self.vars, {"target": target}))
+        return _rendered(node, Interpolation(self.env, self.vars, {"target": _names_of(self.target)}))
 
 
 def read_project(
@@ -118,8 +117,8 @@ def read_project(
         target=chosen,
         paths=paths,
         outside=tuple(outside),
-        vars=_vars(tree, name, vars, env),
-        own_vars=_vars(tree, name, {}, env),
+        vars=_vars(tree, name, vars, env, chosen),
+        own_vars={key: value for key, value in _vars(tree, name, {}, env, chosen).items() if not is_template(value)},
         given_vars=vars,
         env=env,
         files=files,
@@ -173,9 +172,18 @@ def _paths(tree: MapNode, default: str, keys: tuple[str, ...], outside: list[Spa
     return tuple(value for value, _ in texts if is_inside(value)) or (default,)
 
 
-def _vars(tree: MapNode, name: str, given: Mapping[str, Any], env: Mapping[str, str]) -> Mapping[str, Any]:
+def is_template(value: Any) -> bool:
+    """Whether a value still has a template after those that YAML can have were rendered: it is another one in each run."""
+    return isinstance(value, str) and "{{" in value
+
+
+def _names_of(target: DbtTarget) -> SimpleNamespace:
+    return SimpleNamespace(name=target.name, schema=target.schema, type=target.adapter)
+
+
+def _vars(tree: MapNode, name: str, given: Mapping[str, Any], env: Mapping[str, str], target: DbtTarget) -> Mapping[str, Any]:
     node = get(tree, "vars")
-    values = plain(_rendered(node, Interpolation(env, given))) if isinstance(node, MapNode) else {}
+    values = plain(_rendered(node, Interpolation(env, given, {"target": _names_of(target)}))) if isinstance(node, MapNode) else {}
     own = values.get(name)
     if isinstance(own, dict):
         values = {**{k: v for k, v in values.items() if k != name}, **own}

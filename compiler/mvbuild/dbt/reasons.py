@@ -39,6 +39,9 @@ REASONS: Mapping[str, ReasonCode] = {
         "A hook that changes no row is removed: it optimizes the table, sets its properties or grants rights.",
         "`mvbuild maintain` keeps tables small; grant rights in the catalog.",
     ),
+    "var-removed": _changed(
+        "A variable whose value names the run is left out; the one that you gave was used.", "Pass it to `mvbuild run --vars` too."
+    ),
     "same-as-dbt": _changed("A macro of the project has the name and the meaning of dbt's own."),
     "reads-table-of-dbt": _changed(
         "It reads something that is refused, whose table dbt continues to build. The table is declared as a source.",

@@ -11,7 +11,7 @@ from mvbuild.dbt.import_state import ImportState, ModelImport, SeedImport, Stayi
 from mvbuild.dbt.scorecard import Item
 
 _TABLES = ("table", "incremental")
-_NOT_IN_DBT = ("template-syntax", "unresolved-ref", "unresolved-source", "missing-var", "missing-env-var")
+_NOT_IN_DBT = ("empty-sql", "template-syntax", "unresolved-ref", "unresolved-source", "missing-var", "missing-env-var")
 """Errors that dbt has too: it does not build such a model."""
 _SCHEMA = re.compile(r"""\btarget_schema\s*=\s*(['"])([^'"{}]+)\1""")
 _ALIAS = re.compile(r"""\balias\s*=\s*(['"])([^'"{}]+)\1""")

@@ -83,7 +83,7 @@ def read_project_file(
 ) -> tuple[ProjectFile, Templates]:
     """Raises ProjectError if nothing of the project can be read without it; other errors go to `report`."""
     file, tree = _tree(root, report)
-    declared, of_target = _declared_vars(tree)
+    declared, of_target = _declared_vars(tree, vars)
     given = {**_values(declared, Templates(env, vars, report), file.text), **vars}
     templates = Templates(env, given, report)
     if target is None and (default := tree.get("target")):
@@ -146,14 +146,15 @@ def _no_project(root: Path) -> Diagnostic:
     return error("not-a-project", message, help="Choose the project's directory with --project-dir.")
 
 
-def _declared_vars(tree: MapNode) -> tuple[MapNode, MapNode]:
-    """The vars of the project: those that can be rendered before a target is chosen, and those that name it. dbt's form, with the
-    project's name above them, is accepted."""
+def _declared_vars(tree: MapNode, given: Mapping[str, Any]) -> tuple[MapNode, MapNode]:
+    """The vars of the project: those that can be rendered before a target is chosen, and those that name it. What is given on the command
+    line is left out, with its templates. dbt's form, with the project's name above them, is accepted."""
     node, name = _node(tree, "vars"), _text(tree, "name")
     entries = {entry.key: entry for entry in node.entries} if isinstance(node, MapNode) else {}
     below = entries.get(name).node if name in entries else None  # type: ignore[union-attr]
     if isinstance(below, MapNode):
         entries = {**{key: entry for key, entry in entries.items() if key != name}, **{entry.key: entry for entry in below.entries}}
+    entries = {key: entry for key, entry in entries.items() if key not in given}
     later = {key for key, entry in entries.items() if _names_target(entry.node)}
     parts = [tuple(entry for key, entry in entries.items() if (key in later) == is_later) for is_later in (False, True)]
     return MapNode(parts[0], tree.span), MapNode(parts[1], tree.span)

@@ -24,7 +24,7 @@ def references(text: str, name: str) -> list[tuple[int, int]]:
 
 
 def staying(work: ImportState, name: str) -> Staying | None:
-    """What to read in place of a refused model, seed or snapshot; None if it is no table of its own, or if its name is not known."""
+    """What to read in place of a refused model, seed or snapshot; None if it has no table, or if its name is not known."""
     thing = work.models.get(name) or work.seeds.get(name)
     found = _of_snapshot(work, name) if thing is None else _of_node(work, thing)
     if found is None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mvbuild.adapters.memory import MemoryCatalog
+from mvbuild.api.lineage_events import with_lineage
 from mvbuild.diagnostics import ProjectError
 from mvbuild.freshness.observe import observe
 from mvbuild.freshness.observed import World
@@ -33,7 +34,8 @@ from mvbuild.refresh.result import Event, RunResult
 from mvbuild.refresh.run import run_plan
 from mvbuild.refresh.run_id import RunId
 from mvbuild.refresh.session import RunSession
-from mvbuild.selection.select import select
+from mvbuild.refresh.testing import with_other_tests
+from mvbuild.selection.select import select, select_all
 from mvbuild.storage.names import former_states
 from mvbuild.workers import Workers
 from unit.settled_check import SettledCheck
@@ -235,6 +237,8 @@ class Shop:
         planned: Plan | None = None,
         on_event: Callable[[Event], None] = lambda event: None,
         atomic: bool = False,
+        all_tests: bool = False,
+        lineage: bool = False,
         **options: Any,
     ) -> RunResult:
         planned = planned or self.plan(*include, **options)
@@ -251,8 +255,16 @@ class Shop:
             changes=self.changes,
             pending=PendingCommits(catalog=self.catalog, clock=self.clock) if atomic else None,
         )
+
+        def work(told: Callable[[Any], None]) -> RunResult:
+            result = run_plan(rename(session, planned), session, rows, threads=threads, fail_fast=fail_fast, on_event=told)
+            if not all_tests:
+                return result
+            chosen, _ = select_all(planned.world.graph, include, ())
+            return with_other_tests(session, result, chosen, fail_fast=fail_fast, on_event=told)
+
         try:
-            return run_plan(rename(session, planned), session, rows, threads=threads, fail_fast=fail_fast, on_event=on_event)
+            return with_lineage(session, on_event, work) if lineage else work(on_event)
         finally:
             session.close()
 

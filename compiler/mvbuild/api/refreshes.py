@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.api.compilation import write_artifacts
+from mvbuild.api.lineage_events import with_lineage
 from mvbuild.api.of_project import Project, graph_of, mv_of, states_of
 from mvbuild.api.sessions import OnEvent, SystemClock, catalog_of, explained, ignore_event, observed, open_session
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
@@ -32,6 +33,7 @@ from mvbuild.refresh.pending_commits import PendingCommits
 from mvbuild.refresh.result import RunResult
 from mvbuild.refresh.run import run_plan
 from mvbuild.selection.select import select as select_nodes
+from mvbuild.selection.select import select_all
 from mvbuild.storage.names import former_states
 
 if TYPE_CHECKING:
@@ -130,6 +132,7 @@ def run(
     fail_fast: bool = False,
     prune: bool = False,
     atomic: bool | None = None,
+    all_tests: bool = False,
     threads: int | None = None,
     spark: Any = None,
     on_event: OnEvent = ignore_event,
@@ -137,7 +140,7 @@ def run(
 ) -> RunResult:
     """Refresh what is stale. With `spark`, that session is used and left running. With `prune`, what remains of models that the project no
     longer has is dropped afterwards. With `atomic`, everything is published in one commit at the end of the run, or nothing if anything
-    failed; None: as the project configures it."""
+    failed; None: as the project configures it. With `all_tests`, the selected data tests that belong to no refresh of this run follow."""
     clock = SystemClock()
     started_ms, began = clock.now_ms(), clock.monotonic()
     select, exclude = tuple(select), tuple(exclude)
@@ -165,14 +168,25 @@ def run(
             from mvbuild.lifecycle.rename import rename
 
             planned = rename(session, planned)
-        result = run_plan(planned, session, rows, threads=threads or graph.project.target.threads, fail_fast=fail_fast, on_event=on_event)
+
+        def work(told: OnEvent) -> RunResult:
+            done = run_plan(planned, session, rows, threads=threads or graph.project.target.threads, fail_fast=fail_fast, on_event=told)
+            if not all_tests:
+                return done
+            from mvbuild.refresh.testing import with_other_tests
+
+            chosen, _ = select_all(planned.world.graph, select, exclude, states_of(planned.world))
+            return with_other_tests(session, done, chosen, fail_fast=fail_fast, on_event=told)
+
+        result = with_lineage(session, on_event, work)
     renamed = tuple(pair for r in planned.renames for pair in r.names.items())
     result = replace(result, diagnostics=(*planned.warnings, *result.diagnostics), renamed=renamed)
     if prune and result.ok:
         result = _pruned(graph, catalog, result)
     # Include the time before the first step, above all the start of Spark.
     result = replace(result, started_ms=started_ms, seconds=clock.monotonic() - began)
-    write_artifacts(planned.world.graph, result, arguments={"which": "run", **(arguments or {})})
+    which = "build" if all_tests else "run"
+    write_artifacts(planned.world.graph, result, arguments={"which": which, **(arguments or {})})
     return result
 
 

@@ -21,8 +21,8 @@ from mvbuild.incremental.table_changes import Changes
 from mvbuild.ports.catalog import Catalog, CatalogError, CommitConflict
 from mvbuild.ports.engine import Engine
 from mvbuild.ports.session import session_of
+from mvbuild.refresh.result import EngineStarted, Message
 from mvbuild.refresh.result import Event as RunEvent
-from mvbuild.refresh.result import Message
 from mvbuild.refresh.run_id import RunId
 from mvbuild.refresh.session import RunSession
 from mvbuild.verify.model import Checked
@@ -102,7 +102,7 @@ def new_session(world: World, catalog: Catalog, spark: Any, on_event: OnEvent) -
     project = world.graph.project
 
     def start() -> Engine:
-        return start_engine(
+        engine = start_engine(
             project.target,
             spark=spark,
             log_file=project.target_path / "logs" / "spark.log",
@@ -110,6 +110,8 @@ def new_session(world: World, catalog: Catalog, spark: Any, on_event: OnEvent) -
             progress=lambda message: on_event(Message(message=message)),
             sources=tuple(world.graph.outside.values()),
         )
+        on_event(EngineStarted(work=engine.work))
+        return engine
 
     clock = SystemClock()
     run_id = RunId(host=_host(), pid=os.getpid(), started_ms=clock.now_ms(), nonce=secrets.token_hex(3))

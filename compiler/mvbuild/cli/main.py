@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "branch": "List branches, or drop one.",
+    "build": "Run, and run the data tests of everything else that is selected.",
     "ci": "Print a CI workflow for GitHub or GitLab that lints and plans what a branch changes.",
     "clean": "Delete the files that mvbuild generated in target/. Never touches the catalog.",
     "compile": "Render, parse and resolve the project; write target/compiled and the manifest.",
@@ -60,8 +61,8 @@ COMMANDS = {
     "watch": "Keep the materialized views fresh until it is stopped.",
 }
 
-ALIASES = {"build": "run", "list": "ls", "parse": "compile"}
-"""Commands of dbt -> the command that does the same. `run` loads seeds and runs the data tests, as `dbt build` does."""
+ALIASES = {"list": "ls", "parse": "compile"}
+"""Commands of dbt -> the command that does the same."""
 NOT_HERE = {
     "clone": "Work on a branch of the tables instead: `mvbuild run --branch NAME`.",
     "freshness": "Write `mvbuild source freshness`; `mvbuild status` shows how fresh the MVs are.",
@@ -81,6 +82,10 @@ _WITH_VALUES = frozenset(
         "--profiles-dir",
         "--profile",
         "--indirect-selection",
+        "--log-format",
+        "--log-level",
+        "--log-level-file",
+        "--log-path",
     )
 )
 _FLAGS = frozenset(("--offline", "-x", "--fail-fast", "--store-failures", "--no-store-failures"))

@@ -15,12 +15,12 @@ from mvbuild.formats.record import STORAGE_FORMATS
 def command(options: Options, to: str, select: tuple[str, ...], exclude: tuple[str, ...]) -> int:
     """Convert the selected materialized views to another storage format. No row is read or written."""
     from mvbuild import api
-    from mvbuild.cli.output import is_quiet, report
-    from mvbuild.cli.progress import Progress, summary
+    from mvbuild.cli.output import report
+    from mvbuild.cli.progress import progress_of
 
     graph = options.graph()
-    with Progress(graph, quiet=is_quiet()) as progress:
+    with progress_of(graph) as progress:
         result = api.migrate(graph, to=to, select=select, exclude=exclude, on_event=progress)  # type: ignore[arg-type]
-    report([*result.diagnostics, *(d for r in result.results for d in r.diagnostics)])
-    click.echo(summary(graph, result))
+    report(result.diagnostics)
+    progress.completed(result)
     return 0 if result.ok else 1

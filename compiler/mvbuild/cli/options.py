@@ -119,7 +119,7 @@ def _types(wanted: tuple[str, ...], without: tuple[str, ...]) -> tuple[str, ...]
 
 
 def output_options(command: F) -> F:
-    """--quiet, --no-use-colors, --debug: before or after the command's name, as in dbt."""
+    """--quiet, --no-use-colors, --debug, --log-format: before or after the command's name, as in dbt."""
     own = list(getattr(command, "__click_params__", ()))
     command.__click_params__ = []  # type: ignore[attr-defined]
     for option in reversed(_OUTPUT):
@@ -169,7 +169,12 @@ def is_debug() -> bool:
     return bool(_meta().get(_DEBUG))
 
 
-_DEBUG, _STATE, _LIST = "mvbuild.debug", "mvbuild.state", "mvbuild.list"
+def is_json() -> bool:
+    """Whether messages and progress are JSON: the option --log-format of the command."""
+    return _meta().get(_FORMAT) == "json"
+
+
+_DEBUG, _STATE, _LIST, _FORMAT = "mvbuild.debug", "mvbuild.state", "mvbuild.list", "mvbuild.log_format"
 _STRICT, _STORE, _INDIRECT = "mvbuild.warn_error", "mvbuild.store_failures", "mvbuild.indirect_selection"
 _TYPES = "mvbuild.resource_types"
 
@@ -256,6 +261,11 @@ _PROJECT = (
         **_context_option("OFFLINE", _stay_offline),
         help="Download nothing: use only jars that are already cached.",
     ),
+    # Orchestrators pass these to every command of dbt.
+    *(
+        click.option(name, metavar=value, expose_value=False, help="Accepted for callers of dbt, and not used: targets are in mvbuild.yml.")
+        for name, value in (("--profiles-dir", "DIR"), ("--profile", "NAME"))
+    ),
 )
 _SELECTION = (
     click.option(
@@ -314,7 +324,16 @@ _OUTPUT = (
     click.option(
         "--warn-error", is_flag=True, **_context_option("WARN_ERROR", _remember), help="Treat warnings as errors, also those of data tests."
     ),
+    click.option(
+        "--log-format",
+        type=click.Choice(["text", "json", "debug", "default"]),
+        metavar="[text|json]",
+        **_context_option("LOG_FORMAT", _remember),
+        help="json: messages and progress as JSON lines in the shape of dbt's logs. Default: text.",
+    ),
     *(click.option(f"--{name}/--no-{name}", default=None, expose_value=False, hidden=True) for name in WITHOUT_MEANING),
+    # How much dbt writes, and where: mvbuild has one level, and no log file.
+    *(click.option(name, expose_value=False, hidden=True) for name in ("--log-level", "--log-path", "--log-level-file")),
 )
 
 

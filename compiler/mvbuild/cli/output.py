@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mvbuild.cli.options import is_json
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.diagnostics.render import to_text
 
@@ -27,7 +28,11 @@ def report(diagnostics: Iterable[Diagnostic]) -> int:
     if _warnings_are_errors():
         shown = [replace(d, severity="error") if d.severity == "warning" else d for d in shown]
     diagnostics = sorted(shown, key=lambda d: d.severity != "error")
-    if diagnostics:
+    if diagnostics and is_json():
+        from mvbuild.cli.json_log import write_diagnostics
+
+        write_diagnostics(diagnostics, err=not _is_log())
+    elif diagnostics:
         click.echo(colored(to_text(diagnostics)), err=True)
     is_wrong = any(d.severity == "error" for d in diagnostics)
     context = click.get_current_context(silent=True)
@@ -44,8 +49,22 @@ def _warnings_are_errors() -> bool:
 
 def say(message: str) -> None:
     """Print a message that is useful but was not requested."""
-    if not is_quiet():
+    if is_quiet():
+        return
+    if is_json():
+        from mvbuild.cli.json_log import write_event
+
+        write_event("Note", message, {}, err=not _is_log())
+    else:
         click.echo(message, err=True)
+
+
+def _is_log() -> bool:
+    """Whether the stdout of the command is a log of events, and not data that was asked for."""
+    context = click.get_current_context(silent=True)
+    # A failure is reported after the command has ended, in the context of all commands.
+    name = context and (context.invoked_subcommand or context.command.name)
+    return name in ("build", "migrate", "retry", "run", "seed", "test", "watch")
 
 
 def note(project: LoadedProject) -> None:

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
+from textwrap import wrap
 from threading import Lock
 from typing import TYPE_CHECKING
 
 import click
 
 from mvbuild.cli.live import LiveLine
-from mvbuild.cli.options import is_terminal
-from mvbuild.cli.output import table
+from mvbuild.cli.options import is_json, is_terminal
+from mvbuild.cli.output import colored, is_quiet, table
+from mvbuild.diagnostics.render import to_text
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
-from mvbuild.refresh.result import Finished, Message, NodeResult, RunResult, Started, Tested, TestResult, count_rows
+from mvbuild.refresh.result import EngineStarted, Entered, Finished, Message, NodeResult, RunResult, Started, Tested, TestResult, count_rows
 from mvbuild.verify.model import Checked, Verified
 
 if TYPE_CHECKING:
     from mvbuild.api.sessions import Event
+    from mvbuild.cli.json_log import JsonLog
+    from mvbuild.ports.engine import Work
 
-_WIDTH = 90
+_WIDTH = 80
+_STAMP = len("00:00:00  ")
 _VERDICTS = {"same": "PASS", "different": "FAIL", "unverifiable": "SKIP", "error": "ERROR"}
 _COLORS = {"OK": "green", "REUSED": "cyan", "ERROR": "red", "SKIP": "yellow", "PASS": "green", "FAIL": "red", "WARN": "yellow"}
 
@@ -28,13 +35,16 @@ _COLORS = {"OK": "green", "REUSED": "cyan", "ERROR": "red", "SKIP": "yellow", "P
 class Progress:
     """Prints a line per finished node. On a terminal, a live line below shows what is running, for how long, and how much remains."""
 
-    def __init__(self, graph: Graph, *, quiet: bool = False) -> None:
+    def __init__(self, graph: Graph, *, quiet: bool = False, err: bool = False) -> None:
+        """`err`: stdout is for other data, so what begins is printed to stderr."""
         self._graph = graph
         self._quiet = quiet
+        self._err = err
         context = click.get_current_context(silent=True)
         self._color = context.color if context else None  # the reporting threads have no context
         self._lock = Lock()
-        self._running: dict[str, float] = {}
+        self._running: dict[str, _Running] = {}
+        self._work: Callable[[], Work | None] = lambda: None
         self._said = ""
         self._left = 0
         self._live = LiveLine(self.running) if is_terminal() and not quiet else None
@@ -53,15 +63,27 @@ class Progress:
             if isinstance(event, Message):
                 self._end_said()
                 self._said = event.message
-                self._begin(event.message, event.message)
+                self._running[event.message] = _Running(time.monotonic())
+                if not self._live and not self._quiet:
+                    click.echo(_stamped(event.message), err=True)
             elif isinstance(event, Started):
                 self._end_said()
-                line = _dots(f"{event.index} of {event.total} START {describe(self._graph, event.node)}", "[RUN]")
-                self._begin(self._graph.nodes[event.node].identifier.dotted, line)
+                name = self._graph.nodes[event.node].identifier.dotted
+                self._running[name] = _Running(time.monotonic(), expected=event.expected_seconds)
+                if not self._live and not self._quiet:
+                    expected = f" ~{_seconds(event.expected_seconds)}" if event.expected_seconds else ""
+                    self._print(_lines(f"{event.index} of {event.total} START {name}", "", f"RUN{expected}"), err=self._err)
+            elif isinstance(event, Entered):
+                running = self._running.get(self._graph.nodes[event.node].identifier.dotted)
+                if running:
+                    running.stage = event.stage
+            elif isinstance(event, EngineStarted):
+                self._end_said()
+                self._work = event.work
             elif isinstance(event, Tested):
                 self._end_said()
                 if not self._quiet or event.result.status != "pass":
-                    click.echo(_test_line(event.result, event.index, event.total), color=self._color)
+                    self._print(_test_lines(event.result, event.index, event.total))
                     if event.result.details:
                         click.echo(f"\n{event.result.details}\n")
             elif isinstance(event, Checked):
@@ -72,46 +94,73 @@ class Progress:
                 self._left = event.left
                 self._result(event)
 
+    def renamed(self, result: RunResult) -> None:
+        """What the run renamed and dropped."""
+        for line in moved(result):
+            click.echo(line)
+
+    def completed(self, result: RunResult) -> None:
+        """The end of the command."""
+        click.echo(summary(self._graph, result))
+
     def _end_said(self) -> None:
         self._running.pop(self._said, None)
 
     def running(self) -> str:
-        """The text of the live line."""
+        """The text of the live line: what runs, in which stage, for how long and how long it may take, and what Spark does."""
         now = time.monotonic()
-        names = [f"{name} {now - began:.0f}s" for name, began in list(self._running.items())]
-        left = f"  ({self._left} left)" if self._left else ""
-        return f"running {', '.join(names)}{left}" if names else ""
+        names = [running.text(name, now) for name, running in list(self._running.items())]
+        if not names:
+            return ""
+        left = f"{self._left} left | " if self._left else ""
+        return f"{left}{', '.join(names)}{_work_text(self._work())}"
 
-    def _begin(self, name: str, line: str) -> None:
-        """Something starts running: the live line shows it, or a line of its own if there is no terminal."""
-        self._running[name] = time.monotonic()
-        if not self._live and not self._quiet:
-            click.echo(_stamped(line), err=True)
+    def _print(self, lines: Sequence[str], *, err: bool = False) -> None:
+        for line in lines:
+            click.echo(line, err=err, color=self._color)
 
     def _checked(self, event: Checked) -> None:
         one = event.result
         self._running.pop(self._graph.nodes[one.node].identifier.dotted, None)
         self._left = event.total - event.index
         word = _VERDICTS[one.status]
-        line = _dots(f"{event.index} of {event.total} {word} {describe(self._graph, one.node)}", f"[{word} in {one.seconds:.2f}s]")
+        head = f"{event.index} of {event.total} {word} {describe(self._graph, one.node)}"
         if not self._quiet or word in ("FAIL", "ERROR"):
-            click.echo(_stamped(line.replace(word, click.style(word, fg=_COLORS[word]), 1)), color=self._color)
-            for finding in _findings(one):
-                click.echo(_stamped(f"  {finding}"))
+            self._print(_lines(head, "", f"{one.seconds:.2f}s", word))
+            for said in _findings(one):
+                click.echo(_stamped(f"  {said}"))
         if one.rows:
             rows = ((f"only in {d.only_in}", d.copies, *d.row) for d in one.rows)
             click.echo(table(("difference", "copies", *one.columns), rows))
 
     def _result(self, event: Finished) -> None:
-        word, what, end = _outcome(event.result)
-        what = f"{what} {describe(self._graph, event.result.node)}{_more(event.result)}"
-        line = _dots(f"{event.index} of {event.total} {word} {what}", f"[{end}]")
+        word, verb, end = _outcome(event.result)
+        what = f"{word} {verb}" if verb else word
+        name = self._graph.nodes[event.result.node].identifier.dotted
         if not self._quiet or event.result.status == "error":
-            click.echo(_stamped(line.replace(word, click.style(word, fg=_COLORS[word]), 1)), color=self._color)
+            self._print(_lines(f"{event.index} of {event.total} {what} {name}", _more(event.result), end, word))
         for test in event.result.tests:
             if test.status != "pass":
                 count = "" if test.failures is None else f" {test.failures}"
                 click.echo(_stamped(f"  {test.status.upper()}{count} {test.name}: {test.message}"))
+        # Errors in the SQL of models were reported when they were compiled.
+        why = [found for found in event.result.diagnostics if found not in self._graph.problems]
+        if why and event.result.status == "error":
+            click.echo(f"\n{colored(to_text(why))}\n", err=True, color=self._color)
+
+
+def progress_of(graph: Graph, *, together: bool = False) -> Progress | JsonLog:
+    """Text or JSON, as the command asks for. `together`: everything is published in one commit at the end."""
+    if is_json():
+        from mvbuild.cli.json_log import JsonLog
+
+        return JsonLog(graph, together=together)
+    return Progress(graph, quiet=is_quiet())
+
+
+def moved(result: RunResult) -> list[str]:
+    """What a run renamed and dropped."""
+    return [*(f"renamed {old} to {new}" for old, new in result.renamed), *(f"dropped {name}" for name in result.dropped)]
 
 
 def _findings(one: Verified) -> list[str]:
@@ -143,31 +192,43 @@ def summary(graph: Graph, result: RunResult) -> str:
     kinds |= {"data test": len(result.all_tests) - units, "unit test": units}
     kinds = +kinds
     parts = [f"{n} {kind}{'s' * (n != 1)}" for kind, n in sorted(kinds.items())] or ["nothing"]
-    hours, minutes = int(result.seconds // 3600), int(result.seconds % 3600 // 60)
-    took = f"{hours} hours {minutes} minutes and {result.seconds % 60:.2f} seconds ({result.seconds:.2f}s)"
-    head = f"Finished running {', '.join(parts)} in {took}."
+    head = wrap(f"Finished running {', '.join(parts)} in {_duration(result.seconds)}.", _WIDTH - _STAMP)
     if not result.ok:
         verdict = click.style("Completed with errors", fg="red")
     elif result.results or result.all_tests:
         verdict = click.style("Completed successfully", fg="green")
     else:
         verdict = click.style("Nothing was done: nothing was selected", fg="yellow")
-    return "\n".join(_stamped(line) for line in ("", head, "", verdict, "", _done(result)))
+    return "\n".join(_stamped(line) for line in ("", *head, "", verdict, "", done(result)))
 
 
-def _test_line(test: TestResult, index: int, total: int) -> str:
-    """The line of one data test of `mvbuild test`."""
+def _duration(seconds: float) -> str:
+    """`19.67s`, `2m 4s`, `1h 2m 4s`."""
+    if seconds < 60:
+        return f"{seconds:.2f}s"
+    minutes, hours = int(seconds // 60) % 60, int(seconds // 3600)
+    return f"{hours}h " * bool(hours) + f"{minutes}m {int(seconds % 60)}s"
+
+
+def _test_lines(test: TestResult, index: int, total: int) -> list[str]:
+    """The lines of one data test of `mvbuild test`."""
     word = {"pass": "PASS", "warn": "WARN", "skipped": "SKIP"}.get(test.status, "FAIL" if test.failures else "ERROR")
     count = f" {test.failures}" if test.failures else ""
-    why = f": {test.message}" if test.status in ("skipped", "error") else ""
-    line = _dots(f"{index} of {total} {word}{count} {test.name}{why}", f"[{word}{count} in {test.seconds:.2f}s]")
-    return _stamped(line.replace(word, click.style(word, fg=_COLORS[word]), 1))
+    why = f" ({test.message})" if test.status in ("skipped", "error") else ""
+    return _lines(f"{index} of {total} {word}{count} {test.name}", why, f"{test.seconds:.2f}s", word)
 
 
-def _done(result: RunResult) -> str:
+def done(result: RunResult) -> str:
+    """`Done. PASS=1 WARN=0 ... TOTAL=1`."""
+    numbers = counts(result)
+    return "Done. " + " ".join(f"{k}={v}" for k, v in numbers.items()) + f" TOTAL={sum(numbers.values())}"
+
+
+def counts(result: RunResult) -> dict[str, int]:
+    """How many nodes and tests ended in which way, in dbt's words."""
     statuses = Counter(r.status for r in result.results)
     tests = Counter(t.status for t in result.all_tests)
-    numbers = {
+    return {
         "PASS": statuses["success"] + tests["pass"],
         "WARN": tests["warn"],
         "ERROR": statuses["error"] + tests["fail"] + tests["error"],
@@ -175,27 +236,68 @@ def _done(result: RunResult) -> str:
         "NO-OP": 0,
         "REUSED": statuses["reused"],
     }
-    return "Done. " + " ".join(f"{k}={v}" for k, v in numbers.items()) + f" TOTAL={sum(numbers.values())}"
 
 
 def _outcome(result: NodeResult) -> tuple[str, str, str]:
-    took = f" in {result.seconds:.2f}s"
+    """The word of a node's line, what was done, and how long it took."""
+    took = f"{result.seconds:.2f}s"
     if result.status == "success":
-        verb = "loaded" if result.node.startswith("seed.") else "refreshed" if result.details else "created"
-        return "OK", verb, f"OK{took}"
+        return "OK", "loaded" if result.node.startswith("seed.") else "refreshed" if result.details else "created", took
     if result.status == "reused":
-        return "REUSED", "fresh", "REUSED"
+        return "REUSED", "", "fresh"
     if result.status == "skipped":
-        return "SKIP", "relation", "SKIP"
-    return "ERROR", "refreshing", f"ERROR{took}"
+        return "SKIP", "", "skipped"
+    return "ERROR", "", took
 
 
 def _more(result: NodeResult) -> str:
     return f" ({result.message})" if result.message and result.status != "error" else ""
 
 
-def _dots(text: str, end: str) -> str:
-    return f"{text} {'.' * max(3, _WIDTH - len(text) - len(end))} {end}"
+@dataclass
+class _Running:
+    """Something that runs."""
+
+    began: float
+    expected: float | None = None
+    stage: str = ""
+
+    def text(self, name: str, now: float) -> str:
+        """`mart.daily writing 3s of ~8s`."""
+        of = f" of ~{_seconds(self.expected)}" if self.expected else ""
+        return " ".join(part for part in (name, self.stage, f"{now - self.began:.0f}s{of}") if part)
+
+
+def _seconds(number: float) -> str:
+    return f"{number:.0f}s" if number >= 1 else f"{number:.1f}s"
+
+
+def _work_text(work: Work | None) -> str:
+    """` | Spark: 12 of 40 tasks, 1.2M rows, 48 MB read`."""
+    if work is None:
+        return ""
+    read = [f"{_short(work.rows_read)} rows"] * bool(work.rows_read) + [f"{_short(work.bytes_read)}B read"] * bool(work.bytes_read)
+    written = [f"{_short(work.rows_written)} rows written"] * bool(work.rows_written)
+    return " | " + ", ".join((f"Spark: {work.tasks_done} of {work.tasks} tasks", *read, *written))
+
+
+def _short(number: int) -> str:
+    """`950`, `1.2k`, `48M`."""
+    for unit, size in (("G", 10**9), ("M", 10**6), ("k", 10**3)):
+        if number >= size:
+            return f"{number / size:.1f}".removesuffix(".0") + unit if number < 10 * size else f"{number // size}{unit}"
+    return str(number)
+
+
+def _lines(head: str, more: str, end: str, word: str = "") -> list[str]:
+    """`head more ... [end]` with the time, in 80 columns if the names allow it: what does not fit follows on a line of its own."""
+    room = _WIDTH - _STAMP - len(f" ... [{end}]")
+    fits = len(head) + len(more) <= room
+    text = head + more if fits else head
+    dots = "." * max(3, room + 3 - len(text))
+    line = f"{text} {dots} [{end}]"
+    styled = line.replace(word, click.style(word, fg=_COLORS[word]), 1) if word else line
+    return [_stamped(styled), *([f"{' ' * _STAMP}{more.strip().removeprefix('(').removesuffix(')')}"] if more and not fits else [])]
 
 
 def _stamped(line: str) -> str:

@@ -6,7 +6,28 @@ from collections.abc import Sequence
 
 import click
 
-from mvbuild.cli.options import ListCommand, Options, branch_option, env, project_options, selection_options, store_option
+from mvbuild.cli.options import F, ListCommand, Options, branch_option, env, project_options, selection_options, store_option
+
+
+def run_options(command: F) -> F:
+    """The options of everything that refreshes MVs."""
+    for option in reversed(_RUN):
+        option(command)
+    return command
+
+
+_RUN = (
+    click.option(
+        "-f", "--full-refresh", is_flag=True, envvar=env("FULL_REFRESH"), help="Refresh the selected MVs in full, even if they are fresh."
+    ),
+    click.option("--threads", type=click.IntRange(1, 256), envvar=env("THREADS"), help="How many nodes to run at once."),
+    click.option(
+        "-x", "--fail-fast/--no-fail-fast", default=False, envvar=env("FAIL_FAST"), help="Start nothing new after the first failure."
+    ),
+    click.option(
+        "--atomic/--no-atomic", default=None, envvar=env("ATOMIC"), help="Publish everything in one commit at the end, or nothing."
+    ),
+)
 
 
 @click.command("run", cls=ListCommand)
@@ -14,12 +35,7 @@ from mvbuild.cli.options import ListCommand, Options, branch_option, env, projec
 @branch_option
 @store_option
 @selection_options
-@click.option(
-    "-f", "--full-refresh", is_flag=True, envvar=env("FULL_REFRESH"), help="Refresh the selected MVs in full, even if they are fresh."
-)
-@click.option("--threads", type=click.IntRange(1, 256), envvar=env("THREADS"), help="How many nodes to run at once.")
-@click.option("-x", "--fail-fast/--no-fail-fast", default=False, envvar=env("FAIL_FAST"), help="Start nothing new after the first failure.")
-@click.option("--atomic/--no-atomic", default=None, envvar=env("ATOMIC"), help="Publish everything in one commit at the end, or nothing.")
+@run_options
 @click.option("--prune", is_flag=True, envvar=env("PRUNE"), help="After the run, drop what removed models left behind.")
 @click.option("--dry-run", is_flag=True, help="Show the plan and stop.")
 def command(
@@ -68,15 +84,16 @@ def execute(
     fail_fast: bool = False,
     atomic: bool | None = None,
     prune: bool = False,
+    all_tests: bool = False,
 ) -> int:
     """Run what is selected, with its progress and summary. Returns the exit code."""
     from mvbuild import api
-    from mvbuild.cli.output import is_quiet, note, report, say
-    from mvbuild.cli.progress import Progress, summary
+    from mvbuild.cli.output import note, report, say
+    from mvbuild.cli.progress import progress_of
 
     graph = options.graph(threads)
     note(graph.project)
-    with Progress(graph, quiet=is_quiet()) as progress:
+    with progress_of(graph, together=graph.project.publish == "atomic" if atomic is None else atomic) as progress:
         result = api.run(
             graph,
             select=select,
@@ -85,6 +102,7 @@ def execute(
             fail_fast=fail_fast,
             prune=prune,
             atomic=atomic,
+            all_tests=all_tests,
             threads=threads,
             on_event=progress,
             arguments={
@@ -96,13 +114,9 @@ def execute(
                 "project_dir": str(options.project_dir),
             },
         )
-    # Errors in the SQL of models were reported when they were compiled.
-    report([*result.diagnostics, *(d for r in result.results for d in r.diagnostics if d not in graph.problems)])
-    for old, new in result.renamed:
-        click.echo(f"renamed {old} to {new}")
-    for name in result.dropped:
-        click.echo(f"dropped {name}")
+    report(result.diagnostics)
+    progress.renamed(result)
     if prune and not result.ok and not result.dropped and not any(d.code == "has-dependents" for d in result.diagnostics):
         say("nothing was pruned: pruning needs a successful run")
-    click.echo(summary(graph, result))
+    progress.completed(result)
     return 0 if result.ok else 1

@@ -17,14 +17,14 @@ def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...],
     """Run the data tests of models, seeds and sources on what the catalog has now. A run tests its MVs itself, before they are
     published."""
     from mvbuild import api
-    from mvbuild.cli.output import is_quiet, report
-    from mvbuild.cli.progress import Progress, summary
+    from mvbuild.cli.output import report
+    from mvbuild.cli.progress import progress_of
 
     graph = options.graph(threads)
-    with Progress(graph, quiet=is_quiet()) as progress:
+    with progress_of(graph) as progress:
         result = api.test(graph, select=select, exclude=exclude, on_event=progress)
     report(result.diagnostics)
-    click.echo(summary(graph, result))
+    progress.completed(result)
     return 0 if result.ok else 1
 
 

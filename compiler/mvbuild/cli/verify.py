@@ -51,7 +51,7 @@ def command(
     if seed is not None and sample is None:
         raise click.UsageError("--seed chooses a sample: use it with --sample")
     graph = options.graph()
-    with Progress(graph, quiet=is_quiet()) as progress:
+    with Progress(graph, quiet=is_quiet(), err=output == "json") as progress:
 
         def tell(event: Event) -> None:
             if output == "text" or not isinstance(event, Checked):

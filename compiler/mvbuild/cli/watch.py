@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mvbuild.cli.options import Options, branch_option, env, project_options
+from mvbuild.cli.options import Options, branch_option, env, is_json, project_options
 
 if TYPE_CHECKING:
     from mvbuild.watch.events import Event
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 @click.option("--host", default="127.0.0.1", show_default=True, envvar=env("WATCH_HOST"), help="Address to serve them on.")
 @click.option("--notify-command", envvar=env("NOTIFY_COMMAND"), help="Shell command that gets failures and recoveries as JSON on stdin.")
 @click.option("--notify-url", envvar=env("NOTIFY_URL"), help="URL that gets them by POST.")
-@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, envvar=env("LOG_FORMAT"))
 def command(
     options: Options,
     interval: float,
@@ -40,7 +39,6 @@ def command(
     host: str,
     notify_command: str | None,
     notify_url: str | None,
-    log_format: str,
 ) -> int:
     """Keep the materialized views fresh: poll what they read, and refresh what its target lag asks for. SIGTERM or Ctrl-C ends it after
     the commits that are being made."""
@@ -57,7 +55,7 @@ def command(
     warm = WarmEngine(clock, spark_idle)
     metrics = Metrics(clock, lambda: warm.is_running)
     receivers = [*([to_command(notify_command)] if notify_command else []), *([to_url(notify_url)] if notify_url else [])]
-    write = _write_json if log_format == "json" else _write_text
+    write = _write_json if is_json() else _write_text
     notifier = Notifier(receivers, lambda message: click.echo(f"warning: {message}", err=True))
 
     def on_event(event: Event) -> None:

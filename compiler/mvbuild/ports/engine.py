@@ -63,8 +63,22 @@ class PreparedQuery(Protocol):
         """Add the rows to the table or branch, in one snapshot with `summary` entries, even if there are no rows."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What an engine is doing now, for all queries that it runs."""
+
+    tasks: int
+    tasks_done: int
+    rows_read: int
+    bytes_read: int
+    rows_written: int
+
+
 class Engine(Protocol):
     """A running engine; safe to use from several threads. Queries raise QueryError; a lost engine raises EngineError."""
+
+    def work(self) -> Work | None:
+        """What it is doing now; None if it does nothing, or does not say. Raises nothing."""
 
     def prepare(self, sql: str) -> PreparedQuery:
         """Analyze a query. A type that Iceberg cannot store is a QueryError with condition `mvbuild.UNSTORABLE_COLUMN`, output columns with

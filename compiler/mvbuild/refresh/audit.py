@@ -55,6 +55,8 @@ def _results(
         if missing:
             raise ProjectError([error("missing-table", f"data test {test.name} reads {missing[0]}, which does not exist", test.span)])
         queries.append((test, audit_sql(graph, test, {leaf: p for leaf, p in pins.items() if p}, session.schema_pin)))
+    if queries:
+        session.on_stage(node.id, "testing")
     results = run_audits(session, queries)
     failed = failures(tests, results)
     if failed:

@@ -139,19 +139,25 @@ class _Writer:
         return None, None
 
     def _overwrite(self, sql: str, summary: Mapping[str, str], where: str) -> None:
-        inputs = self.inputs
+        inputs = self._writes()
         inputs.statements.append(f"INSERT INTO {inputs.target} REPLACE WHERE {where} {sql}")
         inputs.session.engine.prepare(sql).overwrite(inputs.place.table, inputs.place.branch, summary, where=where)
 
     def _delete(self, gone: str) -> None:
-        sql = f"DELETE FROM {self.inputs.target} WHERE (_file, _pos) IN (SELECT stored_at_0v, stored_at_1v FROM {gone})"
-        self.inputs.statements.append(sql)
-        self.inputs.session.engine.call(sql)
+        inputs = self._writes()
+        sql = f"DELETE FROM {inputs.target} WHERE (_file, _pos) IN (SELECT stored_at_0v, stored_at_1v FROM {gone})"
+        inputs.statements.append(sql)
+        inputs.session.engine.call(sql)
 
     def _insert(self, sql: str, summary: Mapping[str, str]) -> None:
-        inputs = self.inputs
+        inputs = self._writes()
         inputs.statements.append(f"INSERT INTO {inputs.target} {sql}")
         inputs.session.engine.prepare(sql).append(inputs.place.table, inputs.place.branch, summary)
+
+    def _writes(self) -> RefreshInputs:
+        """The inputs, when a statement begins that writes."""
+        self.inputs.session.on_stage(self.inputs.node, "writing")
+        return self.inputs
 
     def _came(self, came: str | None) -> str:
         """The added rows, with the columns of the storage."""

@@ -55,6 +55,7 @@ def refresh(session: RunSession, plan: Plan, step: Step) -> Outcome:
 
 def _attempt(session: RunSession, plan: Plan, step: Step, now: Pinned) -> Outcome:
     tests = plan.gating.get(step.node, ())
+    session.on_stage(step.node, "planning")
     choice = chosen(session, now, plan, step)
     if choice.is_no_change:
         return advance(session, now, choice, audit_current(session, now, tests))

@@ -31,6 +31,7 @@ class Published:
 def publish(session: RunSession, audited: Audited) -> Published:
     """Raises CommitConflict if another writer came first; then nothing is published."""
     staged = audited.staged
+    session.on_stage(staged.prepared.pinned.node.id, "publishing")
     prepared, written, head = staged.prepared, staged.written, staged.snapshot
     node, view = prepared.pinned.node, prepared.view
     if view and view.expect_metadata_location is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -10,6 +10,7 @@ from mvbuild.diagnostics import Diagnostic
 from mvbuild.freshness.model import Reason
 from mvbuild.graph.model import NodeId
 from mvbuild.names import TableIdentifier
+from mvbuild.ports.engine import Work
 
 Status = Literal["success", "error", "skipped", "reused"]
 TestStatus = Literal["pass", "fail", "warn", "error", "skipped"]
@@ -91,6 +92,20 @@ class Started:
     node: NodeId
     index: int
     total: int
+    expected_seconds: float | None = None
+    """How long the plan expects it to take, from its earlier refreshes and its data; None if that is unknown."""
+
+
+Stage = Literal["planning", "reading", "writing", "testing", "publishing"]
+"""The stages of a refresh. A full one reads while it writes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entered:
+    """A refresh has entered a stage."""
+
+    node: NodeId
+    stage: Stage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,4 +134,11 @@ class Message:
     message: str
 
 
-Event = Started | Finished | Tested | Message
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineStarted:
+    """The engine runs: from now on, `work` tells what it is doing."""
+
+    work: Callable[[], Work | None]
+
+
+Event = EngineStarted | Started | Entered | Finished | Tested | Message

@@ -20,7 +20,7 @@ from mvbuild.ports.engine import EngineError
 from mvbuild.project.seeds import SeedRows
 from mvbuild.refresh.atomic import publish_together
 from mvbuild.refresh.outcome import AuditFailed
-from mvbuild.refresh.result import Event, Finished, NodeResult, RunResult, Started
+from mvbuild.refresh.result import Entered, Event, Finished, NodeResult, RunResult, Started
 from mvbuild.refresh.run_id import SCRATCH_NAMESPACE, left_over
 from mvbuild.refresh.session import RunSession
 
@@ -32,6 +32,7 @@ def run_plan(
 ) -> RunResult:
     """Carry out the plan. Errors of nodes are in their results; they are not raised."""
     started_ms, began = session.clock.now_ms(), session.clock.monotonic()
+    session.on_stage = lambda node, stage: on_event(Entered(node=node, stage=stage))
     remove_leftovers(plan.world, session)
     schedule = _Schedule(plan=plan, session=session, rows=rows, fail_fast=fail_fast, on_event=on_event)
     try:
@@ -151,7 +152,8 @@ class _Schedule:
 
     def _carry_out(self, step: Step) -> NodeResult:
         clock = self.session.clock
-        self.on_event(Started(node=step.node, index=self.numbers[step.node], total=len(self.plan.steps)))
+        expected = step.choice.expected.seconds if step.choice and step.choice.expected else None
+        self.on_event(Started(node=step.node, index=self.numbers[step.node], total=len(self.plan.steps), expected_seconds=expected or None))
         started_ms, began = clock.now_ms(), clock.monotonic()
         result = self._attempt(step)
         return NodeResult(

@@ -13,6 +13,7 @@ from mvbuild.freshness.leaves import Inputs
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.freshness.pins import pin
 from mvbuild.freshness.reading import load
+from mvbuild.graph.model import NodeId
 from mvbuild.incremental.table_changes import Changes
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import Catalog, CatalogError
@@ -22,6 +23,7 @@ from mvbuild.ports.engine import Engine
 from mvbuild.ports.sources import Sources
 from mvbuild.ports.states import State, TableState
 from mvbuild.refresh.pending_commits import PendingCommits
+from mvbuild.refresh.result import Stage
 from mvbuild.refresh.run_id import SCRATCH_NAMESPACE, RunId
 from mvbuild.storage.embedded import with_embedded
 
@@ -46,6 +48,8 @@ class RunSession:
     """One comparison of files at a time in this process: each may take a gigabyte."""
     sources: Sources | None = None
     """The base tables outside the catalog."""
+    on_stage: Callable[[NodeId, Stage], None] = lambda _node, _stage: None
+    """Called when a refresh enters a stage."""
     _engine: Engine | None = None
     _engine_lock: Lock = field(default_factory=Lock)
     _world_lock: Lock = field(default_factory=Lock)

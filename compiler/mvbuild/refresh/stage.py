@@ -71,10 +71,12 @@ def _write(session: RunSession, prepared: Prepared, place: StagingArea) -> tuple
     choice, node = prepared.choice, prepared.pinned.node
     summary = _summary(prepared, place)
     if choice.is_incremental:
+        session.on_stage(node.id, "reading")
         try:
             return choice, incremental.write(session, node, choice, prepared.sql, place, {**summary, **summary_of_choice(choice)})
         except NotIncremental as exc:
             choice = fallen_back(node, choice, exc)
+    session.on_stage(node.id, "writing")
     prepared.query.overwrite(place.table, place.branch, {**summary, STRATEGY: choice.strategy, **summary_of_choice(choice)})
     return choice, None
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.freshness.leaves import is_leaf
 from mvbuild.freshness.pins import leaf_table
-from mvbuild.graph.model import TestNode
+from mvbuild.graph.model import NodeId, TestNode
 from mvbuild.refresh.data_tests import audit_sql, failures, run_audits, test_inputs
 from mvbuild.refresh.result import RunResult, Tested, TestResult
 from mvbuild.refresh.session import RunSession
@@ -38,6 +39,31 @@ def run_tests(
         started_ms=done.started_ms,
         seconds=done.seconds + session.clock.monotonic() - began,
         diagnostics=(*warnings, *done.diagnostics, *failures(tests, results)),
+    )
+
+
+def with_other_tests(
+    session: RunSession, run: RunResult, chosen: Collection[NodeId], *, fail_fast: bool, on_event: Callable[[Tested], None]
+) -> RunResult:
+    """The result of a run, and of the chosen data tests that its refreshes did not need. A test of a node that failed or was skipped is
+    skipped, and so is every test if the run failed and is to `fail_fast`."""
+    done = {test.id for test in run.all_tests}
+    names = {r.node: session.world.graph.nodes[r.node].identifier.dotted for r in run.results if r.status in ("error", "skipped")}
+    tests = [test for test in session.world.graph.tests if test.id in chosen and test.id not in done]
+    skipped: list[TestResult] = []
+    ready: list[TestNode] = []
+    for test in tests:
+        bad = next((names[id] for id in test.reads if id in names), None)
+        if bad is not None or (fail_fast and not run.ok):
+            skipped.append(_skipped(test, f"{bad} was not refreshed" if bad else "an earlier node failed (--fail-fast)"))
+        else:
+            ready.append(test)
+    before = RunResult(results=(), tests=tuple(skipped), started_ms=run.started_ms)
+    for number, result in enumerate(skipped, 1):
+        on_event(Tested(result=result, index=number, total=len(tests)))
+    tested = run_tests(session, ready, warnings=(), on_event=on_event, before=before)
+    return replace(
+        run, tests=(*run.tests, *tested.tests), seconds=run.seconds + tested.seconds, diagnostics=(*run.diagnostics, *tested.diagnostics)
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from mvbuild.api.lineage_events import with_lineage
 from mvbuild.api.refreshes import plan_nodes, require_contracts
 from mvbuild.api.sessions import OnEvent
 from mvbuild.diagnostics import ProjectError
@@ -53,8 +54,10 @@ class Refresher:
             session.pending = PendingCommits(catalog=self.catalog, clock=session.clock) if together else None
             if planned.needs_engine:
                 _ = session.engine  # before any step: if Spark cannot start, nothing is touched
-            planned = rename(session, planned)
-            result = run_plan(planned, session, rows, threads=self.threads, fail_fast=False, on_event=on_event)
+            renamed = rename(session, planned)
+            result = with_lineage(
+                session, on_event, lambda told: run_plan(renamed, session, rows, threads=self.threads, fail_fast=False, on_event=told)
+            )
         finally:
             session.close()
             lent.end(is_lost=result is not None and _lost(result))

@@ -53,7 +53,7 @@ def test_other_names_of_commands(root: Path, monkeypatch: pytest.MonkeyPatch, ca
     assert call("list --output name", root, {}, monkeypatch, capsys).stdout.split() == ["s", "m"]
     assert "Compiled 1 model" in call("parse", root, {}, monkeypatch, capsys).stderr
     shown = call("--help", root, {}, monkeypatch, capsys).stdout
-    assert "build  The same as run." in shown
+    assert "list   The same as ls." in shown
 
 
 def test_unit_tests_are_listed_as_in_dbt(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,7 +107,10 @@ def test_a_target_before_the_command_is_used(root: Path, monkeypatch: pytest.Mon
         ("seed", {"select": ("resource_type:seed",)}),
         ("seed --select s tag:x -f", {"select": ("s,resource_type:seed", "tag:x,resource_type:seed"), "full_refresh": True}),
         ("--target prod seed --exclude s", {"target": "prod", "select": ("resource_type:seed",), "exclude": ("s",)}),
-        ("build --select m", {"select": ("m",)}),
+        ("run --select m", {"select": ("m",)}),
+        ("build --select m -x", {"select": ("m",), "fail_fast": True, "all_tests": True}),
+        ("--log-format json run --profiles-dir nowhere --profile shop --target prod", {"target": "prod"}),
+        ("run --log-level debug --no-static-parser --no-partial-parse --log-path logs", {}),
     ],
 )
 def test_what_is_run(

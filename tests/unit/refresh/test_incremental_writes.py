@@ -24,6 +24,7 @@ class Wanted:
     statements: list[str] = field(default_factory=list)
     relations: Mapping[str, str] = field(default_factory=dict)
     target: str = "lake.mart.m"
+    node: str = "model.shop.m"
     difference: Any = field(
         default_factory=lambda: SimpleNamespace(partitions=None, gone="gone", came="came", relations=[], ctes=(), removes=None)
     )
@@ -40,7 +41,7 @@ class Wanted:
         )
         rows = SimpleNamespace(rows=((3, 3),))
         engine = SimpleNamespace(rows=lambda *_: rows, prepare=lambda _: prepared, call=lambda _: written.append("delete"))
-        return SimpleNamespace(engine=engine)
+        return SimpleNamespace(engine=engine, on_stage=lambda *_: None)
 
     def bound_changes(self) -> bool:
         return True

@@ -13,7 +13,7 @@ from mvbuild.adapters.spark.errors import translated
 from mvbuild.adapters.spark.session_objects import require_shared
 from mvbuild.adapters.spark.types import iceberg_schema
 from mvbuild.names import quote
-from mvbuild.ports.engine import EngineError, QueryError, Rows
+from mvbuild.ports.engine import EngineError, QueryError, Rows, Work
 from mvbuild.ports.session import MEANING, MEANING_OF_ALL
 
 if TYPE_CHECKING:
@@ -51,6 +51,23 @@ class SparkEngine:
             frame = self.session.sql(sql)
             found = frame.limit(max(limit, 0)).collect()
             return Rows(columns=tuple(frame.columns), rows=tuple(tuple(row) for row in found))
+
+    def work(self) -> Work | None:
+        """From Spark's own store of active stages. A Connect session has none."""
+        try:
+            stages = self.session.sparkContext._jsc.sc().statusStore().activeStages()
+            active = [stages.apply(at) for at in range(stages.size())]
+            if not active:
+                return None
+            return Work(
+                tasks=sum(stage.numTasks() for stage in active),
+                tasks_done=sum(stage.numCompleteTasks() for stage in active),
+                rows_read=sum(stage.inputRecords() + stage.shuffleReadRecords() for stage in active),
+                bytes_read=sum(stage.inputBytes() + stage.shuffleReadBytes() for stage in active),
+                rows_written=sum(stage.outputRecords() for stage in active),
+            )
+        except Exception:  # noqa: BLE001 - it may be stopping, and nothing depends on this
+            return None
 
     def settings(self) -> Mapping[str, str]:
         with self._translated(""):

@@ -29,7 +29,7 @@ Options can be written before or after the command, as in dbt, and set as `DBT_<
 _SAME = "the same"
 _NO_EFFECT = "accepted; it changes nothing here"
 _PURPOSE: Mapping[str, str] = {
-    "build": "another name of `run`, which loads seeds, and tests each MV before it is published",
+    "build": "the same: `run`, then the data tests that no refresh needed; unit tests are left to `test`",
     "compile": "the same; with `--select` or `--inline` it prints SQL",
     "deps": "the same: [packages](packages.md) of folders, git and archives, with `packages.lock`",
     "docs generate": "another name of `docs build`, which makes a [site](site.md); `compile` also writes `target/manifest.json` for dbt's own site",

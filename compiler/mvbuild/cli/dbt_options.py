@@ -34,6 +34,8 @@ _SELECTS = "This command selects nothing: `run`, `test`, `ls` and others do."
 _FILES = "What it writes is in target/."
 
 INSTEAD: Mapping[str, str] = {
+    "--profile": _TARGETS,
+    "--profiles-dir": _TARGETS,
     "--config-dir": _TARGETS,
     "--connection": "`mvbuild debug` always checks the catalog.",
     "--defer": f"{_CATALOG} To work beside the real tables, use --branch.",
@@ -53,7 +55,7 @@ INSTEAD: Mapping[str, str] = {
     "--printer-width": "Lines are as wide as the terminal.",
     "--record-timing-info": "target/run_results.json has the time of each step.",
     "-r": "target/run_results.json has the time of each step.",
-    **dict.fromkeys(("--log-format-file", "--log-file-max-bytes"), _LOGS),
+    **dict.fromkeys(("--log-level", "--log-level-file", "--log-format-file", "--log-path", "--log-file-max-bytes"), _LOGS),
     **dict.fromkeys(("--use-colors-file", "--no-use-colors-file"), "Files never have colours."),
     **dict.fromkeys(("--partial-parse-file-path",), "The cache is in target/."),
     **dict.fromkeys(("--upload-to-artifacts-ingest-api", "--no-upload-to-artifacts-ingest-api"), "mvbuild sends nothing."),

@@ -83,9 +83,6 @@ _WITH_VALUES = frozenset(
         "--profile",
         "--indirect-selection",
         "--log-format",
-        "--log-level",
-        "--log-level-file",
-        "--log-path",
     )
 )
 _FLAGS = frozenset(("--offline", "-x", "--fail-fast", "--store-failures", "--no-store-failures"))

@@ -332,8 +332,6 @@ _OUTPUT = (
         help="json: messages and progress as JSON lines in the shape of dbt's logs. Default: text.",
     ),
     *(click.option(f"--{name}/--no-{name}", default=None, expose_value=False, hidden=True) for name in WITHOUT_MEANING),
-    # How much dbt writes, and where: mvbuild has one level, and no log file.
-    *(click.option(name, expose_value=False, hidden=True) for name in ("--log-level", "--log-path", "--log-level-file")),
 )
 
 

@@ -110,7 +110,6 @@ def test_a_target_before_the_command_is_used(root: Path, monkeypatch: pytest.Mon
         ("run --select m", {"select": ("m",)}),
         ("build --select m -x", {"select": ("m",), "fail_fast": True, "all_tests": True}),
         ("--log-format json run --profiles-dir nowhere --profile shop --target prod", {"target": "prod"}),
-        ("run --log-level debug --no-static-parser --no-partial-parse --log-path logs", {}),
     ],
 )
 def test_what_is_run(

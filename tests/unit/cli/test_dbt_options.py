@@ -64,7 +64,7 @@ def test_no_advice_is_left_over() -> None:
     assert {f"--{name}" for name in WITHOUT_MEANING} <= of_dbt
 
 
-@pytest.mark.parametrize("option", ["--empty", "--defer", "--log-level debug", "--sample 3", "--profiles-dir x"])
+@pytest.mark.parametrize("option", ["--empty", "--defer", "--log-level debug", "--sample 3"])
 @pytest.mark.parametrize("where", ["before", "after"])
 def test_an_option_of_dbt_says_what_to_do(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], option: str, where: str

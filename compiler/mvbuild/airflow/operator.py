@@ -9,15 +9,10 @@ from airflow.exceptions import AirflowException
 from airflow.sdk import Asset, AssetAlias, BaseOperator
 
 from mvbuild import api
-from mvbuild.api.sessions import Event
+from mvbuild.airflow.task_log import FAILED, log_event
+from mvbuild.airflow.uris import asset_uri
 from mvbuild.graph.model import Graph
-from mvbuild.names import TableIdentifier
-from mvbuild.refresh.result import Finished, Message, NodeResult, Started, Tested, TestResult
-
-
-def asset_uri(identifier: TableIdentifier) -> str:
-    """`mvbuild://lake/mart/revenue_daily`: the asset of a table or MV, to schedule a DAG on."""
-    return f"mvbuild://{'/'.join((identifier.catalog, *identifier.namespace, identifier.name))}"
+from mvbuild.refresh.result import NodeResult
 
 
 class MvbuildOperator(BaseOperator):  # type: ignore[misc]
@@ -69,7 +64,7 @@ class MvbuildOperator(BaseOperator):  # type: ignore[misc]
             atomic=self.atomic,
             all_tests=self.all_tests,
             threads=self.threads,
-            on_event=self._log,
+            on_event=lambda event: log_event(self.log, event),
         )
         for found in result.diagnostics:
             (self.log.error if found.severity == "error" else self.log.warning)(found.message)
@@ -77,7 +72,7 @@ class MvbuildOperator(BaseOperator):  # type: ignore[misc]
             if one.status == "success":
                 self._publish(context, graph, one)
         if not result.ok:
-            failed = [r.node for r in result.results if r.status == "error"] + [t.name for t in result.all_tests if t.status in _FAILED]
+            failed = [r.node for r in result.results if r.status == "error"] + [t.name for t in result.all_tests if t.status in FAILED]
             raise AirflowException(f"failed: {', '.join(failed) or 'see the log'}")
         return {"seconds": round(result.seconds, 3), "nodes": {r.node: r.status for r in result.results}}
 
@@ -85,26 +80,3 @@ class MvbuildOperator(BaseOperator):  # type: ignore[misc]
         identifier = graph.nodes[result.node].identifier
         extra = {key: result.details[key] for key in ("strategy", "reason", "rows", "snapshot_id") if result.details.get(key) is not None}
         context["outlet_events"][self.alias].add(Asset(name=str(identifier), uri=asset_uri(identifier)), extra=extra)
-
-    def _log(self, event: Event) -> None:
-        if isinstance(event, Message):
-            self.log.info(event.message)
-        elif isinstance(event, Started):
-            self.log.info("%s of %s START %s", event.index, event.total, event.node)
-        elif isinstance(event, Finished):
-            one = event.result
-            said = self.log.error if one.status == "error" else self.log.info
-            said("%s of %s %s %s %s", event.index, event.total, one.status.upper(), one.node, one.message)
-            for found in one.diagnostics:
-                self.log.error(found.message)
-            for test in one.tests:
-                self._log_test(test)
-        elif isinstance(event, Tested):
-            self._log_test(event.result)
-
-    def _log_test(self, test: TestResult) -> None:
-        said = self.log.error if test.status in _FAILED else self.log.warning if test.status == "warn" else self.log.info
-        said("%s %s %s", test.status.upper(), test.name, test.message)
-
-
-_FAILED = ("fail", "error")

@@ -3,11 +3,7 @@
 In: a project directory or a `Graph`. Out: an `AssetsDefinition` with an asset per model and seed and a check per data test, and a sensor
 that asks for what is stale. One run of the assets is one run of mvbuild, with one Spark.
 
-Read first: `assets.py`, then `events.py` (a run of mvbuild as a stream of Dagster's events).
-
->>> from mvbuild.dagster import mvbuild_assets, stale_sensor     # doctest: +SKIP
->>> shop = mvbuild_assets("shop")                                # doctest: +SKIP
->>> Definitions(assets=[shop], sensors=[stale_sensor(shop)])     # doctest: +SKIP
+Read first: `assets.py`, `events.py` (a run of mvbuild as a stream of Dagster's events) and `sensor.py`.
 """
 
 from __future__ import annotations

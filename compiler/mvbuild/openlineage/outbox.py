@@ -1,4 +1,4 @@
-"""events -> lines of a file, which a process of its own sends: nobody who writes waits for a receiver."""
+"""events -> lines of a file, which a process of its own sends: the run never waits for a receiver."""
 
 from __future__ import annotations
 

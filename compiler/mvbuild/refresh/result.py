@@ -136,7 +136,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineStarted:
-    """The engine runs: from now on, `work` tells what it is doing."""
+    """The engine runs: from now on, `work` returns what it is doing."""
 
     work: Callable[[], Work | None]
 

@@ -29,7 +29,15 @@ _METASTORES = ("hive", "glue")
 _PROOF = ("remote", "postgres", *_METASTORES)
 """Catalogs whose tests are left to the proofs: the test command runs a catalog of each kind, embedded, in files, and on a server (REST)."""
 _NESTED = ("test_nested_namespaces", "test_threads_create_the_same_names")
-_OF_FILES = ("test_change", "test_copies_of_other_tables", "test_relevance", "test_rows", "test_scratch", "test_table_changes")
+_OF_FILES = (
+    "test_change",
+    "test_copies_of_other_tables",
+    "test_relevance",
+    "test_row_changes",
+    "test_rows",
+    "test_scratch",
+    "test_table_changes",
+)
 """The content of files is the same for all kinds of pointers, and these servers are slow."""
 _OF_POINTERS = ("test_stage_write_commit", "test_scratch_names", "test_names_of_tables", "test_drop_with_other_changes")
 _ODD = "öß日本 `\";'%?#/"

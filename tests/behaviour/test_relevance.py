@@ -136,7 +136,7 @@ def test_the_rows_that_are_on_one_side_only(world: World) -> None:
     assert new.current_snapshot_id is not None
     change = world.catalog.changes.between(new, old, new.current_snapshot_id)
     columns = ["e", "id", "m", "s"]
-    assert world.catalog.changes.compares(change, columns) != isinstance(world.catalog, MemoryCatalog)
+    assert world.catalog.changes.reads_here(change, columns) != isinstance(world.catalog, MemoryCatalog)
     if isinstance(world.catalog, MemoryCatalog):
         pytest.skip("it has no files")
     net = world.catalog.changes.net_rows(change, columns)
@@ -157,8 +157,11 @@ def test_the_rows_that_are_on_one_side_only(world: World) -> None:
     assert same is not None
     assert (same.plus.count, same.minus.count) == (0, 0)
     added = world.catalog.changes.between(new, NO_SNAPSHOT, new.current_snapshot_id)
-    assert not world.catalog.changes.compares(added, columns)  # nothing is on both sides
-    assert not world.catalog.changes.compares(change, ["id", "unknown"])
+    assert world.catalog.changes.reads_here(added, columns)
+    whole = world.catalog.changes.net_rows(added, ["id"])
+    assert whole is not None
+    assert (whole.plus.data.to_pydict(), whole.minus.count) == ({"id": [10, 60]}, 0)
+    assert not world.catalog.changes.reads_here(change, ["id", "unknown"])
 
 
 def test_files_that_cannot_be_read_are_left_to_the_engine(disk_world: World) -> None:
@@ -183,16 +186,16 @@ def test_more_than_a_process_should_hold_is_left_to_the_engine(disk_world: World
     assert new.current_snapshot_id is not None
     change = disk_world.catalog.changes.between(new, old, new.current_snapshot_id)
 
-    def compares(*names: str) -> bool:
-        return disk_world.catalog.changes.compares(change, names)
+    def reads(*names: str) -> bool:
+        return disk_world.catalog.changes.reads_here(change, names)
 
-    assert (compares("id"), compares("id", "s"), compares("id", "many"), compares()) == (True, True, False, False)
+    assert (reads("id"), reads("id", "s"), reads("id", "many"), reads()) == (True, True, False, False)
     for limit, value in (("MAX_NET_ROWS", 3), ("MAX_NET_BYTES", 31)):
         with monkeypatch.context() as smaller:
             assert disk_world.catalog.changes.net_rows(change, ["id"]) is not None
             smaller.setattr(net_rows, limit, value)
             assert disk_world.catalog.changes.net_rows(change, ["id"]) is None
     monkeypatch.setattr(net_rows, "MAX_VALUES", 7)
-    assert (compares("id"), compares("id", "s")) == (True, False)
+    assert (reads("id"), reads("id", "s")) == (True, False)
     monkeypatch.setattr(net_rows, "MAX_TEXT", 0)
-    assert (compares("id"), compares("s")) == (True, False)
+    assert (reads("id"), reads("s")) == (True, False)

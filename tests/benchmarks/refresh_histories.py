@@ -23,6 +23,8 @@ from in_parts import in_parts  # noqa: E402
 from journal import Journal, commit_now  # noqa: E402
 from warm_spark import warm_spark  # noqa: E402
 
+from mvbuild.adapters.iceberg import net_rows  # noqa: E402
+from mvbuild.refresh import few_rows  # noqa: E402
 from spark.history_features import FEATURES  # noqa: E402
 from spark.refresh_histories import MODES, Case, Seen, made, played, shrunk  # noqa: E402
 
@@ -45,6 +47,7 @@ def main() -> int:
     parser.add_argument("--log", action="store_true", help="print the statements of a failing case")
     parser.add_argument("--directory", type=Path, default=Path(f"/tmp/mvbuild-histories-{time.time_ns()}"))
     parser.add_argument("--jobs", type=int, default=1, help="processes, each with a Spark of its own")
+    parser.add_argument("--engine", action="store_true", help="nothing is read or written without Spark, which mvbuild does where it can")
     parser.add_argument("--journal", type=Path)
     parser.add_argument("--report", type=Path)
     parser.add_argument("--date", default=date.today().isoformat())
@@ -71,6 +74,8 @@ def main() -> int:
 
 def _play(seeds: Sequence[int], chosen: argparse.Namespace, journal: Journal[Seen]) -> Seen:
     """Of one process, with a Spark of its own."""
+    if chosen.engine:
+        net_rows.MAX_VALUES = few_rows.MAX_ROWS = -1
     total, began = Seen(), time.monotonic()
     directory = chosen.directory / f"seeds-{seeds[0]}"
     numbers = iter(range(10**9))

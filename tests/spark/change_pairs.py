@@ -55,9 +55,9 @@ class Checker:
             for pair, (plus, minus) in self._nets(some).items():
                 old, new = (_only(contents[at], self._simple) for at in pair)
                 if old + plus != new + minus:
-                    found[pair] = f"compared here: {_told(old + plus, new + minus)}"
+                    found[pair] = f"read here: {_told(old + plus, new + minus)}"
                 elif plus & minus:
-                    found[pair] = f"compared here: on both sides {dict(plus & minus)}"
+                    found[pair] = f"read here: on both sides {dict(plus & minus)}"
         return found
 
     def _contents(self, snapshots: Sequence[int]) -> dict[int, Counter[str]]:
@@ -82,13 +82,13 @@ class Checker:
             self._drop(table for one in staged.values() for table in one.tables)
 
     def _nets(self, pairs: Sequence[Pair]) -> dict[Pair, tuple[Counter[str], Counter[str]]]:
-        """Of the pairs whose files were written again, what mvbuild finds without Spark."""
+        """Of the pairs whose change mvbuild reads, what it finds without Spark."""
         engine, found = SparkEngine(self.spark, own=False), {}
         for pair in pairs:
             change = self.catalog.changes.between(self.table, *pair)
-            net = self.catalog.changes.net_rows(change, self._simple) if self.catalog.changes.compares(change, self._simple) else None
+            net = self.catalog.changes.net_rows(change, self._simple) if self.catalog.changes.reads_here(change, self._simple) else None
             if net is not None:
-                self.kinds["compared here"] += 1
+                self.kinds["read here"] += 1
                 for side, rows in (("plus", net.plus), ("minus", net.minus)):
                     engine.supply(f"net_{side}", rows.data)
                 queries = {side: f"SELECT * FROM net_{side}" for side in ("plus", "minus")}

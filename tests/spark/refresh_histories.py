@@ -283,6 +283,7 @@ class _Player:
             return
         reason = one.details.get("reason") or ""
         self.seen.refreshes[(strategy, reason)] += 1
+        self.seen.checked["written without Spark"] += (one.sql or "").endswith("in one commit of mvbuild")
         if reason == "incremental-failed":
             raise Failed(f"{when}: {name}: {one.details.get('reason_message')}")
         if reason == "round-trip-unproven":

@@ -245,26 +245,35 @@ def test_a_writer_between_planning_and_writing(built: Project) -> None:
     assert_right(built, "large", "per_k")
 
 
-KILLED = """
-import os, sys
+KILLED = {
+    "Spark": """
+from mvbuild.adapters.iceberg import net_rows
 from mvbuild.adapters.spark.engine import SparkQuery
-SparkQuery.append = lambda *_: os.kill(os.getpid(), 9)
-from mvbuild import api
-api.run(sys.argv[1], select=["per_k"])
-"""
+from mvbuild.refresh import few_rows
+net_rows.MAX_VALUES = few_rows.MAX_ROWS = -1
+SparkQuery.append = killed
+""",
+    "mvbuild": """
+from mvbuild.adapters.iceberg.catalog import MetadataCatalog
+MetadataCatalog.commit = killed
+""",
+}
+"""Who writes -> what kills the run: after rows were removed on its branch, and before the others are added; or before it is published."""
 
 
-def test_a_run_that_is_killed_between_its_statements(built: Project) -> None:
-    """After rows were removed on its branch, and before the others came."""
+@pytest.mark.parametrize("by", KILLED)
+def test_a_run_that_is_killed_between_its_commits(built: Project, by: str) -> None:
     refreshed(built, "per_k")
     before = built.bag("SELECT * FROM lake.mart.per_k__storage")
     built.sql("UPDATE lake.raw.sales SET v = v + 100 WHERE id IN (2, 3)")
+    killed = f"import os, sys\nkilled = lambda *_, **__: os.kill(os.getpid(), 9)\n{KILLED[by]}"
+    script = f"{killed}\nfrom mvbuild import api\napi.run(sys.argv[1], select=['per_k'])"
     done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(built.root)], env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=300
+        [sys.executable, "-c", script, str(built.root)], env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == -9, done.stderr[-2000:]
     assert any(branch.startswith("mvbuild_") for branch in built.table("mart.per_k__storage").metadata.refs)
-    assert built.catalog.list_tables("mvbuild_scratch") != []
+    assert (built.catalog.list_tables("mvbuild_scratch") != []) == (by == "Spark")
     assert built.bag("SELECT * FROM lake.mart.per_k__storage") == before
     assert before != built.bag(full_sql("per_k"))
     found = refreshed(built, "per_k")

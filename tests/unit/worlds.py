@@ -147,6 +147,10 @@ class RecordingEngine:
     def keep(self, name: str, sql: str, *, at_once: bool = True) -> None:
         self.call(sql)
 
+    def fetch(self, sql: str, limit: int) -> Any | None:
+        """More rows than wanted: the other statements are recorded too."""
+        self.prepare(sql)
+
     def supply(self, name: str, data: Any) -> None:
         """Nothing is computed."""
 

@@ -19,7 +19,7 @@ from mvbuild.adapters.iceberg.pointers import PlacedInWarehouse, levels
 from mvbuild.adapters.iceberg.publish import publish, table_edit
 from mvbuild.adapters.iceberg.subset import with_snapshot
 from mvbuild.ports.catalog import CatalogError
-from mvbuild.ports.changes import AnyOf, ChangePart, FileGroup, NetRows, Operator, Predicate, Side, TableChange, ValueRange
+from mvbuild.ports.changes import AnyOf, ChangePart, FileGroup, NetRows, Operator, Predicate, RowChange, Side, TableChange, ValueRange
 from mvbuild.ports.states import TableState
 
 if TYPE_CHECKING:
@@ -203,6 +203,9 @@ class _Held:
     def net_rows(self, raw: Raw, change: TableChange, columns: Sequence[str]) -> NetRows | None:  # noqa: ARG002
         return None
 
+    def row_change(self, raw: Raw, head: Raw, change: RowChange, summary: Mapping[str, str]) -> Raw | None:  # noqa: ARG002
+        return None
+
     def with_subset(self, pinned: Raw, subset: Subset) -> Raw:
         names = [field["name"] for field in current_schema(pinned)["fields"]]
         snapshot_id = tables.new_snapshot_id()
@@ -264,7 +267,7 @@ class _MemoryChanges(MetadataChanges):
                 found[name] = ValueRange(type=type_, low=low, high=high, has_null=len(values) < len(rows))
         return found
 
-    def compares(self, change: TableChange, columns: Sequence[str]) -> bool:  # noqa: ARG002
+    def reads_here(self, change: TableChange, columns: Sequence[str]) -> bool:  # noqa: ARG002
         return False
 
 

@@ -13,7 +13,7 @@ from mvbuild.incremental.effort import Estimator
 from mvbuild.incremental.fixed_costs import steps_of, steps_of_full
 from mvbuild.incremental.key_ranges import Ranges
 from mvbuild.incremental.rewrite import Bag, Exchange, Rewrite
-from mvbuild.incremental.sizes import Sizes
+from mvbuild.incremental.sizes import FEW, Sizes
 from mvbuild.incremental.statements import Difference
 
 CHEAPER = 0.8
@@ -80,7 +80,9 @@ def cost_of(rewrite: Rewrite, difference: Difference, root: Relation, sizes: Siz
     estimator = Estimator(Ranges(sizes), groups=_groups(rewrite, root, sizes), filters=change_filters(difference.relations))
     effort = sum(estimator.cte(cte.name, pruned(cte.relation)) for cte in difference.ctes)
     effort += sum(estimator.flow(pruned(r), {}).cost for r in (difference.gone, difference.came) if r is not None)
-    steps = steps_of(difference, len(sizes.changes), is_proven=is_proven)
+    is_fetched = sizes.storage.is_fetched and sum(change.rows for change in sizes.changes.values()) <= FEW
+    is_written_here = sizes.storage.is_written_here
+    steps = steps_of(difference, len(sizes.changes), is_proven=is_proven, is_fetched=is_fetched, is_written_here=is_written_here)
     total += Cost(bytes=0, rows=0, fixed=steps.seconds, work=effort * MICROSECOND)
     held = sizes.storage
     if difference.partitions is not None or (difference.gone is not None and held.rewrites_files):

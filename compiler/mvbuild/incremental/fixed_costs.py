@@ -26,6 +26,8 @@ class Steps:
     """Each with the analysis of the query and the commits."""
     deletes: int = 0
     """Statements that remove rows by position."""
+    fetches: int = 0
+    """Queries that return the few rows to remove and to add, which mvbuild then writes; with the commits."""
     statements: int = 0
     """Others: rows that are computed once and kept, counts, plans that are compared."""
     changes: int = 0
@@ -46,13 +48,14 @@ class _Seconds:
     appends: float
     overwrites: float
     deletes: float
+    fetches: float
     statements: float
     changes: float
     scans: float
     operators: float
 
 
-SECONDS = _Seconds(appends=0.3, overwrites=0.45, deletes=0.2, statements=0.1, changes=0.05, scans=0.03, operators=0.15)
+SECONDS = _Seconds(appends=0.3, overwrites=0.45, deletes=0.2, fetches=0.1, statements=0.1, changes=0.05, scans=0.03, operators=0.15)
 
 
 def steps_of_full(root: Relation) -> Steps:
@@ -60,29 +63,34 @@ def steps_of_full(root: Relation) -> Steps:
     return Steps(overwrites=1, scans=_count(root, Scan), operators=_count(root, *_OPERATORS))
 
 
-def steps_of(difference: Difference, changes: int, *, is_proven: bool) -> Steps:
-    """`changes`: how many tables changed. A query that Spark has not yet confirmed is planned twice more."""
-    kept = _kept(difference)
-    counted = difference.gone is not None
-    relations = difference.relations
+def steps_of(difference: Difference, changes: int, *, is_proven: bool, is_fetched: bool = False, is_written_here: bool = False) -> Steps:
+    """`changes`: how many tables changed. A query that Spark has not yet confirmed is planned twice more. `is_fetched`: few rows come back,
+    and are written without the engine if `is_written_here`."""
     overwrites = difference.partitions is not None
+    is_fetched = is_fetched and not overwrites
+    kept = _kept(difference, is_fetched=is_fetched)
+    removes = difference.gone is not None
+    relations = difference.relations
+    by_engine = not (is_fetched and is_written_here)
     return Steps(
-        appends=int(not overwrites),
+        appends=int(not overwrites and by_engine),
         overwrites=int(overwrites),
-        deletes=int(counted),
-        statements=kept + int(counted) + int(overwrites) + (0 if is_proven else 2),
+        deletes=int(removes and by_engine),
+        fetches=int(is_fetched),
+        statements=kept + int(removes and not is_fetched) + int(overwrites) + (0 if is_proven else 2),
         changes=changes,
         scans=sum(_count(one, Scan) for one in relations),
         operators=sum(_count(one, *_OPERATORS) for one in relations),
     )
 
 
-def _kept(difference: Difference) -> int:
-    """The relations that are computed before others, because they are read more than once."""
+def _kept(difference: Difference, *, is_fetched: bool) -> int:
+    """The relations that are computed before others, because they are read more than once. What is fetched is read once."""
     reads = Counter(n.name for relation in difference.relations for n in walk(relation) if isinstance(n, Ref))
     sides = [side for side in (difference.gone, difference.came) if side is not None]
     of_sides = sum(any(isinstance(n, Scan) for n in walk(side)) for side in sides) if difference.gone is not None else 0
-    return sum(reads[cte.name] > 1 for cte in difference.ctes) + of_sides
+    once = difference.together if is_fetched else None
+    return sum(reads[cte.name] > 1 for cte in difference.ctes if cte is not once) + (0 if is_fetched else of_sides)
 
 
 def _count(relation: Relation, *types: type[Relation]) -> int:

@@ -44,8 +44,8 @@ class ReadChange(Protocol):
     def range(self, change: TableChange, side: Side, column: str, /) -> ValueRange | None:
         """The range of a column in the rows that were added or removed, if metadata shows it."""
 
-    def compares(self, change: TableChange, columns: Sequence[str], /) -> bool:
-        """Whether rows on both sides are found without an engine."""
+    def reads_here(self, change: TableChange, columns: Sequence[str], /) -> bool:
+        """Whether its rows are read without an engine."""
 
     def irrelevant(self, shape: Shape, given: Inputs, changes: Mapping[int, TableChange], /) -> Mapping[int, str]:
         """The leaves whose changed rows cannot affect the query, each with the reason."""

@@ -10,7 +10,7 @@ from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.incremental.algebra import Scan
 from mvbuild.incremental.inputs import Input, ReadChange, total
 from mvbuild.incremental.statements import STORAGE
-from mvbuild.ports.changes import Side, TableChange, ValueRange
+from mvbuild.ports.changes import Side, TableChange, ValueRange, is_plain
 from mvbuild.ports.states import TableState
 
 ROW, CELL, TEXT = 0.02, 0.03, 0.3
@@ -22,6 +22,9 @@ DIFFER = 0.03
 was most likely a DELETE, which touches no other rows."""
 LITTLE = 32 * 1024 * 1024
 """Bytes that any refresh reads in about the time of its statements."""
+FEW = 10_000
+"""Up to this many changed rows, the rows that a refresh changes are fetched from the engine and written by mvbuild: many more are computed
+and written faster where they are."""
 _FIXED = ("boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz")
 
 
@@ -60,6 +63,17 @@ class StorageSize:
     def rewrites_files(self) -> bool:
         """Whether removing a row rewrites the rest of its file (copy-on-write)."""
         return self.table.properties.get("write.delete.mode") != "merge-on-read"
+
+    @property
+    def is_written_here(self) -> bool:
+        """Whether few rows are written without the engine, as far as the state of the table shows."""
+        table = self.table
+        return table.format_version == 2 and not (table.partition_by or table.sort_by or self.rewrites_files)
+
+    @property
+    def is_fetched(self) -> bool:
+        """Whether few rows are fetched from the engine: nested values are not."""
+        return all(is_plain(field["type"]) for field in self.table.schema["fields"])
 
     @property
     def row_cost(self) -> float:
@@ -109,7 +123,7 @@ class Sizes:
         cost = _row_cost(types.get(source, "") for _, source in scan.sources)
         change = self.changes.get(scan.leaf)
         if change is not None and scan.version in ("plus", "minus"):
-            here = self.read.compares(change, sorted({source for _, source in scan.sources}))
+            here = self.read.reads_here(change, sorted({source for _, source in scan.sources}))
             return replace(_of_change(change, scan.version, one.rows, cost), here=here)
         return TableSize(bytes=one.bytes, rows=one.rows, read=one.rows, of=one.rows, row_cost=cost)
 

@@ -14,6 +14,7 @@ from mvbuild.incremental.algebra import (
     Join,
     JoinKind,
     Project,
+    Ref,
     Relation,
     Scan,
     SetOperation,
@@ -47,6 +48,24 @@ class Difference:
     def relations(self) -> list[Relation]:
         """Everything that is computed, in order."""
         return [*(cte.relation for cte in self.ctes), *(side for side in (self.gone, self.came) if side is not None)]
+
+    @property
+    def together(self) -> Cte | None:
+        """The statement that has both the removed and the added rows, which a condition distinguishes."""
+        names = {_filtered_name(side) for side in (self.gone, self.came)}
+        return None if self.removes is not None or len(names) > 1 else next((cte for cte in self.ctes if cte.name in names), None)
+
+
+def _filtered_name(relation: Relation | None) -> str | None:
+    below = relation.child.child if isinstance(relation, Project) and isinstance(relation.child, Filter) else None
+    return below.name if isinstance(below, Ref) else None
+
+
+def condition_of(side: Relation) -> str:
+    """The condition of a side of such a statement, for Spark."""
+    assert isinstance(side, Project)
+    assert isinstance(side.child, Filter)
+    return str(side.child.predicate.sql("spark"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,8 +72,8 @@ class Changes:
             self._ranges[key] = self.source.value_ranges(change, side, (column,)).get(column)
         return self._ranges[key]
 
-    def compares(self, change: TableChange, columns: Sequence[str]) -> bool:
-        return self.source.compares(change, columns)
+    def reads_here(self, change: TableChange, columns: Sequence[str]) -> bool:
+        return self.source.reads_here(change, columns)
 
     def irrelevant(self, shape: Shape, given: Inputs, changes: Mapping[int, TableChange]) -> Mapping[int, str]:
         """The leaves whose changed rows cannot affect the query, each with the reason."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from mvbuild.names import TableIdentifier
+from mvbuild.ports.changes import RowChange
 from mvbuild.ports.commits import Change, TableLayout
 from mvbuild.ports.states import State, TableState, ViewState
 from mvbuild.ports.table_changes import TableChanges
@@ -139,6 +140,13 @@ class Catalog(Protocol):
         """Make all changes or none (see `atomic`), and return the new states. Raises CommitConflict if an expectation does not hold.
 
         A TableCommit with `of_view` and the ViewCommit of that view are one swap; the returned state of the view includes the storage.
+        """
+
+    def change_rows(self, identifier: TableIdentifier, branch: str | None, change: RowChange, summary: Mapping[str, str]) -> bool:
+        """Remove and add rows of a table, or of an existing branch of it, in one snapshot with `summary` entries, without an engine.
+
+        False, and nothing is changed, if an engine would write more or something else than this process can. Raises CommitConflict if
+        another commit comes first.
         """
 
     def replace_rows(

@@ -9,6 +9,16 @@ from typing import Any, Literal
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.states import TableState
 
+TEXTS = ("string", "binary")
+"""Iceberg's types of variable length."""
+_PLAIN = ("boolean", "int", "long", "float", "double", "date", "timestamp", "timestamptz", *TEXTS)
+
+
+def is_plain(type_: Any) -> bool:
+    """Whether values of an Iceberg type (in JSON form) are the same in files, in memory and in an engine, bit by bit: only these are read
+    and written without an engine. Nested values are not among them: writers disagree on the names and ids of their parts."""
+    return isinstance(type_, str) and (type_ in _PLAIN or type_.startswith("decimal"))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileGroup:
@@ -159,6 +169,16 @@ class NetRows:
 
     plus: ReadRows
     minus: ReadRows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowChange:
+    """Rows that were fetched from an engine (`Engine.fetch`), to be removed from a table and added to it."""
+
+    removed: Any
+    """Two columns: the data file of each row, and its position there."""
+    added: Any
+    """The columns of the table, in order, under any names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

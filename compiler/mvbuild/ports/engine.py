@@ -111,6 +111,9 @@ class Engine(Protocol):
     def supply(self, name: str, data: Any) -> None:
         """`define` for rows that the catalog adapter read: `ReadRows.data`."""
 
+    def fetch(self, sql: str, limit: int) -> Any | None:
+        """All rows of a query, for `supply` and `Catalog.change_rows`; None if there are more than `limit`."""
+
     def forget(self, name: str) -> None:
         """Undo `define` or `keep`. Does nothing if the name is not known."""
 

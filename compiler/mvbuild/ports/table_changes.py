@@ -26,12 +26,12 @@ class TableChanges(Protocol):
     def value_ranges(self, change: TableChange, side: Side, columns: Iterable[str]) -> Mapping[str, ValueRange]:
         """The ranges of columns in the rows that were added or removed, for columns whose range the metadata shows. Reads no data."""
 
-    def compares(self, change: TableChange, columns: Sequence[str]) -> bool:
-        """Whether files were rewritten and, as far as metadata shows, `net_rows` can read and compare these columns. Reads no data."""
+    def reads_here(self, change: TableChange, columns: Sequence[str]) -> bool:
+        """Whether, as far as metadata shows, `net_rows` can read these columns and has less to do than an engine. Reads no data."""
 
     def net_rows(self, change: TableChange, columns: Sequence[str]) -> NetRows | None:
-        """Read and compare columns for which `compares` holds in this process, under the table's current schema. None if they cannot be
-        read or too many rows differ; then the engine does it."""
+        """Read columns for which `reads_here` holds in this process, under the table's current schema, without rows that are on both sides.
+        None if they cannot be read or there are too many; then the engine does it."""
 
     def stage(self, change: TableChange, new_scratch: Callable[[], TableIdentifier]) -> StagedChange:
         """Register scratch tables, made of metadata only, that show the rows of a change under the table's current schema."""

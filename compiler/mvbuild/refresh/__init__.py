@@ -15,9 +15,11 @@ over snapshot, schema, spec and order in the same commit; until then readers see
 made them, and the next run removes what a dead process left (`run_id.py`, `staging_area.py`). A scratch table also reads a pinned snapshot
 under the table's current schema, since `VERSION AS OF` shows the snapshot's own.
 
-**Incremental refreshes.** `incremental.py` carries out a rewrite on the audit branch: one DELETE by position, one append. `inputs.py` has
-the SQL for what it reads. If files were rewritten, rows on both sides of the change cancel out first: in this process if possible
-(docs/decisions/013), otherwise in Spark (`net_change.py`). Rows that the query leaves out anyway are dropped before that
+**Incremental refreshes.** `incremental.py` carries out a rewrite on the audit branch. `inputs.py` has the SQL for what it reads. A small
+change is read in this process, once for all MVs of a run (`shared_rows.py`); one query returns the rows to remove and to add, which are
+written in one commit without Spark (`few_rows.py`, docs/decisions/019). Otherwise it is one DELETE by position and one append. If files
+were rewritten, rows on both sides of the change cancel out first: in this process if possible (docs/decisions/013), otherwise in Spark
+(`net_change.py`). Rows that the query leaves out anyway are dropped before that
 (`incremental/change_filters.py`). Before anything is written, Spark must confirm that the tree is the user's query (`round_trip.py`). The
 storage then records this in `mvbuild.proven-query`, and only then may metadata alone decide that a change is irrelevant. If Spark does not
 confirm it, or if a statement fails, the refresh is full, on the same branch. A refresh that finds no difference makes no snapshot, unless

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mvbuild.graph.model import ModelNode
-from mvbuild.incremental.algebra import Filter, Project, Ref, Relation, walk
+from mvbuild.incremental.algebra import Ref, Relation, walk
 from mvbuild.incremental.choose import StrategyChoice
 from mvbuild.incremental.rewrite import OverwritePartitions
-from mvbuild.incremental.statements import Difference
+from mvbuild.incremental.statements import Difference, condition_of
 from mvbuild.names import quote
 from mvbuild.ports.catalog import ChangeRefused
 from mvbuild.ports.engine import QueryError
+from mvbuild.refresh.few_rows import FewRows, fetched, may_be_few
 from mvbuild.refresh.inputs import RefreshInputs
 from mvbuild.refresh.partition_writes import MAX_PARTITIONS, partition_condition
 from mvbuild.refresh.round_trip import round_trip_difference
@@ -55,6 +56,7 @@ def _prove(inputs: RefreshInputs, user_sql: str) -> None:
         raise NotIncremental("round-trip-unproven", difference)
 
 
+_NOT_THERE = "the storage does not have the rows to remove"
 _Rows = tuple[int | None, int | None]
 """How many rows were added and removed; None: the summary of the snapshot has it."""
 
@@ -68,15 +70,42 @@ class _Writer:
         inputs, difference = self.inputs, self.inputs.difference
         if not inputs.bound_changes():
             return 0, 0
-        self._prepare(difference)
+        is_tried = difference.partitions is None and may_be_few(inputs)
+        self._prepare(difference, is_fetched=is_tried)
         if difference.partitions is not None and difference.came is not None:
             return self._overwrite_partitions(difference.partitions, difference.came)
+        few = fetched(inputs, difference) if is_tried else None
+        if few is not None:
+            return self._write_few(few)
+        if is_tried and difference.together is not None:
+            inputs.keep(difference.together, at_once=False)
         if difference.gone is None and difference.came is not None:
             # Directly from the query to the storage: there may be many rows, and they are needed once.
             self._insert(inputs.sql(difference.came, self._columns()), self.summary)
             return None, 0
         gone, came = inputs.cached("gone", difference.gone), inputs.cached("came", difference.came)
         removed, added = self._counts(difference, gone, came)
+        self._write(gone, came, removed, added)
+        return added, removed
+
+    def _write_few(self, few: FewRows) -> _Rows:
+        """In one commit of this process; by the engine if only it can write to this table."""
+        inputs, added, removed = self.inputs, few.added, few.removed
+        if few.expected is not None and few.expected != removed:
+            raise NotIncremental("incremental-failed", _NOT_THERE)
+        if added or removed:
+            summary = {**self.summary, ROWS_REMOVED: str(removed)}
+            place = inputs.place
+            if inputs.session.catalog.change_rows(place.table, place.branch, few.change, summary):
+                inputs.statements.append(f"-- {inputs.target}: {removed:,} rows removed and {added:,} added, in one commit of mvbuild")
+            else:
+                gone, came = inputs.supplied("gone", few.change.removed), inputs.supplied("came", few.change.added)
+                # In one file, as the few rows that they are.
+                self._write(gone, f"(SELECT /*+ COALESCE(1) */ * FROM {came})", removed, added)
+        return added, removed
+
+    def _write(self, gone: str | None, came: str | None, removed: int, added: int) -> None:
+        """By statements of the engine. `gone` and `came` are names of relations."""
         summary = {**self.summary, ROWS_REMOVED: str(removed)}
         if removed and removed == self._stored_rows():
             # No row remains: whole files are removed, without marking rows in them.
@@ -86,33 +115,33 @@ class _Writer:
                 self._delete(gone)
             # Last, even without rows: this snapshot records what the refresh did.
             self._insert(self._came(came), summary)
-        return added, removed
 
-    def _prepare(self, difference: Difference) -> None:
-        """The earlier statements; relations used once are inlined."""
+    def _prepare(self, difference: Difference, *, is_fetched: bool) -> None:
+        """The earlier statements; relations used once are inlined. `is_fetched`: all rows are fetched by one query."""
         reads = Counter(n.name for relation in difference.relations for n in walk(relation) if isinstance(n, Ref))
         # Both the removed and the added rows are counted first.
         reads.update(r.name for r in (difference.gone, difference.came) if isinstance(r, Ref))
-        counted = _counted_at_once(difference)
+        together = difference.together
         for cte in difference.ctes:
-            if reads[cte.name] == 1 and not self.inputs.narrows(cte):
+            is_once = reads[cte.name] == 1 or (is_fetched and (cte is together or self.inputs.is_at_hand(cte.relation)))
+            if is_once and not self.inputs.narrows(cte):
                 self.inputs.inline(cte)
             else:
-                self.inputs.keep(cte, at_once=cte.name != counted)
+                self.inputs.keep(cte, at_once=cte is not together)
 
     def _counts(self, difference: Difference, gone: str | None, came: str | None) -> tuple[int, int]:
         """How many rows are removed and added, in one query. Raises NotIncremental if fewer can be removed than expected."""
-        together, relations = _counted_at_once(difference), self.inputs.relations
+        together, relations = difference.together, self.inputs.relations
         if together is not None:
-            parts = [f"count_if({_condition(side)})" for side in (difference.gone, difference.came) if side is not None]
-            sql = f"SELECT {parts[0]} AS gone, {parts[1]} AS came FROM {relations[together]}"
+            parts = [f"count_if({condition_of(side)})" for side in (difference.gone, difference.came) if side is not None]
+            sql = f"SELECT {parts[0]} AS gone, {parts[1]} AS came FROM {relations[together.name]}"
         else:
             names = {"gone": gone, "came": came, "must": relations[difference.removes.name] if difference.removes is not None else None}
             counts = (f"(SELECT count(*) FROM {name}) AS {what}" if name else f"0 AS {what}" for what, name in names.items())
             sql = f"SELECT {', '.join(counts)}"
         row = self.inputs.session.engine.rows(sql, 1).rows[0]
         if difference.removes is not None and row[0] != row[2]:
-            raise NotIncremental("incremental-failed", "the storage does not have the rows to remove")
+            raise NotIncremental("incremental-failed", _NOT_THERE)
         return int(row[0]), int(row[1])
 
     def _stored_rows(self) -> int | None:
@@ -168,23 +197,3 @@ class _Writer:
 
     def _columns(self) -> list[str]:
         return [field["name"] for field in self.inputs.place.before.schema["fields"]]
-
-
-def _counted_at_once(difference: Difference) -> str | None:
-    """The name of the statement with both removed and added rows, which a condition distinguishes."""
-    if difference.removes is not None or difference.gone is None or difference.came is None:
-        return None
-    sides = [_filtered_ref(side) for side in (difference.gone, difference.came)]
-    names = {side.name for side in sides if side is not None}
-    return names.pop() if None not in sides and len(names) == 1 else None
-
-
-def _filtered_ref(relation: Relation) -> Ref | None:
-    below = relation.child.child if isinstance(relation, Project) and isinstance(relation.child, Filter) else None
-    return below if isinstance(below, Ref) else None
-
-
-def _condition(relation: Relation) -> str:
-    assert isinstance(relation, Project)
-    assert isinstance(relation.child, Filter)
-    return str(relation.child.predicate.sql("spark"))

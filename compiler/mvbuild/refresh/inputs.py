@@ -16,7 +16,7 @@ from typing import Any
 from sqlglot import exp
 
 from mvbuild.freshness.observed import Pin
-from mvbuild.incremental.algebra import Filter, Ref, Relation, Scan, walk
+from mvbuild.incremental.algebra import Filter, Project, Ref, Relation, Scan, Union, walk
 from mvbuild.incremental.bounds import (
     MAX_VALUES,
     Bounds,
@@ -34,6 +34,7 @@ from mvbuild.incremental.choose import StrategyChoice
 from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.delta import KEYS, Cte
 from mvbuild.incremental.emit import sql_of
+from mvbuild.incremental.empty_parts import without_empty_parts
 from mvbuild.incremental.inputs import columns_read, total
 from mvbuild.incremental.rewrite import Upsert
 from mvbuild.incremental.sizes import LITTLE
@@ -68,15 +69,21 @@ class RefreshInputs:
     """Scan -> the rows of a change that were read in this process."""
     statements: list[str] = field(default_factory=list)
 
-    @property
+    @cached_property
     def difference(self) -> Difference:
+        """Without what is known to have no rows: only used after the changes were read."""
         assert self.choice.difference is not None
-        return self.choice.difference
+        return without_empty_parts(self.choice.difference, self._has_no_rows)
+
+    def _has_no_rows(self, scan: Scan) -> bool:
+        rows = self.read.get(scan_name(scan))
+        return rows is not None and not rows.count
 
     @cached_property
     def wanted(self) -> dict[int, exp.Expr]:
         """Leaf -> the condition on the rows of its change that are read."""
-        return change_filters(self.difference.relations)
+        assert self.choice.difference is not None
+        return change_filters(self.choice.difference.relations)
 
     @property
     def target(self) -> str:
@@ -91,7 +98,7 @@ class RefreshInputs:
         try:
             for leaf, change in self.choice.changes.items():
                 columns = sorted(self._used(leaf))
-                net = self._net_rows(change, columns)
+                net = self.session.shared_rows.of(self.session.catalog.changes, change, columns)
                 if net is not None:
                     self._supply(leaf, net)
                     continue
@@ -173,22 +180,19 @@ class RefreshInputs:
             self.inline(Cte(what, relation))
         return self.relations[what]
 
-    def _net_rows(self, change: TableChange, columns: Sequence[str]) -> NetRows | None:
-        changes = self.session.catalog.changes
-        if not changes.compares(change, columns):
-            return None
-        with self.session.comparing:
-            return changes.net_rows(change, columns)
-
     def _supply(self, leaf: int, net: NetRows) -> None:
         for version, rows in (("plus", net.plus), ("minus", net.minus)):
             key = f"{leaf} {version}"
             self.read[key] = rows
             if rows.count:
-                name = self._name(key.replace(" ", "_"))
-                self.statements.append(f"-- {quote(name)}: {rows.count:,} rows, found by comparing rewritten files")
-                self.session.engine.supply(name, rows.data)
-                self.relations[key] = quote(name)
+                self.relations[key] = self.supplied(key.replace(" ", "_"), rows.data)
+
+    def supplied(self, what: str, rows: Any) -> str:
+        """The name of rows that are in this process."""
+        name = self._name(what)
+        self.statements.append(f"-- {quote(name)}: {rows.num_rows:,} rows, read by mvbuild")
+        self.session.engine.supply(name, rows)
+        return quote(name)
 
     def _define_change(self, leaf: int, change: TableChange, sides: tuple[str | None, str | None]) -> None:
         plus, minus = sides
@@ -291,6 +295,12 @@ class RefreshInputs:
             return self._read_bytes() >= LITTLE
         before = self.place.before
         return total(before, before.current_snapshot_id, "total-files-size") >= LITTLE
+
+    def is_at_hand(self, relation: Relation) -> bool:
+        """Whether it only picks from rows that are in this process: computing it again is less work than a statement that keeps it."""
+        if isinstance(relation, Scan):
+            return scan_name(relation) in self.read
+        return isinstance(relation, Project | Filter | Union) and all(map(self.is_at_hand, relation.children))
 
     def _read_bytes(self) -> int:
         """The bytes of tables that would be read completely without knowledge of their keys."""

@@ -71,6 +71,7 @@ class _Schedule:
 
     def run(self, threads: int) -> None:
         self.steps = {s.node: s for s in self.plan.steps}
+        self.session.shared_rows.expect(step.choice for step in self.plan.steps if step.choice is not None)
         self.numbers = {id: number for number, id in enumerate(self.steps, 1)}
         self.waiting = {id: set(_before(self.plan, id, self.steps)) if step.is_change else set() for id, step in self.steps.items()}
         self.children = {id: [] for id in self.steps}

@@ -25,6 +25,7 @@ from mvbuild.ports.states import State, TableState
 from mvbuild.refresh.pending_commits import PendingCommits
 from mvbuild.refresh.result import Stage
 from mvbuild.refresh.run_id import SCRATCH_NAMESPACE, RunId
+from mvbuild.refresh.shared_rows import SharedRows
 from mvbuild.storage.embedded import with_embedded
 
 W = TypeVar("W")
@@ -44,8 +45,8 @@ class RunSession:
     world: World
     start_engine: Callable[[], Engine]
     is_alive: Callable[[int], bool]
-    comparing: Lock = field(default_factory=Lock)
-    """One comparison of files at a time in this process: each may take a gigabyte."""
+    shared_rows: SharedRows = field(default_factory=SharedRows)
+    """The rows of changes that were read in this process."""
     sources: Sources | None = None
     """The base tables outside the catalog."""
     on_stage: Callable[[NodeId, Stage], None] = lambda _node, _stage: None

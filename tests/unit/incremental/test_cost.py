@@ -18,10 +18,10 @@ from mvbuild.incremental.strategies import STRATEGIES
 GROUPED = "SELECT customer_id, count(*) AS n, sum(id) AS total, count(id) AS ids FROM {orders} GROUP BY customer_id"
 
 
-def seconds(strategy: str, sql: str, *, is_proven: bool = True) -> float:
+def seconds(strategy: str, sql: str, *, is_proven: bool = True, **how: bool) -> float:
     made = STRATEGIES[strategy](case(sql))
     stored = Stored(types={name: "long" for _, name in made.outputs})
-    return steps_of(difference(made, stored), 1, is_proven=is_proven).seconds
+    return steps_of(difference(made, stored), 1, is_proven=is_proven, **how).seconds
 
 
 @pytest.mark.parametrize("strategy", ["merge", "affected-keys", "bag"])
@@ -32,6 +32,12 @@ def test_what_replaces_rows_has_a_higher_fixed_cost_than_a_full_refresh(strategy
 def test_rows_are_appended_in_one_statement_without_deletes() -> None:
     rows = "SELECT id FROM {orders}"
     assert seconds("append", rows) < steps_of_full(case(rows).shape.root).seconds < seconds("append", rows, is_proven=False)
+
+
+@pytest.mark.parametrize("strategy", ["merge", "affected-keys", "bag"])
+def test_few_rows_that_come_back_cost_less_than_statements_that_write_them(strategy: str) -> None:
+    here = seconds(strategy, GROUPED, is_fetched=True, is_written_here=True)
+    assert here < seconds(strategy, GROUPED, is_fetched=True) <= seconds(strategy, GROUPED)
 
 
 def chosen(full: float, **others: float) -> str:

@@ -25,7 +25,7 @@ def sizes(*, added: int = 0, removed: int = 0, altered: int = 0, deleted: int = 
     part = ChangePart(old=1, new=2, **groups, only_deletes=True, had_deletes=False, deleted_rows=deleted, files=NOTHING)
     change = TableChange(table=NOTHING, old=1, new=2, parts=(part,), manifests_read=1, manifest_bytes_read=1)
     inputs: Any = [WHOLE]
-    read: Any = SimpleNamespace(compares=lambda change, columns: here)
+    read: Any = SimpleNamespace(reads_here=lambda change, columns: here)
     return Sizes(inputs=inputs, changes={0: change}, storage=NOTHING, read=read)
 
 

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from mvbuild.ports.states import TableState
+from mvbuild.refresh.few_rows import MAX_ROWS
 from mvbuild.refresh.incremental import _Writer
 from unit.worlds import Shop, base_table
 
 
 @dataclass
 class Wanted:
-    """Inputs whose difference removes three rows and adds three."""
+    """Inputs whose difference removes three rows and adds three, by statements of the engine."""
 
     before: TableState
     written: list[str] = field(default_factory=list)
@@ -25,8 +26,11 @@ class Wanted:
     relations: Mapping[str, str] = field(default_factory=dict)
     target: str = "lake.mart.m"
     node: str = "model.shop.m"
+    choice: Any = field(default_factory=lambda: SimpleNamespace(changes={0: SimpleNamespace(rows=MAX_ROWS + 1)}, inputs=None))
     difference: Any = field(
-        default_factory=lambda: SimpleNamespace(partitions=None, gone="gone", came="came", relations=[], ctes=(), removes=None)
+        default_factory=lambda: SimpleNamespace(
+            partitions=None, gone="gone", came="came", relations=[], ctes=(), removes=None, together=None
+        )
     )
 
     @property

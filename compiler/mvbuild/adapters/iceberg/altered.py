@@ -34,7 +34,7 @@ class Deletes:
 
     def only_more(self, altered: Sequence[FileEntry], *, had: bool, io: FileIO) -> bool:
         """Whether every row that was deleted in the altered files is still deleted."""
-        index = _Index(altered)
+        index = FilesByDelete(altered)
         lost = [delete for delete in self.gone if index.matches(delete)]
         if had and any(delete.vector for delete in self.fresh):
             # A deletion vector replaces all position deletes of its file.
@@ -46,7 +46,7 @@ class Deletes:
 
     def added_rows(self, altered: Sequence[FileEntry]) -> int:
         # Writers merge the old and the new deletes of a file into one: removed delete records are set off against added ones.
-        index, net = _Index(altered), Counter[object]()
+        index, net = FilesByDelete(altered), Counter[object]()
         for sign, deletes in ((1, self.fresh), (-1, self.gone)):
             for delete in deletes:
                 if index.matches(delete):
@@ -54,7 +54,7 @@ class Deletes:
         return sum(rows for rows in net.values() if rows > 0)
 
 
-class _Index:
+class FilesByDelete:
     """Data files by the keys that deletes use for them."""
 
     def __init__(self, data: Iterable[FileEntry]) -> None:
@@ -105,10 +105,10 @@ def target(delete: FileEntry) -> str | None:
 
 
 def _hits(deletes: Iterable[FileEntry], data: Sequence[FileEntry]) -> bool:
-    index = _Index(data)
+    index = FilesByDelete(data)
     return any(index.matches(delete) for delete in deletes)
 
 
 def _hit(deletes: Iterable[FileEntry], data: Sequence[FileEntry]) -> list[FileEntry]:
-    index = _Index(data)
+    index = FilesByDelete(data)
     return list({id(entry): entry for delete in deletes for entry in index.matches(delete)}.values())

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mvbuild.adapters.iceberg.publisher import Data, Publisher, TableMetadata
     from mvbuild.names import TableIdentifier
     from mvbuild.ports.catalog import Lookup
+    from mvbuild.ports.changes import RowChange
     from mvbuild.ports.commits import Change, TableLayout
     from mvbuild.ports.states import State, TableState, ViewState
 
@@ -145,6 +146,17 @@ class MetadataCatalog:
                 set_properties={name: value for name, value in properties.items() if name != "format-version"},
             )
             return self._publisher.edit(identifier, lambda raw, data: committed(raw, change, source, restating(data)))
+
+    def change_rows(self, identifier: TableIdentifier, branch: str | None, change: RowChange, summary: Mapping[str, str]) -> bool:
+        with self._guard():
+            found = self._publisher.read(identifier)
+            at = tables.head_of(found.raw, branch) if found is not None else None
+            head = next((s for s in found.raw["snapshots"] if s["snapshot-id"] == at), None) if found is not None else None
+            snapshot = found.data.row_change(found.raw, head, change, summary) if found is not None and head is not None else None
+            if snapshot is None:
+                return False
+            self._publisher.edit(identifier, lambda raw, _: tables.with_head(raw, snapshot, branch, identifier))
+            return True
 
     def close(self) -> None:
         """Close connections. The catalog can still be used, and opens new ones."""

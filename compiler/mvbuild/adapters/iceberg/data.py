@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mvbuild.adapters.iceberg.metadata import Raw, current_schema, schemas
 from mvbuild.adapters.iceberg.net_rows import net_rows
 from mvbuild.adapters.iceberg.private_pyiceberg import updates_of, written_files
-from mvbuild.adapters.iceberg.tables import current
+from mvbuild.adapters.iceberg.tables import current, without_snapshots
 from mvbuild.ports.catalog import CatalogError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from mvbuild.adapters.iceberg.change_tables import Subset
-    from mvbuild.ports.changes import NetRows, TableChange
+    from mvbuild.ports.changes import NetRows, RowChange, TableChange
     from mvbuild.ports.states import TableState
 
 
@@ -68,7 +68,14 @@ class IcebergData:
         return table_change(raw, table, old, new, self._io(raw["location"]))
 
     def net_rows(self, raw: Raw, change: TableChange, columns: Sequence[str]) -> NetRows | None:
-        return net_rows(lambda: self._table(raw, ""), change, columns)
+        return net_rows(self._io(raw["location"]), raw, change, columns)
+
+    def row_change(self, raw: Raw, head: Raw, change: RowChange, summary: Mapping[str, str]) -> Raw | None:
+        from mvbuild.adapters.iceberg.row_changes import is_writable, row_change
+
+        if not is_writable(raw, removes=change.removed.num_rows > 0):
+            return None
+        return row_change(self._table(without_snapshots(raw), ""), raw, head, change, summary)
 
     def with_subset(self, pinned: Raw, subset: Subset) -> Raw:
         from mvbuild.adapters.iceberg.subset import with_subset

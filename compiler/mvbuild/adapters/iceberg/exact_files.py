@@ -12,12 +12,10 @@ import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping
 
     import pyarrow as pa  # type: ignore[import-untyped]
     from pyarrow.parquet import ColumnSchema, ParquetFile  # type: ignore[import-untyped]
-    from pyiceberg.manifest import DataFile
-    from pyiceberg.table import Table
 
 _FIELD_ID = b"PARQUET:field_id"
 _INT = {("INT32", ""), ("INT32", "int32")}
@@ -39,33 +37,18 @@ _DECIMALS = ("INT32", "INT64", "FIXED_LEN_BYTE_ARRAY")
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 
 
-def are_exact(table: Table, files: Sequence[DataFile], columns: Sequence[str]) -> bool:
-    """Whether all of the files can be read. Reads their footers."""
-    from pyiceberg.utils.concurrent import ExecutorFactory
-
-    schema = table.schema()
-    wanted = {field.field_id: str(field.field_type) for field in schema.fields if field.name in columns}
-
-    def of_file(file: DataFile) -> bool:
-        from pyarrow.parquet import ParquetFile
-
-        constants = {field.source_id for field in table.specs()[file.spec_id].fields if str(field.transform) == "identity"}
-        with table.io.new_input(file.file_path).open() as source:
-            return is_exact(ParquetFile(source), wanted, constants)
-
-    return all(ExecutorFactory.get_or_create().map(of_file, files))
-
-
-def is_exact(file: ParquetFile, wanted: Mapping[int, str], constants: set[int]) -> bool:
-    """Whether one file can be read. `wanted`: field id -> type. `constants`: columns by whose values it is partitioned; if the file lacks
-    one, its value is not NULL."""
-    columns: dict[int, ColumnSchema] = {}
+def exact_columns(file: ParquetFile, wanted: Mapping[int, str], constants: Collection[int]) -> dict[int, str] | None:
+    """The names that columns have in one file, without those that it lacks; None if it cannot be read exactly. `wanted`: field id -> type.
+    `constants`: columns by whose values it is partitioned; if the file lacks one, its value is not NULL."""
+    columns: dict[int, tuple[str, ColumnSchema]] = {}
     for field, column in _columns(file):
         id_ = (field.metadata or {}).get(_FIELD_ID)
         if id_ is None:
-            return False
-        columns[int(id_)] = column
-    return all(_holds(columns[id_], type_) if id_ in columns else id_ not in constants for id_, type_ in wanted.items())
+            return None
+        columns[int(id_)] = field.name, column
+    if not all(_holds(columns[id_][1], type_) if id_ in columns else id_ not in constants for id_, type_ in wanted.items()):
+        return None
+    return {id_: columns[id_][0] for id_ in wanted if id_ in columns}
 
 
 def _columns(file: ParquetFile) -> Iterator[tuple[pa.Field, ColumnSchema]]:

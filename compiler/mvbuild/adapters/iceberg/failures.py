@@ -32,7 +32,8 @@ _UNREACHABLE = frozenset(
         *("NoCredentialsError", "ClientAuthenticationError"),
     )
 )
-_OWN_BUGS = (AssertionError, NameError)
+OWN_BUGS = (AssertionError, NameError)
+"""Exceptions that are not of a library."""
 
 
 class Translator:
@@ -63,7 +64,7 @@ class Translator:
         except CatalogError as error:
             error.args = tuple(self.masked(str(a)) for a in error.args)
             raise
-        except _OWN_BUGS:
+        except OWN_BUGS:
             raise
         except Exception as error:  # noqa: BLE001  libraries raise what they like, and none of it may leave
             # `from None`: a printed cause would show what the message hides.

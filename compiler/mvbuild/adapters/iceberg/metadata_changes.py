@@ -40,8 +40,8 @@ class MetadataChanges:
     def value_ranges(self, change: TableChange, side: Side, columns: Iterable[str]) -> Mapping[str, ValueRange]:
         return value_ranges.value_ranges(change, side, columns)
 
-    def compares(self, change: TableChange, columns: Sequence[str]) -> bool:
-        return net_rows.compares(change, columns)
+    def reads_here(self, change: TableChange, columns: Sequence[str]) -> bool:
+        return net_rows.is_read(change, columns)
 
     def net_rows(self, change: TableChange, columns: Sequence[str]) -> NetRows | None:
         with self._publisher.guard():

@@ -1,25 +1,30 @@
-"""TableChange whose files were rewritten + columns -> the rows that were added and removed, without those on both sides.
+"""TableChange + columns -> the rows that were added and removed, without those on both sides, read in this process.
 
-A copy-on-write DELETE of a few rows rewrites millions. To find the few, an engine shuffles all of them; here PyIceberg reads both sides
-column by column, and they are compared in memory (`cancel`).
+A DELETE of a few rows by position takes an engine four statements over scratch tables to read; here it is the positions, and the columns
+of the row groups that have them. A copy-on-write DELETE of a few rows rewrites millions. To find the few, an engine shuffles all of them;
+here both sides are read column by column, and compared in memory (`cancel`).
 """
 
 from __future__ import annotations
 
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg.cancel import cancelled
-from mvbuild.adapters.iceberg.exact_files import are_exact
-from mvbuild.ports.changes import NetRows, ReadRows, ValueRange
+from mvbuild.adapters.iceberg.failures import OWN_BUGS
+from mvbuild.adapters.iceberg.file_rows import FileRows, RowReader, is_readable
+from mvbuild.adapters.iceberg.live_positions import deleted_in
+from mvbuild.ports.changes import TEXTS, NetRows, ReadRows, ValueRange
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa  # type: ignore[import-untyped]
-    from pyiceberg.manifest import DataFile
-    from pyiceberg.table import Table
+    from pyiceberg.io import FileIO
 
-    from mvbuild.ports.changes import TableChange
+    from mvbuild.adapters.iceberg.manifests import FileEntry
+    from mvbuild.adapters.iceberg.metadata import Raw
+    from mvbuild.ports.changes import ChangePart, TableChange
 
 MAX_VALUES = 32_000_000
 """The limit of values read on both sides: about 1 GB of memory, and seconds of one processor. An engine does larger comparisons."""
@@ -29,66 +34,85 @@ MAX_NET_ROWS = 250_000
 """The limit of rows passed to the engine, which reads more rows faster by itself."""
 MAX_NET_BYTES = 32 * 1024 * 1024
 """The limit of their bytes: they are sent in one message over Spark Connect."""
+MAX_PLAIN_ROWS = 50_000
+"""The limit of rows if there is nothing to compare: the engine reads more of them as fast by itself."""
 FEW = 200
 """The limit of rows whose values are listed individually."""
-_TEXTS = ("string", "binary")
-_TYPES = ("boolean", "int", "long", "float", "double", "date", "timestamp", "timestamptz", *_TEXTS)
 _ORDERED = ("int", "long", "date", "string")
 """With decimals, the types whose order and text mean the same everywhere."""
 
 
-def compares(change: TableChange, columns: Sequence[str]) -> bool:
-    if not (columns and change.added.files and change.removed.files):
+def is_read(change: TableChange, columns: Sequence[str]) -> bool:
+    """Whether, as far as metadata shows, `net_rows` can read these columns and has less to do than an engine."""
+    if not columns or change.is_empty:
         return False
     fields = {field["name"]: field for field in change.table.schema["fields"]}
     used = [fields[name] for name in columns if name in fields]
-    files = _files(change)
-    texts = [field["id"] for field in used if field["type"] in _TEXTS]
+    files = [entry.file for entry in _entries(change)]
+    texts = [field["id"] for field in used if field["type"] in TEXTS]
+    rows = change.added.rows + change.removed.rows + change.altered.rows
+    is_compared = bool(change.added.files and change.removed.files)
     return (
         len(used) == len(columns)
-        and all(map(_is_readable, used))
-        and not any(part.altered.files or part.files.old_deletes or part.files.new_deletes for part in change.parts)
+        and all(map(is_readable, used))
         and all(file.file_format.value == "PARQUET" for file in files)
-        and (change.added.rows + change.removed.rows) * len(columns) <= MAX_VALUES
+        and (is_compared or change.rows <= MAX_PLAIN_ROWS)
+        and rows * len(columns) <= MAX_VALUES
         and sum((file.column_sizes or {}).get(id_, file.file_size_in_bytes) for file in files for id_ in texts) <= MAX_TEXT
     )
 
 
-def _files(change: TableChange) -> list[DataFile]:
-    return [entry.file for part in change.parts for entry in (*part.files.added, *part.files.removed)]
+def _entries(change: TableChange) -> Iterator[FileEntry]:
+    for part in change.parts:
+        yield from (*part.files.added, *part.files.removed, *part.files.altered)
 
 
-def _is_readable(field: dict[str, Any]) -> bool:
-    """A column that a file lacks is null, unless the schema has an initial default for it."""
-    type_ = field["type"]
-    return isinstance(type_, str) and (type_ in _TYPES or type_.startswith("decimal")) and "initial-default" not in field
-
-
-def net_rows(table: Callable[[], Table], change: TableChange, columns: Sequence[str]) -> NetRows | None:
+def net_rows(io: FileIO, raw: Raw, change: TableChange, columns: Sequence[str]) -> NetRows | None:
+    fields = {field["name"]: field for field in change.table.schema["fields"]}
     try:
-        opened = table()
-        if not are_exact(opened, _files(change), columns):
-            return None
-        plus, minus = cancelled(*(_read(opened, change, columns, side) for side in ("added", "removed")))
-    except Exception:  # noqa: BLE001  a type that PyIceberg does not know, a missing file: the engine reports it
+        reader = RowReader(io, raw, [fields[name] for name in columns])
+        sides = [_Sides(io, part) for part in change.parts]
+        plus, minus = (reader.table([rows for one in sides for rows in getattr(one, side)()]) for side in ("plus", "minus"))
+        plus, minus = cancelled(plus, minus)
+    except OWN_BUGS:
+        raise
+    except Exception:  # noqa: BLE001  a file that is missing or damaged: the engine reports it
         return None
     if plus.num_rows + minus.num_rows > MAX_NET_ROWS or plus.nbytes + minus.nbytes > MAX_NET_BYTES:
         return None
-    types = {field["name"]: field["type"] for field in change.table.schema["fields"]}
+    types = {name: field["type"] for name, field in fields.items()}
     plus, minus = (ReadRows(count=rows.num_rows, ranges=_ranges(rows, types), data=rows) for rows in (plus, minus))
     return NetRows(plus=plus, minus=minus)
 
 
-def _read(table: Table, change: TableChange, columns: Sequence[str], side: str) -> pa.Table:
-    from pyiceberg.expressions import AlwaysTrue
-    from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
-    from pyiceberg.table import FileScanTask
+class _Sides:
+    """Where the rows of a part are."""
 
-    schema = table.schema().select(*columns)
-    tasks = [FileScanTask(entry.file) for part in change.parts for entry in getattr(part.files, side)]
-    rows = ArrowScan(table.metadata, table.io, schema, AlwaysTrue()).to_table(tasks)
-    # A column may arrive as one text type from files that have it, and as another from files that do not.
-    return rows.cast(schema_to_pyarrow(schema, include_field_ids=False)).select(list(columns))
+    def __init__(self, io: FileIO, part: ChangePart) -> None:
+        files = part.files
+        self._part = part
+        self._at_old = deleted_in(io, files.old_deletes, (*files.removed, *files.altered))
+        self._at_new = deleted_in(io, files.new_deletes, (*files.added, *files.altered))
+
+    def plus(self) -> list[FileRows]:
+        """Rows of added files, and rows of altered files whose deletes are gone."""
+        return list(self._rows(self._part.files.added, self._at_new, self._at_old))
+
+    def minus(self) -> list[FileRows]:
+        """Rows of removed files, and rows of altered files that are deleted now."""
+        return list(self._rows(self._part.files.removed, self._at_old, self._at_new))
+
+    def _rows(self, whole: Sequence[FileEntry], deleted: Sequence[Any], other: Sequence[Any]) -> Iterator[FileRows]:
+        """The live rows of whole files; of altered ones, the rows that are only deleted on the other side."""
+        import numpy as np
+
+        altered = self._part.files.altered
+        for entry, positions in zip(whole, deleted[: len(whole)], strict=True):
+            yield FileRows(entry=entry, without=positions)
+        here, there = (deletes[len(deletes) - len(altered) :] for deletes in (deleted, other))
+        for entry, positions in zip(altered, starmap(np.setdiff1d, zip(there, here, strict=True)), strict=True):
+            if len(positions):
+                yield FileRows(entry=entry, positions=positions)
 
 
 def _ranges(rows: pa.Table, types: dict[str, Any]) -> dict[str, ValueRange]:

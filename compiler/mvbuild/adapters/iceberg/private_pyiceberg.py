@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyiceberg.typedef import Record
 
 RELEASE = "0.12"
+_NAN_COUNTS = 9
+"""The place of `nan_value_counts` in a data file."""
 
 
 def inheritance() -> Callable[[ManifestEntry, ManifestFile], ManifestEntry]:
@@ -38,6 +40,26 @@ def written_files(metadata: TableMetadata, rows: Any, io: FileIO, commit: Any) -
     from pyiceberg.io.pyarrow import _dataframe_to_data_files
 
     return _dataframe_to_data_files(metadata, rows, io, commit)
+
+
+def delete_manifest_writer() -> Any:
+    """The class that writes manifests of delete files: PyIceberg has one for data files only."""
+    from pyiceberg.manifest import ManifestContent, ManifestWriterV2
+
+    class DeleteManifestWriter(ManifestWriterV2):
+        def content(self) -> ManifestContent:
+            return ManifestContent.DELETES
+
+        @property
+        def _meta(self) -> dict[str, str]:
+            return {**super()._meta, "content": "deletes"}
+
+    return DeleteManifestWriter
+
+
+def set_nan_counts(file: DataFile, counts: dict[int, int]) -> None:
+    """Field id -> count of NaN: PyIceberg's writer leaves them out, and the property cannot be set."""
+    file[_NAN_COUNTS] = counts
 
 
 def updates_of(transaction: Transaction) -> Iterable[Any]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mvbuild.adapters.iceberg.metadata import Raw
     from mvbuild.names import TableIdentifier
     from mvbuild.ports.catalog import Lookup
-    from mvbuild.ports.changes import NetRows, TableChange
+    from mvbuild.ports.changes import NetRows, RowChange, TableChange
     from mvbuild.ports.commits import Change, TableLayout
     from mvbuild.ports.states import State, TableState, ViewState
 
@@ -43,6 +43,9 @@ class Data(Protocol):
 
     def net_rows(self, raw: Raw, change: TableChange, columns: Sequence[str]) -> NetRows | None:
         """The rows of a change that are not on both sides."""
+
+    def row_change(self, raw: Raw, head: Raw, change: RowChange, summary: Mapping[str, str]) -> Raw | None:
+        """Write the files of a snapshot on top of `head`; returns its JSON, or None if only an engine can write them."""
 
     def with_subset(self, pinned: Raw, subset: Subset) -> Raw:
         """The metadata of a scratch table that has only some files of its snapshot; writes new manifests."""

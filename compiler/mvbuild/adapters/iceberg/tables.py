@@ -202,6 +202,30 @@ def restating_snapshot(raw: Raw, manifest_list: str | None, snapshot_id: int, su
     return snapshot
 
 
+def without_snapshots(raw: Raw) -> Raw:
+    """The metadata without its history, which may be long, for readers that need only the layout."""
+    lists = ("snapshots", "snapshot-log", "metadata-log", "statistics", "partition-statistics")
+    return {**raw, **{key: [] for key in lists}, "current-snapshot-id": -1, "refs": {}}
+
+
+def with_head(raw: Raw, snapshot: Raw, branch: str | None, identifier: TableIdentifier) -> Raw:
+    """Add a snapshot on top of the branch, or of `main`. Raises CommitConflict if another snapshot came first."""
+    if head_of(raw, branch) != snapshot["parent-snapshot-id"] or raw["last-sequence-number"] >= snapshot["sequence-number"]:
+        raise CommitConflict(f"Table {identifier} was changed by another process while rows were written.")
+    raw = with_snapshots(raw, [snapshot], raw.get("next-row-id"))
+    if branch is None:
+        return with_main(raw, snapshot["snapshot-id"], identifier)
+    return {**raw, "refs": {**raw["refs"], branch: {**raw["refs"][branch], "snapshot-id": snapshot["snapshot-id"]}}}
+
+
+def head_of(raw: Raw, branch: str | None) -> int | None:
+    """The snapshot that a branch refers to; None: `main`."""
+    if branch is None:
+        return current_snapshot_id(raw)
+    found: int | None = ((raw.get("refs") or {}).get(branch) or {}).get("snapshot-id")
+    return found
+
+
 def current(raw: Raw) -> Raw | None:
     """The current snapshot."""
     snapshot_id = current_snapshot_id(raw)

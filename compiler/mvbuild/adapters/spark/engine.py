@@ -111,6 +111,11 @@ class SparkEngine:
         with self._translated(""):
             self.session.createDataFrame(data, from_arrow_schema(data.schema, prefer_timestamp_ntz=True)).createOrReplaceTempView(name)
 
+    def fetch(self, sql: str, limit: int) -> Any | None:
+        with self._translated(sql):
+            found = self.session.sql(sql).limit(limit + 1).toArrow()
+        return found if found.num_rows <= limit else None
+
     def forget(self, name: str) -> None:
         with suppress(EngineError, QueryError), self._translated(""):
             self.session.catalog.dropTempView(name)  # including its persisted rows

@@ -1,0 +1,123 @@
+"""Parquet file + columns + positions -> its rows, read in this process; only files that PyArrow reads as Spark does (`exact_files`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mvbuild.adapters.iceberg.exact_files import exact_columns
+from mvbuild.ports.changes import is_plain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import pyarrow as pa  # type: ignore[import-untyped]
+    from pyarrow.parquet import ParquetFile  # type: ignore[import-untyped]
+    from pyiceberg.io import FileIO
+
+    from mvbuild.adapters.iceberg.manifests import FileEntry
+    from mvbuild.adapters.iceberg.metadata import Raw
+
+
+class Inexact(Exception):
+    """Only an engine can read the file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRows:
+    """Rows of one data file."""
+
+    entry: FileEntry
+    positions: np.ndarray | None = None
+    """Only the rows at these positions, in ascending order; None: all of them."""
+    without: np.ndarray | None = None
+    """But not the rows at these positions."""
+
+
+class RowReader:
+    """Reads some columns of files of one table, under its current schema."""
+
+    def __init__(self, io: FileIO, raw: Raw, fields: Sequence[Raw]) -> None:
+        from pyiceberg.io.pyarrow import schema_to_pyarrow
+        from pyiceberg.schema import Schema
+
+        self._io = io
+        self._wanted = {field["id"]: str(field["type"]) for field in fields}
+        # As optional columns, even if the schema says otherwise: files may be older than that.
+        optional = [{**field, "required": False} for field in fields]
+        schema = Schema.model_validate({"type": "struct", "schema-id": 0, "fields": optional})
+        self.schema: pa.Schema = schema_to_pyarrow(schema, include_field_ids=False)
+        self._constants = {
+            spec["spec-id"]: {field["source-id"] for field in spec["fields"] if field["transform"] == "identity" and "source-id" in field}
+            for spec in raw.get("partition-specs") or ()
+        }
+
+    def table(self, files: Sequence[FileRows]) -> pa.Table:
+        """The rows, file by file and in the order of the files. Raises Inexact, or what a missing or damaged file raises."""
+        import pyarrow as pa
+        from pyiceberg.utils.concurrent import ExecutorFactory
+
+        found = list(ExecutorFactory.get_or_create().map(self._of_file, files))
+        return pa.concat_tables([self.schema.empty_table(), *found])
+
+    def _of_file(self, rows: FileRows) -> pa.Table:
+        from pyarrow.parquet import ParquetFile
+
+        with self._io.new_input(rows.entry.path).open() as source:
+            file = ParquetFile(source, pre_buffer=True)
+            names = exact_columns(file, self._wanted, self._constants.get(rows.entry.spec_id, ()))
+            if names is None or file.metadata.num_rows != rows.entry.file.record_count:
+                raise Inexact(rows.entry.path)
+            groups, positions = _groups(file, rows.positions)
+            table = file.read_row_groups(groups, columns=list(names.values()))
+        return self._fitted(_picked(table, positions, rows.without), names)
+
+    def _fitted(self, table: pa.Table, names: dict[int, str]) -> pa.Table:
+        """With the names and types of the table's schema; a column that the file lacks is NULL."""
+        import pyarrow as pa
+
+        columns = []
+        for id_, field in zip(self._wanted, self.schema, strict=True):
+            if id_ in names:
+                columns.append(table.column(names[id_]).cast(field.type))
+            else:
+                columns.append(pa.nulls(table.num_rows, field.type))
+        return pa.table(columns, schema=self.schema)
+
+
+def _groups(file: ParquetFile, positions: np.ndarray | None) -> tuple[list[int], np.ndarray | None]:
+    """The row groups with these positions, and the positions among the rows of those groups."""
+    import numpy as np
+
+    number = file.metadata.num_row_groups
+    if positions is None:
+        return list(range(number)), None
+    sizes = np.array([file.metadata.row_group(at).num_rows for at in range(number)], dtype=np.int64)
+    ends = np.cumsum(sizes)
+    if len(positions) and positions[-1] >= (ends[-1] if number else 0):
+        raise Inexact("a position that the file does not have")
+    of = np.searchsorted(ends, positions, side="right")
+    groups = np.unique(of)
+    # How many rows before each group are not read.
+    skipped = (ends - sizes)[groups] - (np.cumsum(sizes[groups]) - sizes[groups])
+    return [int(at) for at in groups], positions - skipped[np.searchsorted(groups, of)]
+
+
+def _picked(table: pa.Table, positions: np.ndarray | None, without: np.ndarray | None) -> pa.Table:
+    import numpy as np
+    import pyarrow as pa
+
+    if positions is not None:
+        return table.take(pa.array(positions))
+    if without is None or not len(without):
+        return table
+    stays = np.ones(table.num_rows, dtype=bool)
+    stays[without] = False
+    return table.filter(pa.array(stays))
+
+
+def is_readable(field: dict[str, Any]) -> bool:
+    """Whether a column has a type that this process reads. A column that a file lacks is NULL, unless the schema has an initial default
+    for it."""
+    return is_plain(field["type"]) and "initial-default" not in field

@@ -1,0 +1,79 @@
+"""Difference + RefreshInputs -> the rows to remove and to add, fetched by one query, if they are few: then no engine has to write them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mvbuild.incremental.algebra import Ref, Relation
+from mvbuild.incremental.sizes import FEW
+from mvbuild.incremental.statements import Difference, condition_of
+from mvbuild.names import quote
+from mvbuild.ports.changes import RowChange, is_plain
+from mvbuild.refresh.inputs import RefreshInputs
+
+MAX_ROWS = FEW
+"""The limit of rows that are fetched, and of rows that may have changed below."""
+_REMOVED, _ADDED = "is_removed", "is_added"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FewRows:
+    """What a refresh changes in the storage."""
+
+    change: RowChange
+    expected: int | None
+    """How many rows must be removed, if that is known."""
+
+    @property
+    def added(self) -> int:
+        return int(self.change.added.num_rows)
+
+    @property
+    def removed(self) -> int:
+        return int(self.change.removed.num_rows)
+
+
+def may_be_few(inputs: RefreshInputs) -> bool:
+    """Whether it is worth trying: a small change below can still affect many rows."""
+    if inputs.choice.inputs is not None and inputs.choice.inputs.moved:
+        return False  # how many rows a clock lets in or out is not known
+    is_plain_row = all(is_plain(field["type"]) for field in inputs.place.before.schema["fields"])
+    return is_plain_row and sum(change.rows for change in inputs.choice.changes.values()) <= MAX_ROWS
+
+
+def fetched(inputs: RefreshInputs, difference: Difference) -> FewRows | None:
+    """Computes and fetches all of them; None if they are not few."""
+    came = [f"came_{at}v" for at in range(len(inputs.place.before.schema["fields"]))]
+    sql = _sql(inputs, difference, came)
+    inputs.statements.append(sql)
+    rows = inputs.session.engine.fetch(sql, MAX_ROWS)
+    if rows is None:
+        return None
+    removed, added = rows.filter(rows[_REMOVED]), rows.filter(rows[_ADDED])
+    expected = rows.num_rows - removed.num_rows - added.num_rows if difference.removes is not None else None
+    return FewRows(change=RowChange(removed=removed.select([0, 1]), added=added.select(came)), expected=expected)
+
+
+def _sql(inputs: RefreshInputs, difference: Difference, came: list[str]) -> str:
+    """A row has the position of a row to remove, or the values of one to add, or both; with neither, it is one that must be removed."""
+    together = difference.together
+    gone = difference.gone.columns if difference.gone is not None else ("stored_at_0v", "stored_at_1v")
+    columns, place = ", ".join(map(quote, came)), ", ".join(map(quote, gone))
+    if together is not None and difference.gone is not None and difference.came is not None:
+        flags = f"{condition_of(difference.gone)} AS {_REMOVED}, {condition_of(difference.came)} AS {_ADDED}"
+        return f"SELECT {place}, {flags}, {columns} FROM {inputs.relations[together.name]}"
+    no_place = ", ".join(f"NULL AS {quote(name)}" for name in gone)
+    no_values = ", ".join(f"NULL AS {quote(name)}" for name in came)
+    parts = []
+    if difference.came is not None:
+        parts.append(f"SELECT {no_place}, false AS {_REMOVED}, true AS {_ADDED}, {columns} FROM {_source(inputs, difference.came)}")
+    if difference.gone is not None:
+        parts.append(f"SELECT {place}, true AS {_REMOVED}, false AS {_ADDED}, {no_values} FROM {_source(inputs, difference.gone)}")
+    if difference.removes is not None:
+        must = inputs.relations[difference.removes.name]
+        parts.append(f"SELECT {no_place}, false AS {_REMOVED}, false AS {_ADDED}, {no_values} FROM {must}")
+    return " UNION ALL ".join(parts)
+
+
+def _source(inputs: RefreshInputs, relation: Relation) -> str:
+    return inputs.relations[relation.name] if isinstance(relation, Ref) else f"({inputs.sql(relation)})"

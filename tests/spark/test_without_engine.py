@@ -1,0 +1,188 @@
+"""The table of types that mvbuild reads and writes without an engine: rows and statistics are those that Spark would have."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import pytest
+
+from mvbuild.adapters.iceberg import net_rows
+from mvbuild.refresh import few_rows
+from spark.projects import Project, messages, of
+from spark.shop import MakeProject
+
+pytestmark = pytest.mark.proof
+
+HERE: Mapping[str, tuple[str, str]] = {
+    "boolean": ("BOOLEAN", "true, false, NULL, true"),
+    "tinyint": ("INT", "-128Y, 127Y, NULL, 0Y"),
+    "int": ("INT", "-2147483648, 2147483647, NULL, 0"),
+    "bigint": ("BIGINT", "-9223372036854775808L, 9223372036854775807L, NULL, 0L"),
+    "float": ("FLOAT", "float('-0.0'), float('NaN'), NULL, float('Infinity')"),
+    "zeros": ("FLOAT", "float('-0.0'), float('0.0'), float('-0.0'), float('0.0')"),
+    "double": ("DOUBLE", "double('-0.0'), double('NaN'), NULL, 1e300"),
+    "not_numbers": ("DOUBLE", "double('NaN'), double('NaN'), double('NaN'), NULL"),
+    "short_decimal": ("DECIMAL(9, 2)", "-9999999.99BD, 9999999.99BD, NULL, 0BD"),
+    "long_decimal": ("DECIMAL(18, 4)", "-99999999999999.9999BD, 0.0001BD, NULL, 5BD"),
+    "wide_decimal": ("DECIMAL(38, 10)", "-9999999999999999999999999999.9999999999BD, 1e-10BD, NULL, 0BD"),
+    "date": ("DATE", "DATE'0001-01-01', DATE'9999-12-31', NULL, DATE'1582-10-10'"),
+    "timestamp": ("TIMESTAMP", "TIMESTAMP'1883-11-18 00:00:01', TIMESTAMP'2261-12-31 23:59:59.999999', NULL, TIMESTAMP'1969-12-31 23:59:59.999999Z'"),
+    "timestamp_ntz": ("TIMESTAMP_NTZ", "TIMESTAMP_NTZ'0001-01-01 00:00:00', TIMESTAMP_NTZ'9999-12-31 23:59:59.999999', NULL, TIMESTAMP_NTZ'1970-01-01'"),
+    "string": ("STRING", "'', 'a text that is longer than sixteen characters', NULL, 'ö日本\U0001f600'"),
+    "high_texts": ("STRING", "repeat('\U0010ffff', 20), repeat('\ud7ff', 20), 'a', NULL"),
+    "binary": ("BINARY", "X'', X'00FF', NULL, unhex(repeat('FF', 20))"),
+}  # fmt: skip
+"""Name -> the type of the column, and its values. What the storage has for them is written by mvbuild. (Of values up to -0.0, the upper
+bound is 0.0 here and -0.0 in Spark: both are bounds.)"""
+BY_SPARK: Mapping[str, tuple[str, str]] = {
+    "list": ("ARRAY<INT>", "array(1, NULL), array(), NULL, array(2)"),
+    "struct": ("STRUCT<a: INT, b: STRING>", "named_struct('a', 1, 'b', 'x'), NULL, named_struct('a', NULL, 'b', NULL), NULL"),
+    "bad_texts": ("STRING", "CAST(X'FF' AS STRING), 'a', NULL, ''"),
+    "early": ("TIMESTAMP", "TIMESTAMP'-1000-01-01 00:00:00', TIMESTAMP'+20000-01-01 00:00:00', NULL, TIMESTAMP'1970-01-01'"),
+}
+"""What is left to Spark: nested values, and values without statistics that Python can compute."""
+ALL = {**HERE, **BY_SPARK}
+
+
+@contextmanager
+def by_spark(patch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing is read or written without the engine."""
+    with patch.context() as forbidden:
+        forbidden.setattr(net_rows, "MAX_VALUES", -1)
+        forbidden.setattr(few_rows, "MAX_ROWS", -1)
+        yield
+
+
+@pytest.fixture(scope="module")
+def house(project: MakeProject) -> Project:
+    """For each type, two MVs of a table, one of which is refreshed by Spark alone."""
+    files = {f"models/{name}{end}.sql": f"SELECT id, v FROM raw.{name}\n" for name in ALL for end in ("", "_spark")}
+    made = project({"mvbuild.yml": "name: types\nmodels: {+refresh_policy: incremental, +namespace: mart}\n", **files})
+    made.sql("CREATE NAMESPACE lake.raw")
+    for name, (type_, values) in ALL.items():
+        merge_on_read = ", ".join(f"'write.{how}.mode' = 'merge-on-read'" for how in ("delete", "update"))
+        made.sql(f"CREATE TABLE lake.raw.{name} (id INT, v {type_}) USING iceberg TBLPROPERTIES ({merge_on_read})")
+        made.sql(
+            f"INSERT INTO lake.raw.{name} SELECT /*+ COALESCE(1) */ number + 1, v FROM (SELECT posexplode(array({values})) AS (number, v))"
+        )
+    result = made.run()
+    assert result.ok, messages(result)
+    return made
+
+
+CHANGES = {
+    "insert": "INSERT INTO lake.raw.{name} SELECT /*+ COALESCE(1) */ id + 10, v FROM lake.raw.{name} WHERE id < 10",
+    "update": "UPDATE lake.raw.{name} SET id = -id WHERE id IN (1, 3, 12)",
+    "delete": "DELETE FROM lake.raw.{name} WHERE id IN (2, 11)",
+    "all": "DELETE FROM lake.raw.{name}",
+}
+
+
+def test_rows_and_statistics_are_those_of_spark(house: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    for change, sql in CHANGES.items():
+        for name in ALL:
+            house.sql(sql.format(name=name))
+        with by_spark(monkeypatch):
+            assert house.run(*(f"{name}_spark" for name in ALL)).ok
+        result = house.run(*ALL)
+        assert result.ok, messages(result)
+        for name in ALL:
+            assert of(result, name).details["strategy"] in ("append", "bag", "affected-keys"), (change, name)
+            stored, other = (house.bag(f"SELECT id, {_text(name)} FROM lake.mart.{name}{end}__storage") for end in ("", "_spark"))
+            assert stored == other == house.bag(f"SELECT id, {_text(name)} FROM lake.raw.{name}"), (change, name)
+            written = any(s.endswith("in one commit of mvbuild") for s in _statements(house, name))
+            is_plain = name in HERE or (name in ("bad_texts", "early") and change in ("delete", "all"))
+            assert written == is_plain, (change, name)
+            assert not any(s.endswith("in one commit of mvbuild") for s in _statements(house, f"{name}_spark"))
+            if change in ("insert", "update"):
+                assert _statistics(house, name) == _statistics(house, f"{name}_spark"), (change, name)
+
+
+def _text(name: str) -> str:
+    """The bits of a value."""
+    type_ = ALL[name][0]
+    if type_ in ("FLOAT", "DOUBLE"):
+        return "CAST(v AS STRING)"
+    return "hex(CAST(v AS BINARY))" if type_ in ("STRING", "BINARY") else "v" if name not in ("early",) else "unix_micros(v)"
+
+
+def _statistics(house: Project, name: str) -> Counter[str]:
+    """Of the data files, without their sizes."""
+    columns = "record_count, value_counts, null_value_counts, nan_value_counts, lower_bounds, upper_bounds"
+    return house.bag(f"SELECT {columns} FROM lake.mart.{name}__storage.files WHERE content = 0")
+
+
+def _statements(house: Project, name: str) -> list[str]:
+    (file,) = (house.root / "target" / "run").rglob(f"{name}.sql")
+    return [" ".join(s.split()) for s in file.read_text(encoding="utf-8").split("\n;\n")]
+
+
+def test_columns_that_changed_since_a_file_was_written(project: MakeProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Widened, renamed and added ones, with and without a default, in the files of a change with deletes."""
+    made = project(
+        {
+            "mvbuild.yml": "name: evolved\nmodels: {+refresh_policy: incremental, +namespace: mart}\n",
+            "models/wide.sql": "SELECT id, v, f, d, added FROM raw.t\n",
+        }
+    )
+    made.sql("CREATE NAMESPACE lake.raw")
+    made.sql(
+        "CREATE TABLE lake.raw.t (id INT, w INT, f FLOAT, d DECIMAL(5, 2), gone STRING) USING iceberg "
+        "TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')"
+    )
+    made.sql("INSERT INTO lake.raw.t SELECT /*+ COALESCE(1) */ id, id * 2, id / 3, id / 7, 'x' FROM (SELECT explode(sequence(1, 9)) AS id)")
+    for change in (
+        "ALTER COLUMN w TYPE BIGINT", "ALTER COLUMN f TYPE DOUBLE", "ALTER COLUMN d TYPE DECIMAL(20, 2)", "RENAME COLUMN w TO v",
+        "DROP COLUMN gone", "ADD COLUMN added STRING",
+    ):  # fmt: skip
+        made.sql(f"ALTER TABLE lake.raw.t {change}")
+    first = made.run()
+    assert first.ok, messages(first)
+    made.sql("DELETE FROM lake.raw.t WHERE id IN (3, 4)")
+    made.sql("INSERT INTO lake.raw.t VALUES (20, 3000000000, 1e100, 12345678.90, 'new')")
+    made.sql("DELETE FROM lake.raw.t WHERE id = 5")
+    result = made.run()
+    assert result.ok, messages(result)
+    assert made.bag("SELECT * FROM lake.mart.wide__storage") == made.bag("SELECT id, v, f, d, added FROM lake.raw.t")
+    assert next(s for s in _statements(made, "wide") if s.startswith("-- ")).endswith("rows, read by mvbuild")
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_deletes_that_come_and_go(project: MakeProject, version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Position delete files and deletion vectors, several of them for one file, merged, and undone by a rollback."""
+    made = project(
+        {
+            "mvbuild.yml": "name: deletes\nmodels: {+refresh_policy: incremental, +namespace: mart}\n",
+            "models/copied.sql": "SELECT id, v FROM raw.t\n",
+            "models/summed.sql": "SELECT k, sum(v) AS s, count(v) AS c, count(*) AS n FROM raw.t GROUP BY k\n",
+            "models/newest.sql": "SELECT k, id, v FROM (SELECT *, row_number() OVER (PARTITION BY k ORDER BY id DESC) AS n FROM raw.t) WHERE n = 1\n",
+        }
+    )
+    made.sql("CREATE NAMESPACE lake.raw")
+    modes = ", ".join(f"'write.{how}.mode' = 'merge-on-read'" for how in ("delete", "update", "merge"))
+    made.sql(f"CREATE TABLE lake.raw.t (id INT, k INT, v INT) USING iceberg TBLPROPERTIES ('format-version' = '{version}', {modes})")
+    made.sql("INSERT INTO lake.raw.t SELECT /*+ COALESCE(1) */ id, id % 7, id * 3 FROM (SELECT explode(sequence(1, 60)) AS id)")
+    first = made.run()
+    assert first.ok, messages(first)
+    before = made.sql("SELECT snapshot_id FROM lake.raw.t.snapshots")[0][0]
+    steps = [
+        "DELETE FROM lake.raw.t WHERE id < 4",
+        "DELETE FROM lake.raw.t WHERE id IN (10, 20)",
+        "UPDATE lake.raw.t SET v = NULL WHERE id % 11 = 0",
+        "INSERT INTO lake.raw.t VALUES (100, 1, 1), (101, 50, 2)",
+        f"CALL lake.system.rollback_to_snapshot('raw.t', {before})",
+        "DELETE FROM lake.raw.t WHERE id % 2 = 0",
+        "DELETE FROM lake.raw.t WHERE true",
+    ]
+    for step in steps:
+        made.sql(step)
+        result = made.run()
+        assert result.ok, messages(result)
+        for name in ("copied", "summed", "newest"):
+            sql = (made.root / "models" / f"{name}.sql").read_text().replace("raw.t", "lake.raw.t")
+            assert made.bag(f"SELECT * FROM lake.mart.{name}__storage") == made.bag(sql), (step, name)
+            assert of(result, name).details["strategy"] != "full", (step, name)
+            if step != steps[-1] and of(result, name).status != "reused":
+                assert any(s.startswith("-- ") and s.endswith("in one commit of mvbuild") for s in _statements(made, name)), (step, name)

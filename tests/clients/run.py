@@ -30,6 +30,7 @@ PROFILES = """harbor_market:
     dev: {type: spark, method: thrift, host: localhost, port: 10000, schema: mart}
 """
 TARGETS = """
+profile: harbor_market
 target: dev
 targets:
   dev:
@@ -93,9 +94,9 @@ def project(folder: Path, *, built: bool) -> Path:
     shutil.copytree(REPOSITORY / "sample_project", root, ignore=shutil.ignore_patterns("target", ".mvbuild"))
     home = folder / "lake"
     (home / "warehouse").mkdir(parents=True)
-    with (root / "mvbuild.yml").open("a", encoding="utf-8") as file:
-        file.write(TARGETS.format(home=home))
-    (root / "dbt_project.yml").symlink_to("mvbuild.yml")
+    file = root / "dbt_project.yml"
+    (root / "mvbuild.yml").rename(file)
+    file.write_text(file.read_text(encoding="utf-8") + TARGETS.format(home=home), encoding="utf-8")
     (root / "profiles.yml").write_text(PROFILES, encoding="utf-8")
     if built:
         for command in (["build"], ["docs", "generate"]):

@@ -34,9 +34,9 @@ with browser(executable, out / "profile") as chromium:
     page = chromium.page()
     address = f"http://127.0.0.1:{server.server_address[1]}"
     page.call("Page.navigate", url=f"{address}/#!/overview")
-    page.until("document.body.innerText.includes('harbor_market')")
+    page.until("document.body?.innerText.includes('harbor_market')")
     page.call("Page.navigate", url=f"{address}/#!/model/model.harbor_market.order_facts")
-    page.until("document.body.innerText.includes('customer_id') && document.body.innerText.toLowerCase().includes('materialized view')")
+    page.until("document.body?.innerText.includes('customer_id') && document.body?.innerText.toLowerCase().includes('materialized view')")
     columns = page.js("document.querySelectorAll('.column-row, tr.column-row').length")
     broken = [problem for problem in page.problems if "exception" in problem.lower()]
     assert not broken, broken

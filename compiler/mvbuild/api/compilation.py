@@ -110,6 +110,7 @@ def _built(opened: Opened, env: Mapping[str, str], inline: str | None = None) ->
             project.cache.save()
     graph = build(project, parsed)
     _require_representations(graph)
+    _ = graph.exposures  # what is wrong in them is an error of the project
     return graph
 
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 from hashlib import sha256
 from typing import Any, TypeGuard
 
+from mvbuild.artifacts.exposures import exposures
 from mvbuild.artifacts.unit_tests import unit_tests
 from mvbuild.graph.definition import definition, fingerprint_of
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, ViewNode
@@ -115,8 +116,8 @@ def _around(
     """The manifest except for its nodes, of which only the parents are read."""
     macros = macro_texts(graph)
     calls = MacroCalls(macros)
-    units = unit_tests(graph)
-    parents = {id: list(n["depends_on"].get("nodes", ())) for id, n in (nodes | units).items()} | {id: [] for id in sources}
+    units, shown = unit_tests(graph), exposures(graph)
+    parents = {id: list(n["depends_on"].get("nodes", ())) for id, n in (nodes | units | shown).items()} | {id: [] for id in sources}
     children: dict[str, list[str]] = {id: [] for id in parents}
     for id_, of_node in parents.items():
         for parent in of_node:
@@ -137,7 +138,7 @@ def _around(
         "sources": sources,
         "macros": {id: _macro(graph, id, text, calls) for id, text in macros.items()},
         "docs": {"doc.dbt.__overview__": _overview(graph)},
-        "exposures": {},
+        "exposures": shown,
         "metrics": {},
         "groups": {},
         "selectors": {},

@@ -18,20 +18,22 @@ _KEYS = ("name", "resource_type", "package_name", "original_file_path", "unique_
 @click.option("--output", type=click.Choice(["selector", "name", "path", "json"]), default="selector", show_default=True)
 @click.option("--output-keys", multiple=True, help="Keys to print for each node with --output json.")
 def command(options: Options, select: tuple[str, ...], exclude: tuple[str, ...], output: str, output_keys: tuple[str, ...]) -> int:
-    """List models, seeds, sources, data tests and unit tests. Needs no catalog and no Spark."""
+    """List models, seeds, sources, data tests, unit tests and exposures. Needs no catalog and no Spark."""
+    from mvbuild.artifacts.exposures import exposures
     from mvbuild.artifacts.manifest import entries
     from mvbuild.artifacts.unit_tests import unit_tests
     from mvbuild.cli.output import report
     from mvbuild.selection.select import select_all
 
     graph = options.graph()
-    chosen, warnings = select_all(graph, select, exclude, units="unit_test" in graph.reading.resource_types)
+    chosen, warnings = select_all(graph, select, exclude, units=bool({"unit_test", "exposure"} & {*graph.reading.resource_types}))
     report(warnings)
     wanted = {*chosen}
     listed = sorted((entry for _, entry in entries(graph, wanted)), key=lambda entry: entry["resource_type"] == "source")
     listed += (
         entry for id, entry in (unit_tests(graph) if any(id.startswith("unit_test.") for id in wanted) else {}).items() if id in wanted
     )
+    listed += (entry for id, entry in exposures(graph).items() if id in wanted)
     keys = [k for word in output_keys for k in word.replace(",", " ").split()] or list(_KEYS)
     for node in listed:
         click.echo(_line(node, output, keys))
@@ -47,5 +49,7 @@ def _line(node: dict[str, Any], output: str, keys: list[str]) -> str:
         return str(node["original_file_path"])
     if node["resource_type"] == "unit_test":
         return f"unit_test:{node['package_name']}.{node['name']}"
+    if node["resource_type"] == "exposure":
+        return f"exposure:{node['package_name']}.{node['name']}"
     prefix = "source:" if node["resource_type"] == "source" else ""
     return prefix + ".".join(node["fqn"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from mvbuild.dbt.generic_tests import read_tests
 from mvbuild.dbt.import_state import ImportState, ModelImport, SeedImport
@@ -125,7 +125,12 @@ class _Judge:
         """Descriptions, columns and tests."""
         self._description(node, item)
         read_tests(self.work, self.path, node, of, table, None)
-        for column in items_of(node, "columns"):
+        columns = list(items_of(node, "columns"))
+        for column in list(_repeated(columns)):
+            item.add("duplicate-key", f"The column '{text_of(column, 'name')}' is described twice", column.span)
+            self.work.remove(self.path, column)
+            columns.remove(column)
+        for column in columns:
             self._keys(column, COLUMN, item)
             self._keys(get(column, "config"), COLUMN_CONFIG, item)
             self._description(column, item)
@@ -196,3 +201,18 @@ def seeds_of(work: ImportState) -> None:
             item.add("does-not-compile", f"There is another seed '{file.stem}'")
             continue
         work.seeds[file.stem.lower()] = SeedImport(name=file.stem, file=file, item=item)
+
+
+def _repeated(columns: list[Node]) -> Iterator[Node]:
+    """The columns that another one of the same name replaces. dbt uses the last one; what has tests is kept."""
+    last: dict[str, Node] = {}
+    for column in columns:
+        name = (text_of(column, "name") or "").lower()
+        other = last.get(name)
+        if other is None or not name:
+            last[name] = column
+        elif not (get(other, "tests") or get(other, "data_tests")):
+            last[name] = column
+            yield other
+        elif not (get(column, "tests") or get(column, "data_tests")):
+            yield column

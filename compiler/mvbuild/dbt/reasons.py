@@ -42,6 +42,7 @@ REASONS: Mapping[str, ReasonCode] = {
     "var-removed": _changed(
         "A variable whose value names the run is left out; the one that you gave was used.", "Pass it to `mvbuild run --vars` too."
     ),
+    "keyword-quoted": _changed("A column with the name of a keyword is quoted, which is the same column in Spark."),
     "same-as-dbt": _changed("A macro of the project has the name and the meaning of dbt's own."),
     "reads-table-of-dbt": _changed(
         "It reads something that is refused, whose table dbt continues to build. The table is declared as a source.",

@@ -9,6 +9,7 @@ from mvbuild.dbt.blocks import cut_guards, cut_tags, lexed, macro_blocks
 from mvbuild.dbt.drafts import Draft
 from mvbuild.dbt.hooks import macro_texts
 from mvbuild.dbt.import_state import ImportState, ModelImport, Template
+from mvbuild.dbt.keywords import keyword_columns
 from mvbuild.dbt.read import DbtFile
 from mvbuild.dbt.scorecard import Item
 from mvbuild.dbt.table_names import MACROS
@@ -245,6 +246,11 @@ def _template(work: ImportState, file: DbtFile, item: Item | None) -> Template:
     for name, span in found.materializations.items():
         work.item("macro", name, span).add("custom-materialization", f"'{name}' is a materialization of the project", span)
     _unprefix(work, draft, item, file)
+    for start, end in keyword_columns(file.file.text):
+        word = file.file.text[start:end]
+        draft.replace(start, end, f"`{word}`")
+        if item:
+            item.add("keyword-quoted", f"The column `{word}` is quoted", Span(file.file, start, end))
     final = draft.copy()
     cut_guards(final, text, found)
     template = Template(

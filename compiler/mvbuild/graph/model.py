@@ -16,6 +16,7 @@ from mvbuild.project.loaded import DataTest, LoadedProject, ModelFile, Seed, Sou
 from mvbuild.source import MappedText, Span
 
 if TYPE_CHECKING:
+    from mvbuild.graph.exposures import ExposureNode
     from mvbuild.project.unit_tests import UnitTest
 
 IndirectSelection = Literal["eager", "cautious", "buildable", "empty"]
@@ -213,6 +214,13 @@ class Graph:
         from mvbuild.project.unit_tests import read_unit_tests
 
         return read_unit_tests(self.project)
+
+    @cached_property
+    def exposures(self) -> tuple[ExposureNode, ...]:
+        """Read when they are needed. Raises ProjectError, but not after a project was compiled without one."""
+        from mvbuild.graph.exposures import exposures_of
+
+        return exposures_of(self)
 
     @property
     def contracts(self) -> tuple[NodeId, ...]:

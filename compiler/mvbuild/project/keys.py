@@ -233,6 +233,28 @@ UNIT_TEST = Block(
     },
     unsupported=_later("versions"),
 )
+EXPOSURE_OWNER = Block(
+    what="the owner of an exposure",
+    keys={"name": Key("text", "A person or a team."), "email": Key("texts", "How to reach them.")},
+)
+EXPOSURE_CONFIG = Block(what="an exposure's config", keys={"enabled": _ENABLED, "tags": _TAGS, "meta": _META})
+EXPOSURE = Block(
+    what="an exposure",
+    keys={
+        "name": _NAME,
+        "label": Key("text", "Its name for people."),
+        "type": Key("text", "dashboard, notebook, analysis, ml or application.", required=True),
+        "owner": Key("block", "Who is responsible for it.", required=True, block=EXPOSURE_OWNER),
+        "depends_on": Key("texts", "What it reads: ref('model'), source('source', 'table')."),
+        "url": Key("text", "Where it is."),
+        "maturity": Key("text", "high, medium or low."),
+        "description": _DESCRIPTION,
+        "tags": _TAGS,
+        "meta": _META,
+        "enabled": _ENABLED,
+        "config": Key("block", "Enabled, tags and meta.", block=EXPOSURE_CONFIG),
+    },
+)
 PROPERTIES = Block(
     what="a properties file",
     keys={
@@ -240,10 +262,11 @@ PROPERTIES = Block(
         "models": Key("blocks", "Models: descriptions, columns, tests and settings.", block=MODEL),
         "seeds": Key("blocks", "Seeds: descriptions, columns, tests and settings.", block=SEED),
         "sources": Key("blocks", "Tables that mvbuild reads but does not write.", block=SOURCE),
+        "exposures": Key("blocks", "What reads the project's tables: dashboards, notebooks, applications.", block=EXPOSURE),
         "unit_tests": Key("blocks", "Rows for models to read and return: [unit tests](unit-tests.md).", block=UNIT_TEST),
     },
     unsupported=_later(
-        "exposures", "groups", "macros", "metrics", "anchors", "snapshots", "analyses", "semantic_models", "functions",
+        "groups", "macros", "metrics", "anchors", "snapshots", "analyses", "semantic_models", "functions",
         "data_tests", "tests", "saved_queries",
     ),
 )  # fmt: skip

@@ -19,7 +19,7 @@ from mvbuild.project.source_types import place_of
 from mvbuild.project.yaml_spans import ListNode, MapNode, Node, ScalarNode, is_empty, plain
 from mvbuild.source import SourceFile, Span
 
-NOT_RENDERED = frozenset(("description", "data_tests", "tests", "unit_tests"))
+NOT_RENDERED = frozenset(("description", "data_tests", "tests", "unit_tests", "exposures"))
 """Keys whose values are not rendered in this stage: text for people, expressions for the graph."""
 
 

@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping
 
 from mvbuild.project.keys import (
     COLUMN,
+    EXPOSURE,
+    EXPOSURE_CONFIG,
+    EXPOSURE_OWNER,
     MODEL,
     PROJECT,
     PROPERTIES,
@@ -133,6 +136,9 @@ _BLOCKS = (
     ("`config:` of a source or of its table", SOURCE_CONFIG),
     ("`freshness:` of a source or of its table", SOURCE_FRESHNESS),
     ("`warn_after:` and `error_after:`", SOURCE_AGE),
+    ("An exposure", EXPOSURE),
+    ("`owner:` of an exposure", EXPOSURE_OWNER),
+    ("`config:` of an exposure", EXPOSURE_CONFIG),
     ("A unit test", UNIT_TEST),
     ("`given:` of a unit test", UNIT_GIVEN),
     ("`overrides:` of a unit test", UNIT_OVERRIDES),

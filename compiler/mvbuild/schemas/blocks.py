@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from mvbuild.project.exposures import MATURITIES
+from mvbuild.project.exposures import TYPES as EXPOSURE_TYPES
 from mvbuild.project.keys import (
     COLUMN,
+    EXPOSURE,
     PROJECT,
     SEED,
     SOURCE,
@@ -43,6 +46,8 @@ _KINDS: Mapping[Kind, Schema] = {
 _MORE: Mapping[tuple[str, str], Schema] = {
     (PROJECT.what, "name"): either(text(r"^[A-Za-z_][A-Za-z0-9_]*$")),
     (PROJECT.what, "publish"): either(words(["each", "atomic"]), NULL),
+    (EXPOSURE.what, "type"): either(words(list(EXPOSURE_TYPES))),
+    (EXPOSURE.what, "maturity"): either(words(list(MATURITIES)), NULL),
     (PROJECT.what, "namespaces"): either(words(list(NAMESPACE_RULES)), NULL),
     (SOURCE_AGE.what, "period"): either(words(list(PERIODS))),
     (PROJECT.what, "models"): either(ref("model-folder"), NULL),

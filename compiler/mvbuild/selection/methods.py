@@ -17,14 +17,14 @@ from mvbuild.versions.model import settings_of
 
 Item = Node | TestNode
 Find = Callable[[Graph, Known, str], set[NodeId]]
-RESOURCE_TYPES = ("model", "seed", "source", "test", "unit_test")
+RESOURCE_TYPES = ("model", "seed", "source", "test", "unit_test", "exposure")
 _SETTINGS = KNOWN_MODEL_SETTINGS | KNOWN_SEED_SETTINGS | {"severity"}
 _WILD = frozenset("*?[")
 _INSTEAD: Mapping[str, str] = {
     "source_status": "mvbuild compares MVs with their tables itself: use `stale:` or `fresh:`.",
     "wildcard": "You can use wildcards in any value: `*.marts.*`, `tag:night*`.",
     **dict.fromkeys(
-        ("exposure", "metric", "semantic_model", "saved_query", "group", "access", "version", "function"),
+        ("metric", "semantic_model", "saved_query", "group", "access", "version", "function"),
         "mvbuild projects do not have these.",
     ),
 }
@@ -196,6 +196,8 @@ def _resource_type(graph: Graph, known: Known, value: str) -> set[NodeId]:
         raise ProjectError([error("unknown-selector", message, help=did_you_mean(value, RESOURCE_TYPES))])
     if value == "unit_test":
         return _unit_test(graph, known, "*")
+    if value == "exposure":
+        return _exposure(graph, known, "*")
     return {i.id for i in items(graph) if i.id.partition(".")[0] == value}
 
 
@@ -213,6 +215,14 @@ def _unit_test(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: 
     """The name of a unit test, also after that of the project."""
     project = graph.project.name
     return {test.id(project) for test in graph.unit_tests if fnmatchcase(test.name, value) or fnmatchcase(f"{project}.{test.name}", value)}
+
+
+def _exposure(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: ARG001
+    """The name of an exposure, also after that of the project."""
+    project = graph.project.name
+    return {
+        one.id for one in graph.exposures if fnmatchcase(one.exposure.name, value) or fnmatchcase(f"{project}.{one.exposure.name}", value)
+    }
 
 
 def _test_name(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: ARG001
@@ -310,6 +320,7 @@ METHODS: Mapping[str, Find] = {
     "test_type": _test_type,
     "test_name": _test_name,
     "unit_test": _unit_test,
+    "exposure": _exposure,
     "state": _state,
     "result": _result,
     "fresh": _fresh,

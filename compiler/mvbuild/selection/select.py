@@ -32,13 +32,15 @@ def select(graph: Graph, include: Iterable[str], exclude: Iterable[str], judge: 
 def select_all(
     graph: Graph, include: Iterable[str], exclude: Iterable[str], judge: Judge | None = None, *, units: bool = False
 ) -> Selected:
-    """Like `select`, with sources and data tests; with `units`, also unit tests."""
+    """Like `select`, with sources and data tests; with `units`, also unit tests and exposures."""
     words, without = union_of(include), union_of(exclude)
-    selection = _Selection(graph=graph, known=Known(judge), units=_models_of_units(graph) if units else {})
+    selection = _Selection(graph=graph, known=Known(judge), units=_models_of_units(graph) if units else {}, exposures=units)
     default = None if words.parts or without.parts else next((s for s in selection.selectors.values() if s.default), None)
     everything = not words.parts and default is None
-    chosen = {*(i.id for i in items(graph)), *selection.units} if everything else selection.of(default.definition if default else words)
-    if not everything:
+    if everything:
+        chosen = {*(i.id for i in items(graph)), *selection.units, *(one.id for one in (graph.exposures if units else ()))}
+    else:
+        chosen = selection.of(default.definition if default else words)
         chosen |= selection.further_tests(chosen)
     if without.parts:
         chosen -= selection.of(without)
@@ -57,6 +59,8 @@ class _Selection:
     known: Known
     units: Mapping[str, NodeId] = field(default_factory=dict)
     """Unit test -> its model."""
+    exposures: bool = False
+    """Whether what is selected can have exposures."""
     warnings: list[Diagnostic] = field(default_factory=list)
     _selectors: Mapping[str, Selector] | None = None
     _open: list[str] = field(default_factory=list)
@@ -83,7 +87,9 @@ class _Selection:
         found = self._named(criterion) if criterion.method == "selector" else find(self.graph, self.known, criterion)
         reached = set(found)
         tests = {test.id: test.reads for test in self.graph.tests if test.id in found}
-        # A test has no children; its parents are one step away.
+        if any(id.startswith("exposure.") for id in found):
+            tests |= {one.id: one.reads for one in self.graph.exposures if one.id in found}
+        # A test or an exposure has no children; its parents are one step away.
         nodes = {id for id in found if id in self.graph.nodes}
         if criterion.parents:
             depth = criterion.parents_depth
@@ -96,6 +102,8 @@ class _Selection:
         if criterion.childrens_parents:
             reached |= self.graph.descendants(nodes)
             reached |= self.graph.ancestors(reached & self.graph.nodes.keys())
+        if self.exposures and (criterion.children or criterion.childrens_parents):
+            reached |= {one.id for one in self.graph.exposures if not reached.isdisjoint(one.reads)}
         return self._with_tests(reached)
 
     def _with_tests(self, chosen: set[NodeId]) -> set[NodeId]:

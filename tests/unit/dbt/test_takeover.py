@@ -155,6 +155,31 @@ def test_a_copy_of_is_incremental(tmp_path: Path, macro: str, code: str) -> None
     assert "macros/i.sql" not in found.files
 
 
+def test_columns_named_like_keywords_are_quoted(tmp_path: Path) -> None:
+    sql = (
+        "select explode( values ) as v, case when from = to then 1 end as c, '(values)' as s, count(Values) -- (values)\n"
+        "from {{ source('raw', 'events') }} where id not in (values) and from <> 1 and id in (select a, from, b from t)"
+    )
+    found = taken(tmp_path, {"models/m.sql": sql})
+    expected = (
+        sql.replace("explode( values )", "explode( `values` )").replace("when from =", "when `from` =").replace("(Values)", "(`Values`)")
+    )
+    assert text(found, "models/m.sql") == expected.replace("in (values)", "in (`values`)").replace("and from <>", "and `from` <>").replace(
+        "a, from,", "a, `from`,"
+    )
+    assert codes(found, "m") == ["keyword-quoted"] * 6
+    same = "select 1 as a from (values (1)) union all select a from {{ source('raw', 'events') }} where 'when from =' = x"
+    assert codes(taken(tmp_path, {"models/m.sql": same}), "m") == []
+
+
+def test_a_column_that_is_described_twice(tmp_path: Path) -> None:
+    columns = "[{name: a, description: old}, {name: b}, {name: A, description: new, tests: [unique]}, {name: a, description: third}]"
+    found = taken(tmp_path, {"models/m.sql": "select 1 as a, 2 as b", "models/m.yml": f"models: [{{name: m, columns: {columns}}}]\n"})
+    assert codes(found, "m") == ["duplicate-key", "duplicate-key"]
+    described = yaml.safe_load(text(found, "models/m.yml"))["models"][0]["columns"]
+    assert [(column["name"], column.get("description")) for column in described] == [("b", None), ("A", "new")]
+
+
 def test_a_seed_that_does_not_fit_is_refused_alone(tmp_path: Path) -> None:
     yml = "name: shop\nmodels: {+materialized: table}\nseeds:\n  shop:\n    s: {+column_types: {gone: int}}\n"
     found = taken(tmp_path, {"dbt_project.yml": yml, "seeds/s.csv": "id\n1\n", "models/m.sql": "select 1 as a"})

@@ -142,7 +142,7 @@ def test_what_is_excluded_takes_its_tests_along(graph: Graph) -> None:
     ("words", "message", "help"),
     [
         ("tagg:a", "Unknown selector method 'tagg'", "Did you mean 'tag'?"),
-        ("exposure:x", "Unknown selector method 'exposure'", "mvbuild projects do not have these."),
+        ("metric:x", "Unknown selector method 'metric'", "mvbuild projects do not have these."),
         ("access:public", "Unknown selector method 'access'", "mvbuild projects do not have these."),
         (
             "source_status:fresher",

@@ -1,0 +1,127 @@
+"""`exposures:` in the YAML files of a project -> Exposures: what reads its tables, and who is responsible."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
+from mvbuild.project.files import decode
+from mvbuild.project.loaded import LoadedProject
+from mvbuild.project.yaml_spans import ListNode, MapNode, plain, read_yaml
+from mvbuild.source import SourceFile, Span
+
+TYPES = ("dashboard", "notebook", "analysis", "ml", "application")
+MATURITIES = ("high", "medium", "low")
+_CALL = re.compile(r"""\s*(ref|source)\(\s*['"]([^'"]+)['"](?:\s*,\s*['"]([^'"]+)['"])?\s*\)\s*""")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """One table of `depends_on`: ("ref", "", name) or ("source", source, table), in lower case."""
+
+    kind: str
+    source: str
+    name: str
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exposure:
+    """Something outside of the project that reads its tables."""
+
+    name: str
+    label: str | None
+    type: str
+    owner: Mapping[str, Any]
+    reads: tuple[Read, ...]
+    url: str | None
+    maturity: str | None
+    description: str
+    tags: tuple[str, ...]
+    meta: Mapping[str, Any]
+    span: Span
+    file: SourceFile
+
+    def id(self, project: str) -> str:
+        """As in dbt."""
+        return f"exposure.{project}.{self.name}"
+
+
+def read_exposures(project: LoadedProject) -> tuple[Exposure, ...]:
+    """The enabled ones. Raises ProjectError with everything that is wrong with their values; their keys were checked before."""
+    report: list[Diagnostic] = []
+    found: dict[str, Exposure] = {}
+    for path in project.yaml_paths:
+        text = (project.root / path).read_bytes()
+        if b"exposures" not in text:
+            continue
+        file = decode(path, text)
+        tree, _ = read_yaml(file)
+        for node in _items(tree):
+            exposure = _exposure(node, file, report)
+            if exposure is not None and found.setdefault(exposure.name, exposure) is not exposure:
+                report.append(error("duplicate-name", f"The exposure '{exposure.name}' is declared twice", exposure.span))
+    if report:
+        raise ProjectError(report)
+    return tuple(found.values())
+
+
+def _exposure(node: MapNode, file: SourceFile, report: list[Diagnostic]) -> Exposure | None:
+    said = plain(node)
+    config = said.get("config") or {}
+    if {said.get("enabled"), config.get("enabled")} & {False} or not isinstance(said.get("name"), str):
+        return None
+    place = node.get("name")
+    for key, known in (("type", TYPES), ("maturity", MATURITIES)):
+        entry = node.get(key)
+        if entry and said[key] not in (*known, None):
+            message = f"'{key}' of an exposure must be {', '.join(known[:-1])} or {known[-1]}"
+            report.append(error("wrong-type", message, entry.node.span, help=did_you_mean(str(said[key]), known)))
+    return Exposure(
+        name=said["name"],
+        label=said.get("label"),
+        type=str(said.get("type")),
+        owner=said.get("owner") or {},
+        reads=tuple(_reads(node, report)),
+        url=said.get("url"),
+        maturity=said.get("maturity"),
+        description=said.get("description") or "",
+        tags=tuple(dict.fromkeys((*_texts(said.get("tags")), *_texts(config.get("tags"))))),
+        meta={**(said.get("meta") or {}), **(config.get("meta") or {})},
+        span=place.node.span if place else node.span,
+        file=file,
+    )
+
+
+def _reads(node: MapNode, report: list[Diagnostic]) -> Iterator[Read]:
+    entry = node.get("depends_on")
+    items = entry.node.items if entry and isinstance(entry.node, ListNode) else (entry.node,) if entry else ()
+    for item in items:
+        text = plain(item)
+        call = _CALL.fullmatch(text) if isinstance(text, str) else None
+        if call is None or (call[1] == "source" and not call[3]):
+            report.append(
+                error(
+                    "wrong-type",
+                    "'depends_on' is a list of ref('model') and source('source', 'table')",
+                    item.span,
+                    help="Write ref('model').",
+                )
+            )
+        elif call[1] == "ref":
+            yield Read(kind="ref", source="", name=(call[3] or call[2]).lower(), text=text, span=item.span)
+        else:
+            yield Read(kind="source", source=call[2].lower(), name=call[3].lower(), text=text, span=item.span)
+
+
+def _items(tree: object) -> Iterator[MapNode]:
+    entry = tree.get("exposures") if isinstance(tree, MapNode) else None
+    yield from (item for item in (entry.node.items if entry and isinstance(entry.node, ListNode) else ()) if isinstance(item, MapNode))
+
+
+def _texts(value: Any) -> list[str]:
+    return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]

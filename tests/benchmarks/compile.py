@@ -1,9 +1,10 @@
-"""A synthetic project of many models: mvbuild's compile, ls, lint and lineage against `dbt parse` of the same project.
+"""A synthetic project of many models: mvbuild's compile, ls, lint and lineage against `dbt parse` of the same project, by dbt-core's own
+parser and by its v2 parser.
 
     .venv/bin/python tests/benchmarks/compile.py [--models 10000] [--dbt PATH | --no-dbt] [--rounds 1]
 
 Makes dbt-core 1.12 an environment of its own, unless --dbt names one. Prints seconds of wall clock and of CPU, peak memory of all processes
-together, and what dbt takes as a multiple of that. Each figure is the best of the rounds.
+together, and what dbt takes as a multiple of that, with its own parser and with v2. Each figure is the best of the rounds.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from wide_project import lock_sources, name, write_project  # noqa: E402
 
 PACKAGES = ("dbt-core==1.12.*", "dbt-duckdb")
 PREBUILT = ("--only-binary", "dbt-core-experimental-parser")
+PARSERS = {"dbt parse": (), "dbt parse, v2 parser": ("--use-v2-parser",)}
+"""dbt-core's parser in Python, and the one in Rust to which dbt-core delegates: then it only reads its result."""
 MVBUILD = (sys.executable, "-m", "mvbuild.cli.main")
 
 
@@ -37,6 +40,9 @@ class Took:
     wall: float
     cpu: float
     megabytes: float
+
+    def over(self, other: Took) -> tuple[float, float, float]:
+        return self.wall / other.wall, self.cpu / other.cpu, self.megabytes / other.megabytes
 
     def best(self, other: Took) -> Took:
         return Took(wall=min(self.wall, other.wall), cpu=min(self.cpu, other.cpu), megabytes=min(self.megabytes, other.megabytes))
@@ -143,19 +149,21 @@ def main() -> None:
         found: dict[str, Took] = {}
         for _ in range(options.rounds):
             if dbt is not None:
-                (root / "target" / "partial_parse.msgpack").unlink(missing_ok=True)
                 parse = [dbt, "parse", "--no-partial-parse", "--project-dir", str(root), "--profiles-dir", str(root)]
-                _keep(found, "dbt parse", measured(parse, root))
+                for parser_name, flags in PARSERS.items():
+                    (root / "target" / "partial_parse.msgpack").unlink(missing_ok=True)
+                    _keep(found, parser_name, measured([*parse, *flags], root))
             (root / "schemas.lock").unlink(missing_ok=True)
             for step, (command, before) in steps(root, options.models).items():
                 prepare(before, root)
                 _keep(found, step, measured(command, root))
         print(f"{options.models} models, {len(os.sched_getaffinity(0))} processors, load {os.getloadavg()[0]:.1f}")
-        print(f"{'':32}{'wall s':>9}{'CPU s':>9}{'MB':>8}{'dbt / wall':>12}{'dbt / CPU':>11}{'dbt / MB':>10}")
-        base = found.get("dbt parse")
+        heads = (f"{short} / {what}" for short in ("dbt", "v2") for what in ("wall", "CPU", "MB"))
+        print(f"{'':32}{'wall s':>9}{'CPU s':>9}{'MB':>8}{''.join(f'{head:>12}' for head in heads)}")
         for step, took in found.items():
-            ratios = f"{base.wall / took.wall:12.1f}{base.cpu / took.cpu:11.1f}{base.megabytes / took.megabytes:10.1f}" if base else ""
-            print(f"{step:32}{took.wall:9.2f}{took.cpu:9.2f}{took.megabytes:8.0f}{ratios}")
+            bases = [found[parser] for parser in PARSERS if parser in found]
+            ratios = (f"{ratio:12.1f}" for base in bases for ratio in base.over(took))
+            print(f"{step:32}{took.wall:9.2f}{took.cpu:9.2f}{took.megabytes:8.0f}{''.join(ratios)}")
 
 
 def _keep(found: dict[str, Took], step: str, took: Took) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -53,7 +52,8 @@ _ID = '"unique_id": ""'
 
 
 def _is_plain(result: NodeResult) -> bool:
-    return replace(result, started_ms=0) == NodeResult(node=result.node, status="reused", message="")
+    more = result.message or result.reasons or result.diagnostics or result.tests or result.details or result.thread
+    return result.status == "reused" and not more and not result.seconds
 
 
 def _around(result: RunResult, *, arguments: Mapping[str, Any], version: str, invocation_id: str) -> dict[str, Any]:

@@ -62,6 +62,6 @@ def _plan(world: World) -> Plan | None:
 
 
 def _shown(world: World, plan: Plan | None) -> str:
-    freshness = {id: (f.state, f.reasons, f.unseen, f.failed, f.record) for id, f in judge(world).items()}
+    freshness = {id: (f.state, f.reasons, f.unseen, f.failed, f.refreshed_ms, f.was_refreshed, f.record) for id, f in judge(world).items()}
     steps = [(s.node, s.action, s.reasons, s.diagnostic) for s in plan.steps] if plan else None
     return json.dumps([freshness, steps, plan.warnings if plan else ()], default=repr, indent=1)

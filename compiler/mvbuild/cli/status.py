@@ -80,11 +80,10 @@ def _when(answer: Freshness) -> str:
     if any(r.code in ("metadata-unreadable", "record-unreadable") for r in answer.reasons):
         return "record unreadable"
     at = _refreshed_at(answer)
-    if answer.record is not None:
+    if answer.was_refreshed:
         return f"refreshed {at or 'at an unknown time'}"
     return "never refreshed"
 
 
 def _refreshed_at(answer: Freshness) -> str | None:
-    started = answer.record.refresh_start_ms if answer.record else None
-    return utc(started) if started else None
+    return utc(answer.refreshed_ms) if answer.refreshed_ms else None

@@ -61,5 +61,15 @@ class Freshness:
         """Whether the rows are what the query returns, even if other engines may not find them."""
         return all(r.effect == "fresh" or r.heals for r in self.reasons)
 
+    @property
+    def was_refreshed(self) -> bool:
+        """Whether there is a record of a refresh that can be read."""
+        return self.record is not None
+
+    @property
+    def refreshed_ms(self) -> int | None:
+        """When the recorded refresh began; None if it is not known."""
+        return self.record.refresh_start_ms if self.record is not None else None
+
     def has(self, code: str) -> bool:
         return any(r.code == code for r in self.reasons)

@@ -32,7 +32,16 @@ def judge_one(world: World, node: ModelNode, upstream: Mapping[NodeId, Freshness
 class _Settled(Lazy, Freshness):
     """What an earlier command found; the record is read on request."""
 
-    __slots__ = ("_later",)
+    __slots__ = ("_later", "_refreshed_ms")
+    _refreshed_ms: int | None
+
+    @property
+    def was_refreshed(self) -> bool:
+        return True
+
+    @property
+    def refreshed_ms(self) -> int | None:
+        return self._refreshed_ms
 
 
 def _settled(world: World, node: ModelNode) -> Freshness:
@@ -40,4 +49,5 @@ def _settled(world: World, node: ModelNode) -> Freshness:
         storage = world.observed.table(node.storage)
         return {"record": stored(storage).record if storage is not None else None}
 
-    return _Settled.of(later, {"node": node.id, "state": "fresh", "reasons": (), "unseen": (), "failed": None})
+    at_ms = world.sighting.earlier.refreshed.get(node.id) if world.sighting is not None else None
+    return _Settled.of(later, {"node": node.id, "state": "fresh", "reasons": (), "unseen": (), "failed": None, "_refreshed_ms": at_ms})

@@ -36,9 +36,11 @@ class Earlier:
     """Of these MVs and their ancestors."""
     files: Mapping[NodeId, str]
     """MV in the metadata-file format -> its metadata file, to which its view leads."""
+    refreshed: Mapping[NodeId, int | None]
+    """MV -> when its last refresh began, as its record says."""
 
 
-NOTHING = Earlier(settled=frozenset(), signatures={}, files={})
+NOTHING = Earlier(settled=frozenset(), signatures={}, files={}, refreshed={})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +75,10 @@ def sighting(key: str, graph: Graph, stamps: Stamps, stamp: Callable[[str], str 
     return Sighting(key=key, stamps=stamps, stamp=stamp, signatures=signatures, earlier=earlier, settled=settled)
 
 
-def remember(seen: Sighting, graph: Graph, settled: Collection[NodeId], files: Mapping[NodeId, str]) -> None:
-    """Keep in the cache that these MVs are settled. `files`: see `Earlier`."""
+def remember(
+    seen: Sighting, graph: Graph, settled: Collection[NodeId], files: Mapping[NodeId, str], refreshed: Mapping[NodeId, int | None]
+) -> None:
+    """Keep in the cache that these MVs are settled. `files` and `refreshed`: of those that were not settled before, see `Earlier`."""
     found = frozenset(settled)
     if found == seen.settled == seen.earlier.settled:
         return
@@ -83,6 +87,7 @@ def remember(seen: Sighting, graph: Graph, settled: Collection[NodeId], files: M
     new = {id: _signature(graph.nodes[id], changed, seen.stamps, seen.stamp, place) for id, place in kept.items()}
     signatures = {id: new.get(id) or seen.signatures[id] for id in (*found, *sorted(graph.ancestors(found) - found))}
     content = {"settled": sorted(id for id in found if new.get(id) != _NONE), "signatures": signatures, "files": kept}
+    content["refreshed"] = {id: at for id, at in {**seen.earlier.refreshed, **refreshed}.items() if id in found}
     graph.project.cache.settled.put(seen.key, json.dumps(content, separators=(",", ":")))
     graph.project.cache.save(graph.project.cache.settled)
 
@@ -95,7 +100,7 @@ def _recalled(key: str, graph: Graph) -> Earlier:
         found = None
     if found is None:
         return NOTHING
-    return Earlier(settled=frozenset(found["settled"]), signatures=found["signatures"], files=found["files"])
+    return Earlier(settled=frozenset(found["settled"]), signatures=found["signatures"], files=found["files"], refreshed=found["refreshed"])
 
 
 def _signature(node: Node, changed: Collection[NodeId], stamps: Stamps, stamp: Callable[[str], str | None], file: str | None) -> str:

@@ -29,7 +29,9 @@ def settle(planned: Plan) -> None:
             settled.add(node.id)
     unsettled = [n.id for n in world.graph.models if n.id not in settled and (n.storage is not None or n.materialized != "ephemeral")]
     settled -= world.graph.descendants(unsettled) if unsettled and settled else set()
-    remember(world.sighting, world.graph, settled, dict(_files(world, settled - world.settled)))
+    new = settled - world.settled
+    refreshed = {id: planned.freshness[id].refreshed_ms for id in new if id in planned.freshness}
+    remember(world.sighting, world.graph, settled, dict(_files(world, new)), refreshed)
 
 
 def _is_settled(planned: Plan, step: Step, node: ModelNode) -> bool:

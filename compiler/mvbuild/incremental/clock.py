@@ -20,7 +20,6 @@ from mvbuild.incremental.algebra import (
     Join,
     Likeness,
     Limit,
-    Pivot,
     Project,
     Relation,
     Window,
@@ -186,7 +185,7 @@ def lifted(relation: Relation, names: Values, fresh: Fresh) -> Relation:
         return relation
     if isinstance(relation, Join):
         return _lifted_join(relation, names)
-    if not isinstance(relation, Aggregate | Window | Explode) or isinstance(relation, Pivot):
+    if not isinstance(relation, Aggregate | Window | Explode):
         return relation
     computed: list[Item] = []
 

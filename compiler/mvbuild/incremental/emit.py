@@ -9,7 +9,6 @@ from sqlglot import exp
 
 from mvbuild.incremental.algebra import (
     Aggregate,
-    Constant,
     Distinct,
     Explode,
     Filter,
@@ -17,7 +16,6 @@ from mvbuild.incremental.algebra import (
     Join,
     Limit,
     OneRow,
-    Pivot,
     Project,
     Ref,
     Relation,
@@ -86,16 +84,6 @@ class _Emitter:
 
     def one_row(self, _: OneRow) -> exp.Expr:
         return _select([_named(exp.Literal.number(1), "one_row")], None)
-
-    def constant(self, node: Constant) -> exp.Expr:
-        self._aliases += 1
-        names = [f"v{at}" for at in range(len(node.columns))]
-        alias = exp.TableAlias(this=exp.to_identifier(f"t{self._aliases}"), columns=[exp.to_identifier(name) for name in names])
-        if isinstance(node.query, exp.Values):
-            rows: exp.Expr = exp.Values(expressions=[row.copy() for row in node.query.expressions], alias=alias)
-        else:
-            rows = exp.Subquery(this=node.query.copy(), alias=alias)
-        return _select([_named(exp.column(own), name) for own, name in zip(names, node.columns, strict=True)], rows)
 
     def project(self, node: Project) -> exp.Expr:
         if not isinstance(node.child, Window):
@@ -194,19 +182,6 @@ class _Emitter:
         source.set("pivots", [made])
         return _select([column(name) for name in node.columns], source)
 
-    def pivot(self, node: Pivot) -> exp.Expr:
-        several = len(node.functions) > 1
-        functions = [_named(f.copy(), f"f{at}") if several else f.copy() for at, f in enumerate(node.functions)]
-        cases = [exp.PivotAlias(this=case.copy(), alias=exp.to_identifier(f"c{at}")) for at, case in enumerate(node.cases)]
-        made = exp.Pivot(expressions=functions, fields=[exp.In(this=column(node.by), expressions=cases)], unpivot=False)
-        used = dict.fromkeys((*(found.name for f in node.functions for found in f.find_all(exp.Column)), node.by))
-        below = _select([*_items(node.keys), *(column(name) for name in used)], self.derived(node.child))
-        self._aliases += 1
-        source = exp.Subquery(this=below, alias=exp.TableAlias(this=exp.to_identifier(f"t{self._aliases}")), pivots=[made])
-        parts = [f"c{case}_f{at}" if several else f"c{case}" for case in range(len(node.cases)) for at in range(len(functions))]
-        values = (_named(exp.column(part), item.name) for part, item in zip(parts, node.values, strict=True))
-        return _select([*(column(key.name) for key in node.keys), *values], source)
-
     def union(self, node: Union) -> exp.Expr:
         return self._combined(exp.Union, [self._by_name(p, node.columns) for p in node.parts], distinct=False)
 
@@ -267,7 +242,6 @@ _WRITERS: Mapping[type, Callable[..., exp.Expr]] = {
     Scan: _Emitter.scan,
     Ref: _Emitter.ref,
     OneRow: _Emitter.one_row,
-    Constant: _Emitter.constant,
     Project: _Emitter.project,
     Filter: _Emitter.filter,
     Join: _Emitter.join,
@@ -276,7 +250,6 @@ _WRITERS: Mapping[type, Callable[..., exp.Expr]] = {
     Window: _Emitter.window,
     Explode: _Emitter.explode,
     Unpivot: _Emitter.unpivot,
-    Pivot: _Emitter.pivot,
     Union: _Emitter.union,
     Distinct: _Emitter.distinct,
     SetOperation: _Emitter.set_operation,

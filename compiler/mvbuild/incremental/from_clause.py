@@ -9,12 +9,11 @@ from sqlglot import exp
 
 from mvbuild.incremental.algebra import Explode, Item, Join, OneRow, Project, Relation, Scan, column, conjunction
 from mvbuild.incremental.building import Building, require_scalar
-from mvbuild.incremental.constants import recursive, values_of
 from mvbuild.incremental.functions import is_generator
-from mvbuild.incremental.pivots import pivoted
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.scopes import Scope, TreeColumn, aliased, resolved, source, value_of
 from mvbuild.incremental.syntax import join_kind, require, unsupported
+from mvbuild.incremental.unpivot import unpivoted
 from mvbuild.lineage.expression_type import generated_types
 from mvbuild.lineage.joins import left_side, merged, natural_names
 from mvbuild.lineage.scopes import Source, Tables
@@ -48,9 +47,7 @@ def _table(building: Building, node: exp.Expr, scope: Scope) -> tuple[Relation, 
     if pivots:
         bare = node.copy()
         bare.set("pivots", None)
-        return pivoted(building, *_table(building, bare, scope), pivots)
-    if isinstance(node, exp.Values):
-        return values_of(building, node)
+        return unpivoted(building, *_table(building, bare, scope), pivots)
     if isinstance(node, exp.Subquery):
         require(node, {"this", "alias", "joins"}, "unsupported-operator")
         if isinstance(node.this, exp.Table):  # (a JOIN b)
@@ -67,8 +64,6 @@ def _table(building: Building, node: exp.Expr, scope: Scope) -> tuple[Relation, 
     name = node.name
     if name.lower() in scope.ctes:
         body, around, names = scope.ctes[name.lower()]
-        if isinstance(body, exp.With):
-            return recursive(building, body, node)
         block = building.query(building, body, around)
         columns = tuple(zip(names, (u for _, u in block.columns), strict=True)) if names else block.columns
         return block.relation, aliased(node, columns, name)

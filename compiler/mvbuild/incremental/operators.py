@@ -9,14 +9,12 @@ from sqlglot import exp
 
 from mvbuild.incremental.algebra import (
     Aggregate,
-    Constant,
     Distinct,
     Explode,
     Filter,
     Item,
     Join,
     Limit,
-    Pivot,
     Project,
     Ref,
     Relation,
@@ -100,9 +98,6 @@ class _Outline:
             return _JOINS[relation.kind] + (f" on {self._sql(relation.on)}" if relation.on is not None else "")
         if isinstance(relation, Aggregate):
             self._name(relation.keys)
-            if isinstance(relation, Pivot):
-                self._by_position([value.name for value in relation.values])
-                return f"pivot {self.shown.get(relation.by, relation.by)}: {', '.join(map(self._sql, relation.functions))}"
             self._name(relation.values)
             by = f" by {', '.join(self.shown[k.name] for k in relation.keys)}" if relation.keys else " of all rows"
             values = ", ".join(self.shown[v.name] for v in relation.values)
@@ -130,9 +125,6 @@ class _Outline:
         if isinstance(relation, Scalar):
             self.shown[relation.name] = "(scalar subquery)"
             return "with the value of a scalar subquery"
-        if isinstance(relation, Constant):
-            self._by_position(relation.columns)
-            return "constant rows"
         return relation.name if isinstance(relation, Ref) else "one row"
 
     def _project(self, project: Project) -> str | None:

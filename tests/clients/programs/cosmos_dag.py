@@ -11,6 +11,7 @@ root, executable, out = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
 os.environ |= {
     "AIRFLOW_HOME": str(out / "airflow"),
     "AIRFLOW__CORE__LOAD_EXAMPLES": "false",
+    "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "300",
     "AIRFLOW__CORE__DAGS_FOLDER": str(out / "dags"),
     "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{out}/airflow.db",
     "AIRFLOW__COSMOS__ENABLE_TELEMETRY": "false",

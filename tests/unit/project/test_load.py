@@ -267,7 +267,7 @@ def test_properties(tmp_path: Path) -> None:
         ("models: [{name: orders, config: {tags: a, +tags: b}}]", "duplicate-key", "1:43"),
         ("models: {name: orders}", "wrong-type", "1:9"),
         ("models: [orders]", "wrong-type", "1:10"),
-        ("exposures: []", "unknown-key", "1:1"),
+        ("metrics: []", "unknown-key", "1:1"),
         ("models: [{name: orders, columns: [{name: a}, {name: A}]}]", "duplicate-name", "1:53"),
         ("models: [{name: orders, columns: [{name: a, tests: [nott_null]}]}]", "unknown-key", "1:53"),
         ("models: [{name: orders, columns: [{name: a, tests: [unique, unique]}]}]", "duplicate-name", "1:61"),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
+    from mvbuild.adapters.spark.warm.engines import WarmEngine
     from mvbuild.ports.catalog import Catalog
     from mvbuild.ports.engine import Engine
     from mvbuild.ports.sources import SourceLocation, Sources
@@ -51,14 +52,29 @@ def start_engine(
     env: Mapping[str, str],
     progress: Callable[[str], None] | None = None,
     sources: Collection[SourceLocation] = (),
+    project: Path | None = None,
 ) -> Engine:
     """Start a Spark session for this run, or use the caller's session `spark`, which is not stopped. It can read `sources` besides the
-    catalog."""
+    catalog. With `project`, its directory, the session may be on a warm engine that earlier commands left."""
     from mvbuild.adapters.iceberg import prepare
     from mvbuild.adapters.spark import start_engine as start_spark
 
     prepare(target.catalog, create=target.embedded)
-    return start_spark(target, log_file=log_file, env=env, spark=spark, progress=progress, sources=sources)
+    return start_spark(target, log_file=log_file, env=env, spark=spark, progress=progress, sources=sources, project=project)
+
+
+def warm_engines(env: Mapping[str, str]) -> list[WarmEngine]:
+    """The warm engines of this user on this machine."""
+    from mvbuild.adapters.spark.warm.engines import warm_engines as found
+
+    return found(env)
+
+
+def stop_warm_engines(env: Mapping[str, str], *, force: bool) -> tuple[list[WarmEngine], list[WarmEngine]]:
+    """End them: what has ended, and what ends with the command that uses it. With `force`, commands do not matter."""
+    from mvbuild.adapters.spark.warm.engines import stop_warm_engines as stop
+
+    return stop(env, force=force)
 
 
 def session_beside(engine: Engine) -> Any:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mvbuild.api.columns import bound, check_columns, lineage, lock
     from mvbuild.api.compilation import compile, write_artifacts
     from mvbuild.api.documentation import build_docs, live_freshness
+    from mvbuild.api.engines import stop_warm_engines, warm_engines
     from mvbuild.api.frames import read, show, sql
     from mvbuild.api.refreshes import explain, plan, run, status, verify
     from mvbuild.api.reviews import review
@@ -56,8 +57,10 @@ __all__ = (
     "show",
     "sql",
     "status",
+    "stop_warm_engines",
     "test",
     "verify",
+    "warm_engines",
     "write_artifacts",
 )
 
@@ -66,6 +69,7 @@ _MODULES = {
     "mvbuild.api.columns": "bound check_columns lineage lock",
     "mvbuild.api.compilation": "compile write_artifacts",
     "mvbuild.api.documentation": "build_docs live_freshness",
+    "mvbuild.api.engines": "stop_warm_engines warm_engines",
     "mvbuild.api.frames": "read show sql",
     "mvbuild.api.refreshes": "explain plan run status verify",
     "mvbuild.api.reviews": "review",

@@ -98,7 +98,8 @@ def open_session(world: World, catalog: Catalog, spark: Any, on_event: OnEvent) 
         session.close()
 
 
-def new_session(world: World, catalog: Catalog, spark: Any, on_event: OnEvent) -> RunSession:
+def new_session(world: World, catalog: Catalog, spark: Any, on_event: OnEvent, *, warm: bool = True) -> RunSession:
+    """A session whose engine starts when it is needed. Without `warm`, it is never one that other commands use too."""
     project = world.graph.project
 
     def start() -> Engine:
@@ -109,6 +110,7 @@ def new_session(world: World, catalog: Catalog, spark: Any, on_event: OnEvent) -
             env=os.environ,
             progress=lambda message: on_event(Message(message=message)),
             sources=tuple(world.graph.outside.values()),
+            project=project.root if warm else None,
         )
         on_event(EngineStarted(work=engine.work))
         return engine

@@ -35,6 +35,7 @@ COMMANDS = {
     "diff": "Compare the rows of a branch with those of main.",
     "docs": "Build a documentation site of the project, or serve it with live freshness.",
     "drop": "Drop an MV or view with its storage and files, unless something reads it.",
+    "engine": "Show or stop the Spark that commands leave warm for the next one.",
     "explain": "Show how an MV would be refreshed: what changed, and which strategies apply.",
     "history": "List the refreshes of an MV that are kept in its history.",
     "import": "Import a dbt-spark project, with a scorecard.",

@@ -277,6 +277,11 @@ SPARK = Block(
         "master": Key("text", "Master of the session that mvbuild starts. Default: local[*]."),
         "remote": Key("text", "Address of a Spark Connect server to use instead of a local session: sc://host:port."),
         "config": Key("mapping", "Spark properties, passed through unchanged."),
+        "keep_warm": Key(
+            "text",
+            "How long the session that mvbuild starts stays ready for the next command, as [a warm engine](warm-engine.md): a duration "
+            "like 15m. Default: it ends with the command.",
+        ),
     },
 )
 TARGET = Block(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
@@ -125,6 +125,8 @@ class SparkSettings:
     master: str = "local[*]"
     remote: str | None = field(default=None, repr=False)
     config: Mapping[str, str] = field(default_factory=lambda: EMPTY, repr=False)
+    keep_warm: timedelta | None = None
+    """How long its own session stays ready for the next command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

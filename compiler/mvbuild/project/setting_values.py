@@ -107,7 +107,7 @@ def max_staleness(key: str, setting: Setting) -> timedelta | None:
     value = mapping(key, setting).get("max_staleness")
     if value is None:
         return None
-    found = _duration(value) if isinstance(value, str) else None
+    found = duration(value) if isinstance(value, str) else None
     if found is None:
         raise Unfit("'max_staleness' must be a duration like 30m, 1h30m or '2 days'", setting.at("max_staleness").span)
     return found
@@ -120,7 +120,7 @@ def target_lag(key: str, setting: Setting) -> timedelta | Literal["downstream"] 
         return None
     if value == "downstream":
         return "downstream"
-    found = _duration(value) if isinstance(value, str) else None
+    found = duration(value) if isinstance(value, str) else None
     if found is None:
         raise Unfit(f"'{key}' must be a duration like 15m, 1h30m or '2 days', or downstream", setting.span)
     return found
@@ -178,7 +178,7 @@ def maintain(key: str, setting: Setting) -> dict[str, Any]:
         if name == "compact":
             found[name] = flag(name, inner)
             continue
-        value = _duration(inner.value) if isinstance(inner.value, str) else None
+        value = duration(inner.value) if isinstance(inner.value, str) else None
         if value is None:
             raise Unfit(f"'{name}' must be a duration like 30m, 1h30m or '2 days'", inner.span)
         if name == "orphans_after" and value < _LEAST_ORPHAN_AGE:
@@ -195,7 +195,8 @@ def _known_keys(key: str, setting: Setting, known: tuple[str, ...]) -> None:
             raise Unfit(f"Unknown key '{name}' in '{key}'", setting.at(name).key or setting.span, help, "unknown-key")
 
 
-def _duration(text: str) -> timedelta | None:
+def duration(text: str) -> timedelta | None:
+    """`1h30m`, `2 days`; None if it is not a duration."""
     if _COMPACT.match(text.strip()):
         text = re.sub(r"([a-z]+)", r"\1 ", text, flags=re.IGNORECASE)
     ms, at = 0.0, 0

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -11,7 +13,7 @@ from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
 from mvbuild.project.catalog_properties import misspelt
 from mvbuild.project.keys import count_of
 from mvbuild.project.loaded import SparkSettings, Target
-from mvbuild.project.setting_values import as_text
+from mvbuild.project.setting_values import as_text, duration
 from mvbuild.project.yaml_spans import Entry, MapNode, Node, ScalarNode, is_empty, plain
 from mvbuild.source import SourceFile, Span
 
@@ -83,7 +85,21 @@ def embedded_catalog(root: Path) -> dict[str, str]:
 
 def _spark(node: Node | None, report: list[Diagnostic]) -> SparkSettings:
     config = MappingProxyType(strings(_value(node, "config"), "A property of Spark", report))
-    return SparkSettings(master=_text(node, "master") or "local[*]", remote=_text(node, "remote"), config=config)
+    settings = SparkSettings(master=_text(node, "master") or "local[*]", remote=_text(node, "remote"), config=config)
+    return replace(settings, keep_warm=_keep_warm(node, settings, report))
+
+
+def _keep_warm(node: Node | None, settings: SparkSettings, report: list[Diagnostic]) -> timedelta | None:
+    entry = node.get("keep_warm") if isinstance(node, MapNode) else None
+    text = _text(node, "keep_warm")
+    if entry is None or text is None:
+        return None
+    found = duration(text)
+    if not found:
+        report.append(error("wrong-type", "'keep_warm' must be a duration like 15m or 1h", entry.node.span))
+    elif settings.remote is not None or not settings.master.startswith("local"):
+        report.append(error("bad-config", "'keep_warm' is for a local Spark that mvbuild starts", entry.span, help="Remove it."))
+    return found
 
 
 def strings(node: Node | None, what: str, report: list[Diagnostic]) -> dict[str, str]:

@@ -69,7 +69,7 @@ class WatchedProject:
 
 
 def _open_session(world: World, catalog: Catalog, on_event: OnEvent) -> RunSession:
-    return new_session(world, catalog, None, on_event)
+    return new_session(world, catalog, None, on_event, warm=False)
 
 
 def _session_of(graph: Graph) -> object:

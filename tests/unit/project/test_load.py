@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,12 @@ def test_an_empty_project_has_the_embedded_catalog(tmp_path: Path) -> None:
         "warehouse": f"file://{tmp_path}/.mvbuild/warehouse",
     }
     assert project.target_names == ("dev",)
+
+
+def test_how_long_a_warm_engine_is_kept(tmp_path: Path) -> None:
+    project = load(tmp_path, {"mvbuild.yml": "name: shop\ntargets: {dev: {spark: {keep_warm: 1h30m}}}\n"})
+    assert project.target.spark.keep_warm == timedelta(minutes=90)
+    assert load(tmp_path / "other", {"mvbuild.yml": "name: shop\n"}).target.spark.keep_warm is None
 
 
 def test_no_project(tmp_path: Path) -> None:
@@ -63,6 +70,11 @@ def test_keys_of_dbt_are_unknown_in_mvbuild_yml(tmp_path: Path) -> None:
         ("name: s\ntargets: {dev: {thread: 1}}\n", "unknown-key", "2:17"),
         ("name: s\ntargets: {dev: {catalog: {name: a, uri: [b]}}}\n", "wrong-type", "2:41"),
         ("name: s\ntargets: {dev: {spark: {cores: 3}}}\n", "unknown-key", "2:25"),
+        ("name: s\ntargets: {dev: {spark: {keep_warm: soon}}}\n", "wrong-type", "2:36"),
+        ("name: s\ntargets: {dev: {spark: {keep_warm: 0m}}}\n", "wrong-type", "2:36"),
+        ("name: s\ntargets: {dev: {spark: {keep_warm: 15}}}\n", "wrong-type", "2:36"),
+        ("name: s\ntargets: {dev: {spark: {keep_warm: 5m, remote: 'sc://h'}}}\n", "bad-config", "2:25"),
+        ("name: s\ntargets: {dev: {spark: {keep_warm: 5m, master: yarn}}}\n", "bad-config", "2:25"),
         ("name: s\ntarget: \"{{ env_var('NOPE') }}\"\n", "missing-env-var", "2:9"),
         ("name: s\nversion: \"{{ var('nope') }}\"\n", "missing-var", "2:10"),
         ("name: s\nversion: \"{{ nope }}\"\n", "undefined-name", "2:10"),

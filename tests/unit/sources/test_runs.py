@@ -10,7 +10,7 @@ import pytest
 
 from mvbuild.adapters.memory import MemoryCatalog
 from mvbuild.adapters.spark.jars import DELTA, RUNTIME, SQLITE
-from mvbuild.adapters.spark.session import session_conf
+from mvbuild.adapters.spark.launch import session_conf
 from mvbuild.adapters.spark.sources import needed
 from mvbuild.lifecycle.rollback import rollback
 from mvbuild.names import TableIdentifier

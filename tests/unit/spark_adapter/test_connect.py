@@ -6,7 +6,8 @@ import pytest
 
 from mvbuild.adapters.iceberg.failures import Translator
 from mvbuild.adapters.spark.connect import address, connect, is_remote, reason_of
-from mvbuild.adapters.spark.session import _PRIVATE, session_conf
+from mvbuild.adapters.spark.launch import session_conf
+from mvbuild.adapters.spark.session import _PRIVATE
 from mvbuild.ports.engine import EngineError
 from mvbuild.project.loaded import SparkSettings, Target
 

@@ -38,6 +38,14 @@ def test_java_home_comes_first_and_its_release_file_is_enough(tmp_path: Path) ->
     assert (found.path, found.major) == (java, 21)
 
 
+def test_a_link_on_the_path_leads_to_a_release_file(tmp_path: Path) -> None:
+    java = fake(tmp_path / "home" / "bin", "never asked")
+    (tmp_path / "home" / "release").write_text('JAVA_VERSION="21.0.4"\n')
+    (tmp_path / "java").symlink_to(java)
+    found = find_java({"PATH": str(tmp_path)})
+    assert (found.path, found.major) == (tmp_path / "java", 21)
+
+
 @pytest.mark.parametrize(("version", "major"), [("11.0.2", 11), ("1.8.0_392", 8)])
 def test_an_old_java_is_named_with_its_place(tmp_path: Path, version: str, major: int) -> None:
     java = fake(tmp_path, f'java version "{version}"')

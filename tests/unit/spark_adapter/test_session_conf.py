@@ -7,7 +7,8 @@ from typing import Any
 
 from mvbuild.adapters.spark import cds
 from mvbuild.adapters.spark.java import Java
-from mvbuild.adapters.spark.session import last_words, session_conf
+from mvbuild.adapters.spark.launch import session_conf
+from mvbuild.adapters.spark.session import last_words
 from mvbuild.project.loaded import SparkSettings, Target
 
 

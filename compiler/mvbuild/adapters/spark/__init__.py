@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
+    from datetime import timedelta
     from pathlib import Path
 
+    from mvbuild.adapters.spark.warm.lease import Lease
     from mvbuild.ports.engine import Engine
     from mvbuild.ports.sources import SourceLocation
     from mvbuild.project.loaded import Target
@@ -21,8 +23,10 @@ def start_engine(
     spark: Any = None,
     progress: Callable[[str], None] | None = None,
     sources: Collection[SourceLocation] = (),
+    project: Path | None = None,
 ) -> Engine:
-    """An engine with its own Spark, or on the caller's session `spark`, which is not stopped. It can read `sources` besides the catalog."""
+    """An engine with its own Spark, or on the caller's session `spark`, which is not stopped. It can read `sources` besides the catalog.
+    `project`: its directory, if the target may keep a warm engine for it."""
     from mvbuild.adapters.iceberg.failures import Translator
     from mvbuild.adapters.spark.engine import SparkEngine
     from mvbuild.adapters.spark.sources import introduce, introduce_catalog
@@ -37,12 +41,38 @@ def start_engine(
         introduce(spark, sources)
         return SparkEngine(spark, own=False, masked=masked)
     from mvbuild.adapters.spark.session import start
+    from mvbuild.adapters.spark.warm.wanted import kept
 
+    lease = None
     try:
-        session = start(target, log_file=log_file, env=env, progress=progress, sources=sources)
+        if project is not None and (keep := kept(target.spark, env)):
+            lease = _lease(target, keep, project, env=env, progress=progress, sources=sources)
+        session = lease.session if lease else start(target, log_file=log_file, env=env, progress=progress, sources=sources)
     except EngineError as exc:
         exc.args = tuple(masked(str(one)) for one in exc.args)
         raise
-    introduce_catalog(session, target.catalog_name, target.catalog)
-    introduce(session, sources)
-    return SparkEngine(session, own=True, masked=masked)
+    engine = SparkEngine(session, own=True, masked=masked, lease=lease)
+    try:
+        introduce_catalog(session, target.catalog_name, target.catalog)
+        introduce(session, sources)
+    except BaseException:
+        engine.close()
+        raise
+    return engine
+
+
+def _lease(
+    target: Target,
+    keep: timedelta,
+    project: Path,
+    *,
+    env: Mapping[str, str],
+    progress: Callable[[str], None] | None,
+    sources: Collection[SourceLocation],
+) -> Lease | None:
+    from mvbuild.adapters.spark.launch import prepare
+    from mvbuild.adapters.spark.warm.lease import Wanted, lease
+
+    say = progress or (lambda _: None)
+    wanted = Wanted(keep=keep, project=str(project), target=target.name)
+    return lease(prepare(target, env, say, sources), wanted, env=env, say=say)

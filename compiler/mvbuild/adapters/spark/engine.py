@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
     from pyspark.sql.conf import RuntimeConfig
 
+    from mvbuild.adapters.spark.warm.lease import Lease
     from mvbuild.names import TableIdentifier
     from mvbuild.ports.engine import PreparedQuery
     from mvbuild.ports.states import Schema
@@ -31,12 +32,13 @@ if TYPE_CHECKING:
 
 class SparkEngine:
     """The engine port. `own`: `close` stops the session; otherwise it belongs to the caller and is left running. `masked` hides secrets in
-    Spark's messages."""
+    Spark's messages. `lease`: the session is on a warm engine, which `close` leaves to other commands."""
 
-    def __init__(self, session: SparkSession, *, own: bool, masked: Callable[[str], str] = str) -> None:
+    def __init__(self, session: SparkSession, *, own: bool, masked: Callable[[str], str] = str, lease: Lease | None = None) -> None:
         self.session = session
         self._own = own
-        self._translated = partial(translated, masked=masked)
+        self._lease = lease
+        self._translated = partial(translated, masked=masked, why_lost=lease.why_lost if lease else str)
 
     def prepare(self, sql: str) -> PreparedQuery:
         with self._translated(sql):
@@ -127,6 +129,8 @@ class SparkEngine:
         with suppress(EngineError), self._translated(""), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.session.stop()
+        if self._lease:
+            self._lease.release()
 
 
 def settings_of(session: SparkSession) -> dict[str, str]:

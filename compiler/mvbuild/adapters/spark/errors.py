@@ -48,8 +48,9 @@ class _Failure:
 
 
 @contextmanager
-def translated(sql: str, masked: Callable[[str], str] = str) -> Iterator[None]:
-    """No exception of PySpark or Py4J leaves this block, and no message with what `masked` hides."""
+def translated(sql: str, masked: Callable[[str], str] = str, why_lost: Callable[[], str] = str) -> Iterator[None]:
+    """No exception of PySpark, Py4J or gRPC leaves this block, and no message with what `masked` hides. `why_lost`: why the engine stopped,
+    if that is known."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
@@ -57,6 +58,8 @@ def translated(sql: str, masked: Callable[[str], str] = str) -> Iterator[None]:
         yield
     except (PySparkException, Py4JError, ConnectionError, EOFError) as exc:
         translated = _translate(exc, sql)
+        if isinstance(translated, EngineError) and (reason := why_lost()):
+            translated = EngineError(translated.code, f"Spark stopped while it was in use: {reason}")
         translated.args = tuple(masked(str(one)) for one in translated.args)
         raise translated from exc
 
@@ -114,9 +117,15 @@ def _query_error(failures: list[_Failure]) -> QueryError:
 def _is_lost(exc: Exception) -> bool:
     from py4j.protocol import Py4JJavaError, Py4JNetworkError
 
-    if isinstance(exc, (Py4JNetworkError, ConnectionError, EOFError)):
+    if isinstance(exc, (Py4JNetworkError, ConnectionError, EOFError)) or _is_unavailable(exc):
         return True
     return not isinstance(exc, Py4JJavaError) and not hasattr(exc, "_origin") and any(sign in _text(exc) for sign in _LOST)
+
+
+def _is_unavailable(exc: Any) -> bool:
+    """Whether a Connect server could not be reached, also after PySpark's retries."""
+    code = getattr(exc, "getGrpcStatusCode", None)
+    return code is not None and getattr(code(), "name", "") == "UNAVAILABLE"
 
 
 def _classic(exc: Any, sql: str) -> list[_Failure]:

@@ -35,7 +35,7 @@ def find_java(env: Mapping[str, str], run: Callable[[Path], str] | None = None) 
     wrong-java."""
     home = env.get("JAVA_HOME")
     path = _below(home) if home else _on_path(env)
-    java = (_from_release(path) if home else None) or _from_output(path, (run or _version_output)(path))
+    java = _from_release(path) or _from_output(path, (run or _version_output)(path))
     if java.major < OLDEST:
         raise EngineError("wrong-java", f"Java {java.major} was found at {path}; Spark 4 needs Java 17 or 21.")
     return java
@@ -56,9 +56,9 @@ def _on_path(env: Mapping[str, str]) -> Path:
 
 
 def _from_release(path: Path) -> Java | None:
-    """From the `release` file of every JDK, which saves the 50 ms of asking Java itself."""
+    """From the `release` file of every JDK, which saves the 50 ms of asking Java itself. A script that chooses a Java has no such file."""
     try:
-        text = (path.parent.parent / "release").read_text(encoding="utf-8", errors="replace")
+        text = (path.resolve().parent.parent / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
     match = _RELEASE.search(text)

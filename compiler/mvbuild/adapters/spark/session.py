@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
-import shlex
-import tempfile
-from dataclasses import dataclass
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from mvbuild.adapters.spark import cds, jars
-from mvbuild.adapters.spark import sources as outside
-from mvbuild.adapters.spark.catalog_conf import EXTENSIONS, catalog_conf, resolved
 from mvbuild.adapters.spark.connect import connect, not_installed, reason_of
 from mvbuild.adapters.spark.errors import message_of
-from mvbuild.adapters.spark.java import find_java
+from mvbuild.adapters.spark.launch import command_line_conf, prepare
 from mvbuild.ports.engine import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
+    from mvbuild.adapters.spark.launch import Launch
     from mvbuild.ports.sources import SourceLocation
     from mvbuild.project.loaded import Target
 
-_LOCAL = re.compile(r"local(?:\[\s*(\d+|\*)\s*(?:,.*)?\])?\Z")
 _PRIVATE = re.compile(r"spark\.(?:sql|hadoop)\.|d?fs\.|.*(?:secret|password|token|credential|access.?key|api.?key)", re.IGNORECASE)
 """Settings that may contain passwords. The arguments of spark-submit are in its command line, which all users of the machine can see."""
-_REDACTED = "(?i)secret|password|token|credential|authorization|access.?key|account.?key|api.?key|sas|\\.header\\."
-"""Spark's own pattern covers the first three and some keys; it applies to the settings in event logs and plans."""
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _LEAD = re.compile(r'(?:Exception in thread "\S+" |Caused by: |Error: )(?:[\w.$]+(?:Exception|Error): )?')
 _DULL = re.compile(
@@ -43,15 +34,6 @@ _DULL = re.compile(
 _lock = Lock()
 _on_class_path: set[Path] = set()
 """The jars that the JVM of this process was started with: a process has one JVM for all its sessions."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Launch:
-    """How a session is started. `class_path` is empty if executors fetch the jars themselves."""
-
-    conf: Mapping[str, str]
-    class_path: tuple[Path, ...]
-    java_options: tuple[str, ...]
 
 
 def start(
@@ -70,93 +52,16 @@ def start(
         return connect(
             remote, {"spark.sql.session.timeZone": "UTC", "spark.sql.debug.maxToStringFields": "10000", **target.spark.config}, say
         )
-    launch = _prepare(target, env, say, sources)
+    launch = prepare(target, env, say, sources)
     say("starting Spark")
     with _lock:
         if remote:
-            return _start_local_server(remote, {**launch.conf, **_class_path_conf(launch)})
-        return _start_classic(launch, log_file)
+            return _start_local_server(remote, {**launch.conf, **command_line_conf(launch)})
+        return start_classic(launch, log_file)
 
 
-def session_conf(target: Target, sources: Collection[SourceLocation] = ()) -> dict[str, str]:
-    """The whole configuration except for jars. The user's settings take precedence."""
-    extensions = (EXTENSIONS, *outside.extensions(sources))
-    master = target.spark.remote or target.spark.master
-    return {
-        "spark.app.name": "mvbuild",
-        "spark.master": master,
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.catalogImplementation": "in-memory",
-        # Plans are compared; without this, the plan of a table with more than 25 columns would be truncated.
-        "spark.sql.debug.maxToStringFields": "10000",
-        "spark.redaction.regex": _REDACTED,
-        "spark.sql.extensions": ",".join(extensions),
-        **_local_conf(master),
-        **catalog_conf(target.catalog_name, target.catalog),
-        **outside.start_conf(sources, target.spark.config),
-        **_user_conf(target.spark.config, extensions),
-    }
-
-
-def _user_conf(config: Mapping[str, str], extensions: Sequence[str]) -> dict[str, str]:
-    conf = dict(config)
-    if "spark.sql.extensions" in conf:
-        lacking = [name for name in extensions if name not in conf["spark.sql.extensions"]]
-        conf["spark.sql.extensions"] = ",".join([*lacking, conf["spark.sql.extensions"]])
-    return conf
-
-
-def _local_conf(master: str) -> dict[str, str]:
-    match = _LOCAL.match(master)
-    if match is None:
-        return {}
-    cores = _cores() if match[1] == "*" else int(match[1] or 1)
-    return {
-        "spark.driver.memory": "2g",
-        # The machine's own name may resolve to an address that does not exist, in containers and with a VPN.
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        # The default of 200 tasks per shuffle is for clusters; adaptive execution splits partitions that are too large.
-        "spark.sql.shuffle.partitions": str(cores * 2),
-    }
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
-
-
-def _prepare(target: Target, env: Mapping[str, str], say: Callable[[str], None], sources: Collection[SourceLocation]) -> _Launch:
-    java = find_java(env)
-    conf, config = session_conf(target, sources), target.spark.config
-    cache, home = jars.cache_dir(env), jars.spark_home(env)
-    of_target = jars.needed(resolved(target.catalog_name, target.catalog), config)
-    wanted = tuple(dict.fromkeys((*of_target, *outside.needed(sources, config))))
-    kept = all((cache / "jars" / artifact.file_name).is_file() for artifact in wanted)
-    paths = jars.resolve(wanted, cache=cache, java=java.path, config=config, env=env, progress=say)
-    # A folder that is never written to: the session stores its tables in Iceberg.
-    conf.setdefault("spark.sql.warehouse.dir", str(Path(tempfile.gettempdir()) / "mvbuild-spark-warehouse"))
-    if _LOCAL.match(conf["spark.master"]) is None or config.keys() & {"spark.jars", "spark.jars.packages"}:
-        # Jars that load each other's classes must be added in the same way.
-        conf["spark.jars"] = ",".join(filter(None, [config.get("spark.jars", ""), *map(str, paths)]))
-        return _Launch(conf=conf, class_path=(), java_options=())
-    return _Launch(conf=conf, class_path=paths, java_options=cds.options(java, paths, home, cache, train=kept))
-
-
-def _class_path_conf(launch: _Launch) -> dict[str, str]:
-    """In a local session the class path is enough, and saves copying 50 MB per session."""
-    conf: dict[str, str] = {}
-    if launch.class_path:
-        joined = os.pathsep.join(filter(None, [launch.conf.get("spark.driver.extraClassPath", ""), *map(str, launch.class_path)]))
-        conf["spark.driver.extraClassPath"] = joined
-    if launch.java_options:
-        own = launch.conf.get("spark.driver.extraJavaOptions", "")
-        conf["spark.driver.extraJavaOptions"] = " ".join(filter(None, [own, *map(shlex.quote, launch.java_options)]))
-    return conf
-
-
-def _start_classic(launch: _Launch, log_file: Path) -> SparkSession:
+def start_classic(launch: Launch, log_file: Path) -> SparkSession:
+    """A session with a JVM that ends with this process. Raises EngineError if Spark does not start."""
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
@@ -179,7 +84,7 @@ def _start_classic(launch: _Launch, log_file: Path) -> SparkSession:
     return session
 
 
-def _gateway(launch: _Launch, log_file: Path) -> Any:
+def _gateway(launch: Launch, log_file: Path) -> Any:
     """The JVM. Its output always goes to the log, because it has its own file descriptors."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -189,7 +94,7 @@ def _gateway(launch: _Launch, log_file: Path) -> Any:
         if lacking:
             raise EngineError("spark-start", f"The Spark of this process was started without {', '.join(lacking)}.", help="Restart Python.")
         return SparkContext._gateway
-    command_line = {key: value for key, value in {**launch.conf, **_class_path_conf(launch)}.items() if not _PRIVATE.match(key)}
+    command_line = {key: value for key, value in {**launch.conf, **command_line_conf(launch)}.items() if not _PRIVATE.match(key)}
     with log_file.open("ab") as log:
         gateway = launch_gateway(SparkConf(loadDefaults=False).setAll(list(command_line.items())), {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
     _on_class_path.update(launch.class_path)

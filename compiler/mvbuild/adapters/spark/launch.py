@@ -1,0 +1,116 @@
+"""Target + environment -> Launch: the configuration, jars and JVM options with which Spark is started."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mvbuild.adapters.spark import cds, jars
+from mvbuild.adapters.spark import sources as outside
+from mvbuild.adapters.spark.catalog_conf import EXTENSIONS, catalog_conf, resolved
+from mvbuild.adapters.spark.java import find_java
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from mvbuild.adapters.spark.java import Java
+    from mvbuild.ports.sources import SourceLocation
+    from mvbuild.project.loaded import Target
+
+LOCAL = re.compile(r"local(?:\[\s*(\d+|\*)\s*(?:,.*)?\])?\Z")
+_REDACTED = "(?i)secret|password|token|credential|authorization|access.?key|account.?key|api.?key|sas|\\.header\\."
+"""Spark's own pattern covers the first three and some keys; it applies to the settings in event logs and plans."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """How a session is started. `class_path` is empty if executors fetch the jars themselves."""
+
+    java: Java
+    conf: Mapping[str, str]
+    class_path: tuple[Path, ...]
+    java_options: tuple[str, ...]
+
+
+def session_conf(target: Target, sources: Collection[SourceLocation] = ()) -> dict[str, str]:
+    """The whole configuration except for jars. The user's settings take precedence."""
+    extensions = (EXTENSIONS, *outside.extensions(sources))
+    master = target.spark.remote or target.spark.master
+    return {
+        "spark.app.name": "mvbuild",
+        "spark.master": master,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.catalogImplementation": "in-memory",
+        # Plans are compared; without this, the plan of a table with more than 25 columns would be truncated.
+        "spark.sql.debug.maxToStringFields": "10000",
+        "spark.redaction.regex": _REDACTED,
+        "spark.sql.extensions": ",".join(extensions),
+        **_local_conf(master),
+        **catalog_conf(target.catalog_name, target.catalog),
+        **outside.start_conf(sources, target.spark.config),
+        **_user_conf(target.spark.config, extensions),
+    }
+
+
+def _user_conf(config: Mapping[str, str], extensions: Sequence[str]) -> dict[str, str]:
+    conf = dict(config)
+    if "spark.sql.extensions" in conf:
+        lacking = [name for name in extensions if name not in conf["spark.sql.extensions"]]
+        conf["spark.sql.extensions"] = ",".join([*lacking, conf["spark.sql.extensions"]])
+    return conf
+
+
+def _local_conf(master: str) -> dict[str, str]:
+    match = LOCAL.match(master)
+    if match is None:
+        return {}
+    cores = _cores() if match[1] == "*" else int(match[1] or 1)
+    return {
+        "spark.driver.memory": "2g",
+        # The machine's own name may resolve to an address that does not exist, in containers and with a VPN.
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        # The default of 200 tasks per shuffle is for clusters; adaptive execution splits partitions that are too large.
+        "spark.sql.shuffle.partitions": str(cores * 2),
+    }
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+
+
+def prepare(target: Target, env: Mapping[str, str], say: Callable[[str], None], sources: Collection[SourceLocation]) -> Launch:
+    """Raises EngineError if there is no Java, or a jar can be had neither from the cache nor from the network."""
+    java = find_java(env)
+    conf, config = session_conf(target, sources), target.spark.config
+    cache, home = jars.cache_dir(env), jars.spark_home(env)
+    of_target = jars.needed(resolved(target.catalog_name, target.catalog), config)
+    wanted = tuple(dict.fromkeys((*of_target, *outside.needed(sources, config))))
+    kept = all((cache / "jars" / artifact.file_name).is_file() for artifact in wanted)
+    paths = jars.resolve(wanted, cache=cache, java=java.path, config=config, env=env, progress=say)
+    # A folder that is never written to: the session stores its tables in Iceberg.
+    conf.setdefault("spark.sql.warehouse.dir", str(Path(tempfile.gettempdir()) / "mvbuild-spark-warehouse"))
+    if LOCAL.match(conf["spark.master"]) is None or config.keys() & {"spark.jars", "spark.jars.packages"}:
+        # Jars that load each other's classes must be added in the same way.
+        conf["spark.jars"] = ",".join(filter(None, [config.get("spark.jars", ""), *map(str, paths)]))
+        return Launch(java=java, conf=conf, class_path=(), java_options=())
+    return Launch(java=java, conf=conf, class_path=paths, java_options=cds.options(java, paths, home, cache, train=kept))
+
+
+def command_line_conf(launch: Launch) -> dict[str, str]:
+    """What the JVM must be started with. In a local session the class path is enough, and saves copying 50 MB per session."""
+    conf: dict[str, str] = {}
+    if launch.class_path:
+        joined = os.pathsep.join(filter(None, [launch.conf.get("spark.driver.extraClassPath", ""), *map(str, launch.class_path)]))
+        conf["spark.driver.extraClassPath"] = joined
+    if launch.java_options:
+        own = launch.conf.get("spark.driver.extraJavaOptions", "")
+        conf["spark.driver.extraJavaOptions"] = " ".join(filter(None, [own, *map(shlex.quote, launch.java_options)]))
+    return conf

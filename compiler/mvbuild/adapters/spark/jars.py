@@ -231,10 +231,17 @@ def _run(
     return done.stdout + done.stderr
 
 
-def spark_home(env: Mapping[str, str]) -> Path:
-    """The Spark that PySpark starts: SPARK_HOME, otherwise its own. Raises EngineError if SPARK_HOME is another version."""
-    import pyspark
+_INSTALL = (
+    "Install it: pip install 'pyspark>=4.1,<4.2'. The package mvbuild includes it; mvbuild-core, for hooks, CI and editors, does not."
+)
 
+
+def spark_home(env: Mapping[str, str]) -> Path:
+    """The Spark that PySpark starts: SPARK_HOME, otherwise its own. Raises EngineError if there is none, or SPARK_HOME is another version."""
+    try:
+        import pyspark
+    except ImportError:
+        raise EngineError("missing-package", "PySpark is not installed, and this command needs it.", help=_INSTALL) from None
     home = env.get("SPARK_HOME")
     if not home:
         return Path(pyspark.__file__).parent

@@ -237,7 +237,7 @@ _INSTALL = (
 
 
 def spark_home(env: Mapping[str, str]) -> Path:
-    """The Spark that PySpark starts: SPARK_HOME, otherwise its own. Raises EngineError if there is none, or SPARK_HOME is another version."""
+    """The Spark that PySpark starts: SPARK_HOME, otherwise its own. Raises EngineError if it is missing or another version."""
     try:
         import pyspark
     except ImportError:

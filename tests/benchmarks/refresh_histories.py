@@ -42,6 +42,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5, help="runs of each history, besides the first")
     parser.add_argument("--mvs", type=int, default=8, help="besides those of the features; 0 for those alone")
     parser.add_argument("--features", nargs="*", choices=list(FEATURES), help="of every history; some by chance if none are given")
+    parser.add_argument("--auxiliary-views", default="never", choices=["auto", "never", "always"], help="the setting of every MV")
     parser.add_argument("--together", type=int, default=2, help="how many features a history has by chance")
     parser.add_argument("--shrink", type=float, default=0, help="seconds to make a failing case smaller")
     parser.add_argument("--log", action="store_true", help="print the statements of a failing case")
@@ -63,6 +64,8 @@ def main() -> int:
     elapsed = time.monotonic() - began
     print(line(total, elapsed))
     print("refreshes:", {" ".join(filter(None, key)): n for key, n in total.refreshes.most_common()})
+    if total.auxiliary:
+        print("auxiliary views:", {" ".join(filter(None, key)): n for key, n in total.auxiliary.most_common()})
     print("steps:", dict(total.steps.most_common()))
     print("judged after steps:", dict(total.checked.most_common()), "blocked:", dict(total.blocked.most_common()))
     for one in total.unproven[:5]:
@@ -82,7 +85,7 @@ def _play(seeds: Sequence[int], chosen: argparse.Namespace, journal: Journal[See
     with warm_spark(directory, memory="2g", small=True) as spark:
 
         def play(case: Case) -> Seen:
-            return played(case, directory / f"case-{next(numbers)}", spark)
+            return played(case, directory / f"case-{next(numbers)}", spark, auxiliary=chosen.auxiliary_views)
 
         for seed in seeds:
             if time.monotonic() - began > chosen.minutes * 60:
@@ -101,6 +104,7 @@ def _play(seeds: Sequence[int], chosen: argparse.Namespace, journal: Journal[See
 def _tell(case: Case, seen: Seen, chosen: argparse.Namespace, play: Callable[[Case], Seen]) -> None:
     again = f"--histories 1 --seed {case.seed} --rounds {chosen.rounds} --mvs {chosen.mvs} --together {chosen.together}"
     again += f" --features {' '.join(chosen.features)}" if chosen.features else ""
+    again += f" --auxiliary-views {chosen.auxiliary_views}" if chosen.auxiliary_views != "never" else ""
     print(f"FAILED: {seen.failures[0]}\n  python tests/benchmarks/refresh_histories.py {again}", flush=True)
     if chosen.log:
         print("\n".join(seen.log))

@@ -14,6 +14,7 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -23,6 +24,7 @@ TESTS = Path(__file__).parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS.parent / "compiler")]
 
 from mvbuild.incremental.strategies import STRATEGIES  # noqa: E402
+from unit.incremental.on_cuts import through_cuts  # noqa: E402
 from unit.incremental.on_duckdb import connected  # noqa: E402
 from unit.incremental.oracle import ACCEPTED, Wrong, seen, shrunk  # noqa: E402
 from unit.incremental.queries import Generated, generated  # noqa: E402
@@ -45,6 +47,9 @@ class Counts:
     codes: Counter[tuple[str, str]] = field(default_factory=Counter)
     accepted: Counter[tuple[str, bool, str]] = field(default_factory=Counter)
     cases: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    auxiliary: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """With auxiliary views: (auxiliary or query, strategy, outcome)."""
+    cuts: int = 0
     wrong: list[Wrong] = field(default_factory=list)
     seconds: float = 0
 
@@ -56,6 +61,8 @@ class Counts:
         self.codes.update(other.codes)
         self.accepted.update(other.accepted)
         self.cases.update(other.cases)
+        self.auxiliary.update(other.auxiliary)
+        self.cuts += other.cuts
         self.wrong.extend(other.wrong)
         self.seconds += other.seconds
 
@@ -82,12 +89,20 @@ class Counts:
             self.accepted.update((operator, goes, strategy) for strategy, code in found.codes.items() if code == ACCEPTED)
 
 
-def counted(start: int, number: int) -> Counts:
+def counted(start: int, number: int, *, cuts: bool = False) -> Counts:
+    """`cuts`: through auxiliary views instead of directly."""
     counts = Counts()
     began = time.process_time()
     connection = connected()
     for seed in range(start, start + number):
-        counts.note(generated(seed), connection)
+        if cuts:
+            found = through_cuts(generated(seed), connection, seed)
+            counts.ran += 1
+            counts.cuts += found.cuts
+            counts.auxiliary.update(found.codes)
+            counts.wrong.extend(found.wrong)
+        else:
+            counts.note(generated(seed), connection)
     counts.seconds = time.process_time() - began
     return counts
 
@@ -144,12 +159,43 @@ def report(counts: Counts, seed: int, day: str, elapsed: float, jobs: int) -> st
     return "\n".join([*lines, ""])
 
 
+def report_of_cuts(counts: Counts, seed: int, day: str, elapsed: float, jobs: int) -> str:
+    lines = [
+        "# Proof of auxiliary views",
+        "",
+        "Random queries over random tables, each with a random change. The tree of each query is cut where mvbuild would cut it, and at one or two",
+        "random places. Each auxiliary view is refreshed by a strategy that does not refuse, and then the query over them by every strategy. The rows",
+        "are compared with the query over the refreshed auxiliary views and with the query itself, as bags, on DuckDB.",
+        "",
+        f"- Run on {day}: `python tests/benchmarks/rewrite_proof.py --auxiliary-views --cases {counts.ran} --seed {seed}`",
+        f"- Cases: {counts.ran:,}, with {counts.cuts:,} auxiliary views",
+        f"- Wrong: **{len(counts.wrong)}**",
+        f"- {elapsed:,.0f} s with {jobs} process{'es' if jobs > 1 else ''} ({counts.seconds:,.0f} s of processor time)",
+        "",
+        "| of | strategy | accepted and right | refused, by code |",
+        "|---|---|---:|---|",
+    ]
+    for of in ("auxiliary", "query"):
+        for strategy in STRATEGIES:
+            codes = sorted(
+                ((n, c) for (o, s, c), n in counts.auxiliary.items() if (o, s) == (of, strategy) and c != ACCEPTED), reverse=True
+            )
+            accepted = counts.auxiliary[(of, strategy, ACCEPTED)]
+            lines.append(f"| {of} | {strategy} | {accepted:,} | {', '.join(f'{code} {n:,}' for n, code in codes)} |")
+    for one in counts.wrong[:SHRUNK]:
+        lines += ["", f"## Seed {one.seed}: {one.strategy}", "", one.problem, "", "```sql", one.query, "```"]
+    return "\n".join([*lines, ""])
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin nothing after so many")
+    parser.add_argument(
+        "--auxiliary-views", action="store_true", help="refresh through auxiliary views, cut where it helps and at random places"
+    )
     parser.add_argument("--report", type=Path)
     parser.add_argument("--date", default=date.today().isoformat())
     chosen = parser.parse_args()
@@ -161,13 +207,21 @@ def main() -> int:
         for at in range(0, len(chunks), chosen.jobs):
             if time.monotonic() - began > chosen.seconds:
                 break
-            for counts in pool.map(counted, *zip(*chunks[at : at + chosen.jobs], strict=True)):
+            work = partial(counted, cuts=chosen.auxiliary_views)
+            for counts in pool.map(work, *zip(*chunks[at : at + chosen.jobs], strict=True)):
                 total.add(counts)
-            print(f"{total.ran:,} cases, {total.runs:,} refreshes, {len(total.wrong)} wrong, {time.monotonic() - began:,.0f} s", flush=True)
+            print(
+                f"{total.ran:,} cases, {total.runs or sum(total.auxiliary.values()):,} refreshes, {len(total.wrong)} wrong, {time.monotonic() - began:,.0f} s",
+                flush=True,
+            )
     elapsed = time.monotonic() - began
     connection = connected()
-    total.wrong[:SHRUNK] = [shrunk(one, connection) for one in total.wrong[:SHRUNK]]
-    text = report(total, chosen.seed, chosen.date, elapsed, chosen.jobs)
+    if not chosen.auxiliary_views:
+        total.wrong[:SHRUNK] = [shrunk(one, connection) for one in total.wrong[:SHRUNK]]
+    if chosen.auxiliary_views:
+        text = report_of_cuts(total, chosen.seed, chosen.date, elapsed, chosen.jobs)
+    else:
+        text = report(total, chosen.seed, chosen.date, elapsed, chosen.jobs)
     print(text)
     if chosen.report:
         chosen.report.parent.mkdir(parents=True, exist_ok=True)

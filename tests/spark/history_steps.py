@@ -22,6 +22,39 @@ def storage_step(project: Project, what: str, mv: str, chance: random.Random, lo
             project.sql(statement)
 
 
+def auxiliary_step(project: Project, chance: random.Random, log: list[str]) -> str:
+    """A change of an auxiliary view by another writer: what was done, empty if there is no such view."""
+    views = [".".join(found) for found in project.catalog.list_tables("main") if "__auxiliary_" in found[1]]
+    if not views:
+        return ""
+    table = chance.choice(sorted(views))
+    metadata = project.table(table).metadata
+    columns = [f.name for f in project.table(table).schema().fields]
+    statements = {
+        "drop": [f"DROP TABLE lake.{table}"],
+        "purge": [f"DROP TABLE lake.{table} PURGE"],
+        "empty": [f"DELETE FROM lake.{table}"],
+        "double": [f"INSERT INTO lake.{table} SELECT * FROM lake.{table}"],
+        "compact": [f"CALL lake.system.rewrite_data_files(table => '{table}', options => map('rewrite-all', 'true'))"],
+        "expire": [
+            f"CALL lake.system.expire_snapshots(table => '{table}', older_than => TIMESTAMP '2999-01-01 00:00:00', retain_last => 1)"
+        ],
+        "add a column": [f"ALTER TABLE lake.{table} ADD COLUMN `by others` INT"],
+        "rename a column": [f"ALTER TABLE lake.{table} RENAME COLUMN `{columns[-1]}` TO `by others too`"],
+    }
+    ids = [s.snapshot_id for s in metadata.snapshots if s.snapshot_id != metadata.current_snapshot_id]
+    if ids:
+        statements["roll back"] = [f"CALL lake.system.set_current_snapshot('{table}', {chance.choice(ids)})"]
+    if len(columns) > 1:
+        pairs = ((columns[0], "by others too"), (columns[1], columns[0]), ("by others too", columns[1]))
+        statements["swap columns"] = [f"ALTER TABLE lake.{table} RENAME COLUMN `{one}` TO `{other}`" for one, other in pairs]
+    what = chance.choice(list(statements))
+    for statement in statements[what]:
+        log.append(statement)
+        project.sql(statement)
+    return f"auxiliary: {what}"
+
+
 def _storage_statements(project: Project, what: str, table: str, chance: random.Random) -> list[str]:
     calls = {
         "compact_storage": f"rewrite_data_files(table => '{table}', options => map('rewrite-all', 'true'))",

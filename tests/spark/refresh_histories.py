@@ -20,7 +20,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +30,13 @@ from pyiceberg.catalog import load_catalog
 from mvbuild import api
 from mvbuild.adapters.spark.catalog_conf import catalog_conf
 from mvbuild.incremental import choose, sizes
+from mvbuild.incremental.strategies import COMPLETE
 from mvbuild.refresh import inputs
 from spark.history_cases import MODES, Case, Step, made, smaller
 from spark.history_features import ELSEWHERE, SESSION_STEPS, STORAGE_STEPS, UNSTEADY, VIEW_STEPS
 from spark.history_judge import Failed, Judge, Rows, filled
 from spark.history_queries import Model
-from spark.history_steps import begin_session, create_view, session_step, settings, storage_step, view_step
+from spark.history_steps import auxiliary_step, begin_session, create_view, session_step, settings, storage_step, view_step
 from spark.history_tables import BaseTable
 from spark.projects import NoSpark, Project, messages, new_project, properties
 from spark.quick import QUERIES as QUICK
@@ -46,6 +47,8 @@ MOST_RESULT = 400
 """An MV with more rows at the start is left out."""
 REFUSED = ("session-object", "unsupported-format")
 """Codes of what no MV can be made of."""
+AUXILIARY_STEPS = 0.4
+"""How often others change an auxiliary view before a run."""
 EXACT = ("merge", "affected-keys", "bag", "full-diff", "append")
 """Strategies that write the rows that differ and no other."""
 
@@ -58,6 +61,8 @@ class Seen:
     runs: int = 0
     refreshes: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(strategy, reason)."""
+    auxiliary: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """The same of auxiliary views."""
     steps: Counter[str] = field(default_factory=Counter)
     checked: Counter[str] = field(default_factory=Counter)
     """What was compared with the truth after steps."""
@@ -74,6 +79,7 @@ class Seen:
         self.histories += other.histories
         self.runs += other.runs
         self.refreshes.update(other.refreshes)
+        self.auxiliary.update(other.auxiliary)
         self.steps.update(other.steps)
         self.checked.update(other.checked)
         self.blocked.update(other.blocked)
@@ -82,9 +88,10 @@ class Seen:
         self.verified += other.verified
 
 
-def played(case: Case, root: Path, spark: Any, *, quick: bool = True, verify_every: int = 3) -> Seen:
-    """Everything goes into `root`, which must not exist. A failure ends the case."""
-    player = _Player(case=case, project=new_project(root, {}, spark), verify_every=verify_every)
+def played(case: Case, root: Path, spark: Any, *, quick: bool = True, verify_every: int = 3, auxiliary: str = "never") -> Seen:
+    """Everything goes into `root`, which must not exist. A failure ends the case. `auxiliary`: the setting `auxiliary_views`; unless it is
+    never, others change auxiliary views too."""
+    player = _Player(case=case, project=new_project(root, {}, spark), verify_every=verify_every, auxiliary=auxiliary)
     player.seen.histories = 1
     if quick:
         for key, value in QUICK.items():
@@ -106,8 +113,16 @@ def played(case: Case, root: Path, spark: Any, *, quick: bool = True, verify_eve
 
 @contextmanager
 def as_if_large() -> Iterator[None]:
-    """A few rows are refreshed like many: with bounds of keys, including those from metadata, and without tables that have none."""
+    """A few rows are refreshed like many: with bounds of keys, including those from metadata, without tables that have none, and never by
+    computing everything if there is another way."""
+
+    def expensive(made: Any, *arguments: Any, **options: Any) -> Any:
+        found = cost_of(made, *arguments, **options)
+        return replace(found, work=found.work + 1000) if made.strategy in COMPLETE else found
+
+    cost_of = choose.cost_of
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(choose, "cost_of", expensive)
         for module, name in ((sizes, "LITTLE"), (inputs, "LITTLE"), (inputs, "MAX_VALUES"), (choose, "LARGE")):
             patch.setattr(module, name, 0)
         yield
@@ -125,6 +140,7 @@ class _Player:
     case: Case
     project: Project
     verify_every: int
+    auxiliary: str = "never"
     seen: Seen = field(default_factory=Seen)
     tables: dict[str, BaseTable] = field(default_factory=dict)
     """By name; those of the second catalog begin with `elsewhere_`."""
@@ -154,6 +170,8 @@ class _Player:
                     self.seen.steps[step.what] += 1
                     self.judge.check(f"round {at} after step {number} ({step.what} {step.on})", random.Random(step.seed))
                     self.judge.forget()
+            if self.auxiliary != "never" and chance.random() < AUXILIARY_STEPS:
+                self.seen.steps[auxiliary_step(self.project, chance, self.seen.log) or "no auxiliary view"] += 1
             self._refresh(f"round {at}")
             if self.verify_every and at % self.verify_every == self.verify_every - 1:
                 self._verify()
@@ -214,7 +232,7 @@ class _Player:
     def _write_files(self) -> None:
         names = {name: text.removeprefix("lake.") for name, text in self.judge.names.items()}
         names |= {m.name: f"{{{{ ref('{m.name}') }}}}" for m in self.judge.models}
-        files = {"mvbuild.yml": "name: histories\nmodels: {+refresh_policy: incremental}\n"}
+        files = {"mvbuild.yml": f"name: histories\nmodels: {{+refresh_policy: incremental, +auxiliary_views: {self.auxiliary}}}\n"}
         kinds = {"mv": "", "view": "{{ config(materialized='view') }}\n", "ephemeral": "{{ config(materialized='ephemeral') }}\n"}
         entries = []
         for model in self.judge.models:
@@ -284,6 +302,8 @@ class _Player:
         reason = one.details.get("reason") or ""
         self.seen.refreshes[(strategy, reason)] += 1
         self.seen.checked["written without Spark"] += (one.sql or "").endswith("in one commit of mvbuild")
+        for view in one.details.get("auxiliary_views", ()):
+            self.seen.auxiliary[(view["strategy"], view["reason"] or "")] += 1
         if reason == "incremental-failed":
             raise Failed(f"{when}: {name}: {one.details.get('reason_message')}")
         if reason == "round-trip-unproven":

@@ -49,6 +49,10 @@ def explanation_text(found: Explanation) -> str:
     """Paragraphs with titles."""
     given: set[tuple[str, str]] = set()
     blocks = [_head(found), ["Query", *_tree(found)], ["Changes since the last refresh", *map(_table_line, found.tables)]]
+    if found.choice and found.choice.auxiliary:
+        from mvbuild.cli.auxiliary_views import views_trees
+
+        blocks.append(["Auxiliary views", *(f"    {line}" for line in views_trees(found.choice))])
     if found.choice:
         blocks.append([f"Next refresh: {_decision(found)}", *_verdicts(found.verdicts, given)])
     elif found.step.action in ("reuse", "record"):

@@ -49,6 +49,8 @@ def _line(past: PastRefresh) -> str:
     rows = f"{count_rows(past.rows_added or 0)} added, {past.rows_removed or 0:,} removed"
     head = click.style(f"refresh {past.refresh_id}", bold=True)
     how = (past.strategy or "?") + (f" ({past.reason})" if past.reason else "")
+    if past.auxiliary_views:
+        how += f" from {past.auxiliary_views} auxiliary view{'s' * (past.auxiliary_views != 1)}"
     parts = [head, utc(past.at_ms), how, rows, _bytes(past), _took(past), "(current)" if past.is_current else ""]
     return "  ".join(part for part in parts if part)
 
@@ -71,6 +73,7 @@ def _object(past: PastRefresh) -> dict[str, Any]:
         "current": past.is_current,
         "refreshed_at": utc(past.at_ms),
         "strategy": past.strategy or None,
+        "auxiliary_views": past.auxiliary_views,
         "rows_added": past.rows_added,
         "rows_removed": past.rows_removed,
         "reason": past.reason or None,

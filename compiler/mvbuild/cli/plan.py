@@ -129,6 +129,7 @@ def plan_object(planned: Plan) -> dict[str, Any]:
 
 def choice_object(strategy: str | None, choice: StrategyChoice | None) -> dict[str, Any]:
     """How an MV is refreshed, as JSON; all null if that is not decided yet, or nothing is refreshed."""
+    from mvbuild.cli.auxiliary_views import views_object
     from mvbuild.diagnostics.render import location
 
     reason = {"code": choice.code or None, "message": choice.message or None, "at": location(choice.span)} if choice else None
@@ -148,6 +149,7 @@ def choice_object(strategy: str | None, choice: StrategyChoice | None) -> dict[s
         "expected": work_object(choice.expected if choice else None),
         "full": work_object(choice.full if choice else None),
         "considered": considered,
+        "auxiliary_views": views_object(choice),
     }
 
 
@@ -225,6 +227,10 @@ def _paragraph(planned: Plan, step: Step) -> str:
     failed = _failed(planned, step)
     lines += [f"    tests-failed: {refused_data(failed)}"] if failed else []
     lines += _why_full(step)
+    if step.choice is not None and step.choice.auxiliary is not None:
+        from mvbuild.cli.auxiliary_views import views_text
+
+        lines += [f"    {line}" for line in views_text(step.choice)]
     return "\n".join(lines)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from mvbuild.diagnostics import CODES, ProjectError
@@ -19,6 +19,7 @@ from mvbuild.ports.catalog import Catalog
 from mvbuild.ports.session import Session, configured_session
 from mvbuild.ports.sources import SourceLocation, Sources
 from mvbuild.ports.states import State, Unreadable, ViewState
+from mvbuild.storage.auxiliary_views import listed_views
 from mvbuild.storage.embedded import with_embedded
 
 
@@ -66,9 +67,12 @@ def observe(
     found = replace(graph, nodes=topological(nodes)) if has_expanded else replace(graph, nodes=nodes)
     observed = Observed(states=states, at_ms=at_ms, has_views=catalog.has_views, session=session)
     if key is None or not isinstance(reader, LazyReader):
-        return World(graph=found, observed=replace(observed, states=with_embedded(found, states)))
+        observed = replace(observed, states=with_embedded(found, states))
+        return World(graph=found, observed=_with_auxiliary_views(found.views, observed, catalog))
     seen = sighting(key, found, reader.stamps, reader.stamp)
-    return World(graph=found, observed=replace(observed, states=reader.all_but(seen.settled, found)), sighting=seen)
+    observed = replace(observed, states=reader.all_but(seen.settled, found))
+    judged = (node for node in found.views if node.id not in seen.settled)
+    return World(graph=found, observed=_with_auxiliary_views(judged, observed, catalog), sighting=seen)
 
 
 def _take_back(nodes: dict[NodeId, Node], states: dict[TableIdentifier, State], known: Mapping[NodeId, str]) -> None:
@@ -84,6 +88,13 @@ def _take_back(nodes: dict[NodeId, Node], states: dict[TableIdentifier, State], 
         states[view.identifier] = _no_view(view.identifier, f"The view {view.identifier} cannot be read: {reason}")
     if views:
         _take_back(nodes, states, {})
+
+
+def _with_auxiliary_views(nodes: Iterable[ModelNode], observed: Observed, catalog: Catalog) -> Observed:
+    """With the tables with inner results that the storages of these MVs name."""
+    storages = (observed.table(node.storage) for node in nodes)
+    views = [one.name for storage in storages if storage is not None for one in listed_views(storage)]
+    return observed.updated(catalog.load(views)) if views else observed
 
 
 def _find_other_case(nodes: dict[NodeId, Node], reader: Reader, catalog: Catalog) -> None:

@@ -13,6 +13,7 @@ from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.cost import CHEAPER, LARGE, Cost, cost_of, full_cost
 from mvbuild.incremental.experience import corrections
 from mvbuild.incremental.inputs import Inputs, ReadChange, changes_of, inputs_of, shape_of_inputs, span_of
+from mvbuild.incremental.kept_views import AuxiliaryPlan
 from mvbuild.incremental.key_ranges import without_empty
 from mvbuild.incremental.reasons import GENERAL, UNINFORMATIVE, Refused
 from mvbuild.incremental.rewrite import Rewrite, StrategyInput
@@ -32,7 +33,7 @@ from mvbuild.storage.stored import stored
 
 NO_CHANGE = "no-change"
 """No change affects the query: only the record moves on."""
-_FIRST = ("never-refreshed", "definition-changed", "layout-changed", "session-changed", "forced")
+_FIRST = ("never-refreshed", "definition-changed", "layout-changed", "session-changed", "forced", "auxiliary-views-built")
 """Reasons for a full refresh that are not about the query, so that no policy can prevent it."""
 _OF_REASON: Mapping[str, str] = {
     "never-refreshed": "never-refreshed",
@@ -99,6 +100,8 @@ class StrategyChoice:
     difference: Difference | None = None
     inputs: Inputs | None = None
     changes: Mapping[int, TableChange] = field(default_factory=dict)
+    auxiliary: AuxiliaryPlan | None = None
+    """The auxiliary views that the refresh keeps, and from which the MV is refreshed."""
 
     @property
     def is_incremental(self) -> bool:
@@ -135,7 +138,7 @@ def choose(question: Question) -> StrategyChoice:
     try:
         storage, record = _refreshed_before(question)
         given = inputs_of(question.world, question.node, record, question.pins)
-        _require_rows_alone(given)
+        without_rows_alone(given)
     except Refused as exc:
         return _full(exc)
     if not given.moved and _same_files(given, question.read):
@@ -148,7 +151,12 @@ def choose(question: Question) -> StrategyChoice:
     return _Choosing(question=question, storage=storage, given=given, shape=shape, changes=changes).choice()
 
 
-def _require_rows_alone(given: Inputs) -> None:
+def cheapest_of(question: Question, storage: TableState, given: Inputs, shape: Shape, changes: Mapping[int, TableChange]) -> StrategyChoice:
+    """The cheapest strategy for a query that Spark has confirmed and for tables that have changed."""
+    return _Choosing(question=question, storage=storage, given=given, shape=shape, changes=changes)._cheapest(changes, is_proven=True)
+
+
+def without_rows_alone(given: Inputs) -> None:
     """Raise Refused if the query reads metadata columns of files: a change of rows does not include changes of their files."""
     for one in given.inputs:
         columns = metadata_columns_of((given.text.text,), one.pin.table)

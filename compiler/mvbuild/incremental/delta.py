@@ -370,19 +370,19 @@ class Deltas:
 
 def nondeterministic_part(relation: Relation, types: Types) -> exp.Expr | None:
     """A function in it whose value depends on the order of rows."""
-    return next((found for node in walk(relation) if (found := _is_unsteady(node, types)) is not None), None)
+    return next((found for node in walk(relation) if (found := is_unsteady(node, types)) is not None), None)
 
 
 def require_local(rows: Relation, table: Ref, types: Types) -> None:
     """Check rows that are computed again for some keys. What is not restricted to the keys also computes rows that stay; if it depends on
     the order of rows, these could get other values now."""
     for node in walk(rows):
-        found = _is_unsteady(node, types)
+        found = is_unsteady(node, types)
         if found is not None and not any(isinstance(below, Ref) and below.name == table.name for below in walk(node)):
             raise Refused("nondeterministic-order", "the order of the rows matters to a function that all rows share", found)
 
 
-def _is_unsteady(relation: Relation, types: Types) -> exp.Expr | None:
+def is_unsteady(relation: Relation, types: Types) -> exp.Expr | None:
     if isinstance(relation, Limit):
         return relation.limit or relation.offset
     items: list[Item] = []

@@ -23,7 +23,8 @@ def corrections(past: Iterable[PastRefresh]) -> dict[str, float]:
     """Strategy -> the factor by which its estimate is multiplied; oldest refresh first."""
     ratios: dict[str, list[float]] = defaultdict(list)
     for one in past:
-        if one.seconds and one.expected_seconds:
+        # A refresh from auxiliary views is another query.
+        if one.seconds and one.expected_seconds and not one.auxiliary_views:
             ratios[one.strategy].append(one.seconds / one.expected_seconds)
     known = {strategy: median(found[-LAST:]) for strategy, found in ratios.items() if len(found) >= ENOUGH}
     full = known.pop(FULL, None)

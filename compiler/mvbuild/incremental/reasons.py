@@ -115,6 +115,18 @@ CODES: Mapping[str, tuple[str, str]] = {
         "Nothing to do if the change is permanent; otherwise use the same settings in all sessions that refresh the MV.",
     ),
     "incremental-failed": ("The incremental refresh failed, and the full one succeeded.", "Report it: see the error in the debug log."),
+    "auxiliary-views-built": (
+        "The auxiliary views from which the MV is refreshed had to be computed in full first.",
+        "Nothing to do: the next refreshes can use them.",
+    ),
+    "auxiliary-name-taken": (
+        "A table has the name of an auxiliary view, and mvbuild did not make it.",
+        "Rename or drop the table, or set auxiliary_views: never.",
+    ),
+    "auxiliary-type": (
+        "An inner result has a type that an Iceberg table does not have, so it cannot be kept in an auxiliary view.",
+        "Cast it to a type that a table can have (int instead of smallint), or set auxiliary_views: never.",
+    ),
     "forced": ("A full refresh was requested.", "Nothing to do, or remove --full-refresh or refresh_policy: full."),
 }
 

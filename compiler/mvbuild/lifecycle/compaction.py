@@ -12,6 +12,7 @@ from mvbuild.ports.catalog import CommitConflict
 from mvbuild.ports.commits import TableCommit, TableLayout
 from mvbuild.ports.states import Snapshot, TableState
 from mvbuild.refresh.session import RunSession
+from mvbuild.storage.auxiliary_views import named_views, views_of_rows
 from mvbuild.storage.commits import recorded, summary_of
 from mvbuild.storage.history import DEFINITION, current_refresh_id, history
 from mvbuild.storage.schema import repeated_schema_property
@@ -64,7 +65,7 @@ def compact(session: RunSession, node: ModelNode, storage: TableState) -> TableS
 
 
 def _in_place(session: RunSession, node: ModelNode, storage: TableState) -> TableState:
-    _call(session, storage.identifier)
+    compact_table(session, storage.identifier)
     return _now(session, node)
 
 
@@ -74,7 +75,7 @@ def _embedded(session: RunSession, node: ModelNode, storage: TableState) -> Tabl
     layout = TableLayout(schema=storage.schema, partition_by=storage.partition_by, sort_by=storage.sort_by)
     try:
         session.catalog.stage(storage, layout, scratch)
-        _call(session, scratch)
+        compact_table(session, scratch)
         written = session.catalog.load([scratch]).get(scratch)
         if not isinstance(written, TableState):
             raise CommitConflict(f"the scratch table of {node.identifier} was removed while it was written")
@@ -111,6 +112,8 @@ def _settled(session: RunSession, node: ModelNode, storage: TableState, *, compa
         number = current_refresh_id(storage)
         if properties.REFRESH_SNAPSHOT in storage.properties:
             marks |= {properties.REFRESH_SNAPSHOT: str(head), **repeated_schema_property(storage)}
+            views = views_of_rows(storage, record)
+            marks |= named_views(str(head), record, views) if views else {}
         summary = summary_of(record, number, past.strategy, summary_value(storage, DEFINITION) or "")
         others = indirect(session.world, node, record)
         commit = recorded(node, storage, record, number, indirect=others, set_properties=marks, restate=summary)
@@ -118,7 +121,8 @@ def _settled(session: RunSession, node: ModelNode, storage: TableState, *, compa
     return _now(session, node)
 
 
-def _call(session: RunSession, table: TableIdentifier) -> None:
+def compact_table(session: RunSession, table: TableIdentifier) -> None:
+    """Run Iceberg's procedure."""
     options = ", ".join(f"'{key}', '{value}'" for key, value in _OPTIONS.items())
     name = ".".join(quote(part) for part in table.parts[1:]).replace("'", "\\'")
     catalog = quote(table.catalog)

@@ -54,11 +54,13 @@ def drop_all(catalog: Catalog, items: Iterable[Removed]) -> tuple[tuple[Dropped,
 
 
 def drop(catalog: Catalog, item: Removed) -> Dropped:
-    """Drop view and storage in one commit, and then delete the files that only they referred to."""
-    states = [s for s in (item.view, item.storage) if s is not None]
+    """Drop view, storage and auxiliary views in one commit, and then delete the files that only they referred to."""
+    states = [s for s in (item.view, item.storage, *item.auxiliary) if s is not None]
     # A view of mvbuild's is in the directory of its storage; no file is deleted for an entry that cannot be read.
     files = set() if item.view and item.unreadable else _files(catalog.files, item, neighbours(catalog, states))
-    catalog.commit([DropCommit(identifier=s.identifier, expect_metadata_location=s.metadata_location) for s in item.entries])
+    catalog.commit(
+        [DropCommit(identifier=s.identifier, expect_metadata_location=s.metadata_location) for s in (*item.auxiliary, *item.entries)]
+    )
     broken = tuple(s.identifier for s in item.unreadable)
     return Dropped(names=item.names, files=catalog.files.delete(files), unreadable=broken)
 
@@ -102,12 +104,14 @@ def _place(state: State) -> str:
 def _files(store: TableFiles, item: Removed, others: list[State]) -> set[str]:
     files: set[str] = set()
     storage = item.storage or (item.view.storage if item.view else None)
+    own = [table for table in (storage, *item.auxiliary) if table is not None]
     around = tables_of(others)
-    if storage is not None and not any(t.uuid == storage.uuid for t in around):
-        # A table that was registered a second time under another name still has an owner.
-        files |= store.of(storage)
+    for table in own:
+        if not any(t.uuid == table.uuid for t in around):
+            # A table that was registered a second time under another name still has an owner.
+            files |= store.of(table)
     for table in around if files else ():
-        if shares_directory(table.location, [storage] if storage else []):
+        if shares_directory(table.location, own):
             files -= store.of(table)
     files |= _view_files(store, item.view, others, files) if item.view else set()
     return files

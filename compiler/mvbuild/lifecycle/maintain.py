@@ -11,6 +11,7 @@ from mvbuild.diagnostics import Diagnostic, error
 from mvbuild.freshness.observed import World
 from mvbuild.freshness.readable import unreadable
 from mvbuild.graph.model import ModelNode, NodeId
+from mvbuild.lifecycle.auxiliary_upkeep import maintain_views
 from mvbuild.lifecycle.compaction import Compaction, compact, file_count, is_needed
 from mvbuild.lifecycle.drop import everything
 from mvbuild.lifecycle.expiry import before, expirable, recorded_of
@@ -71,6 +72,10 @@ def _one(session: RunSession, node: ModelNode, one: Maintained, around: list[Sta
     for work in (_compact, _expire):
         with _errors_reported(one, node):
             work(session, node, one, began_ms, dry_run=dry_run)
+    with _errors_reported(one, node):
+        expired, files = maintain_views(session, node, _storage(session, node), began_ms=began_ms, dry_run=dry_run)
+        one.snapshots += expired
+        one.expired_files += files
     with _errors_reported(one, node):
         policy = node.model.config.maintain
         before_ms = before(began_ms, policy.orphans_after)

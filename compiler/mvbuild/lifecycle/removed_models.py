@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
 from mvbuild.formats.properties import OWNER
@@ -12,7 +13,8 @@ from mvbuild.lifecycle.abandoned import abandoned, never_refreshed
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.removed import Removed, named, pointers, removed, removed_views, unreadable, with_dependents
 from mvbuild.ports.catalog import Catalog
-from mvbuild.ports.states import State, Unreadable, ViewState
+from mvbuild.ports.states import State, TableState, Unreadable, ViewState
+from mvbuild.storage.auxiliary_views import OWNED_BY, listed_views
 
 
 def find_removed(world: World, catalog: Catalog, renamed: Iterable[TableIdentifier] = ()) -> tuple[Removed, ...]:
@@ -23,11 +25,24 @@ def find_removed(world: World, catalog: Catalog, renamed: Iterable[TableIdentifi
     known = {name.key for item in found for name in item.names}
     # A table without a view is only read by its own name, and with_dependents finds such readers.
     left = [item for item in abandoned(world, catalog, views) if item.identifier.key not in known]
-    return (*found, *with_dependents(left, views, world.graph))
+    return _with_auxiliary_views(catalog, (*found, *with_dependents(left, views, world.graph)))
 
 
 def find_named(world: World, catalog: Catalog, name: str) -> Removed:
     """The view or MV that mvbuild wrote under a model's name or a name of the catalog. Raises ProjectError if there is none."""
+    return _with_auxiliary_views(catalog, (_named(world, catalog, name),))[0]
+
+
+def _with_auxiliary_views(catalog: Catalog, items: tuple[Removed, ...]) -> tuple[Removed, ...]:
+    """With the tables that their storages name as auxiliary views, as far as they are mvbuild's."""
+    storages = [item.storage or (item.view.storage if item.view else None) for item in items]
+    listed = [[one.name for one in listed_views(storage)] if storage is not None else [] for storage in storages]
+    states = _load(catalog, tuple(dict.fromkeys(name for names in listed for name in names)))
+    found = [tuple(s for name in names if isinstance(s := states.get(name), TableState) and OWNED_BY in s.properties) for names in listed]
+    return tuple(replace(item, auxiliary=tables) if tables else item for item, tables in zip(items, found, strict=True))
+
+
+def _named(world: World, catalog: Catalog, name: str) -> Removed:
     views = _views(world, catalog)
     broken = _broken(world, views, name)
     if broken is not None:

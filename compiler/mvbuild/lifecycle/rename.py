@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mvbuild.diagnostics import Diagnostic, error
@@ -13,10 +13,11 @@ from mvbuild.graph.model import NodeId
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.model import Plan
 from mvbuild.plan.renames import Followed, Rename, followed, moved_records, new_properties
-from mvbuild.ports.catalog import CatalogError, CommitConflict
+from mvbuild.ports.catalog import Catalog, CatalogError, CommitConflict
 from mvbuild.ports.commits import Change, TableCommit, ViewCommit
 from mvbuild.ports.states import State, TableState, ViewState
 from mvbuild.refresh.session import RunSession
+from mvbuild.storage.auxiliary_views import OWNED_BY, listed_views, renamed_views, view_name
 from mvbuild.storage.commits import recorded
 from mvbuild.storage.history import current_refresh_id
 from mvbuild.storage.names import storage_name
@@ -34,7 +35,8 @@ def rename(session: RunSession, planned: Plan) -> Plan:
         try:
             for identifier in now.names.values():
                 session.catalog.ensure_namespace(identifier.namespace)
-            made = {s.identifier: s for s in session.catalog.commit(changes(world, now)).values()}
+            views = auxiliary_renames(session.catalog, now)
+            made = {s.identifier: s for s in session.catalog.commit(changes(world, now, views)).values()}
         except CommitConflict as exc:
             failed[one.node] = error("commit-conflict", f"{one.view.identifier} was not renamed: {exc}")
         except CatalogError as exc:
@@ -51,8 +53,8 @@ def rename(session: RunSession, planned: Plan) -> Plan:
     )
 
 
-def changes(world: World, one: Rename) -> list[Change]:
-    """The commit of one rename."""
+def changes(world: World, one: Rename, auxiliary: Sequence[TableCommit] = ()) -> list[Change]:
+    """The commit of one rename. `auxiliary`: those of its auxiliary views."""
     texts = {f.view.identifier: f for f in followed(world, [one])}
     views = {identifier: _view_commit(f.view, f) for identifier, f in texts.items()}
     renamed = views.get(one.view.identifier) or _view_commit(one.view, None)
@@ -72,8 +74,29 @@ def changes(world: World, one: Rename) -> list[Change]:
     if storage is not None:
         commit = tables.get(_entry(storage)) or _table_commit(storage)
         target = one.storage_to if one.storage is not None and one.storage_to != one.storage.identifier else None
-        tables[_entry(storage)] = replace(commit, set_properties={**commit.set_properties, OWNER: one.node}, rename_to=target)
-    return [*views.values(), *tables.values()]
+        moved = renamed_views(storage, {view.identifier: view.rename_to for view in auxiliary if view.rename_to is not None})
+        tables[_entry(storage)] = replace(commit, set_properties={**commit.set_properties, **moved, OWNER: one.node}, rename_to=target)
+    return [*auxiliary, *views.values(), *tables.values()]
+
+
+def auxiliary_renames(catalog: Catalog, one: Rename) -> list[TableCommit]:
+    """The auxiliary views of a renamed MV, which get names after its new one if these are free."""
+    storage = one.storage or one.view.storage
+    listed = [view.name for view in listed_views(storage)] if storage is not None else []
+    place = one.storage_to or (storage.identifier if storage is not None else one.view_to)
+    names = {old: view_name(place, one.view_to, at) for at, old in enumerate(listed, 1)}
+    states = catalog.load([*names, *names.values()]) if names else {}
+    return [
+        TableCommit(
+            identifier=old,
+            expect_uuid=table.uuid,
+            expect_snapshot_id=table.current_snapshot_id,
+            set_properties={OWNED_BY: one.node},
+            rename_to=new,
+        )
+        for old, new in names.items()
+        if isinstance(table := states.get(old), TableState) and OWNED_BY in table.properties and new not in states
+    ]
 
 
 def _as_it_is(one: Rename, states: Mapping[TableIdentifier, State]) -> Rename:

@@ -32,6 +32,8 @@ class Removed:
     """The dependents that remain: as long as there are any, it is not dropped."""
     unreadable: tuple[Unreadable, ...] = ()
     """Its entries of which only the name is known. They do not prevent dropping it, because nothing can read it as it is."""
+    auxiliary: tuple[TableState, ...] = ()
+    """Its auxiliary views, which are dropped with it."""
 
     @property
     def identifier(self) -> TableIdentifier:
@@ -46,7 +48,7 @@ class Removed:
     @property
     def names(self) -> tuple[TableIdentifier, ...]:
         """The entries in the catalog."""
-        return tuple(s.identifier for s in self.entries)
+        return tuple(s.identifier for s in (*self.entries, *self.auxiliary))
 
 
 def removed_views(world: World, views: Mapping[TableIdentifier, State], renamed: Iterable[TableIdentifier] = ()) -> tuple[ViewState, ...]:

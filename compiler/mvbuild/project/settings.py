@@ -21,6 +21,7 @@ WhenTestsFail = Literal["serve", "query", "fail"]
 CatalogView = Literal["definition", "storage"]
 TargetLag = timedelta | Literal["downstream"]
 RefreshPolicy = Literal["auto", "incremental", "incremental_strict", "full"]
+AuxiliaryViews = Literal["auto", "never", "always"]
 Transform = Literal["identity", "year", "month", "day", "hour", "bucket", "truncate"]
 
 
@@ -73,6 +74,8 @@ class ModelConfig:
     max_staleness: timedelta | None = None
     target_lag: TargetLag | None = None
     """How far `mvbuild watch` may let it fall behind; None: it is refreshed as soon as something that it reads changes."""
+    auxiliary_views: AuxiliaryViews = "never"
+    """Whether inner results of the query are kept in tables of their own, from which the MV is refreshed."""
     when_stale: WhenStale = "query"
     when_tests_fail: WhenTestsFail = "serve"
     serve_unknown: bool = False
@@ -128,6 +131,7 @@ _DELIVERED = "materialized_view is what you want: mvbuild finds the increments b
 _MATERIALIZED = read.OneOf(
     ("materialized_view", "view", "ephemeral"), dict.fromkeys(("table", "incremental", "dynamic_table", "streaming_table"), _DELIVERED)
 )
+_AUXILIARY = read.OneOf(("auto", "never", "always"))
 _POLICY = read.OneOf(("auto", "incremental", "incremental_strict", "full"))
 FORMAT = read.OneOf(STORAGE_FORMATS)
 _WHEN_STALE = read.OneOf(("query", "serve", "fail"))
@@ -181,6 +185,13 @@ MODEL_SETTINGS: Mapping[str, SettingKey] = {
         kind="text",
         doc="How an MV is [refreshed](incremental.md). auto (the default): the cheapest correct way; incremental: a warning if "
         "only a full refresh is correct; incremental_strict: an error; full: always in full.",
+    ),
+    "auxiliary_views": SettingKey(
+        read=_AUXILIARY,
+        field="auxiliary_views",
+        kind="text",
+        doc="Whether inner results of an MV's query are kept in [auxiliary views](incremental.md), from which it is refreshed: auto (where "
+        "they pay), never (the default) or always (wherever the query has a part that is worth it).",
     ),
     "freshness": SettingKey(
         read=read.max_staleness,

@@ -22,6 +22,7 @@ from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.views import next_version, properties_commit
 from mvbuild.storage.alterations import Alteration
+from mvbuild.storage.auxiliary_views import moved_views
 from mvbuild.storage.commits import recorded, restated
 from mvbuild.storage.history import current_refresh_id
 from mvbuild.storage.layout import documented
@@ -87,7 +88,8 @@ def _commits(session: RunSession, node: ModelNode, change: Alteration | None) ->
         if record == before and is_written(world, node, storage, record):
             return ()
         others, again = indirect(world, node, record), _restated(world, node, storage, before, record)
-        return [recorded(node, storage, record, current_refresh_id(storage), indirect=others, restate=again)]
+        moved = moved_views(storage, before, record)
+        return [recorded(node, storage, record, current_refresh_id(storage), indirect=others, restate=again, set_properties=moved)]
     if change.view_version:
         commit = next_version(world, node, view, documented(node, view.schema))
         return for_new_version(world, node, storage, commit, record, change)
@@ -97,7 +99,7 @@ def _commits(session: RunSession, node: ModelNode, change: Alteration | None) ->
         record,
         current_refresh_id(storage),
         indirect=indirect(world, node, record),
-        set_properties=change.properties.set,
+        set_properties={**change.properties.set, **moved_views(storage, before, record)},
         also_remove=change.properties.remove,
         layout=change.layout,
         restate=_restated(world, node, storage, before, record),

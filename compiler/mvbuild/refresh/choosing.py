@@ -8,6 +8,7 @@ from dataclasses import replace
 from mvbuild.diagnostics import ProjectError
 from mvbuild.freshness.rules import judge_one
 from mvbuild.graph.model import ModelNode
+from mvbuild.incremental.auxiliary_views import with_auxiliary_views
 from mvbuild.incremental.choose import StrategyChoice, choose
 from mvbuild.incremental.strategies import FULL, refused_by_settings
 from mvbuild.plan.model import Plan, Step
@@ -31,7 +32,8 @@ def chosen(session: RunSession, pinned: Pinned, plan: Plan, step: Step) -> Strat
     if step.choice is not None and not has_moved(plan.world, world, node):
         return step.choice
     reasons = judge_one(world, node, {}).reasons
-    choice = choose(question(world, node, reasons, pinned.pins, session.changes, forced=step.is_forced))
+    asked = question(world, node, reasons, pinned.pins, session.changes, forced=step.is_forced)
+    choice = with_auxiliary_views(asked, choose(asked))
     refused = strict_error(node, choice)
     if refused:
         raise ProjectError([refused])

@@ -6,7 +6,7 @@ This works for classic Spark and Connect, and for v2 and v3. A MERGE could not s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from mvbuild.graph.model import ModelNode
@@ -33,9 +33,14 @@ def write(
 ) -> WriteOutcome:
     """Raises NotIncremental if Spark does not confirm the rewrite or fails to run it; then the refresh is full."""
     inputs = RefreshInputs(session=session, node=node.id, choice=choice, place=place)
+    return carried_out(inputs, summary, lambda: _prove(inputs, user_sql))
+
+
+def carried_out(inputs: RefreshInputs, summary: Mapping[str, str], prove: Callable[[], None] = lambda: None) -> WriteOutcome:
+    """Carry out the strategy of a choice. Raises NotIncremental if `prove` does, or if Spark fails to run it."""
     try:
         with inputs.names():
-            _prove(inputs, user_sql)
+            prove()
             added, removed = _Writer(inputs, summary).write()
     except ChangeRefused as exc:
         raise NotIncremental(exc.code, str(exc)) from exc

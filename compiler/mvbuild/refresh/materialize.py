@@ -11,6 +11,7 @@ from mvbuild.plan.model import Plan, Step
 from mvbuild.ports.catalog import CommitConflict
 from mvbuild.refresh.advance import advance
 from mvbuild.refresh.audit import audit, audit_current
+from mvbuild.refresh.auxiliary_views import view_places
 from mvbuild.refresh.choosing import chosen
 from mvbuild.refresh.mark import mark_failed
 from mvbuild.refresh.observe_again import observe_again
@@ -60,9 +61,11 @@ def _attempt(session: RunSession, plan: Plan, step: Step, now: Pinned) -> Outcom
     if choice.is_no_change:
         return advance(session, now, choice, audit_current(session, now, tests))
     prepared = prepare(session, now, choice, tests)
-    with session.staging_area(staging_area(session, prepared.pinned, prepared.layout)) as place:
-        staged = stage(session, prepared, place)
+    area = session.staging_area(staging_area(session, prepared.pinned, prepared.layout))
+    with area as place, session.staging_area(view_places()) as places:
+        staged = stage(session, prepared, place, places)
         if isinstance(staged, Unchanged):
-            return advance(session, prepared.pinned, staged.choice, audit_current(session, prepared.pinned, tests), staged.mark)
+            passed = audit_current(session, prepared.pinned, tests)
+            return advance(session, prepared.pinned, staged.choice, passed, staged.mark, staged.views)
         published = publish(session, audit(session, staged, tests))
     return outcome(published)

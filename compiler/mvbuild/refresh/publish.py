@@ -8,9 +8,12 @@ from mvbuild.freshness.indirect import indirect
 from mvbuild.ports.commits import TableCommit
 from mvbuild.ports.states import Snapshot
 from mvbuild.refresh.audit import Audited
+from mvbuild.refresh.auxiliary_views import publish_views
 from mvbuild.refresh.run_id import left_over
 from mvbuild.refresh.session import RunSession
+from mvbuild.refresh.stage import Staged
 from mvbuild.refresh.write_outcome import WriteOutcome
+from mvbuild.storage.auxiliary_views import named_views
 from mvbuild.storage.commits import recorded
 from mvbuild.storage.history import next_refresh_id, written_in
 from mvbuild.storage.layout import changed_properties, docs, storage_layout
@@ -36,6 +39,7 @@ def publish(session: RunSession, audited: Audited) -> Published:
     node, view = prepared.pinned.node, prepared.view
     if view and view.expect_metadata_location is None:
         session.catalog.ensure_namespace(node.identifier.namespace)
+    publish_views(session, prepared.pinned.world, staged.views)
     session.publish([*([view] if view else []), _commit(session, audited)], prepared.pinned.world, written)
     made = tuple(s for s in written_in(written, head) if s.snapshot_id not in staged.place.before.snapshots)
     outcome = staged.outcome.counted(head.summary) if staged.outcome else None
@@ -59,7 +63,7 @@ def _commit(session: RunSession, audited: Audited) -> TableCommit:
         prepared.record,
         number,
         indirect=indirect(pinned.world, node, prepared.record, (view.uuid if view else None) or ""),
-        set_properties={**changed_properties(node, before).set, **of_refresh.set},
+        set_properties={**changed_properties(node, before).set, **of_refresh.set, **_named(staged)},
         also_remove=of_refresh.remove,
         set_snapshot_id=staged.snapshot.snapshot_id,
         layout=layout if layout and docs(layout.schema) != docs(before.schema) else None,
@@ -67,3 +71,7 @@ def _commit(session: RunSession, audited: Audited) -> TableCommit:
         drop_branches=((place.branch,) if place.branch else ()) + left_over(before.branches, session.run, session.is_alive),
         new_storage=before.metadata_location if before.of_view is not None and before.mv is None else None,
     )
+
+
+def _named(staged: Staged) -> dict[str, str]:
+    return named_views(str(staged.snapshot.snapshot_id), staged.prepared.record, [v.named for v in staged.views]) if staged.views else {}

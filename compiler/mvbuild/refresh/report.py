@@ -8,6 +8,7 @@ from typing import Any
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.choose import StrategyChoice
 from mvbuild.ports.states import Snapshot
+from mvbuild.refresh.auxiliary_views import WrittenView
 from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.publish import Published
 from mvbuild.refresh.result import count_rows
@@ -31,6 +32,7 @@ def outcome(published: Published) -> Outcome:
             "base_snapshots": {str(p.table.identifier): p.snapshot_id for p in prepared.pinned.pins.values()},
             "rows": rows,
             **result_details(staged.choice, done, published.snapshots, before.current_snapshot),
+            **view_details(staged.views),
         },
     )
 
@@ -45,6 +47,25 @@ def progress_text(node: ModelNode, choice: StrategyChoice, done: WriteOutcome | 
     else:
         how = f"{choice.strategy}: {choice.code}"
     return ", ".join(part for part in (how, counted) if part)
+
+
+def view_details(views: Sequence[WrittenView]) -> dict[str, Any]:
+    """For run_results.json: what was done to each auxiliary view."""
+    if not views:
+        return {}
+    return {
+        "auxiliary_views": [
+            {
+                "relation": str(one.named.name),
+                "snapshot_id": one.named.snapshot_id,
+                "strategy": one.choice.strategy,
+                "reason": one.choice.code or None,
+                "rows_added": one.outcome.added if one.outcome else None,
+                "rows_removed": one.outcome.removed if one.outcome else None,
+            }
+            for one in views
+        ]
+    }
 
 
 _EXPECTED = ("never-refreshed", "forced")

@@ -17,12 +17,14 @@ from mvbuild.graph.model import Graph, NodeId
 from mvbuild.plan.model import Plan, Step
 from mvbuild.ports.catalog import CatalogError, CommitConflict
 from mvbuild.ports.engine import EngineError
+from mvbuild.ports.states import TableState
 from mvbuild.project.seeds import SeedRows
 from mvbuild.refresh.atomic import publish_together
 from mvbuild.refresh.outcome import AuditFailed
 from mvbuild.refresh.result import Entered, Event, Finished, NodeResult, RunResult, Started
 from mvbuild.refresh.run_id import SCRATCH_NAMESPACE, left_over
 from mvbuild.refresh.session import RunSession
+from mvbuild.storage.auxiliary_views import listed_views
 
 OnEvent = Callable[[Event], None]
 
@@ -231,12 +233,18 @@ def remove_leftovers(world: World, session: RunSession) -> None:
     for scratch in session.catalog.list_names(SCRATCH_NAMESPACE):
         if left_over([scratch.name], session.run, session.is_alive):
             session.catalog.drop_scratch(scratch)
-    for node in world.graph.views:
-        storage = world.observed.table(node.storage) if node.id not in world.settled else None
-        if storage is None:
-            continue
-        branches = left_over(storage.branches, session.run, session.is_alive)
+    for table in _written_tables(world):
+        branches = left_over(table.branches, session.run, session.is_alive)
         if branches:
             from mvbuild.refresh.staging_area import drop_branches
 
-            drop_branches(session.catalog, storage, branches)
+            drop_branches(session.catalog, table, branches)
+
+
+def _written_tables(world: World) -> Iterator[TableState]:
+    """The storages of the MVs and their auxiliary views."""
+    for node in world.graph.views:
+        storage = world.observed.table(node.storage) if node.id not in world.settled else None
+        if storage is not None:
+            yield storage
+            yield from (table for one in listed_views(storage) if (table := world.observed.table(one.name)) is not None)

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mvbuild.incremental.choose import StrategyChoice
+from mvbuild.incremental.inputs import Inputs
 from mvbuild.ports.catalog import Catalog, CommitConflict
 from mvbuild.ports.states import Snapshot, TableState
 from mvbuild.refresh import incremental
+from mvbuild.refresh.auxiliary_views import ViewPlaces, WrittenView, write_from_views
 from mvbuild.refresh.choosing import fallen_back, summary_of_choice
 from mvbuild.refresh.prepare import Prepared
 from mvbuild.refresh.round_trip import mark_after_full
@@ -16,7 +18,7 @@ from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.staging_area import StagingArea, drop_branches
 from mvbuild.refresh.write_outcome import NotIncremental, WriteOutcome
 from mvbuild.storage.commits import summary_of
-from mvbuild.storage.history import STRATEGY, next_refresh_id
+from mvbuild.storage.history import AUXILIARY_VIEWS, STRATEGY, next_refresh_id
 from mvbuild.storage.proof import mark_of
 from mvbuild.storage.reads import read_summary
 from mvbuild.storage.schema_difference import difference
@@ -36,6 +38,8 @@ class Staged:
     """What an incremental refresh wrote; None for a full one."""
     mark: str
     """The mark of the proof that Spark reads the query as mvbuild does; empty without a proof."""
+    views: tuple[WrittenView, ...] = ()
+    """The auxiliary views from which the rows were computed."""
 
     @property
     def snapshot(self) -> Snapshot:
@@ -49,36 +53,56 @@ class Unchanged:
 
     choice: StrategyChoice
     mark: str
+    views: tuple[WrittenView, ...] = ()
+    """The auxiliary views from which the rows were computed."""
 
 
-def stage(session: RunSession, prepared: Prepared, place: StagingArea) -> Staged | Unchanged:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Written:
+    """What a strategy left; see `Staged`."""
+
+    choice: StrategyChoice
+    outcome: WriteOutcome | None
+    given: Inputs | None = None
+    """The tables of the query that Spark confirmed; None for a full refresh, which needs no proof."""
+    views: tuple[WrittenView, ...] = ()
+
+
+def stage(session: RunSession, prepared: Prepared, place: StagingArea, places: ViewPlaces) -> Staged | Unchanged:
     """Raises CommitConflict if another writer interferes."""
-    pinned = prepared.pinned
-    choice, outcome = _write(session, prepared, place)
+    done = _write(session, prepared, place, places)
+    choice, outcome = done.choice, done.outcome
     if outcome is not None and outcome.is_empty:
         drop_branches(session.catalog, place.before, (place.branch,) if place.branch else ())
-        return Unchanged(choice=choice, mark=_mark(choice, prepared.settings))
-    if outcome is not None:
-        mark = _mark(choice, prepared.settings)
+        return Unchanged(choice=choice, mark=_mark(done.given, prepared.settings), views=done.views)
+    if done.given is not None:
+        mark = _mark(done.given, prepared.settings)
     else:
-        mark = mark_after_full(session, pinned, prepared.sql, prepared.query.schema, prepared.settings)
+        mark = mark_after_full(session, prepared.pinned, prepared.sql, prepared.query.schema, prepared.settings)
     written = _written(session.catalog, place)
-    return Staged(prepared=prepared, choice=choice, place=place, written=written, outcome=outcome, mark=mark)
+    return Staged(prepared=prepared, choice=choice, place=place, written=written, outcome=outcome, mark=mark, views=done.views)
 
 
-def _write(session: RunSession, prepared: Prepared, place: StagingArea) -> tuple[StrategyChoice, WriteOutcome | None]:
+def _write(session: RunSession, prepared: Prepared, place: StagingArea, places: ViewPlaces) -> _Written:
     """Write with the chosen strategy, or in full if that turns out to be impossible. What an attempt left on the branch is replaced."""
     choice, node = prepared.choice, prepared.pinned.node
     summary = _summary(prepared, place)
-    if choice.is_incremental:
-        session.on_stage(node.id, "reading")
-        try:
-            return choice, incremental.write(session, node, choice, prepared.sql, place, {**summary, **summary_of_choice(choice)})
-        except NotIncremental as exc:
-            choice = fallen_back(node, choice, exc)
+    try:
+        if choice.auxiliary is not None:
+            session.on_stage(node.id, "reading")
+            kept = {AUXILIARY_VIEWS: str(len(choice.auxiliary.views))}
+            found = write_from_views(session, prepared, place, places, {**summary, **kept})
+            return _Written(choice=found.choice, outcome=found.outcome, given=choice.auxiliary.given, views=found.views)
+        if choice.is_incremental:
+            session.on_stage(node.id, "reading")
+            done = incremental.write(session, node, choice, prepared.sql, place, {**summary, **summary_of_choice(choice)})
+            return _Written(choice=choice, outcome=done, given=choice.inputs)
+    except NotIncremental as exc:
+        places.discard(exc)
+        choice = fallen_back(node, choice, exc)
     session.on_stage(node.id, "writing")
     prepared.query.overwrite(place.table, place.branch, {**summary, STRATEGY: choice.strategy, **summary_of_choice(choice)})
-    return choice, None
+    return _Written(choice=choice, outcome=None)
 
 
 def _summary(prepared: Prepared, place: StagingArea) -> Mapping[str, str]:
@@ -87,10 +111,10 @@ def _summary(prepared: Prepared, place: StagingArea) -> Mapping[str, str]:
     return {**of_record, **prepared.session_property, **read_summary(prepared.pinned.clock)}
 
 
-def _mark(choice: StrategyChoice, settings: str) -> str:
+def _mark(given: Inputs | None, settings: str) -> str:
     """The mark of the proof that an incremental refresh relies on."""
-    assert choice.inputs is not None
-    return mark_of(choice.inputs.text.text, choice.inputs.schemas, settings)
+    assert given is not None
+    return mark_of(given.text.text, given.schemas, settings)
 
 
 def _written(catalog: Catalog, place: StagingArea) -> TableState:

@@ -37,7 +37,13 @@ class StagingArea:
 @contextmanager
 def staging_area(session: RunSession, pinned: Pinned, layout: TableLayout) -> Iterator[StagingArea]:
     """A private place to write to. A branch that was written and published is removed by the commit, otherwise here."""
-    storage = pinned.storage or _create(session.catalog, pinned.node, layout)
+    with place_in(session, pinned.storage or _create(session.catalog, pinned.node, layout), layout) as place:
+        yield place
+
+
+@contextmanager
+def place_in(session: RunSession, storage: TableState, layout: TableLayout) -> Iterator[StagingArea]:
+    """A private place to write to a table that exists."""
     if storage.of_view is None and not storage.is_held and same_layout(storage, layout):
         session.catalog.create_branch(storage, session.run.branch)
         try:

@@ -24,6 +24,8 @@ FULL_BYTES = "mvbuild.full-bytes"
 """Key of a snapshot's summary: what a full refresh was expected to read and write."""
 EXPECTED_SECONDS = "mvbuild.expected-seconds"
 """Key of a snapshot's summary: the processor time that the refresh was expected to take, before a correction by earlier refreshes."""
+AUXILIARY_VIEWS = "mvbuild.refreshed-from-auxiliary-views"
+"""Key of a snapshot's summary: how many auxiliary views the refresh kept, and computed the rows from."""
 ROWS_REMOVED = "mvbuild.rows-removed"
 """Key of a snapshot's summary: the rows that an incremental refresh removed, in this snapshot or in earlier ones, which may have expired.
 """
@@ -55,6 +57,8 @@ class PastRefresh:
     """Of processor time."""
     bytes_written: int | None = None
     """The bytes of files that the refresh added, including delete files."""
+    auxiliary_views: int = 0
+    """How many auxiliary views it kept, and computed the rows from."""
     seconds: float | None = None
     """From its start to its last write, without tests and the commit."""
 
@@ -99,6 +103,7 @@ def _as_before(past: PastRefresh, origin: PastRefresh) -> PastRefresh:
         full_bytes=origin.full_bytes,
         expected_seconds=origin.expected_seconds,
         bytes_written=origin.bytes_written,
+        auxiliary_views=origin.auxiliary_views,
         seconds=origin.seconds,
     )
 
@@ -118,6 +123,7 @@ def _measured(storage: TableState, past: PastRefresh) -> PastRefresh:
         full_bytes=_count(snapshot, FULL_BYTES),
         expected_seconds=_seconds(snapshot, EXPECTED_SECONDS),
         bytes_written=bytes_written(made),
+        auxiliary_views=_count(snapshot, AUXILIARY_VIEWS) or 0,
         seconds=(snapshot.timestamp_ms - started) / 1000 if started and snapshot.timestamp_ms >= started else None,
     )
 

@@ -96,7 +96,11 @@ class OnDuckDB:
 
     def __post_init__(self) -> None:
         sql = self.query.format(**{t.name: f'"{t.name}_VERSION"' for t in self.tables}, today="DATE 'today_VERSION'")
-        self._text = _like_spark(sqlglot.transpile(sql.replace('"', "`"), read="spark", write="duckdb")[0])
+        self._text = like_spark(sqlglot.transpile(sql.replace('"', "`"), read="spark", write="duckdb")[0])
+        self._begin()
+
+    def _begin(self) -> None:
+        """The tables, and the storage as the query fills it before the change."""
         statements = [
             f'CREATE OR REPLACE TEMP TABLE "{t.name}_{version}" AS {_rows_sql(t.columns, getattr(t, version))}'
             for t in self.tables
@@ -187,7 +191,7 @@ class OnDuckDB:
                 return f'"{read.name}"'
             return "storage" if read.leaf == STORAGE else f'"{self.tables[read.leaf].name}_{read.version}"'
 
-        return _like_spark(sql_of(pruned(relation), source, outputs=[(n, n) for n in relation.columns], dialect="duckdb"))
+        return like_spark(sql_of(pruned(relation), source, outputs=[(n, n) for n in relation.columns], dialect="duckdb"))
 
 
 @dataclass
@@ -236,7 +240,7 @@ def bag(rows: Sequence[Row]) -> Counter[Row]:
     return Counter(tuple(_comparable(value) for value in row) if any(type(v) is float for v in row) else tuple(row) for row in rows)
 
 
-def _like_spark(sql: str) -> str:
+def like_spark(sql: str) -> str:
     """DuckDB's count_if of nothing is NULL, Spark's is 0."""
     if "COUNT_IF(" not in sql:
         return sql
@@ -252,7 +256,7 @@ def _comparable(value: Any) -> Any:
 
 
 def _rows_sql(columns: Mapping[str, str], rows: Sequence[Row]) -> str:
-    types = [SQL_TYPES[kind] for kind in columns.values()]
+    types = [SQL_TYPES.get(kind, kind.upper()) for kind in columns.values()]
     if not rows:
         return "SELECT " + ", ".join(f'CAST(NULL AS {t}) AS "{name}"' for name, t in zip(columns, types, strict=True)) + " WHERE false"
     names = ", ".join(f'"{name}"' for name in columns)

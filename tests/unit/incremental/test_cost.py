@@ -58,8 +58,8 @@ def test_a_full_diff_may_cost_more_for_the_mvs_that_read_this_one() -> None:
     assert chosen(10, merge=9, full_diff=16) == "full"
 
 
-def past(strategy: str, seconds: float | None, expected: float | None) -> Any:
-    return SimpleNamespace(strategy=strategy, seconds=seconds, expected_seconds=expected)
+def past(strategy: str, seconds: float | None, expected: float | None, views: int = 0) -> Any:
+    return SimpleNamespace(strategy=strategy, seconds=seconds, expected_seconds=expected, auxiliary_views=views)
 
 
 def test_only_a_difference_between_strategies_is_corrected() -> None:
@@ -71,6 +71,10 @@ def test_only_a_difference_between_strategies_is_corrected() -> None:
 def test_nothing_is_corrected_before_both_kinds_were_seen_twice() -> None:
     assert corrections([past("merge", 9, 1)] * 5 + [past("full", 1, 1)]) == {}
     assert corrections([past("merge", 9, 1)] + [past("full", 1, 1)] * 2 + [past("merge", None, 1), past("merge", 9, None)]) == {}
+
+
+def test_refreshes_from_auxiliary_views_do_not_count() -> None:
+    assert corrections([past("merge", 9, 1, views=2)] * 5 + [past("full", 1, 1)] * 2) == {}
 
 
 def test_the_last_refreshes_count_and_one_is_not_enough_to_go_far() -> None:

@@ -245,6 +245,31 @@ def clock_moved() -> str:
     return caught.value.code
 
 
+def with_views(root: Path) -> Shop:
+    """An MV that was refreshed without auxiliary views, and has some now."""
+    files = {path: text for path, text in PROJECT.items() if "monthly" not in path}
+    made = shop(root, {**files, "models/daily.sql": "SELECT sum(id) AS id FROM {{ ref('orders_clean') }}\n"})
+    made.run()
+    made.engine.plans = {"": PLAN}
+    return configured(changed(made), "incremental", ", auxiliary_views: always")
+
+
+def auxiliary_views_built(root: Path) -> str:
+    return ran(with_views(root))
+
+
+def auxiliary_name_taken(root: Path) -> str:
+    made = with_views(root)
+    base_table(made.catalog, "main.daily__auxiliary_1")
+    return ran(made)
+
+
+def auxiliary_type(root: Path) -> str:
+    made = with_views(root)
+    made.engine.described = "smallint"
+    return ran(made)
+
+
 OF_WORLDS: dict[str, Callable[[Path], str]] = {
     "clock-moved": lambda _: clock_moved(),
     "never-refreshed": never_refreshed,
@@ -267,6 +292,9 @@ OF_WORLDS: dict[str, Callable[[Path], str]] = {
     "round-trip-unproven": round_trip_unproven,
     "incremental-failed": incremental_failed,
     "session-changed": session_changed,
+    "auxiliary-views-built": auxiliary_views_built,
+    "auxiliary-name-taken": auxiliary_name_taken,
+    "auxiliary-type": auxiliary_type,
 }
 
 

@@ -1,7 +1,8 @@
 """StrategyInput -> Rewrite or Refused, one module for each strategy. A new one is a module and a name in `_MODULES`.
 
 A module has `NAME` and `rewrite`. It may have `WORTH`, the share of a full refresh up to which it is chosen where no strategy is clearly
-cheaper, and `refused_by_settings`, for a strategy that is wrong under some settings of the Spark session.
+cheaper, `refused_by_settings`, for a strategy that is wrong under some settings of the Spark session, and `IS_COMPLETE` or
+`UPDATES_GROUPS`, which say what it computes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ _MODULES = (append, merge, affected_keys, partitions, bag, full_diff)
 """From the least work to the most, which decides if sizes do not."""
 STRATEGIES: Mapping[str, Callable[[StrategyInput], Rewrite]] = {module.NAME: module.rewrite for module in _MODULES}
 WORTH: Mapping[str, float] = {module.NAME: module.WORTH for module in _MODULES if hasattr(module, "WORTH")}
+COMPLETE = frozenset(module.NAME for module in _MODULES if getattr(module, "IS_COMPLETE", False))
+"""Those that compute the whole query."""
+OF_GROUPS = frozenset(module.NAME for module in _MODULES if getattr(module, "UPDATES_GROUPS", False))
+"""Those that compute the new values of a group from its old ones."""
 FULL = "full"
 _BY_SETTINGS: Mapping[str, Callable[[Mapping[str, str], Iterable[Any]], Refused | None]] = {
     module.NAME: module.refused_by_settings for module in _MODULES if hasattr(module, "refused_by_settings")

@@ -6,6 +6,8 @@ from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.rewrite import Exchange, Rewrite, StrategyInput
 
 NAME = "full-diff"
+IS_COMPLETE = True
+"""It computes the whole query."""
 WORTH = 1.5
 """MVs that read this one have little to do if only the rows that differ are written."""
 

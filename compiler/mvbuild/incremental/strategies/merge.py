@@ -8,7 +8,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import Aggregate, Filter, Item, Join, Project, Relation, Scan, column, names_in, substituted, union
+from mvbuild.incremental.aggregate_arguments import never_null, simple, where
+from mvbuild.incremental.algebra import Aggregate, Filter, Item, Project, Relation, column, names_in, substituted, union
 from mvbuild.incremental.functions import unwrapped
 from mvbuild.incremental.kinds import kind_of
 from mvbuild.incremental.reasons import Refused
@@ -16,6 +17,8 @@ from mvbuild.incremental.rewrite import NOTHING, SOURCE, TARGET, Rewrite, Strate
 from mvbuild.ports.session import ANSI
 
 NAME = "merge"
+UPDATES_GROUPS = True
+"""It computes the new values of a group from its old ones."""
 _COMPUTED_WITH = (exp.Count, exp.CountIf, exp.Sum, exp.Avg)
 """Spark gives these a type that Iceberg has, so that their stored value is the one that Spark computes with. A smallint it has not."""
 WEIGHT = "mvbuild_weight"
@@ -271,47 +274,6 @@ class _Plan:
 _SQL_TYPES = {"long": "bigint"}
 
 
-def simple(expression: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
-    """An aggregate function and its argument, None for count(*). FILTER and count_if become an argument that is NULL where the condition
-    does not hold."""
-    condition = None
-    if isinstance(expression, exp.Filter):
-        condition, expression = expression.expression.this, expression.this
-    if expression.find(exp.Distinct) is not None:
-        raise Refused("not-mergeable", f"{expression.sql('spark')}: a set of values cannot be updated from its size", expression)
-    if isinstance(expression, exp.CountIf):
-        inner: exp.Expr | None = _case(expression.this, exp.Literal.number(1))
-        expression = exp.Count(this=inner)
-    else:
-        inner = expression.this
-        if isinstance(expression, exp.Count) and (expression.expressions or inner is None):
-            raise Refused("not-mergeable", f"{expression.sql('spark')} counts several columns", expression)
-        if isinstance(inner, exp.Star) or (isinstance(expression, exp.Count) and isinstance(inner, exp.Literal)):
-            inner = None
-    if condition is not None:
-        inner = _case(condition, inner if inner is not None else exp.Literal.number(1))
-    return expression, inner
-
-
-def never_null(relation: Relation, required: frozenset[str]) -> frozenset[str]:
-    """Columns of a relation that come from required columns and have not passed an operator that makes NULLs."""
-    if isinstance(relation, Scan):
-        return required & set(relation.columns)
-    if isinstance(relation, Project):
-        inner = never_null(relation.child, required)
-        return frozenset(i.name for i in relation.items if isinstance(i.expression, exp.Column) and i.expression.name in inner)
-    if isinstance(relation, Filter):
-        return never_null(relation.child, required)
-    if isinstance(relation, Join) and relation.kind in ("inner", "semi", "anti", "left"):
-        left = never_null(relation.left, required)
-        return left | never_null(relation.right, required) if relation.kind == "inner" else left
-    return frozenset()
-
-
-def _case(condition: exp.Expr, value: exp.Expr) -> exp.Expr:
-    return exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())])
-
-
 def _counted(argument: exp.Expr | None) -> exp.Expr:
     """The weight of a row, if it counts."""
     if argument is None:
@@ -321,7 +283,7 @@ def _counted(argument: exp.Expr | None) -> exp.Expr:
 
 
 def _when(compare: type[exp.Expr], argument: exp.Expr) -> exp.Expr:
-    return _case(compare(this=column(WEIGHT), expression=exp.Literal.number(0)), argument)
+    return where(compare(this=column(WEIGHT), expression=exp.Literal.number(0)), argument)
 
 
 def _sum(value: exp.Expr) -> exp.Expr:

@@ -1,0 +1,49 @@
+"""An aggregate function -> its argument; a relation -> its columns that are never NULL: what keeping sums and counts depends on."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from mvbuild.incremental.algebra import Filter, Join, Project, Relation, Scan
+from mvbuild.incremental.reasons import Refused
+
+
+def simple(expression: exp.Expr) -> tuple[exp.Expr, exp.Expr | None]:
+    """An aggregate function and its argument, None for count(*). FILTER and count_if become an argument that is NULL where the condition
+    does not hold."""
+    condition = None
+    if isinstance(expression, exp.Filter):
+        condition, expression = expression.expression.this, expression.this
+    if expression.find(exp.Distinct) is not None:
+        raise Refused("not-mergeable", f"{expression.sql('spark')}: a set of values cannot be updated from its size", expression)
+    if isinstance(expression, exp.CountIf):
+        inner: exp.Expr | None = where(expression.this, exp.Literal.number(1))
+        expression = exp.Count(this=inner)
+    else:
+        inner = expression.this
+        if isinstance(expression, exp.Count) and (expression.expressions or inner is None):
+            raise Refused("not-mergeable", f"{expression.sql('spark')} counts several columns", expression)
+        if isinstance(inner, exp.Star) or (isinstance(expression, exp.Count) and isinstance(inner, exp.Literal)):
+            inner = None
+    if condition is not None:
+        inner = where(condition, inner if inner is not None else exp.Literal.number(1))
+    return expression, inner
+
+
+def never_null(relation: Relation, required: frozenset[str]) -> frozenset[str]:
+    """Columns of a relation that come from required columns and have not passed an operator that makes NULLs."""
+    if isinstance(relation, Scan):
+        return required & set(relation.columns)
+    if isinstance(relation, Project):
+        inner = never_null(relation.child, required)
+        return frozenset(i.name for i in relation.items if isinstance(i.expression, exp.Column) and i.expression.name in inner)
+    if isinstance(relation, Filter):
+        return never_null(relation.child, required)
+    if isinstance(relation, Join) and relation.kind in ("inner", "semi", "anti", "left"):
+        left = never_null(relation.left, required)
+        return left | never_null(relation.right, required) if relation.kind == "inner" else left
+    return frozenset()
+
+
+def where(condition: exp.Expr, value: exp.Expr) -> exp.Expr:
+    return exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())])

@@ -1,0 +1,151 @@
+"""Question + plan for auxiliary views -> what refreshing the views and the query over them would cost, for the changes that were seen.
+
+A view that does not exist yet is estimated as if it had the rows of the storage, if it has the groups of the query, or else of the largest
+table that it reads. What will change in a view is estimated from what changed below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from mvbuild.incremental.algebra import Filter, Project, Scan, leaves
+from mvbuild.incremental.choose import Question, cheapest_of
+from mvbuild.incremental.cost import Cost
+from mvbuild.incremental.cuts import Cut, Division
+from mvbuild.incremental.hypothetical import guessed_types
+from mvbuild.incremental.inputs import Input, Inputs, ReadChange, total
+from mvbuild.incremental.kept_views import KeptInput, over
+from mvbuild.incremental.shape import Shape
+from mvbuild.incremental.strategies import COMPLETE
+from mvbuild.ports.changes import ChangePart, FileGroup, Side, TableChange, ValueRange
+from mvbuild.ports.states import TableState
+
+_EXPECTED = -2
+"""In place of the earlier snapshot of a view, whose change is only expected."""
+
+
+def cost_of_views(
+    question: Question,
+    storage: TableState,
+    given: Inputs,
+    division: Division,
+    tables: Sequence[TableState | None],
+    changes: Mapping[int, TableChange],
+) -> Cost | None:
+    """The cost of one refresh from auxiliary views; None if a view would be computed in full. `tables`: the views as they are."""
+    kept: dict[int, KeptInput] = {}
+    expected: dict[int, TableChange] = {}
+    spent = Cost(bytes=0, rows=0)
+    for cut, table in zip(division.cuts, tables, strict=True):
+        held = _as_view(cut, table or _model(cut, division, given, storage))
+        cost = _cost(question, held, given, cut.shape, kept, changes, expected)
+        if cost is None:
+            return None
+        spent += cost
+        rows = sum(change.rows for leaf, change in changes.items() if leaf in cut.reads)
+        rows += sum(expected[leaf].rows for leaf in cut.reads if leaf in expected)
+        kept[cut.leaf] = KeptInput(table=held, snapshot_id=held.current_snapshot_id or 0)
+        if rows:
+            expected[cut.leaf] = _change(held, rows)
+    outer = _cost(question, storage, given, division.shape, kept, changes, expected, may_compute_all=True)
+    return None if outer is None else spent + outer
+
+
+def _cost(
+    question: Question,
+    held: TableState,
+    given: Inputs,
+    shape: Shape,
+    kept: Mapping[int, KeptInput],
+    changes: Mapping[int, TableChange],
+    expected: Mapping[int, TableChange],
+    *,
+    may_compute_all: bool = False,
+) -> Cost | None:
+    read = leaves(shape.root)
+    since = {at: one.old for at, one in enumerate(given.inputs) if at in read} | dict.fromkeys(expected, _EXPECTED)
+    inputs = over(given, kept, since)
+    below = {leaf: change for leaf, change in changes.items() if leaf in read}
+    below |= {leaf: change for leaf, change in expected.items() if leaf in read}
+    if not below:
+        return Cost(bytes=0, rows=0)
+    asked = replace(question, policy="incremental", has_children=True, read=_Expected(question.read))
+    choice = cheapest_of(asked, held, inputs, shape, below)
+    if not choice.is_incremental or (choice.strategy in COMPLETE and not may_compute_all):
+        return None
+    return choice.expected
+
+
+def _model(cut: Cut, division: Division, given: Inputs, storage: TableState) -> TableState:
+    """A table with about as many rows as the view will have."""
+    outer = division.shape.root
+    while isinstance(outer, Project | Filter):
+        outer = outer.child
+    if isinstance(outer, Scan) and outer.leaf == cut.leaf:
+        # Each row of the storage is one of the view.
+        return storage
+    read: list[Input] = [one for leaf, one in enumerate(given.inputs) if leaf in cut.reads]
+    largest = max(read, key=lambda one: one.rows, default=None)
+    return largest.pin.table if largest is not None else storage
+
+
+def _as_view(cut: Cut, table: TableState) -> TableState:
+    """With the columns of the view, and an identity of its own."""
+    types = guessed_types(cut.shape)
+    fields = [{"id": at, "name": name, "type": type_, "required": False} for at, (name, type_) in enumerate(types.items(), 1)]
+    schema = {"type": "struct", "schema-id": 0, "fields": fields}
+    return replace(
+        table,
+        uuid=f"auxiliary view {cut.leaf}",
+        schemas={0: schema},
+        current_schema_id=0,
+        partition_by=(),
+        sort_by=(),
+        properties=_MERGE_ON_READ,
+    )
+
+
+_MERGE_ON_READ = {"write.delete.mode": "merge-on-read"}
+
+
+def _change(table: TableState, rows: int) -> TableChange:
+    """As many rows as changed below, in one file of the view."""
+    held = total(table, table.current_snapshot_id, "total-records")
+    size = total(table, table.current_snapshot_id, "total-files-size")
+    some = min(rows, max(held, 1))
+    share = FileGroup(files=1, rows=some, bytes=size * some // max(held, 1))
+    part = ChangePart(
+        old=_EXPECTED,
+        new=table.current_snapshot_id or 0,
+        added=share,
+        removed=FileGroup(),
+        altered=FileGroup(files=1, rows=some, bytes=share.bytes),
+        only_deletes=True,
+        had_deletes=False,
+        deleted_rows=some,
+        files=(),
+    )
+    return TableChange(table=table, old=part.old, new=part.new, parts=(part,), manifests_read=0, manifest_bytes_read=0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """What is known of changes, without those that are only expected: these have no files."""
+
+    read: ReadChange
+
+    def __call__(self, table: TableState, old: int, new: int, /) -> TableChange:
+        return self.read(table, old, new)
+
+    def share(self, table: TableState, snapshot_id: int, column: str, wanted: ValueRange, /) -> float:
+        return 1.0 if table.uuid.startswith("auxiliary view ") else self.read.share(table, snapshot_id, column, wanted)
+
+    def range(self, change: TableChange, side: Side, column: str, /) -> ValueRange | None:
+        return self.read.range(change, side, column) if change.old != _EXPECTED else None
+
+    def reads_here(self, change: TableChange, columns: Sequence[str], /) -> bool:
+        return change.old != _EXPECTED and self.read.reads_here(change, columns)
+
+    def irrelevant(self, shape: Shape, given: Inputs, changes: Mapping[int, TableChange], /) -> Mapping[int, str]:
+        return self.read.irrelevant(shape, given, changes)

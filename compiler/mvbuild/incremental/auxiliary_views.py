@@ -1,0 +1,212 @@
+"""Question + StrategyChoice -> the choice with auxiliary views: which views the refresh keeps, and how each of them is brought up to date.
+
+Everything here is pure. `refresh/auxiliary_views.py` carries it out, and chooses the strategy of the query again when it knows what changed
+in the auxiliary views.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+
+from mvbuild.incremental.algebra import leaves
+from mvbuild.incremental.auxiliary_cost import cost_of_views
+from mvbuild.incremental.choose import NO_CHANGE, Question, StrategyChoice, cheapest_of, without_rows_alone
+from mvbuild.incremental.cost import CHEAPER
+from mvbuild.incremental.cuts import Cut, Division, divided
+from mvbuild.incremental.emit import sql_of
+from mvbuild.incremental.hypothetical import answers
+from mvbuild.incremental.inputs import Input, Inputs, changes_of, columns_read, marked, shape_of_inputs, total
+from mvbuild.incremental.kept_views import AuxiliaryPlan, KeptInput, PlannedView, over
+from mvbuild.incremental.reasons import Refused
+from mvbuild.incremental.strategies import FULL
+from mvbuild.names import TableIdentifier
+from mvbuild.parse.determinism import nondeterministic_word, variables
+from mvbuild.ports.states import TableState
+from mvbuild.storage.auxiliary_views import Computed, computed_from, listed_views, view_name, views_of_rows
+from mvbuild.storage.stored import stored
+
+_WITHOUT = ("nondeterministic", "metadata-columns", "forced", "round-trip-unproven")
+"""Reasons for a full refresh after which an auxiliary view would have no use."""
+
+
+def with_auxiliary_views(question: Question, found: StrategyChoice) -> StrategyChoice:
+    """The choice with a plan for auxiliary views, if the model keeps them and the query has a part that is worth it."""
+    node, graph = question.node, question.world.graph
+    wanted = node.model.config.auxiliary_views
+    if wanted == "never" or question.policy == "full" or graph.project.branch is not None or found.is_no_change or found.code in _WITHOUT:
+        return found
+    given, shape = found.inputs, found.shape
+    try:
+        if given is None or shape is None:
+            pins = question.pins
+            given = marked(question.world, node, lambda leaf: Input(leaf=leaf, pin=pins[leaf], old=pins[leaf].snapshot_id))
+            shape = shape_of_inputs(given, None)
+        without_rows_alone(given)
+    except (Refused, KeyError):
+        return found
+    if given.clock or nondeterministic_word(given.text.text) or any(variables(given.text.text)):
+        # A view does not record the clock, the user or the variables with which it was computed.
+        return found
+    division = divided(shape, len(given.inputs))
+    if division is None:
+        return found
+    names = view_names(question, len(division.cuts))
+    views = []
+    for cut, name in zip(division.cuts, names, strict=True):
+        table = question.world.observed.table(name)
+        # A view that reads another one of this refresh can be judged only when that is written.
+        is_later = any(leaf >= len(given.inputs) for leaf in cut.reads)
+        unknown = StrategyChoice(strategy="", code="", message="depends on the views before it")
+        choice = unknown if is_later else choice_of_view(question, given, cut, table, {})
+        rows, size = [total(table, table.current_snapshot_id, of) if table else None for of in ("total-records", "total-files-size")]
+        views.append(PlannedView(cut=cut, name=name, choice=choice, rows=rows, bytes=size))
+    if wanted == "auto" and not _pays(question, found, given, division, [question.world.observed.table(name) for name in names]):
+        return found
+    plan = AuxiliaryPlan(division=division, given=given, views=tuple(views))
+    return _expected(question, replace(found, auxiliary=plan), plan)
+
+
+def _pays(question: Question, found: StrategyChoice, given: Inputs, division: Division, tables: Sequence[TableState | None]) -> bool:
+    """Whether the refresh would be full, and clearly cheaper from auxiliary views. Without changes that were seen, nothing is known."""
+    storage = question.world.observed.table(question.node.storage)
+    if found.is_incremental or found.full is None or not found.changes or storage is None:
+        return False
+    cost = cost_of_views(question, storage, given, division, tables, found.changes)
+    return cost is not None and cost.share_of(found.full) < CHEAPER
+
+
+def _expected(question: Question, found: StrategyChoice, plan: AuxiliaryPlan) -> StrategyChoice:
+    """The choice with the strategy that is expected: the changes of the auxiliary views are known only when these are written."""
+    storage = question.world.observed.table(question.node.storage)
+    if found.shape is None or storage is None or not _names(storage, plan):
+        # The rows of the storage cannot be the start: other ones, or those of a refresh without auxiliary views.
+        is_first = found.code != "" and not found.changes
+        code = found.code if is_first else "auxiliary-views-built"
+        message = found.message if is_first else "it is computed from its auxiliary views, which are computed in full first"
+        return replace(found, strategy=FULL, code=code, message=message, rewrite=None, difference=None, expected=found.full)
+    shape = plan.division.shape
+    changed = frozenset(leaf for leaf in leaves(shape.root) if leaf in found.changes or leaf >= len(plan.given.inputs))
+    types = {field["name"]: field["type"] for field in storage.schema["fields"]}
+    possible = answers(shape, "deletes", changed=changed, types=types, partition_by=storage.partition_by, has_children=True)
+    strategy = next((one.strategy for one in possible if one.refused is None), FULL)
+    return replace(found, strategy=strategy, code="", message=_FROM_VIEWS, span=None, rewrite=None, difference=None)
+
+
+_FROM_VIEWS = "from its auxiliary views"
+
+
+def _names(storage: TableState, plan: AuxiliaryPlan) -> bool:
+    """Whether the rows of a storage were computed from these views, as they are defined now."""
+    record = stored(storage).record
+    named = {one.name: one.definition for one in views_of_rows(storage, record)} if record is not None else {}
+    return all(named.get(one.name) == definition_of(one.cut, plan.given) for one in plan.views)
+
+
+def view_names(question: Question, number: int) -> tuple[TableIdentifier, ...]:
+    """Those that the storage names, and new ones for the others."""
+    node = question.node
+    assert node.storage is not None
+    storage = question.world.observed.table(node.storage)
+    known = [one.name for one in listed_views(storage)] if storage is not None else []
+    fresh = [view_name(node.storage, node.identifier, at) for at in range(1, number + 1)]
+    return tuple(known[at] if at < len(known) else name for at, name in enumerate(fresh))
+
+
+def choice_of_view(
+    question: Question, given: Inputs, cut: Cut, table: TableState | None, kept: Mapping[int, KeptInput], settings: str | None = None
+) -> StrategyChoice:
+    """How an auxiliary view is brought from what it was computed from to what this refresh reads. `kept`: the views before it, by their
+    number. `settings`: of the session, if they are known."""
+    definition = definition_of(cut, given)
+    computed = computed_from(table) if table is not None else None
+    try:
+        inputs = _inputs_since(given, cut, computed, kept, definition, settings)
+        assert table is not None
+        changes = changes_of(inputs, cut.shape, question.read)
+    except Refused as exc:
+        read = {leaf: _identity(given, kept, leaf)[2] for leaf in cut.reads}
+        return replace(_full(exc.code, exc.message), inputs=over(given, kept, read), shape=cut.shape)
+    if not changes:
+        return StrategyChoice(strategy=NO_CHANGE, code="", message="no row was added or removed", inputs=inputs, shape=cut.shape)
+    alone = replace(question, policy="incremental", has_children=True)
+    return cheapest_of(alone, table, inputs, cut.shape, changes)
+
+
+def choice_of_query(
+    question: Question,
+    storage: TableState,
+    plan: AuxiliaryPlan,
+    kept: Mapping[int, KeptInput],
+    named: Mapping[int, int],
+) -> StrategyChoice:
+    """How the MV is refreshed from its auxiliary views, after these were written. `named`: the snapshot of each from which the rows of the
+    storage were computed."""
+    shape, given = plan.division.shape, plan.given
+    read = columns_read(shape.root)
+    since = {at: one.old for at, one in enumerate(given.inputs) if at in read} | {leaf: named[leaf] for leaf in kept if leaf in read}
+    inputs = over(given, kept, since)
+    try:
+        changes = changes_of(inputs, shape, question.read)
+    except Refused as exc:
+        return replace(_full(exc.code, exc.message), inputs=inputs, shape=shape)
+    if not changes:
+        return StrategyChoice(strategy=NO_CHANGE, code="", message="no row was added or removed", inputs=inputs, shape=shape)
+    return cheapest_of(replace(question, policy="incremental", has_children=True), storage, inputs, shape, changes)
+
+
+def query_in_full(plan: AuxiliaryPlan, kept: Mapping[int, KeptInput]) -> StrategyChoice:
+    """The whole query over its auxiliary views."""
+    return StrategyChoice(strategy=FULL, code="", message="", inputs=over(plan.given, kept, {}), shape=plan.division.shape)
+
+
+def definition_of(cut: Cut, given: Inputs) -> str:
+    """Another text if the query of the view, a table that it reads, or a column of such a table is another one."""
+    read = columns_read(cut.shape.root)
+    tables = [
+        (leaf, one.pin.table.uuid, one.pin.ref, [(f["id"], f["name"], f["type"]) for f in one.schema["fields"] if f["name"] in read[leaf]])
+        for leaf, one in enumerate(given.inputs)
+        if leaf in read
+    ]
+    text = sql_of(cut.shape.root, lambda scan: f"table_{scan.leaf}", outputs=cut.shape.outputs)  # type: ignore[union-attr]
+    return sha256(json.dumps([text, tables], default=str).encode()).hexdigest()[:32]
+
+
+def computed_now(cut: Cut, given: Inputs, kept: Mapping[int, KeptInput], settings: str) -> Computed:
+    """What the auxiliary view is computed from in this refresh."""
+    read = {leaf: _identity(given, kept, leaf) for leaf in sorted(cut.reads)}
+    return Computed(definition=definition_of(cut, given), settings=settings, read=read)
+
+
+def _identity(given: Inputs, kept: Mapping[int, KeptInput], leaf: int) -> tuple[str, str | None, int]:
+    if leaf in kept:
+        return kept[leaf].table.uuid, None, kept[leaf].snapshot_id
+    pin = given.inputs[leaf].pin
+    return pin.table.uuid, pin.ref, pin.snapshot_id
+
+
+def _inputs_since(
+    given: Inputs, cut: Cut, computed: Computed | None, kept: Mapping[int, KeptInput], definition: str, settings: str | None
+) -> Inputs:
+    """Raises Refused if the view must be computed in full."""
+    if computed is None:
+        raise Refused("never-refreshed", "it has no rows of mvbuild's yet")
+    if computed.definition != definition:
+        raise Refused("definition-changed", "its query is another one")
+    if settings is not None and computed.settings != settings:
+        raise Refused("session-changed", "the settings of the session are others")
+    since = {}
+    for leaf in cut.reads:
+        uuid, ref, snapshot = _identity(given, kept, leaf)
+        before = computed.read.get(leaf)
+        is_fixed = leaf < len(given.inputs) and not given.inputs[leaf].pin.moves
+        if before is None or before[:2] != (uuid, ref) or (is_fixed and before[2] != snapshot):
+            raise Refused("record-incomplete", "it was computed from another table, branch or version")
+        since[leaf] = before[2]
+    return over(given, kept, since)
+
+
+def _full(code: str, message: str) -> StrategyChoice:
+    return StrategyChoice(strategy=FULL, code=code, message=message)

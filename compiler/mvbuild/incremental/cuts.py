@@ -1,0 +1,262 @@
+"""Shape -> Division: the inner results of a query that are worth keeping in auxiliary views, and the query over them.
+
+An auxiliary view is a table with an inner result of an MV's query. For the algebra it is one more table: the query of the MV is a tree over
+base tables and auxiliary views, and each auxiliary view has a tree of its own, which may read those before it. Putting the trees back into
+the query gives the tree of the user's query, which Spark compares with the text (refresh/round_trip.py).
+
+Three kinds of results are kept:
+
+* what depends on the order of rows (`row_number() = 1`, `collect_list`, sums of floats) below another operator: what it was cannot be
+  computed again
+* the groups of an aggregate at the top, with the counts and sums that keep them mergeable, below HAVING and computed columns
+* the groups of an aggregate below an operator that depends on every row (LIMIT, a window without PARTITION BY, a scalar subquery)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from mvbuild.incremental.aggregate_arguments import never_null, simple
+from mvbuild.incremental.algebra import (
+    Aggregate,
+    Filter,
+    Item,
+    Limit,
+    Project,
+    Relation,
+    Scalar,
+    Scan,
+    Window,
+    column,
+    leaves,
+    map_scans,
+    projected,
+    walk,
+    with_children,
+)
+from mvbuild.incremental.delta import is_unsteady
+from mvbuild.incremental.functions import unwrapped
+from mvbuild.incremental.hypothetical import answers
+from mvbuild.incremental.kinds import kind_of_type
+from mvbuild.incremental.reasons import Refused
+from mvbuild.incremental.restrict import partition_columns
+from mvbuild.incremental.shape import Shape
+from mvbuild.incremental.strategies import COMPLETE, OF_GROUPS
+from mvbuild.lineage.expression_type import type_of
+from mvbuild.lineage.types import Type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Cut:
+    """One auxiliary view. `leaf`: its number among the tables of the query; `shape`: its own query, over tables and earlier cuts."""
+
+    leaf: int
+    shape: Shape
+
+    @property
+    def reads(self) -> frozenset[int]:
+        return leaves(self.shape.root)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Division:
+    """The auxiliary views, each after those that it reads; and the query over base tables and auxiliary views."""
+
+    cuts: tuple[Cut, ...]
+    shape: Shape
+
+    @property
+    def whole(self) -> Shape:
+        """The query with the auxiliary views put back: what Spark compares with the user's text."""
+        roots: dict[int, Relation] = {}
+
+        def put_back(scan: Scan) -> Relation:
+            return projected(roots[scan.leaf], scan.columns) if scan.leaf in roots else scan
+
+        for cut in self.cuts:
+            roots[cut.leaf] = map_scans(cut.shape.root, put_back)
+        return replace(self.shape, root=map_scans(self.shape.root, put_back))
+
+
+def divided(shape: Shape, tables: int) -> Division | None:
+    """None if nothing is worth keeping. `tables`: how many tables the query reads; the auxiliary views get the numbers after them.
+
+    >>> from mvbuild.incremental.samples import formula, shape
+    >>> found = divided(shape("SELECT customer_id, avg(amount) AS mean FROM {orders} GROUP BY customer_id HAVING count(*) > 1"), 2)
+    >>> [formula(cut.shape.root) for cut in found.cuts]
+    ['aggregate[customer_id, AVG(amount), COUNT(*), SUM(amount), COUNT(amount)](orders)']
+    """
+    cutter = _Cutter(shape=shape, first=tables, is_followed=_follows_deletes(shape))
+    root = cutter.at_top(shape.root)
+    if not cutter.cuts:
+        return None
+    return Division(cuts=tuple(cutter.cuts), shape=cutter.shape_of(root, shape.outputs))
+
+
+@dataclass
+class _Cutter:
+    shape: Shape
+    first: int
+    is_followed: bool
+    """Whether a strategy follows deletes from the storage alone: then only the groups of the top aggregate are worth keeping."""
+    cuts: list[Cut] = field(default_factory=list)
+    types: dict[str, Type | None] = field(default_factory=dict)
+    """Of the columns that only auxiliary views have."""
+    required: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.required = self.shape.required
+
+    def shape_of(self, root: Relation, outputs: tuple[tuple[str, str], ...]) -> Shape:
+        return replace(self.shape, root=root, outputs=outputs, types={**self.shape.types, **self.types}, required=self._required(root))
+
+    def _required(self, root: Relation) -> frozenset[str]:
+        """A column that an auxiliary view reads may be NULL in its result, after an outer join."""
+        of_cuts = {name for node in walk(root) if isinstance(node, Scan) and node.leaf >= self.first for name in node.columns}
+        kept = {name for cut in self.cuts for name in never_null(cut.shape.root, cut.shape.required)}
+        return frozenset(name for name in self.shape.required if name not in of_cuts or name in kept)
+
+    # --- the tree, from the top ---------------------------------------------------------------------------------------------------
+
+    def at_top(self, relation: Relation) -> Relation:
+        """The operators from which the rows of the storage follow directly: their old value is in the storage."""
+        bottom = _bottom(relation)
+        if not isinstance(bottom, Aggregate):
+            return _over(relation, self._inside(bottom))
+        groups = replace(bottom, child=self.below(bottom.child))
+        return _over(relation, self._groups(groups) if self._needs_parts(_over(relation, groups), groups) else groups)
+
+    def below(self, relation: Relation, *, of_all_rows: bool = False) -> Relation:
+        """Operators below another one. `of_all_rows`: the one above depends on every row."""
+        if self.is_followed:
+            return relation
+        if isinstance(relation, Project | Filter):
+            unsteady = _bottom(relation)
+            if isinstance(unsteady, Aggregate | Window) and is_unsteady(unsteady, self.shape.types) is not None:
+                return projected(self._kept(_chain(relation, self._inside(unsteady))), relation.columns)
+            return with_children(relation, (self.below(relation.child, of_all_rows=of_all_rows),))
+        if isinstance(relation, Aggregate | Window) and is_unsteady(relation, self.shape.types) is not None:
+            return self._kept(self._inside(relation))
+        if isinstance(relation, Aggregate) and (of_all_rows or not relation.keys):
+            return self._groups(replace(relation, child=self.below(relation.child)))
+        return self._inside(relation, of_all_rows=of_all_rows)
+
+    def _inside(self, relation: Relation, *, of_all_rows: bool = False) -> Relation:
+        """The operator itself stays, its inputs may be kept."""
+        if isinstance(relation, Aggregate):
+            of_all_rows = False
+        if isinstance(relation, Limit | Scalar) or (isinstance(relation, Window) and not partition_columns(relation)):
+            of_all_rows = True
+        return with_children(relation, tuple(self.below(child, of_all_rows=of_all_rows) for child in relation.children))
+
+    # --- what is kept --------------------------------------------------------------------------------------------------------------
+
+    def _needs_parts(self, root: Relation, groups: Aggregate) -> bool:
+        """Whether deletes cannot be merged into the outputs of the query, and can be into the groups with more counts and sums."""
+        if _merges(self.shape_of(root, self.shape.outputs)):
+            return False
+        try:
+            return _merges(self._of_groups(*_with_parts(groups, self.shape)))
+        except Refused:
+            return False
+
+    def _groups(self, aggregate: Aggregate) -> Relation:
+        """The groups, with the counts and sums that deletes need; or without them, if another strategy than merging follows deletes."""
+        try:
+            parts, types = _with_parts(aggregate, self.shape)
+        except Refused:
+            return self._kept(aggregate)
+        if not _merges(self._of_groups(parts, types)):
+            return self._kept(aggregate)
+        self.types.update(types)
+        return self._kept(parts)
+
+    def _of_groups(self, aggregate: Aggregate, more: Mapping[str, Type | None]) -> Shape:
+        made = self.shape_of(aggregate, tuple((name, name) for name in aggregate.columns))
+        return replace(made, types={**made.types, **more})
+
+    def _kept(self, relation: Relation) -> Relation:
+        """A scan of an auxiliary view with the relation's rows; the relation itself, if such a view would be computed in full each time."""
+        made = self.shape_of(relation, tuple((name, name) for name in relation.columns))
+        if not leaves(relation) or any(kind_of_type(made.types.get(name)) in ("uncomparable", "unknown") for name in relation.columns):
+            return relation
+        if not _follows_deletes(made):
+            return relation
+        leaf = self.first + len(self.cuts)
+        self.cuts.append(Cut(leaf=leaf, shape=made))
+        return Scan(leaf, tuple((name, name) for name in relation.columns))
+
+
+def _follows_deletes(shape: Shape) -> bool:
+    """Whether a strategy other than a full computation can be used if rows are added and removed."""
+    return any(one.refused is None for one in answers(shape, "deletes") if one.strategy not in COMPLETE)
+
+
+def _merges(shape: Shape) -> bool:
+    return any(one.strategy in OF_GROUPS and one.refused is None for one in answers(shape, "deletes"))
+
+
+def _bottom(relation: Relation) -> Relation:
+    """What is below the projections and filters at the top."""
+    while isinstance(relation, Project | Filter):
+        relation = relation.child
+    return relation
+
+
+def _over(relation: Relation, bottom: Relation) -> Relation:
+    """The projections and filters at the top over another relation."""
+    return with_children(relation, (_over(relation.child, bottom),)) if isinstance(relation, Project | Filter) else bottom
+
+
+def _chain(relation: Relation, bottom: Relation) -> Relation:
+    """The projections and filters of `relation` over another relation, with the keys by which its rows are found again."""
+    if not isinstance(relation, Project | Filter):
+        return bottom
+    inner = _chain(relation.child, bottom)
+    if isinstance(relation, Filter):
+        return Filter(inner, relation.predicate)
+    shown = {item.expression.name for item in relation.items if isinstance(item.expression, exp.Column)}
+    unsteady = _bottom(relation)
+    keys: tuple[str, ...] = ()
+    if isinstance(unsteady, Window):
+        keys = partition_columns(unsteady)
+    elif isinstance(unsteady, Aggregate):
+        keys = tuple(item.name for item in unsteady.keys)
+    taken = {item.name for item in relation.items}
+    more = tuple(Item(name, column(name)) for name in keys if name not in shown and name not in taken and name in inner.columns)
+    return Project(inner, (*relation.items, *more))
+
+
+def _with_parts(aggregate: Aggregate, shape: Shape) -> tuple[Aggregate, dict[str, Type | None]]:
+    """The aggregate with count(*), and the sum and count of everything that it adds up or averages; and the types of the new columns."""
+    values = list(aggregate.values)
+    types: dict[str, Type | None] = {}
+    known = never_null(aggregate.child, shape.required)
+    for part in _parts(aggregate, known):
+        function, argument = simple(part)
+        present = [simple(one.expression) for one in values if _is_plain(one.expression)]
+        if any((type(f), a) == (type(function), argument) for f, a in present):
+            continue
+        name = f"{aggregate.values[0].name if aggregate.values else aggregate.keys[0].name}_part_{len(values)}p"
+        types[name] = type_of(part, shape.types)
+        values.append(Item(name, part))
+    return replace(aggregate, values=tuple(values)), types
+
+
+def _is_plain(expression: exp.Expr) -> bool:
+    return isinstance(unwrapped(expression), exp.Count | exp.CountIf | exp.Sum) and expression.find(exp.Distinct) is None
+
+
+def _parts(aggregate: Aggregate, never_null_columns: frozenset[str]) -> Iterator[exp.Expr]:
+    yield exp.Count(this=exp.Star())
+    for item in aggregate.values:
+        function, argument = simple(item.expression)
+        if not isinstance(function, exp.Sum | exp.Avg) or argument is None:
+            continue
+        if isinstance(function, exp.Avg):
+            yield exp.Sum(this=argument.copy())
+        if not (isinstance(argument, exp.Column) and argument.name in never_null_columns):
+            yield exp.Count(this=argument.copy())

@@ -1,0 +1,154 @@
+"""A generated case -> the same query refreshed through auxiliary views, on DuckDB: each view by a strategy, and then the query over them.
+
+What must hold for every strategy of the query: its storage has the rows that the query returns over the refreshed auxiliary views, and these are the
+rows of the user's query.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import duckdb
+
+from mvbuild.incremental.algebra import OneRow, Relation, Scan, leaves, walk, with_children
+from mvbuild.incremental.column_pruning import pruned
+from mvbuild.incremental.cuts import Cut, Division, divided
+from mvbuild.incremental.delta import nondeterministic_part
+from mvbuild.incremental.emit import sql_of
+from mvbuild.incremental.reasons import Refused
+from mvbuild.incremental.shape import Shape
+from mvbuild.incremental.strategies import STRATEGIES
+from unit.incremental.on_duckdb import SQL_TYPES, OnDuckDB, Table, like_spark
+from unit.incremental.oracle import ACCEPTED, Wrong
+from unit.incremental.queries import Generated
+
+
+@dataclass
+class OnTree(OnDuckDB):
+    """A tree instead of a text."""
+
+    tree: Shape = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        def source(read: Any) -> str:
+            return f'"{self.tables[read.leaf].name}_VERSION"'
+
+        outputs = [(name, f"c{at}") for at, (name, _) in enumerate(self.tree.outputs)]
+        self._text = like_spark(sql_of(pruned(self.tree.root), source, outputs=outputs, dialect="duckdb"))
+        self._begin()
+
+    def shape(self) -> Shape:
+        outputs = tuple((name, f"c{at}") for at, (name, _) in enumerate(self.tree.outputs))
+        return replace(self.tree, outputs=outputs)
+
+
+@dataclass
+class Through:
+    """`codes`: (whether of an auxiliary view, strategy) and its outcome."""
+
+    codes: list[tuple[str, str, str]] = field(default_factory=list)
+    wrong: list[Wrong] = field(default_factory=list)
+    cuts: int = 0
+
+
+def through_cuts(case: Generated, connection: duckdb.DuckDBPyConnection, seed: int) -> Through:
+    """Both ways to cut: where it helps, and anywhere."""
+    found = Through()
+    if not any(table.is_changed for table in case.tables) or "{today}" in case.query:
+        # No auxiliary view is kept of a query that reads the clock.
+        return found
+    try:
+        ready = OnDuckDB(case.query, case.tables, connection)
+        shape = ready.shape()
+    except (duckdb.BinderException, Refused):
+        return found
+    chance = random.Random(seed)
+    for division in (divided(shape, len(case.tables)), cut_anywhere(shape, len(case.tables), chance)):
+        if division is not None:
+            found.cuts += len(division.cuts)
+            _play(case, ready, division, chance, found)
+    return found
+
+
+def cut_anywhere(shape: Shape, first: int, chance: random.Random) -> Division | None:
+    """One or two inner relations, wherever they are."""
+    cuts: list[Cut] = []
+    for _ in range(chance.choice((1, 1, 2))):
+        inner = [n for n in list(walk(shape.root))[1:] if leaves(n) and n.columns and not isinstance(n, Scan | OneRow)]
+        if not inner:
+            break
+        chosen = chance.choice(inner)
+        cut = Cut(leaf=first + len(cuts), shape=_shape(shape, chosen, first))
+        cuts.append(cut)
+        shape = _shape(shape, _replaced(shape.root, chosen, Scan(cut.leaf, tuple((n, n) for n in chosen.columns))), first, shape.outputs)
+    return Division(cuts=tuple(cuts), shape=shape) if cuts else None
+
+
+def _shape(shape: Shape, root: Relation, first: int, outputs: tuple[tuple[str, str], ...] | None = None) -> Shape:
+    of_cuts = {name for node in walk(root) if isinstance(node, Scan) and node.leaf >= first for name in node.columns}
+    outputs = outputs or tuple((name, name) for name in dict.fromkeys(root.columns))
+    return replace(shape, root=root, outputs=outputs, required=shape.required - of_cuts)
+
+
+def _replaced(relation: Relation, old: Relation, new: Relation) -> Relation:
+    if relation is old:
+        return new
+    return with_children(relation, tuple(_replaced(child, old, new) for child in relation.children))
+
+
+def _play(case: Generated, ready: OnDuckDB, division: Division, chance: random.Random, found: Through) -> None:
+    tables: list[Table] = list(case.tables)
+
+    def wrong(what: str, problem: str) -> None:
+        found.wrong.append(Wrong(case.seed, what, case.query, case.tables, problem))
+
+    steady = nondeterministic_part(ready.shape().root, ready.shape().types) is None
+    for cut in division.cuts:
+        view = OnTree(case.query, tables, ready.connection, tree=cut.shape)
+        if not all(kind in SQL_TYPES.values() or kind.startswith("DECIMAL") or kind == "HUGEINT" for kind in view.types):
+            return
+        new = view.full()
+        for strategy, code, got in _outcomes(view, chance):
+            found.codes.append(("auxiliary", strategy, code))
+            if code == "error":
+                wrong(f"auxiliary {strategy}", str(got))
+            elif code == ACCEPTED:
+                if got != view.full() and not view.is_full(got):
+                    wrong(f"auxiliary {strategy}", f"too many: {got - view.full()}, missing: {view.full() - got}")
+                new = got
+                break
+        names = [name for name, _ in cut.shape.outputs]
+        columns = dict(zip(names, map(_column, view.types), strict=True))
+        rows = list(new.elements())
+        tables.append(
+            Table(f"aux_{cut.leaf}", columns, old=list(view.before.elements()), new=rows, carried=rows[: chance.choice((0, 0, 1, 2))])
+        )
+    outer = OnTree(case.query, tables, ready.connection, tree=division.shape)
+    want = outer.full()
+    if steady and want != ready.full():
+        wrong("division", f"over the auxiliary views: too many {want - ready.full()}, missing {ready.full() - want}")
+        return
+    for strategy, code, got in _outcomes(outer, chance):
+        found.codes.append(("query", strategy, code))
+        if code == "error":
+            wrong(strategy, str(got))
+        elif code == ACCEPTED and got != want and not outer.is_full(got):
+            wrong(strategy, f"too many: {got - want}, missing: {want - got}")
+
+
+def _outcomes(ready: OnDuckDB, chance: random.Random) -> Iterator[tuple[str, str, Any]]:
+    for strategy in chance.sample(list(STRATEGIES), len(STRATEGIES)):
+        try:
+            yield strategy, ACCEPTED, ready.refreshed(strategy)
+        except Refused as exc:
+            yield strategy, exc.code, None
+        except Exception as exc:  # noqa: BLE001 any error is what is looked for
+            yield strategy, "error", f"{type(exc).__name__}: {str(exc).splitlines()[0] if str(exc) else ''}"
+
+
+def _column(kind: str) -> str:
+    known: Mapping[str, str] = {sql: iceberg for iceberg, sql in SQL_TYPES.items()}
+    return "decimal(38, 0)" if kind == "HUGEINT" else known.get(kind, kind.lower())

@@ -1,0 +1,94 @@
+"""`auxiliary_views: auto`: views are kept for small changes of large tables, and not where a full refresh is as fast."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mvbuild.freshness.observed import Leaf, Pin
+from mvbuild.incremental.auxiliary_cost import cost_of_views
+from mvbuild.incremental.choose import Question
+from mvbuild.incremental.cost import full_cost
+from mvbuild.incremental.cuts import divided
+from mvbuild.incremental.hypothetical import guessed_types
+from mvbuild.incremental.inputs import Input, Inputs
+from mvbuild.incremental.samples import TABLES, TYPES, shape
+from mvbuild.incremental.sizes import Sizes, StorageSize
+from mvbuild.ports.changes import ChangePart, FileGroup, TableChange
+from mvbuild.ports.states import TableState
+from mvbuild.source import MappedText, SourceFile
+from unit.worlds import Shop, base_table
+
+RATIO = "SELECT customer_id, sum(amount) / count(*) AS r FROM {orders} GROUP BY customer_id"
+NEWEST = "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY customer_id ORDER BY country) AS r FROM {customers}) WHERE r = 1"
+BY_COUNTRY = f"SELECT country, sum(amount) AS s FROM {{orders}} JOIN ({NEWEST}) AS c USING (customer_id) GROUP BY country"
+READ: Any = SimpleNamespace(share=lambda *_: 0.01, range=lambda *_: None, reads_here=lambda *_: True, irrelevant=lambda *_: {})
+
+
+def sized(table: TableState, rows: int, types: Mapping[str, Any]) -> TableState:
+    assert table.current_snapshot is not None
+    summary = {"total-records": str(rows), "total-files-size": str(rows * 40), "total-data-files": "50"}
+    snapshot = replace(table.current_snapshot, summary=summary, schema_id=0)
+    fields = [{"id": at, "name": name, "type": type_, "required": False} for at, (name, type_) in enumerate(types.items(), 1)]
+    schema = {"type": "struct", "schema-id": 0, "fields": fields}
+    properties = {"write.delete.mode": "merge-on-read"}
+    return replace(
+        table, snapshots={snapshot.snapshot_id: snapshot}, schemas={0: schema}, current_schema_id=0, properties=properties, partition_by=()
+    )
+
+
+def deleted(table: TableState, rows: int) -> TableChange:
+    files = FileGroup(files=1, rows=rows * 10, bytes=rows * 400)
+    part = ChangePart(
+        old=1,
+        new=2,
+        added=FileGroup(),
+        removed=FileGroup(),
+        altered=files,
+        only_deletes=True,
+        had_deletes=False,
+        deleted_rows=rows,
+        files=(),
+    )
+    return TableChange(table=table, old=1, new=2, parts=(part,), manifests_read=0, manifest_bytes_read=0)
+
+
+def shares(root: Path, query: str, changed: str, rows: int, deletes: int) -> float | None:
+    """The cost with auxiliary views as a share of a full refresh; None if it cannot be followed with them."""
+    catalog = Shop(root).catalog
+    tables = [sized(base_table(catalog, f"raw.{n}"), of, types) for n, of, types in zip(TABLES, (rows, rows // 50), TYPES, strict=True)]
+    whole = shape(query)
+    storage = sized(base_table(catalog, "main.mv"), rows // 100, guessed_types(whole))
+    inputs = [
+        Input(leaf=Leaf(node=t.identifier.name), pin=Pin(table=t, snapshot_id=t.current_snapshot_id or 0, ref=None, moves=True), old=1)
+        for t in tables
+    ]
+    given = Inputs(text=MappedText.of(SourceFile(Path("mv.sql"), query)), inputs=tuple(inputs))
+    leaf = TABLES.index(changed)
+    changes = {leaf: deleted(tables[leaf], deletes)}
+    node: Any = SimpleNamespace(model=SimpleNamespace(config=SimpleNamespace(float_tolerance=None)))
+    nothing: Any = None
+    asked = Question(world=nothing, node=node, reasons=(), pins={}, has_children=False, same_layout=True, policy="auto", read=READ)
+    division = divided(whole, len(TABLES))
+    assert division is not None
+    cost = cost_of_views(asked, storage, given, division, [None] * len(division.cuts), changes)
+    full = full_cost(whole.root, Sizes(inputs=given.inputs, changes=changes, storage=StorageSize(table=storage), read=READ))
+    return cost.share_of(full) if cost is not None else None
+
+
+@pytest.mark.parametrize(("query", "changed"), [(RATIO, "orders"), (BY_COUNTRY, "orders")])
+def test_small_changes_of_large_tables_are_followed(tmp_path: Path, query: str, changed: str) -> None:
+    share = shares(tmp_path, query, changed, rows=50_000_000, deletes=1_000)
+    assert share is not None
+    assert share < 0.8
+
+
+@pytest.mark.parametrize(("query", "changed"), [(RATIO, "orders"), (BY_COUNTRY, "customers")])
+def test_small_tables_are_refreshed_in_full(tmp_path: Path, query: str, changed: str) -> None:
+    share = shares(tmp_path, query, changed, rows=2_000, deletes=10)
+    assert share is None or share > 1

@@ -1,0 +1,129 @@
+"""Where queries are cut, and that refreshes through auxiliary views leave the rows of the query; planted faults must be found."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mvbuild.incremental import cuts
+from mvbuild.incremental.algebra import Scan, walk
+from mvbuild.incremental.cuts import divided
+from mvbuild.incremental.samples import formula, shape
+from unit.incremental.on_cuts import Through, through_cuts
+from unit.incremental.on_duckdb import Table, connected
+from unit.incremental.queries import Generated, generated
+
+NEWEST = "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY customer_id ORDER BY country) AS r FROM {customers}) WHERE r = 1"
+PER_CUSTOMER = "SELECT customer_id, sum(amount) AS s FROM {orders} GROUP BY customer_id"
+GROUPS = "aggregate[customer_id, SUM(amount), COUNT(*), COUNT(amount)](orders)"
+
+
+@pytest.mark.parametrize(
+    ("query", "views"),
+    [
+        (PER_CUSTOMER, [GROUPS]),
+        ("SELECT customer_id, sum(amount) / count(*) AS r FROM {orders} GROUP BY customer_id", [GROUPS]),
+        (f"{PER_CUSTOMER} HAVING sum(amount) > 3", [GROUPS]),
+        ("SELECT count(*) AS n FROM {orders} GROUP BY customer_id", ["aggregate[customer_id, COUNT(*)](orders)"]),
+        ("SELECT sum(id) AS s FROM {orders}", ["aggregate[SUM(id), COUNT(*)](orders)"]),
+        (f"{PER_CUSTOMER} ORDER BY s DESC LIMIT 3", [GROUPS]),
+        (f"SELECT customer_id, sum(s) OVER (ORDER BY customer_id) AS t FROM ({PER_CUSTOMER}) AS q", [GROUPS]),
+        (f"SELECT id, country FROM {{orders}} JOIN ({NEWEST}) AS c USING (customer_id)", ["filter[window = 1](window(customers))"]),
+        # Already followed from the storage.
+        ("SELECT customer_id, count(*) AS n FROM {orders} GROUP BY customer_id", []),
+        (NEWEST, []),
+        ("SELECT id FROM {orders} WHERE amount > 0", []),
+        # A view would be computed in full each time.
+        ("SELECT max(amount) AS m FROM {orders}", []),
+        ("SELECT id FROM {orders} ORDER BY id LIMIT 3", []),
+        ("SELECT id, row_number() OVER (ORDER BY id) AS r FROM {orders}", []),
+    ],
+)
+def test_where_a_query_is_cut(query: str, views: list[str]) -> None:
+    found = divided(shape(query), 2)
+    assert [formula(cut.shape.root) for cut in found.cuts] == views if found else views == []
+
+
+def test_the_views_put_back_are_the_query() -> None:
+    query = (
+        f"SELECT country, sum(amount) AS s FROM {{orders}} JOIN ({NEWEST}) AS c USING (customer_id) GROUP BY country HAVING sum(amount) > 1"
+    )
+    whole = shape(query)
+    found = divided(whole, 2)
+    assert found is not None
+    assert [cut.leaf for cut in found.cuts] == [2, 3]
+    assert {n.leaf for n in walk(found.shape.root) if isinstance(n, Scan)} == {3}
+    assert found.cuts[1].reads == {0, 2}
+    assert {n.leaf for n in walk(found.whole.root) if isinstance(n, Scan)} == {0, 1}
+
+
+# --- random queries ------------------------------------------------------------------------------------------------------------------
+
+CASES = int(os.environ.get("MVBUILD_CUT_CASES", "25"))
+
+
+def test_random_queries_through_auxiliary_views() -> None:
+    connection = connected()
+    seen = 0
+    for seed in range(4_000_000, 4_000_000 + CASES):
+        found = through_cuts(generated(seed), connection, seed)
+        assert not found.wrong, found.wrong[0]
+        seen += found.cuts
+    assert seen > CASES // 2
+
+
+# --- planted faults ------------------------------------------------------------------------------------------------------------------
+
+COLUMNS = {"k": "int", "g": "int", "v": "int"}
+BEFORE = [(1, 1, 5), (2, 1, None), (2, 1, 7), (3, 2, 4), (4, 2, 6), (9, 3, None)]
+AFTER = [(1, 1, None), (2, 1, None), (3, 2, 4), (3, 2, 8), (5, 3, 1)]
+
+
+def played(query: str, required: frozenset[str] = frozenset()) -> Through:
+    after = [row for row in AFTER if row[2] is not None or not required]
+    before = [row for row in BEFORE if row[2] is not None or not required]
+    keys = Table("a", {"k": "int"}, old=[(1,), (2,), (3,), (7,)], new=[(1,), (3,), (5,), (8,)])
+    values = Table("b", COLUMNS, old=before, new=after, required=required)
+    found = Through()
+    for seed in range(6):
+        one = through_cuts(Generated(seed, query, (keys, values), frozenset(), "inserts"), connected(), seed)
+        found.wrong += one.wrong
+        found.cuts += one.cuts
+    return found
+
+
+SUMS = "SELECT g, sum(v) AS s FROM {b} GROUP BY g"
+LATEST = (
+    "SELECT g, sum(v) AS s, count(*) AS n FROM (SELECT y.g, y.v, row_number() OVER (PARTITION BY x.k ORDER BY y.v) AS r "
+    "FROM {a} x LEFT JOIN {b} y ON x.k = y.k) AS q WHERE r = 1 GROUP BY g"
+)
+
+
+@pytest.mark.parametrize("query", [SUMS, LATEST])
+def test_what_faults_are_planted_in_is_right(query: str) -> None:
+    for required in (frozenset(), frozenset({"v"})):
+        found = played(query, required)
+        assert found.cuts
+        assert not found.wrong, found.wrong[0]
+
+
+def test_a_column_that_stays_required_after_an_outer_join_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuts._Cutter, "_required", lambda self, root: self.shape.required)
+    assert played(LATEST, frozenset({"v"})).wrong
+
+
+def test_a_view_without_its_rows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def kept(self: Any, relation: Any) -> Any:
+        made = KEPT(self, relation)
+        if isinstance(made, Scan):
+            self.cuts[-1] = replace(self.cuts[-1], shape=replace(self.cuts[-1].shape, root=cuts.Filter(relation, cuts.exp.false())))
+        return made
+
+    monkeypatch.setattr(cuts._Cutter, "_kept", kept)
+    assert played(SUMS).wrong
+
+
+KEPT = cuts._Cutter._kept

@@ -1,0 +1,164 @@
+"""What a refresh from auxiliary views commits, and what drop, rename and later runs make of it, on a catalog in memory."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mvbuild.incremental.table_changes import Changes
+from mvbuild.lifecycle.drop import drop
+from mvbuild.lifecycle.removed_models import find_named, find_removed
+from mvbuild.ports.commits import TableCommit
+from mvbuild.ports.states import TableState
+from mvbuild.storage.auxiliary_views import COMPUTED, NAMED, OWNED_BY, computed_from, listed_views, views_of_rows
+from mvbuild.storage.history import history
+from mvbuild.storage.stored import stored
+from unit.worlds import PROJECT, Shop, append, name, shop
+
+PLAN = "== Optimized Logical Plan ==\nRelationV2[id#1] orders\n\n== Physical Plan ==\nBatchScan orders[id#1]\n"
+VIEW = "main.daily__auxiliary_1"
+
+
+def made(root: Path, policy: str = "always", more: str = "") -> Shop:
+    """A total of all rows, which is refreshed from its sum and count."""
+    files = {path: text for path, text in PROJECT.items() if "monthly" not in path}
+    found = shop(root, {**files, "models/daily.sql": "SELECT sum(id) AS id FROM {{ ref('orders_clean') }}\n"})
+    found.write({"models/daily.yml": f"models: [{{name: daily, config: {{auxiliary_views: {policy}{more}}}}}]\n"})
+    found.engine.plans = {"": PLAN}
+    found.changes = Changes(found.catalog.changes)
+    return found
+
+
+def refreshed(of: Shop, **options: bool) -> TableState:
+    result = of.run(**options)
+    assert result.ok, result
+    return of.table("main.daily__storage")
+
+
+def test_without_the_setting_there_is_no_view(tmp_path: Path) -> None:
+    of = made(tmp_path, "never")
+    assert NAMED not in refreshed(of).properties
+    assert name(VIEW) not in of.catalog.load([name(VIEW)])
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+def test_the_storage_names_the_snapshot_of_its_view(tmp_path: Path, atomic: bool) -> None:
+    of = made(tmp_path)
+    storage, view = refreshed(of, atomic=atomic), of.table(VIEW)
+    record = stored(storage).record
+    assert record is not None
+    (named,) = views_of_rows(storage, record)
+    assert (named.name, named.uuid, named.snapshot_id) == (name(VIEW), view.uuid, view.current_snapshot_id)
+    assert view.properties[OWNED_BY] == "model.shop.daily"
+    found = computed_from(view)
+    assert found is not None
+    assert found.definition == named.definition
+    assert list(found.read.values()) == [(of.table("raw.orders").uuid, None, of.table("raw.orders").current_snapshot_id)]
+    assert not view.branches - {"main"}
+    assert [past.auxiliary_views for past in history(storage)] == [1]
+
+
+def test_a_view_that_others_wrote_to_has_no_record(tmp_path: Path) -> None:
+    of = made(tmp_path)
+    refreshed(of)
+    append(of.catalog, VIEW, 3)
+    assert computed_from(of.table(VIEW)) is None
+
+
+def test_after_a_refresh_without_views_the_storage_names_none(tmp_path: Path) -> None:
+    of = made(tmp_path)
+    refreshed(of)
+    append(of.catalog, "raw.orders", 4)
+    storage = refreshed(of, full_refresh=True)
+    record = stored(storage).record
+    assert record is not None
+    assert views_of_rows(storage, record) == ()
+    assert [one.name for one in listed_views(storage)] == [name(VIEW)]
+
+
+def test_a_record_that_moves_on_keeps_the_views(tmp_path: Path) -> None:
+    of = made(tmp_path)
+    before = refreshed(of)
+    of.catalog.append_snapshot(name("raw.orders"), {}, operation="replace")
+    after = refreshed(of)
+    record = stored(after).record
+    assert record is not None
+    assert record != stored(before).record
+    assert len(views_of_rows(after, record)) == 1
+
+
+def test_a_changed_property_is_not_trusted(tmp_path: Path) -> None:
+    storage = refreshed(made(tmp_path))
+    record = stored(storage).record
+    assert record is not None
+    value = json.loads(storage.properties[NAMED])
+    for key, other in (("refresh", "1"), ("read", [])):
+        changed = {**storage.properties, NAMED: json.dumps({**value, key: other})}
+        assert views_of_rows(_with(storage, changed), record) == ()
+    for text in ("", "{", "[]", '{"views": [1]}', '{"views": [{"name": 3}]}'):
+        assert listed_views(_with(storage, {**storage.properties, NAMED: text})) == ()
+
+
+def _with(table: TableState, properties: dict[str, str]) -> TableState:
+    from dataclasses import replace
+
+    return replace(table, properties=properties)
+
+
+def test_a_summary_that_cannot_be_read_is_no_record(tmp_path: Path) -> None:
+    of = made(tmp_path)
+    refreshed(of)
+    for number, text in enumerate(("", "{", "[]", '{"read": {"x": 1}}', '{"definition": "a", "settings": "b", "read": {"0": [1]}}')):
+        of.catalog.append_snapshot(name(VIEW), {"id": [number]}, summary={COMPUTED: text})
+        assert computed_from(of.table(VIEW)) is None, text
+
+
+def test_drop_takes_the_views(tmp_path: Path) -> None:
+    of = made(tmp_path)
+    refreshed(of)
+    item = find_named(of.world(), of.catalog, "daily")
+    assert [table.identifier for table in item.auxiliary] == [name(VIEW)]
+    assert name(VIEW) in drop(of.catalog, item).names
+    assert not of.catalog.load([name(VIEW), name("main.daily__storage"), name("main.daily")])
+
+
+def test_a_removed_model_takes_its_views(tmp_path: Path) -> None:
+    of = made(tmp_path)
+    refreshed(of)
+    (tmp_path / "models/daily.sql").unlink()
+    (tmp_path / "models/daily.yml").unlink()
+    (item,) = find_removed(of.world(), of.catalog)
+    assert name(VIEW) in item.names
+
+
+def test_a_table_of_others_with_the_name_of_a_view_is_not_dropped(tmp_path: Path) -> None:
+    of = made(tmp_path)
+    refreshed(of)
+    table = of.table(VIEW)
+    of.catalog.commit(
+        [
+            TableCommit(
+                identifier=name(VIEW),
+                expect_uuid=table.uuid,
+                expect_snapshot_id=table.current_snapshot_id,
+                remove_properties=(OWNED_BY,),
+            )
+        ]
+    )
+    assert find_named(of.world(), of.catalog, "daily").auxiliary == ()
+
+
+def test_views_are_renamed_with_their_mv(tmp_path: Path) -> None:
+    of = made(tmp_path)
+    refreshed(of)
+    (tmp_path / "models/daily.sql").rename(tmp_path / "models/total.sql")
+    of.write({"models/daily.yml": "models: [{name: total, config: {auxiliary_views: always, previous_name: daily}}]\n"})
+    assert of.run().ok
+    storage = of.table("main.total__storage")
+    record = stored(storage).record
+    assert record is not None
+    assert [one.name for one in views_of_rows(storage, record)] == [name("main.total__auxiliary_1")]
+    assert of.table("main.total__auxiliary_1").properties[OWNED_BY] == "model.shop.total"
+    assert name(VIEW) not in of.catalog.load([name(VIEW)])

@@ -157,6 +157,9 @@ class RecordingEngine:
     def supply(self, name: str, data: Any) -> None:
         """Nothing is computed."""
 
+    def work(self) -> None:
+        """It has no tasks to count."""
+
     def forget(self, name: str) -> None:
         """Nothing was kept."""
 

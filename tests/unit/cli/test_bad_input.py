@@ -561,7 +561,9 @@ WORLD = (
 COMMAND_LINE = (
     Case(name="unknown command", command="rnu", code="command-line", says="Unknown command 'rnu'", help="Did you mean 'run'?"),
     Case(name="unknown option", command="run --selct x", code="command-line", says="'--selct'", help="Did you mean '--select'?"),
-    Case(name="option of dbt", command="run --defer", code="command-line", says="'--defer'", help="Leave it out"),
+    Case(
+        name="option of dbt", command="run --defer", code="command-line", says="'--defer'", help="mvbuild compares with the catalog itself"
+    ),
     Case(name="bad number of threads", command="run --threads 0", code="command-line", says="Invalid value for '--threads'"),
     Case(name="bad output", command="ls --output yaml", code="command-line", says="'yaml' is not one of"),
     Case(name="bad resource type", command="ls --resource-type view", code="command-line", says="'view' is not one of"),

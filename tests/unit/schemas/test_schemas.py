@@ -55,6 +55,8 @@ def test_the_examples_of_lint_rules_fit() -> None:
 
 
 BEYOND = {
+    "'keep_warm' must be": "the grammar of a text",
+    "'keep_warm' is for a local Spark": "two keys against each other",
     "already the default": "two selectors against each other",
     "Unknown selector method 'tagg'": "the grammar of a text",
     "Only one 'exclude'": "how many parts of a list are of a form",

@@ -33,7 +33,8 @@ def test_every_mv_has_the_rows_of_its_query(lake: Any, tmp_path: Path, seed: int
     assert seen.checked["fresh"]
     assert seen.checked["fresh by the specification"]
     assert seen.checked["served"]
-    assert seen.checked["written without Spark"]
+    if "storage" not in features:  # tables that are partitioned, sorted or copy-on-write are written by Spark
+        assert seen.checked["written without Spark"]
 
 
 def test_a_case_is_told_by_its_seed() -> None:

@@ -96,7 +96,7 @@ def test_rows_and_statistics_are_those_of_spark(house: Project, monkeypatch: pyt
             is_plain = name in HERE or (name in ("bad_texts", "early") and change in ("delete", "all"))
             assert written == is_plain, (change, name)
             assert not any(s.endswith("in one commit of mvbuild") for s in _statements(house, f"{name}_spark"))
-            if change in ("insert", "update"):
+            if change == "insert":  # Spark may write what an update adds to several files
                 assert _statistics(house, name) == _statistics(house, f"{name}_spark"), (change, name)
 
 

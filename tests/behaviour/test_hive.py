@@ -283,7 +283,7 @@ def test_a_materialized_view_of_trino_is_named(hive_world: World, hive_server: H
         parameters={"presto_view": "true", "comment": "Presto Materialized View", "metadata_location": "file:/hidden.metadata.json"},
         viewOriginalText=f"/* Presto Materialized View: {encoded} */",
         viewExpandedText="/* Presto Materialized View */",
-        sd=StorageDescriptor(cols=[], location="", serdeInfo=SerDeInfo(parameters={})),
+        sd=StorageDescriptor(cols=[], location=f"{hive_server.warehouse}/of_trino", serdeInfo=SerDeInfo(parameters={})),
         partitionKeys=[],
     )
     with _client(hive_server) as client:

@@ -20,6 +20,8 @@ from mvbuild.ports.states import TableState, ViewState
 from other_programs import drop
 from servers.proxy import Proxy
 
+pytestmark = pytest.mark.proof
+
 Proxied = tuple[World, Proxy]
 V = name("mart.v")
 POST_A = "POST /v1/namespaces/mart/tables/a"

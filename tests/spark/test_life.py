@@ -19,6 +19,8 @@ from mvbuild.ports.commits import TableCommit
 from spark.projects import NoSpark, Project, messages, order, orders, properties
 from spark.shop import DAILY, MORE, MakeProject, shop
 
+pytestmark = pytest.mark.proof
+
 PROPERTIES = {"mvbuild.yml": "name: shop\nmodels: {marts: {+namespace: mart}}\n"}
 FILE = {"mvbuild.yml": "name: shop\nmodels: {marts: {+namespace: mart, +storage: {format: metadata-file}}}\n"}
 FORMATS = pytest.mark.parametrize("files", [PROPERTIES, FILE], ids=["table-properties", "metadata-file"])

@@ -14,13 +14,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from mvbuild.adapters.spark.catalog_conf import EXTENSIONS
-from mvbuild.adapters.spark.jars import AWS, POSTGRESQL, RUNTIME, SQLITE, cache_dir
+from mvbuild.adapters.spark.jars import POSTGRESQL, SQLITE, cache_dir, needed_for_connect
+from mvbuild.adapters.spark.releases import installed_release, installed_version
 from servers.moto import KEYS
 from servers.postgres import free_port
 from spark import quick
 
 _MAIN = "org.apache.spark.sql.connect.service.SparkConnectServer"
-_JARS = (RUNTIME, SQLITE, POSTGRESQL, AWS)
 _CLIENT = ("grpc", "grpc_status", "google.rpc", "pandas", "zstandard")
 _START_SECONDS = 120
 
@@ -39,7 +39,9 @@ class Connect:
 def running(root: Path) -> Iterator[Connect]:
     """Its jars are those of mvbuild's cache. NoServer if this machine cannot run it."""
     java = shutil.which("java")
-    jars = [cache_dir(os.environ) / "jars" / artifact.file_name for artifact in _JARS]
+    release = installed_release()
+    needed = (release.runtime, SQLITE, POSTGRESQL, release.aws, *needed_for_connect("local", installed_version()))
+    jars = [cache_dir(os.environ) / "jars" / artifact.file_name for artifact in needed]
     lacking = [name for name in _CLIENT if find_spec(name.partition(".")[0]) is None] + [jar.name for jar in jars if not jar.is_file()]
     if java is None or lacking:
         raise NoServer("there is no Java" if java is None else f"{', '.join(lacking)} is not there")

@@ -16,7 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from mvbuild.adapters.iceberg.rest_requests import Rest
-from mvbuild.adapters.spark.jars import AWS, cache_dir
+from mvbuild.adapters.spark.jars import cache_dir
+from mvbuild.adapters.spark.releases import installed_release
 from servers.jars import NoJars, jars
 from servers.moto import BUCKET, SECRET, Moto
 
@@ -44,21 +45,26 @@ class RestServer:
 
     def clear(self) -> None:
         """Drop whatever there is."""
-        from pyiceberg.catalog import load_catalog
-
-        catalog = load_catalog("any", **self.properties)
-        spaces = Rest(catalog).namespaces(())
-        # Those below are found as the list grows.
-        for namespace in spaces:
-            spaces += Rest(catalog).namespaces(namespace)
-        for namespace in reversed(spaces):
-            for table in catalog.list_tables(namespace):
-                catalog.drop_table(table)
-            for view in catalog.list_views(namespace):
-                catalog.drop_view(view)
-            catalog.drop_namespace(namespace)
-        catalog.close()  # type: ignore[attr-defined]
+        drop_all(self.properties)
         shutil.rmtree(self.warehouse, ignore_errors=True)
+
+
+def drop_all(properties: Mapping[str, str]) -> None:
+    """Whatever a REST catalog has."""
+    from pyiceberg.catalog import load_catalog
+
+    catalog = load_catalog("any", **properties)
+    spaces = Rest(catalog).namespaces(())
+    # Those below are found as the list grows.
+    for namespace in spaces:
+        spaces += Rest(catalog).namespaces(namespace)
+    for namespace in reversed(spaces):
+        for table in catalog.list_tables(namespace):
+            catalog.drop_table(table)
+        for view in catalog.list_views(namespace):
+            catalog.drop_view(view)
+        catalog.drop_namespace(namespace)
+    catalog.close()  # type: ignore[attr-defined]
 
 
 @contextmanager
@@ -93,7 +99,7 @@ def _hadoop() -> list[Path]:
 
 def _aws() -> list[Path]:
     """Amazon's client is what the tests of Spark on S3 have in the cache."""
-    bundle = cache_dir(os.environ) / "jars" / AWS.file_name
+    bundle = cache_dir(os.environ) / "jars" / installed_release().aws.file_name
     if not bundle.is_file():
         raise NoJars(f"{bundle} is not there")
     return [*jars(_LISTED_S3), bundle]

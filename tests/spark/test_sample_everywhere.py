@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from pyiceberg.catalog import load_catalog
 
 from mvbuild import api
 from mvbuild.refresh.result import RunResult
-from servers import connect, hive, moto, postgres, rest
+from servers import connect, hive, moto, nessie, postgres, rest
 from servers.moto import SECRET
 from servers.postgres import PASSWORD
 from spark.canaries import below, leaks
@@ -37,7 +38,7 @@ VIEWS = ("daily_revenue", "product_ranking")
 """Those that are read back as views: one that was changed, and one that reads another MV by its plain name."""
 S3 = "org.apache.iceberg.aws.s3.S3FileIO"
 RETURN = {"return_id": 8001, "order_id": 50003, "product_id": 136, "returned_on": "2025-01-20", "quantity": 1, "reason": "damaged"}
-NO_SERVER = (connect.NoServer, hive.NoServer, moto.NoServer, postgres.NoServer, rest.NoServer)
+NO_SERVER = (connect.NoServer, hive.NoServer, moto.NoServer, nessie.NoServer, postgres.NoServer, rest.NoServer)
 
 
 @dataclass(kw_only=True)
@@ -105,7 +106,17 @@ def on_glue(stack: ExitStack, root: Path) -> Place:
     return Place(properties={"type": "glue", "glue.region": "us-east-1", **places}, spark=spark, clear=store.clear, views=False)
 
 
-PLACES = (embedded, on_postgres, on_rest, on_hive, on_rest_and_s3, on_glue)
+def on_nessie(stack: ExitStack, root: Path) -> Place:
+    """It hands out no keys."""
+    store = stack.enter_context(moto.running(root))
+    server = stack.enter_context(nessie.running(root, store))
+    spark = {"type": "rest", "uri": server.uri, "view-endpoints-supported": "true"}
+    keys = {"s3.access-key-id": "lake", "s3.secret-access-key": SECRET, "client.region": "us-east-1"}
+    clear = partial(rest.drop_all, server.properties)
+    return Place(properties=server.properties, spark={**spark, **keys}, clear=clear, secrets={"s3.secret-access-key": "LAKE_KEY"})
+
+
+PLACES = (embedded, on_postgres, on_rest, on_hive, on_rest_and_s3, on_glue, on_nessie)
 
 
 @dataclass(frozen=True, kw_only=True)

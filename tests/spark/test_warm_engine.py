@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -239,11 +240,46 @@ def _sessions_are_isolated(record: Record) -> None:
     other.stop()
 
 
-def test_it_is_killed_during_a_run(machine: Machine, shop: Project) -> None:
+def test_it_ends_when_no_command_has_used_it_for_its_time(machine: Machine, shop: Project) -> None:
+    shop.write({"mvbuild.yml": config(keep="2s")})
+    refreshed(machine, shop, 1)
+    assert machine.pids
+    machine.until_gone()
+
+
+def test_whatever_is_wrong_with_it_between_commands_the_next_one_is_right(machine: Machine, shop: Project) -> None:
+    refreshed(machine, shop, 1)
+    folder, first = machine.one()
+    folder.write(replace(first, token="stale"))
+    refreshed(machine, shop, 2)
+    folder, second = machine.one()
+    os.kill(second.pid, signal.SIGKILL)
+    machine.until_gone()
+    refreshed(machine, shop, 3)
+    folder, third = machine.one()
+    os.kill(jvm(third), signal.SIGSTOP)
+    refreshed(machine, shop, 4)
+    folder, fourth = machine.one()
+    (folder.path / "record.json").write_text("{")
+    machine.until_gone()
+    refreshed(machine, shop, 5)
+    folder, fifth = machine.one()
+    assert len({one.pid for one in (first, second, third, fourth, fifth)}) == 5
+    shop.write({"mvbuild.yml": config(**{"spark.sql.session.timeZone": "Asia/Tokyo"})})
+    refreshed(machine, shop, 6)
+    _until(lambda: len(machine.engines()) == 1, 60)
+    assert machine.one()[1].pid != fifth.pid
+    machine.engine("stop")
+    machine.until_gone()
+    shop.assert_tidy()
+
+
+@pytest.mark.parametrize("whom", ["server", "jvm"])
+def test_it_is_killed_during_a_run(machine: Machine, shop: Project, whom: str) -> None:
     refreshed(machine, shop, 1)
     _, record = machine.one()
     with endless(machine, shop) as running:
-        os.kill(jvm(record), signal.SIGKILL)
+        os.kill(record.pid if whom == "server" else jvm(record), signal.SIGKILL)
         out, _ = running.communicate(timeout=120)
     assert running.returncode == 1, out
     assert "Spark stopped while it was in use: the warm engine ended" in out
@@ -252,3 +288,79 @@ def test_it_is_killed_during_a_run(machine: Machine, shop: Project) -> None:
     assert numbers(shop) == [1] * 3
     refreshed(machine, shop, 2)
     shop.assert_tidy()
+
+
+def test_a_command_that_is_killed_leaves_no_query_that_runs(machine: Machine, shop: Project) -> None:
+    refreshed(machine, shop, 1)
+    _, record = machine.one()
+    with endless(machine, shop) as running:
+        running.kill()
+        running.wait()
+    _until(lambda: not _is_busy(record), 60)
+    refreshed(machine, shop, 2)
+    assert machine.one()[1] == record
+    shop.assert_tidy()
+
+
+def _is_busy(record: Record) -> bool:
+    """Whether its JVM has used the processor for half of the last half second."""
+    before = _ticks(record)
+    time.sleep(0.5)
+    return _ticks(record) - before > 25
+
+
+def _ticks(record: Record) -> int:
+    fields = Path(f"/proc/{jvm(record)}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+# Each row has 20 MB, and all of them are in one group.
+HUGE = "SELECT max(size(rows)) AS n FROM (SELECT collect_list(repeat(CAST(id AS STRING), 5000000)) AS rows FROM range(1000, 2000))\n"
+
+
+def test_its_memory_is_full(machine: Machine, shop: Project) -> None:
+    shop.write({"mvbuild.yml": config(memory="600m")})
+    refreshed(machine, shop, 1)
+    shop.write({"models/huge.sql": HUGE})
+    done = machine.mvbuild(shop.root, "run")
+    assert done.code == 1, done.all
+    assert "ran out of memory" in done.all
+    assert "set spark.driver.memory in the target" in done.all
+    assert "Traceback" not in done.all
+    machine.until_gone()
+    assert numbers(shop) == [1] * 3
+    (shop.root / "models/huge.sql").unlink()
+    refreshed(machine, shop, 2)
+    shop.assert_tidy()
+
+
+def test_two_commands_and_two_projects_at_once(machine: Machine, shop: Project) -> None:
+    shop.write({"models/other.sql": "SELECT count(*) AS orders FROM raw.orders\n"})
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(lambda name: machine.mvbuild(shop.root, "run", "--select", name), ("numbered", "other")))
+    assert [d.code for d in done] == [0, 0], [d.all for d in done]
+    assert (numbers(shop), shop.arrow("main.other__storage").to_pylist()) == ([0] * 3, [{"orders": 3}])
+    _, record = machine.one()
+    assert machine.pids == {record.pid}
+    with new_shop(machine.root / "second") as second:
+        for number in (1, 2):
+            with ThreadPoolExecutor(2) as pool:
+                list(pool.map(lambda project, n: refreshed(machine, project, n), (shop, second), (number, -number)))
+            assert len(machine.engines()) == 2
+    machine.engine("stop")
+    machine.until_gone()
+    shop.assert_tidy()
+
+
+def test_stop_waits_for_the_command_that_uses_it_and_force_does_not(machine: Machine, shop: Project) -> None:
+    refreshed(machine, shop, 1)
+    with endless(machine, shop) as running:
+        assert "is in use: it ends when the command does" in machine.engine("stop")
+        assert len(machine.engines()) == 1
+        assert running.poll() is None
+        assert "ending" in machine.engine("status")
+        machine.engine("stop", "--force")
+        out, _ = running.communicate(timeout=120)
+    assert running.returncode == 1, out
+    assert "Spark stopped while it was in use" in out
+    machine.until_gone()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mvbuild.incremental.algebra import Ref, Relation
-from mvbuild.incremental.sizes import FEW
+from mvbuild.incremental.sizes import FEW, LITTLE, StorageSize
 from mvbuild.incremental.statements import Difference, condition_of
 from mvbuild.names import quote
 from mvbuild.ports.changes import RowChange, is_plain
@@ -13,6 +13,8 @@ from mvbuild.refresh.inputs import RefreshInputs
 
 MAX_ROWS = FEW
 """The limit of rows that are fetched, and of rows that may have changed below."""
+MAX_ROW_BYTES = 2_000
+"""The limit of the average size of a row in a storage that is not small: all rows are in memory at once."""
 _REMOVED, _ADDED = "is_removed", "is_added"
 
 
@@ -37,6 +39,9 @@ def may_be_few(inputs: RefreshInputs) -> bool:
     """Whether it is worth trying: a small change below can still affect many rows."""
     if inputs.choice.inputs is not None and inputs.choice.inputs.moved:
         return False  # how many rows a clock lets in or out is not known
+    size = StorageSize(table=inputs.place.before)
+    if size.bytes > max(LITTLE, MAX_ROW_BYTES * size.rows):
+        return False
     is_plain_row = all(is_plain(field["type"]) for field in inputs.place.before.schema["fields"])
     return is_plain_row and sum(change.rows for change in inputs.choice.changes.values()) <= MAX_ROWS
 

@@ -99,9 +99,10 @@ class _Writer:
             if inputs.session.catalog.change_rows(place.table, place.branch, few.change, summary):
                 inputs.statements.append(f"-- {inputs.target}: {removed:,} rows removed and {added:,} added, in one commit of mvbuild")
             else:
-                gone, came = inputs.supplied("gone", few.change.removed), inputs.supplied("came", few.change.added)
+                gone = inputs.supplied("gone", few.change.removed) if removed else None
                 # In one file, as the few rows that they are.
-                self._write(gone, f"(SELECT /*+ COALESCE(1) */ * FROM {came})", removed, added)
+                came = f"(SELECT /*+ COALESCE(1) */ * FROM {inputs.supplied('came', few.change.added)})" if added else None
+                self._write(gone, came, removed, added)
         return added, removed
 
     def _write(self, gone: str | None, came: str | None, removed: int, added: int) -> None:

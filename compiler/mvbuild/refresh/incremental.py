@@ -124,7 +124,9 @@ class _Writer:
         reads.update(r.name for r in (difference.gone, difference.came) if isinstance(r, Ref))
         together = difference.together
         for cte in difference.ctes:
-            is_once = reads[cte.name] == 1 or (is_fetched and (cte is together or self.inputs.is_at_hand(cte.relation)))
+            if is_fetched and self.inputs.inline_at_hand(cte):
+                continue
+            is_once = reads[cte.name] == 1 or (is_fetched and cte is together)
             if is_once and not self.inputs.narrows(cte):
                 self.inputs.inline(cte)
             else:

@@ -16,7 +16,7 @@ from typing import Any
 from sqlglot import exp
 
 from mvbuild.freshness.observed import Pin
-from mvbuild.incremental.algebra import Filter, Project, Ref, Relation, Scan, Union, walk
+from mvbuild.incremental.algebra import Distinct, Filter, Project, Ref, Relation, Scan, Union, walk
 from mvbuild.incremental.bounds import (
     MAX_VALUES,
     Bounds,
@@ -144,12 +144,26 @@ class RefreshInputs:
 
     def keep(self, cte: Cte, *, at_once: bool = True) -> None:
         """Compute it once; with its bounds if they restrict what comes after."""
-        columns = self._bounded_columns(cte) if self.narrows(cte) else ()
-        bounds = {column: found for column in columns if (found := bounds_of(cte.relation, column, self.known))}
+        columns, bounds = self._known_bounds(cte)
         cached = self.relations[cte.name] = self._cache(cte.name, self.sql(cte.relation), at_once=at_once and not columns)
         if len(bounds) < len(columns):
             ((_, bounds),) = self._bounds([(cached, columns)])
         self.known.update({(cte.name, column): found for column, found in bounds.items()})
+
+    def inline_at_hand(self, cte: Cte) -> bool:
+        """Inline it if it only picks from rows that are in this process, and its bounds are known: computing it again is less work than a
+        statement that keeps it. Returns whether that was so."""
+        columns, bounds = self._known_bounds(cte)
+        if len(bounds) < len(columns) or not self._is_at_hand(cte.relation):
+            return False
+        self.inline(cte)
+        self.known.update({(cte.name, column): found for column, found in bounds.items()})
+        return True
+
+    def _known_bounds(self, cte: Cte) -> tuple[Sequence[str], dict[str, Bounds]]:
+        """The columns whose bounds restrict what comes after, and those bounds that are known without computing it."""
+        columns = self._bounded_columns(cte) if self.narrows(cte) else ()
+        return columns, {column: found for column in columns if (found := bounds_of(cte.relation, column, self.known))}
 
     def inline(self, cte: Cte) -> None:
         """For a relation that is used once, or is computed from a cached one."""
@@ -296,11 +310,10 @@ class RefreshInputs:
         before = self.place.before
         return total(before, before.current_snapshot_id, "total-files-size") >= LITTLE
 
-    def is_at_hand(self, relation: Relation) -> bool:
-        """Whether it only picks from rows that are in this process: computing it again is less work than a statement that keeps it."""
+    def _is_at_hand(self, relation: Relation) -> bool:
         if isinstance(relation, Scan):
             return scan_name(relation) in self.read
-        return isinstance(relation, Project | Filter | Union) and all(map(self.is_at_hand, relation.children))
+        return isinstance(relation, Project | Filter | Union | Distinct) and all(map(self._is_at_hand, relation.children))
 
     def _read_bytes(self) -> int:
         """The bytes of tables that would be read completely without knowledge of their keys."""

@@ -55,7 +55,7 @@ class _Seconds:
     operators: float
 
 
-SECONDS = _Seconds(appends=0.3, overwrites=0.45, deletes=0.2, fetches=0.1, statements=0.1, changes=0.05, scans=0.03, operators=0.15)
+SECONDS = _Seconds(appends=0.3, overwrites=0.45, deletes=0.2, fetches=0.15, statements=0.1, changes=0.05, scans=0.03, operators=0.15)
 
 
 def steps_of_full(root: Relation) -> Steps:

@@ -83,6 +83,15 @@ class OneRow(_Leaf):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Constant(_Leaf):
+    """A query without tables, as it was written: VALUES, or a recursive query over nothing but constants. It never changes."""
+
+    columns: tuple[str, ...]
+    query: exp.Expr
+    """Its columns in the same order, under any names."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Project(_Unary):
     items: tuple[Item, ...]
 
@@ -175,6 +184,19 @@ class Aggregate(_Unary):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Pivot(Aggregate):
+    """PIVOT: the keys are the columns that it does not name. `values`: what its columns have, as aggregates of those rows; they say whether
+    these can be computed twice, and are not used to compute them: the count of no rows is NULL here."""
+
+    by: str = ""
+    """The column whose values become columns."""
+    cases: tuple[exp.Expr, ...] = ()
+    """Those values."""
+    functions: tuple[exp.Expr, ...] = ()
+    """The aggregate functions, over columns of `child`. For each case there is a column for each function."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Window(_Unary):
     """The rows of `child`, with window functions as further columns."""
 
@@ -196,6 +218,24 @@ class Explode(_Unary):
     @property
     def columns(self) -> tuple[str, ...]:
         return (*self.child.columns, *self.names)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unpivot(Explode):
+    """UNPIVOT: for each row a row for each of some columns, with its label and its value. The generator has these columns as arguments;
+    `names` are those of label and value, and `outer` is INCLUDE NULLS."""
+
+    labels: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.kept, *self.names)
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The columns that remain."""
+        gone = names_in(self.generator)
+        return tuple(name for name in self.child.columns if name not in gone)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -246,7 +286,23 @@ class Limit(_Unary):
     offset: exp.Expr | None
 
 
-Relation = Scan | Ref | OneRow | Project | Filter | Join | Scalar | Aggregate | Window | Explode | Union | Distinct | SetOperation | Limit
+Relation = (
+    Scan
+    | Ref
+    | OneRow
+    | Constant
+    | Project
+    | Filter
+    | Join
+    | Scalar
+    | Aggregate
+    | Window
+    | Explode
+    | Union
+    | Distinct
+    | SetOperation
+    | Limit
+)
 
 
 def with_children(relation: Relation, children: tuple[Relation, ...]) -> Relation:

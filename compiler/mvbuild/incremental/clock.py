@@ -20,6 +20,7 @@ from mvbuild.incremental.algebra import (
     Join,
     Likeness,
     Limit,
+    Pivot,
     Project,
     Relation,
     Window,
@@ -185,7 +186,7 @@ def lifted(relation: Relation, names: Values, fresh: Fresh) -> Relation:
         return relation
     if isinstance(relation, Join):
         return _lifted_join(relation, names)
-    if not isinstance(relation, Aggregate | Window | Explode):
+    if not isinstance(relation, Aggregate | Window | Explode) or isinstance(relation, Pivot):
         return relation
     computed: list[Item] = []
 

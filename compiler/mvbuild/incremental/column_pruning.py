@@ -7,12 +7,14 @@ from dataclasses import replace
 
 from mvbuild.incremental.algebra import (
     Aggregate,
+    Constant,
     Distinct,
     Explode,
     Filter,
     Join,
     Limit,
     OneRow,
+    Pivot,
     Project,
     Ref,
     Relation,
@@ -49,6 +51,10 @@ def pruned(relation: Relation, wanted: Iterable[str] | None = None) -> Relation:
         return replace(relation, left=left, right=right)
     if isinstance(relation, Scalar):
         return replace(relation, child=pruned(relation.child, needed - {relation.name}), subquery=pruned(relation.subquery))
+    if isinstance(relation, Pivot):
+        # Every column below is a key, or one that it names.
+        named = _names((*(key.expression for key in relation.keys), *relation.functions)) | {relation.by}
+        return replace(relation, child=pruned(relation.child, named))
     if isinstance(relation, Aggregate):
         values = tuple(i for i in relation.values if i.name in needed)
         child = pruned(relation.child, _names(i.expression for i in (*relation.keys, *values)))
@@ -66,7 +72,7 @@ def pruned(relation: Relation, wanted: Iterable[str] | None = None) -> Relation:
         return _whole(relation)
     if isinstance(relation, Limit):
         return replace(relation, child=pruned(relation.child, needed.union(*(names_in(o) for o in relation.order))))
-    assert isinstance(relation, Ref | OneRow)
+    assert isinstance(relation, Ref | OneRow | Constant)
     return relation
 
 

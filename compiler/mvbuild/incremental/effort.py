@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from mvbuild.incremental.algebra import (
     Aggregate,
+    Constant,
     Distinct,
     Explode,
     Filter,
@@ -90,7 +91,7 @@ class Estimator:
         if isinstance(relation, Ref):
             known = self.ctes[relation.name]
             return Flow(known.rows, known.of, known.rows * PROBE)
-        if isinstance(relation, OneRow):
+        if isinstance(relation, OneRow | Constant):
             return Flow(1, 1, 0)
         if isinstance(relation, Join):
             return self._join(relation, wanted)

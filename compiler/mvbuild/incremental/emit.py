@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from mvbuild.incremental.algebra import (
     Aggregate,
+    Constant,
     Distinct,
     Explode,
     Filter,
@@ -16,6 +17,7 @@ from mvbuild.incremental.algebra import (
     Join,
     Limit,
     OneRow,
+    Pivot,
     Project,
     Ref,
     Relation,
@@ -23,6 +25,7 @@ from mvbuild.incremental.algebra import (
     Scan,
     SetOperation,
     Union,
+    Unpivot,
     Window,
     column,
     conjunction,
@@ -83,6 +86,16 @@ class _Emitter:
 
     def one_row(self, _: OneRow) -> exp.Expr:
         return _select([_named(exp.Literal.number(1), "one_row")], None)
+
+    def constant(self, node: Constant) -> exp.Expr:
+        self._aliases += 1
+        names = [f"v{at}" for at in range(len(node.columns))]
+        alias = exp.TableAlias(this=exp.to_identifier(f"t{self._aliases}"), columns=[exp.to_identifier(name) for name in names])
+        if isinstance(node.query, exp.Values):
+            rows: exp.Expr = exp.Values(expressions=[row.copy() for row in node.query.expressions], alias=alias)
+        else:
+            rows = exp.Subquery(this=node.query.copy(), alias=alias)
+        return _select([_named(exp.column(own), name) for own, name in zip(names, node.columns, strict=True)], rows)
 
     def project(self, node: Project) -> exp.Expr:
         if not isinstance(node.child, Window):
@@ -168,6 +181,32 @@ class _Emitter:
         lateral = exp.Lateral(this=node.generator.copy(), view=True, outer=node.outer, alias=alias)
         return self._over(node.child, node.columns, laterals=[lateral])
 
+    def unpivot(self, node: Unpivot) -> exp.Expr:
+        label, value = (exp.to_identifier(name, quoted=True) for name in node.names)
+        columns = [
+            exp.PivotAlias(this=one.copy(), alias=exp.to_identifier(text, quoted=True))
+            for one, text in zip(node.generator.expressions, node.labels, strict=True)
+        ]
+        made = exp.Pivot(
+            expressions=[value], fields=[exp.In(this=label, expressions=columns)], unpivot=True, include_nulls=node.outer or None
+        )
+        source = self.derived(node.child)
+        source.set("pivots", [made])
+        return _select([column(name) for name in node.columns], source)
+
+    def pivot(self, node: Pivot) -> exp.Expr:
+        several = len(node.functions) > 1
+        functions = [_named(f.copy(), f"f{at}") if several else f.copy() for at, f in enumerate(node.functions)]
+        cases = [exp.PivotAlias(this=case.copy(), alias=exp.to_identifier(f"c{at}")) for at, case in enumerate(node.cases)]
+        made = exp.Pivot(expressions=functions, fields=[exp.In(this=column(node.by), expressions=cases)], unpivot=False)
+        used = dict.fromkeys((*(found.name for f in node.functions for found in f.find_all(exp.Column)), node.by))
+        below = _select([*_items(node.keys), *(column(name) for name in used)], self.derived(node.child))
+        self._aliases += 1
+        source = exp.Subquery(this=below, alias=exp.TableAlias(this=exp.to_identifier(f"t{self._aliases}")), pivots=[made])
+        parts = [f"c{case}_f{at}" if several else f"c{case}" for case in range(len(node.cases)) for at in range(len(functions))]
+        values = (_named(exp.column(part), item.name) for part, item in zip(parts, node.values, strict=True))
+        return _select([*(column(key.name) for key in node.keys), *values], source)
+
     def union(self, node: Union) -> exp.Expr:
         return self._combined(exp.Union, [self._by_name(p, node.columns) for p in node.parts], distinct=False)
 
@@ -228,6 +267,7 @@ _WRITERS: Mapping[type, Callable[..., exp.Expr]] = {
     Scan: _Emitter.scan,
     Ref: _Emitter.ref,
     OneRow: _Emitter.one_row,
+    Constant: _Emitter.constant,
     Project: _Emitter.project,
     Filter: _Emitter.filter,
     Join: _Emitter.join,
@@ -235,6 +275,8 @@ _WRITERS: Mapping[type, Callable[..., exp.Expr]] = {
     Aggregate: _Emitter.aggregate,
     Window: _Emitter.window,
     Explode: _Emitter.explode,
+    Unpivot: _Emitter.unpivot,
+    Pivot: _Emitter.pivot,
     Union: _Emitter.union,
     Distinct: _Emitter.distinct,
     SetOperation: _Emitter.set_operation,

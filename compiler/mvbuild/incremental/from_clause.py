@@ -9,7 +9,9 @@ from sqlglot import exp
 
 from mvbuild.incremental.algebra import Explode, Item, Join, OneRow, Project, Relation, Scan, column, conjunction
 from mvbuild.incremental.building import Building, require_scalar
+from mvbuild.incremental.constants import recursive, values_of
 from mvbuild.incremental.functions import is_generator
+from mvbuild.incremental.pivots import pivoted
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.scopes import Scope, TreeColumn, aliased, resolved, source, value_of
 from mvbuild.incremental.syntax import join_kind, require, unsupported
@@ -42,6 +44,13 @@ def _joined(building: Building, relation: Relation, tables: Tables, joins: Itera
 
 
 def _table(building: Building, node: exp.Expr, scope: Scope) -> tuple[Relation, Tables]:
+    pivots = node.args.get("pivots")
+    if pivots:
+        bare = node.copy()
+        bare.set("pivots", None)
+        return pivoted(building, *_table(building, bare, scope), pivots)
+    if isinstance(node, exp.Values):
+        return values_of(building, node)
     if isinstance(node, exp.Subquery):
         require(node, {"this", "alias", "joins"}, "unsupported-operator")
         if isinstance(node.this, exp.Table):  # (a JOIN b)
@@ -58,6 +67,8 @@ def _table(building: Building, node: exp.Expr, scope: Scope) -> tuple[Relation, 
     name = node.name
     if name.lower() in scope.ctes:
         body, around, names = scope.ctes[name.lower()]
+        if isinstance(body, exp.With):
+            return recursive(building, body, node)
         block = building.query(building, body, around)
         columns = tuple(zip(names, (u for _, u in block.columns), strict=True)) if names else block.columns
         return block.relation, aliased(node, columns, name)

@@ -9,12 +9,14 @@ from sqlglot import exp
 
 from mvbuild.incremental.algebra import (
     Aggregate,
+    Constant,
     Distinct,
     Explode,
     Filter,
     Item,
     Join,
     Limit,
+    Pivot,
     Project,
     Ref,
     Relation,
@@ -22,6 +24,7 @@ from mvbuild.incremental.algebra import (
     Scan,
     SetOperation,
     Union,
+    Unpivot,
     Window,
     conjuncts,
     walk,
@@ -97,6 +100,9 @@ class _Outline:
             return _JOINS[relation.kind] + (f" on {self._sql(relation.on)}" if relation.on is not None else "")
         if isinstance(relation, Aggregate):
             self._name(relation.keys)
+            if isinstance(relation, Pivot):
+                self._by_position([value.name for value in relation.values])
+                return f"pivot {self.shown.get(relation.by, relation.by)}: {', '.join(map(self._sql, relation.functions))}"
             self._name(relation.values)
             by = f" by {', '.join(self.shown[k.name] for k in relation.keys)}" if relation.keys else " of all rows"
             values = ", ".join(self.shown[v.name] for v in relation.values)
@@ -107,6 +113,8 @@ class _Outline:
             return f"window{f' by {by}' if by else ' over all rows'}: {', '.join(self.shown[v.name] for v in relation.values)}"
         if isinstance(relation, Explode):
             self.shown.update({name: plain_name(name) for name in relation.names})
+            if isinstance(relation, Unpivot):
+                return f"unpivot {', '.join(self._sql(one) for one in relation.generator.expressions)}"
             return f"lateral view {self._sql(relation.generator)}"
         if isinstance(relation, Union):
             self._by_position(relation.columns)
@@ -122,6 +130,9 @@ class _Outline:
         if isinstance(relation, Scalar):
             self.shown[relation.name] = "(scalar subquery)"
             return "with the value of a scalar subquery"
+        if isinstance(relation, Constant):
+            self._by_position(relation.columns)
+            return "constant rows"
         return relation.name if isinstance(relation, Ref) else "one row"
 
     def _project(self, project: Project) -> str | None:

@@ -163,6 +163,20 @@ ONE_TABLE = (
     Sample("`LIMIT`", "SELECT id FROM {orders} ORDER BY amount LIMIT 10"),
     Sample("`ORDER BY` alone", "SELECT id FROM {orders} ORDER BY amount"),
     Sample("`ROLLUP`, `CUBE`, `GROUPING SETS`", "SELECT customer_id, count(*) AS n FROM {orders} GROUP BY ROLLUP (customer_id)"),
+    Sample(
+        "`PIVOT`",
+        "SELECT * FROM (SELECT customer_id, status, amount FROM {orders}) PIVOT (sum(amount) FOR status IN ('open' AS open, 'paid' AS paid))",
+    ),
+    Sample(
+        "`UNPIVOT`",
+        "SELECT id, kind, number FROM (SELECT id, customer_id, amount FROM {orders}) UNPIVOT (number FOR kind IN (customer_id, amount))",
+    ),
+    Sample("a join with `VALUES`", "SELECT id, label FROM {orders} JOIN (VALUES ('open', 'Open')) AS v(status, label) USING (status)"),
+    Sample(
+        "a join with a recursive query without tables",
+        "WITH RECURSIVE days (day) AS (SELECT DATE '2026-01-01' UNION ALL SELECT date_add(day, 1) FROM days WHERE day < DATE '2026-01-31') "
+        "SELECT id, day FROM days JOIN {orders} ON order_date = day",
+    ),
     Sample("the day, in a filter", "SELECT id, order_date FROM {orders} WHERE order_date >= current_date() - 30"),
     Sample("the exact time, or a random number", "SELECT id, rand() AS r FROM {orders}"),
     Sample("a column of type map", "SELECT id, labels FROM {orders}"),

@@ -73,10 +73,13 @@ def with_ctes(tree: exp.Expr, scope: Scope) -> Scope:
     clause = tree.args.get("with_")
     if clause is None:
         return scope
-    if clause.args.get("recursive"):
-        raise Refused("unsupported-operator", "WITH RECURSIVE is not refreshed incrementally", clause)
-    for cte in clause.expressions:
+    for at, cte in enumerate(clause.expressions):
         names = tuple(c.name for c in cte.args["alias"].columns)
+        if any(table.name.lower() == cte.alias.lower() and not table.args.get("db") for table in cte.this.find_all(exp.Table)):
+            # As a whole, with those that it may read.
+            own = exp.With(expressions=[one.copy() for one in clause.expressions[: at + 1]], recursive=True)
+            scope = replace(scope, ctes={**scope.ctes, cte.alias.lower(): (own, scope.below, names)})
+            continue
         scope = replace(scope, ctes={**scope.ctes, cte.alias.lower(): (cte.this, scope.below, names)})
     return scope
 

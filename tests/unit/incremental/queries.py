@@ -71,6 +71,8 @@ LATER = 10_000
 """From this seed on every other query may have the forms that were added later: the cases before it stay what they were."""
 CLOCKED = 20_000
 """From this seed on queries read the day, which is another one after the change."""
+SHAPED = 30_000
+"""From this seed on queries have VALUES, a recursive query, PIVOT or UNPIVOT."""
 COMMON = ("k", "v")
 """Columns that every table has."""
 
@@ -87,14 +89,17 @@ class Generated:
 def generated(seed: int) -> Generated:
     random_ = random.Random(seed)
     schemas = {name: _schema(random_) for name in "abc"[: random_.choice((1, 2, 2, 2, 3))]}
-    if seed >= CLOCKED:
+    if CLOCKED <= seed < SHAPED:
         schemas = {name: replace(schema, columns={**schema.columns, "t": "date"}) for name, schema in schemas.items()}
     maker = _Maker(random_, schemas, any_order=random_.random() < 0.15)
     if seed >= LATER and seed % 2:
         maker.later = random.Random(seed + 1)
-    if seed >= CLOCKED:
+    if CLOCKED <= seed < SHAPED:
         maker.clock = random.Random(seed + 2)
-    query = maker.of_time() if maker.clock is not None and maker.clock.random() < 0.3 else maker.top().text
+    if seed >= SHAPED:
+        query = maker.of_shape()
+    else:
+        query = maker.of_time() if maker.clock is not None and maker.clock.random() < 0.3 else maker.top().text
     change: Change = random_.choice(("inserts", "inserts", "deletes", "mixed", "mixed"))
     read = [name for name in schemas if "{" + name + "}" in query]
     tables = _changed(random_, {name: schemas[name] for name in read}, change)
@@ -799,6 +804,35 @@ class _Maker:
             return "DATE '2026-01-01'"
         self.operators.add("clock")
         return self.clock.choice(("{today}", "{today}", "{today} + 1", "{today} - 30", "date_sub({today}, 30)", "date_add({today}, 30)"))
+
+    def of_shape(self) -> str:
+        """A query over one table with an operator that the others do not have."""
+        table = self.random.choice(list(self.schemas))
+        columns = [_Column(f"a.{name}", type_) for name, type_ in self.schemas[table].columns.items()]
+        where = f" WHERE {self.condition(columns)}" if self.chance(0.5) else ""
+        kind = self.random.choice(("values", "recursive", "pivot", "unpivot", "unpivot"))
+        self.operators.add(kind)
+        if kind in ("values", "recursive"):
+            rows = "(VALUES (1, 'one'), (2, 'two'), (NULL, 'none'), (1, 'one'))"
+            join = self.random.choice(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"))
+            start, source = "", f"{rows} AS w(n, label)"
+            if kind == "recursive":
+                start = "WITH RECURSIVE w(n, label) AS (SELECT 0, 'x' UNION ALL SELECT n + 1, concat(label, 'y') FROM w WHERE n < 3) "
+                source = "w"
+            if self.chance(0.5):
+                return f"{start}SELECT w.label, count(*) AS n, sum(a.v) AS s FROM {{{table}}} AS a {join} {source} ON a.v = w.n{where} GROUP BY w.label"
+            return f"{start}SELECT w.label, a.k, a.v FROM {{{table}}} AS a {join} {source} ON a.v = w.n{where}"
+        if kind == "unpivot":
+            nulls = self.random.choice(("", " INCLUDE NULLS"))
+            inner = f"SELECT a.k, a.v AS x, a.v + 1 AS y, 3 AS z FROM {{{table}}} AS a{where}"
+            made = f"({inner}) UNPIVOT{nulls} (much FOR what IN (x, y AS other, z))"
+            if self.chance(0.4):
+                return f"SELECT k, what, sum(much) AS s, count(*) AS n FROM {made} GROUP BY k, what"
+            return f"SELECT {self.random.choice(('k, what, much', 'much, k', 'what, k'))} FROM {made}"
+        function = self.random.choice(("sum(x)", "max(x)", "count(x)", "min(x)", "avg(x)"))
+        keys = self.random.choice(("a.k", "a.k, a.v AS other", "a.k"))
+        made = f"(SELECT {keys}, a.v AS x, a.v % 2 AS p FROM {{{table}}} AS a{where}) PIVOT ({function} FOR p IN (0 AS even, 1 AS odd))"
+        return f"SELECT * FROM {made}" if self.chance(0.6) else f"SELECT k, odd FROM {made} WHERE odd > 1"
 
     def of_time(self) -> str:
         """What reads the day in several places: some rows pass one limit, and some another one."""

@@ -22,6 +22,7 @@ from mvbuild.incremental.algebra import (
     Scan,
     SetOperation,
     Union,
+    Unpivot,
     Window,
     column,
     names_in,
@@ -131,6 +132,9 @@ def _local(relation: Relation, deltas: Deltas) -> Iterator[tuple[str, ...]]:
         return
     if isinstance(relation, Join):
         yield from _of_join(relation, deltas)
+        return
+    if isinstance(relation, Unpivot):
+        yield relation.columns
         return
     if isinstance(relation, Filter | Scalar):
         yield from _local(relation.children[0], deltas)

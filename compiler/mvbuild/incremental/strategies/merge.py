@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import Aggregate, Filter, Item, Join, Project, Relation, Scan, column, names_in, substituted, union
+from mvbuild.incremental.algebra import Aggregate, Filter, Item, Join, Pivot, Project, Relation, Scan, column, names_in, substituted, union
 from mvbuild.incremental.functions import unwrapped
 from mvbuild.incremental.kinds import kind_of
 from mvbuild.incremental.reasons import Refused
@@ -101,6 +101,8 @@ def _outputs(case: StrategyInput) -> tuple[Relation, dict[str, str], dict[str, e
 def _aggregate(root: Relation) -> Aggregate:
     if isinstance(root, Filter) and isinstance(root.child, Aggregate):
         raise Refused("having", "HAVING removes groups that later changes may need", root.predicate)
+    if isinstance(root, Pivot):
+        raise Refused("not-mergeable", "the columns of PIVOT are not updated from their old values", root.functions[0])
     if not isinstance(root, Aggregate):
         raise Refused("no-aggregate", "the query does not end in an aggregate")
     return root

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from sqlglot import exp
 
@@ -23,14 +24,18 @@ from mvbuild.incremental.algebra import (
     SetOperation,
     Union,
     Window,
+    conjuncts,
+    names_in,
     with_children,
 )
 from mvbuild.incremental.delta import Cte
+from mvbuild.incremental.literals import translated
 from mvbuild.incremental.restrict import partition_columns
 from mvbuild.incremental.sizes import Sizes
 from mvbuild.incremental.statements import Difference
-from mvbuild.ports.changes import ValueRange
+from mvbuild.ports.changes import Comparison, ValueRange
 
+_ORDERED = ("int", "long", "date")
 Wanted = Mapping[str, ValueRange]
 """Column -> the range of the values that matter."""
 
@@ -76,10 +81,42 @@ class Ranges:
             return {c: r for c, r in wanted.items() if c in relation.child.columns}, {}
         if isinstance(relation, Limit):
             return ({},)
+        if isinstance(relation, Filter):
+            return ({**self._of_predicate(relation), **wanted},)
         if isinstance(relation, Window):
             wanted = {c: r for c, r in wanted.items() if c in partition_columns(relation)}
         inner = {_source(relation, column): found for column, found in wanted.items()}
         return tuple({column: found for column, found in inner.items() if column is not None} for _ in relation.children)
+
+    def _of_predicate(self, relation: Filter) -> dict[str, ValueRange]:
+        """The ranges of columns that a filter compares with constants on both sides: the days that enter or leave, for example."""
+        found = {}
+        for name in sorted(names_in(relation.predicate)):
+            type_ = self._type(relation.child, name)
+            if type_ not in _ORDERED:
+                continue
+            known = [
+                one
+                for part in conjuncts(relation.predicate)
+                for one in translated(part, {name: (name, type_)}, strings=False)
+                if isinstance(one, Comparison)
+            ]
+            lows = [one.value for one in known if one.operator in (">=", ">", "=")]
+            highs = [one.value for one in known if one.operator in ("<=", "<", "=")]
+            if lows and highs:
+                found[name] = ValueRange(type=type_, low=max(lows), high=min(highs), has_null=False)
+        return found
+
+    def _type(self, relation: Relation, name: str) -> Any:
+        """The type of a column that is read from a table as it is."""
+        while not isinstance(relation, Scan):
+            if not isinstance(relation, Filter | Project):
+                return None
+            inner = _source(relation, name)
+            if inner is None:
+                return None
+            relation, name = relation.child, inner
+        return self.sizes.type_of(relation, name)
 
     def _sides(self, join: Join, wanted: Wanted) -> tuple[Wanted, Wanted]:
         left, right = ({c: r for c, r in wanted.items() if c in side.columns} for side in (join.left, join.right))

@@ -165,7 +165,8 @@ ONE_TABLE = (
     Sample("`ROLLUP`, `CUBE`, `GROUPING SETS`", "SELECT customer_id, count(*) AS n FROM {orders} GROUP BY ROLLUP (customer_id)"),
     Sample(
         "`PIVOT`",
-        "SELECT * FROM (SELECT customer_id, status, amount FROM {orders}) PIVOT (sum(amount) FOR status IN ('open' AS open, 'paid' AS paid))",
+        "SELECT * FROM (SELECT customer_id, status, amount FROM {orders}) "
+        "PIVOT (sum(amount) FOR status IN ('open' AS open, 'paid' AS paid))",
     ),
     Sample(
         "`UNPIVOT`",

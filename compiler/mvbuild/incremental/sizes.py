@@ -98,6 +98,14 @@ class Sizes:
         columns = [(sources[name], found) for name, found in wanted.items() if types.get(sources[name]) == found.type]
         return min((self.read.share(table, at, column, found) for column, found in columns), default=1.0)
 
+    def type_of(self, scan: Scan, name: str) -> Any:
+        """The Iceberg type of a column of a table that is read under its current schema; None for other columns."""
+        if scan.leaf == STORAGE or self.inputs[scan.leaf].leaf.travel is not None:
+            return None
+        source = dict(scan.sources).get(name)
+        fields = self.inputs[scan.leaf].schema["fields"]
+        return next((field["type"] for field in fields if field["name"] == source), None)
+
     def _table(self, scan: Scan) -> tuple[TableState | None, int]:
         """A whole table and its snapshot, if it is read under its current schema."""
         if scan.leaf == STORAGE:

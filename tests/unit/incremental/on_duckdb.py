@@ -208,6 +208,10 @@ class Metadata:
         low, high = (min(values), max(values)) if values else (None, None)
         return ValueRange(type=type_, low=low, high=high, has_null=len(values) < len(found))
 
+    def type_of(self, scan: Scan, name: str) -> str | None:
+        source = dict(scan.sources).get(name)
+        return self.of.tables[scan.leaf].columns.get(source) if scan.leaf != STORAGE and source is not None else None
+
     def share(self, scan: Scan, wanted: Mapping[str, ValueRange]) -> float:
         if scan.leaf == STORAGE:
             types: dict[str, str] = {name: _iceberg(kind) for name, kind in zip(self.of.outputs, self.of.types, strict=True)}

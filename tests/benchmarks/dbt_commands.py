@@ -28,6 +28,7 @@ Options can be written before or after the command, as in dbt, and set as `DBT_<
 """
 _SAME = "the same"
 _NO_EFFECT = "accepted; it changes nothing here"
+_NOT_USED: Mapping[str, str] = dict.fromkeys(("--profile", "--profiles-dir"), "accepted, not used: targets are in mvbuild.yml")
 _PURPOSE: Mapping[str, str] = {
     "build": "the same: `run`, then the data tests that no refresh needed; unit tests are left to `test`",
     "compile": "the same; with `--select` or `--inline` it prints SQL",
@@ -97,7 +98,7 @@ def verdict(command: str, option: str) -> str | None:
 
     mine = options_of(group) | options_of(command_of(command))
     if option in mine:
-        return _NO_EFFECT if mine[option] else _SAME
+        return _NO_EFFECT if mine[option] else _NOT_USED.get(option, _SAME)
     return f"not here. {INSTEAD[option]}" if option in INSTEAD else None
 
 

@@ -31,16 +31,18 @@ _SUFFIXES = (".sql", ".yml", ".yaml", ".csv", ".md", ".py")
 
 @dataclass(frozen=True, kw_only=True)
 class Public:
-    """A project on GitHub. `before` is how many of its models were refused before mvbuild had dbt's macros and packages."""
+    """A project on GitHub. `before` is how many of its models were refused before mvbuild had dbt's macros and packages; `folder` is where
+    its dbt_project.yml is."""
 
     name: str
     commit: str
     options: tuple[str, ...] = ()
     before: int | None = None
+    folder: str = ""
 
 
 PROJECTS = (
-    Public(name="dbt-labs/jaffle-shop-classic", commit="HEAD"),
+    Public(name="dbt-labs/jaffle-shop-classic", commit="fd7bfaca"),
     Public(name="dbt-labs/jaffle-shop", commit="7be2c58", before=11),
     Public(name="DataRecce/dbt-tpch", commit="9dfdde8", before=56),
     Public(
@@ -60,6 +62,11 @@ PROJECTS = (
         before=605,
     ),
     Public(name="duneanalytics/spellbook", commit="b7b19d1c41", before=632),
+    Public(name="dbt-labs/mrr-playbook", commit="f7921cf7"),
+    Public(name="dbt-labs/attribution-playbook", commit="54e5543f"),
+    Public(name="snowplow/dbt-snowplow-web", commit="0e4f868f"),
+    Public(name="fivetran/dbt_shopify", commit="d768d54a"),
+    Public(name="meltano/squared", commit="266bc9a4", folder="data/transform"),
 )
 
 
@@ -103,12 +110,13 @@ def source_of(project: Public, clones: Path | None, work: Path) -> Path:
     return work / "clone"
 
 
-def imported(project: Public, repository: Path, root: Path) -> tuple[dict[str, Any], float]:
+def imported(project: Public, repository: Path, work: Path) -> tuple[dict[str, Any], float]:
     """The scorecard of a project at its commit, and how long the import took."""
     for path, content in files(repository, project.commit):
-        file = root / path
+        file = work / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
+    root = work / project.folder
     profile = yaml.safe_load((root / "dbt_project.yml").read_text(encoding="utf-8")).get("profile", "default")
     target = {"type": "spark", "method": "session", "schema": "default", "host": "none"}
     (root / "profiles.yml").write_text(yaml.safe_dump({profile: {"target": "prod", "outputs": {"prod": target}}}), encoding="utf-8")

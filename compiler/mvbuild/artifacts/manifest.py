@@ -8,6 +8,7 @@ from datetime import timedelta
 from hashlib import sha256
 from typing import Any, TypeGuard
 
+from mvbuild.artifacts.docs import docs
 from mvbuild.artifacts.exposures import exposures
 from mvbuild.artifacts.unit_tests import unit_tests
 from mvbuild.graph.definition import definition, fingerprint_of
@@ -137,7 +138,7 @@ def _around(
         "nodes": nodes,
         "sources": sources,
         "macros": {id: _macro(graph, id, text, calls) for id, text in macros.items()},
-        "docs": {"doc.dbt.__overview__": _overview(graph)},
+        "docs": docs(graph),
         "exposures": shown,
         "metrics": {},
         "groups": {},
@@ -386,15 +387,3 @@ def _short(node: Node) -> str:
     if isinstance(node, ModelNode):
         return node.model.name
     return node.seed.name if isinstance(node, SeedNode) else node.identifier.name
-
-
-def _overview(graph: Graph) -> Mapping[str, Any]:
-    return {
-        "unique_id": "doc.dbt.__overview__",
-        "name": "__overview__",
-        "resource_type": "doc",
-        "package_name": "dbt",
-        "path": "overview.md",
-        "original_file_path": "docs/overview.md",
-        "block_contents": f"# {graph.project.name}\n\nMaterialized views built by mvbuild.",
-    }

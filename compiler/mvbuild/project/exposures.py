@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
+from mvbuild.project.docs_blocks import DocsBlocks
 from mvbuild.project.files import decode
 from mvbuild.project.loaded import LoadedProject
 from mvbuild.project.yaml_spans import ListNode, MapNode, plain, read_yaml
@@ -55,6 +56,7 @@ def read_exposures(project: LoadedProject) -> tuple[Exposure, ...]:
     """The enabled ones. Raises ProjectError with everything that is wrong with their values; their keys were checked before."""
     report: list[Diagnostic] = []
     found: dict[str, Exposure] = {}
+    docs = DocsBlocks(project.name, project.docs)
     for path in project.yaml_paths:
         text = (project.root / path).read_bytes()
         if b"exposures" not in text:
@@ -62,7 +64,7 @@ def read_exposures(project: LoadedProject) -> tuple[Exposure, ...]:
         file = decode(path, text)
         tree, _ = read_yaml(file)
         for node in _items(tree):
-            exposure = _exposure(node, file, report)
+            exposure = _exposure(node, file, docs, report)
             if exposure is not None and found.setdefault(exposure.name, exposure) is not exposure:
                 report.append(error("duplicate-name", f"The exposure '{exposure.name}' is declared twice", exposure.span))
     if report:
@@ -70,12 +72,13 @@ def read_exposures(project: LoadedProject) -> tuple[Exposure, ...]:
     return tuple(found.values())
 
 
-def _exposure(node: MapNode, file: SourceFile, report: list[Diagnostic]) -> Exposure | None:
+def _exposure(node: MapNode, file: SourceFile, docs: DocsBlocks, report: list[Diagnostic]) -> Exposure | None:
     said = plain(node)
     config = said.get("config") or {}
     if {said.get("enabled"), config.get("enabled")} & {False} or not isinstance(said.get("name"), str):
         return None
     place = node.get("name")
+    span = place.node.span if place else node.span
     for key, known in (("type", TYPES), ("maturity", MATURITIES)):
         entry = node.get(key)
         if entry and said[key] not in (*known, None):
@@ -89,10 +92,10 @@ def _exposure(node: MapNode, file: SourceFile, report: list[Diagnostic]) -> Expo
         reads=tuple(_reads(node, report)),
         url=said.get("url"),
         maturity=said.get("maturity"),
-        description=said.get("description") or "",
+        description=docs.text(said.get("description") or "", span, report),
         tags=tuple(dict.fromkeys((*_texts(said.get("tags")), *_texts(config.get("tags"))))),
         meta={**(said.get("meta") or {}), **(config.get("meta") or {})},
-        span=place.node.span if place else node.span,
+        span=span,
         file=file,
     )
 

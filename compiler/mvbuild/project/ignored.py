@@ -16,10 +16,8 @@ _FILES = {
 _FOLDERS = {
     "snapshots": (".sql", "keep snapshots in dbt, and read their tables as sources"),
     "analyses": (".sql", "run them outside of mvbuild"),
-    "models": (".py", "models are SQL; build these outside, and read their tables as sources"),
 }
 _NAMING = re.compile(r"\{%-?\s*macro\s+(generate_(?:schema|alias|database)_name)\b")
-_DOC = re.compile(r"\{\{-?\s*doc\(")
 
 
 def ignored(project: LoadedProject) -> Iterator[str]:
@@ -35,12 +33,11 @@ def ignored(project: LoadedProject) -> Iterator[str]:
     for folder, (suffix, help) in _FOLDERS.items():
         if found := _first(sorted((root / folder).rglob(f"*{suffix}")), root):
             yield f"{found} is not read: {help}"
+    if project.python_models:
+        yield f"{_named([*project.python_models])} is not read: models are SQL; build these outside, and read their tables as sources"
     for file in project.macros:
         for macro in dict.fromkeys(_NAMING.findall(file.text)):
             yield f"{macro} in {file.path} is not applied: `namespaces:` in mvbuild.yml is the rule for namespaces"
-    described = [file.path for file in project.documents if _DOC.search(file.text)]
-    if described:
-        yield f"doc() in {_named(described)} is not applied: write the text in the description"
 
 
 def _first(paths: Iterable[Path], root: Path) -> str:

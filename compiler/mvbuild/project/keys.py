@@ -86,7 +86,7 @@ TEST_ARGUMENTS: Mapping[str, Mapping[str, Key]] = {
 too, and `field` a column of it."""
 
 _NAME = Key("text", "Its name.", required=True)
-_DESCRIPTION = Key("text", "Description for the documentation.")
+_DESCRIPTION = Key("text", "Description for the documentation. `{{ doc('name') }}` is the text of a [docs block](descriptions.md).")
 _TESTS = Key("tests", f"Data tests: {', '.join(TEST_ARGUMENTS)}.")
 _TAGS = Key("texts", "Tags to select by.")
 _META = Key("mapping", "Your own keys; mvbuild keeps them.")
@@ -301,7 +301,7 @@ TARGET = Block(
 )
 
 IGNORED_OF_DBT = (
-    "config-version", "profile", "clean-targets", "require-dbt-version", "analysis-paths", "snapshot-paths", "asset-paths", "docs-paths",
+    "config-version", "profile", "clean-targets", "require-dbt-version", "analysis-paths", "snapshot-paths", "asset-paths",
     "log-path", "flags", "query-comment", "quoting", "dispatch", "packages-install-path",
 )  # fmt: skip
 """Keys of dbt_project.yml that have no meaning here."""
@@ -315,6 +315,8 @@ PROJECT = Block(
         "seed-paths": Key("texts", "Folders of seeds. Default: [seeds]."),
         "macro-paths": Key("texts", "Folders of macros. Default: [macros]."),
         "test-paths": Key("texts", "Folders of SQL tests. Default: [tests]."),
+        "docs-paths": Key("texts", "More folders of Markdown files with [docs blocks](descriptions.md). Those of models, seeds and "
+        "macros always count."),
         "target-path": Key("text", "Folder of generated files. Default: target."),
         "log-path": Key("text", "Accepted for compatibility with dbt; logs go below the target path."),
         "vars": Key("mapping", "Values for var()."),

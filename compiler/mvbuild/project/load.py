@@ -11,6 +11,7 @@ from typing import Any
 from mvbuild.cache.store import FILE, Cache
 from mvbuild.diagnostics import Diagnostic, Note, ProjectError, did_you_mean, error
 from mvbuild.project.custom_tests import custom_tests, problems
+from mvbuild.project.docs_blocks import DocsBlocks, docs_blocks
 from mvbuild.project.documents import read_documents
 from mvbuild.project.files import LARGEST_SEED, Contents, Found, Listing, list_files
 from mvbuild.project.folders import FolderLayers, read_folders
@@ -50,6 +51,17 @@ class Opened:
         """The YAML files below the model and seed paths."""
         found = (f for kind in ("model", "seed") for f in self.lists[kind].files)
         return tuple(dict.fromkeys(f.path for f in found if f.suffix in _YAML and f.path != self.project.file.path))
+
+    @cached_property
+    def markdown(self) -> tuple[Found, ...]:
+        """The files that can have docs blocks."""
+        found = (f for kind in ("docs", "model", "seed", "macro") for f in self.lists[kind].files if f.suffix == ".md")
+        return tuple({f.path: f for f in found}.values())
+
+    @cached_property
+    def docs(self) -> DocsBlocks:
+        files = (file for _, file in self.contents.texts(self.markdown, self.report))
+        return docs_blocks(self.project.name, files, self.report)
 
     @cached_property
     def files(self) -> Mapping[str, tuple[Found, ...]]:
@@ -149,6 +161,8 @@ def loaded_project(opened: Opened, *, models: tuple[ModelFile, ...], seeds: Sequ
         lint=project.lint,
         documents=tuple(described.files),
         yaml_paths=opened.documents,
+        docs=opened.docs.blocks,
+        python_models=tuple(f.path for f in opened.lists["model"].files if f.suffix == ".py"),
         cache=opened.cache,
     )
     if report:
@@ -164,7 +178,9 @@ def _is_generic(found: Found) -> bool:
 def describe(opened: Opened, paths: Iterable[str], workers: Workers) -> Described:
     """What some YAML files declare together."""
     files = [file for _, file in opened.contents.texts((Found(path, ()) for path in paths), opened.report)]
-    return read_documents(files, opened.templates, opened.cache.files, opened.report, workers)
+    described = read_documents(files, opened.templates, opened.cache.files, opened.report, workers)
+    opened.docs.applied(described, opened.report)
+    return described
 
 
 def _models(opened: Opened, described: Described) -> list[ModelFile]:

@@ -69,6 +69,15 @@ class Properties:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DocsBlock:
+    """A `{% docs name %}` block of a Markdown file."""
+
+    name: str
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFile:
     """A model before its template is rendered. `layers` run from the farthest (project file) to the nearest (its own YAML)."""
 
@@ -194,6 +203,10 @@ class LoadedProject:
     """The YAML files below the model and seed paths."""
     yaml_paths: tuple[str, ...] = ()
     """The paths of all of them, also where only some of them were read."""
+    docs: Mapping[str, DocsBlock] = field(default_factory=lambda: EMPTY, repr=False)
+    """The docs blocks by name."""
+    python_models: tuple[str, ...] = ()
+    """The paths of dbt's Python models, which are not read."""
     invocation: Invocation = field(default_factory=Invocation, repr=False, compare=False)
     cache: Cache = field(default_factory=Cache, repr=False, compare=False)
     """What earlier commands made of the same input."""

@@ -106,7 +106,10 @@ def read_project_file(
         file=file,
         name=_name(tree, report),
         version=_version(tree),
-        paths={key: _paths(tree, f"{key}-paths", key + "s") for key in ("model", "seed", "macro", "test")},
+        paths={
+            **{key: _paths(tree, f"{key}-paths", key + "s") for key in ("model", "seed", "macro", "test")},
+            "docs": _paths(tree, "docs-paths", "docs") if _node(tree, "docs-paths") else (),
+        },
         target_path=_text(tree, "target-path") or "target",
         publish=_publish(tree, report),
         vars=MappingProxyType(given),

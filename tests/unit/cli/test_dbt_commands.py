@@ -166,7 +166,6 @@ def test_what_is_not_read_is_named_once(root: Path, monkeypatch: pytest.MonkeyPa
         "analyses/a.sql": "x",
         "models/p.py": "x",
         "macros/n.sql": "{% macro generate_schema_name(a, b) %}{% endmacro %}",
-        "models/m.yml": "models: [{name: m, description: \"{{ doc('m') }}\"}]\n",
     }
     for name, text in files.items():
         (root / name).parent.mkdir(exist_ok=True)
@@ -181,7 +180,6 @@ def test_what_is_not_read_is_named_once(root: Path, monkeypatch: pytest.MonkeyPa
         "analyses/a.sql is not read",
         "models/p.py is not read",
         "generate_schema_name in macros/n.sql is not applied",
-        "doc() in models/m.yml is not applied",
     ]
     assert [note.removeprefix("note: ").partition(": ")[0] for note in notes] == begins
     assert not any(line.startswith("note:") for line in call("compile -q", root, {}, monkeypatch, capsys).stderr.splitlines())

@@ -213,7 +213,7 @@ def test_a_misspelled_folder(tmp_path: Path) -> None:
 PROPERTIES = """\
 models:
   - name: orders
-    description: "Of {{ doc('x') }}"
+    description: "Of {{ x }}"
     data_tests:
       - unique: {column_name: id}
     columns:
@@ -247,7 +247,7 @@ sources:
 def test_properties(tmp_path: Path) -> None:
     project = load(tmp_path, {"models/p.yml": PROPERTIES, "models/orders.sql": ""})
     properties = project.models[0].properties
-    assert (properties.description, properties.patch_path) == ("Of {{ doc('x') }}", "models/p.yml")
+    assert (properties.description, properties.patch_path) == ("Of {{ x }}", "models/p.yml")
     id_, status = properties.columns
     assert (id_.name, id_.description, id_.data_type, id_.tags, id_.meta) == ("id", "key", "bigint", ("pk", "c"), {"a": 1, "b": 2})
     assert (status.name, str(status.span)) == ("status", "models/p.yml:14:15")

@@ -49,11 +49,11 @@ class DocsBlocks:
             described.sources[key] = self._with(source, report)
 
     def _with(self, one: _Described, report: list[Diagnostic]) -> _Described:
-        of = one.properties
+        of: Properties = one.properties
         if not any("{{" in text for text in (of.description, *(column.description for column in of.columns))):
             return one
         columns = tuple(replace(c, description=self.text(c.description, c.span, report)) for c in of.columns)
-        properties: Properties = replace(of, description=self.text(of.description, one.span, report), columns=columns)
+        properties = replace(of, description=self.text(of.description, one.span, report), columns=columns)
         return replace(one, properties=properties)
 
 

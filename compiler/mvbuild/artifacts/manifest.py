@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 
 from mvbuild.artifacts.docs import docs
 from mvbuild.artifacts.exposures import exposures
+from mvbuild.artifacts.groups import group_map, groups
 from mvbuild.artifacts.unit_tests import unit_tests
 from mvbuild.graph.definition import definition, fingerprint_of
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, ViewNode
@@ -141,12 +142,12 @@ def _around(
         "docs": docs(graph),
         "exposures": shown,
         "metrics": {},
-        "groups": {},
+        "groups": groups(graph),
         "selectors": {},
         "disabled": {},
         "parent_map": parents,
         "child_map": children,
-        "group_map": {},
+        "group_map": group_map(graph),
         "saved_queries": {},
         "semantic_models": {},
         "unit_tests": units,
@@ -212,6 +213,8 @@ def _model(graph: Graph, node: ModelNode, calls: MacroCalls, names: Mapping[Node
             "enabled": True,
             "materialized": config.materialized,
             "alias": config.alias,
+            "group": config.group,
+            "access": config.access,
             "schema": ".".join(node.identifier.namespace),
             "database": node.identifier.catalog,
             "tags": list(config.tags),
@@ -222,9 +225,9 @@ def _model(graph: Graph, node: ModelNode, calls: MacroCalls, names: Mapping[Node
         "meta": dict(config.meta),
         "depends_on": {"macros": list(calls.of(model.file.text)), "nodes": _reads(node, names)},
         **_references(graph, node.reads),
-        "access": "protected",
+        "access": config.access,
         "constraints": [],
-        "group": None,
+        "group": config.group,
         "unrendered_config": {},
     }
 
@@ -247,6 +250,7 @@ def _seed(graph: Graph, node: SeedNode) -> dict[str, Any]:
         "config": {
             "enabled": True,
             "materialized": "seed",
+            "group": seed.config.group,
             "schema": ".".join(node.identifier.namespace),
             "database": node.identifier.catalog,
             "tags": list(seed.config.tags),
@@ -256,6 +260,7 @@ def _seed(graph: Graph, node: SeedNode) -> dict[str, Any]:
         "meta": dict(seed.config.meta),
         "depends_on": {"macros": []},
         "root_path": str(graph.project.root),
+        "group": seed.config.group,
     }
 
 

@@ -31,7 +31,7 @@ def assemble(work: ImportState) -> Files:
         files[model.template.path] = _model(model)
         if needs_key_test(work, model):
             path = f"{work.project.paths['test'][0]}/{model.name}_unique_key.sql"
-            files[path] = _computed(_key_test(model), model.item.span)
+            files[path] = _computed(_in_group((model,)) + _key_test(model), model.item.span)
     for seed in work.seeds.values():
         if seed.item.verdict != "refused":
             draft = Draft(seed.file.file)
@@ -88,6 +88,12 @@ def _model(model: ModelImport) -> MappedText:
     return draft.result
 
 
+def _in_group(models: Iterable[ModelImport]) -> str:
+    """A generic test of dbt is in the group of its model. The SQL test in its place says so, where it may not read the model otherwise."""
+    private = [setting_of(m.layers, "group") for m in models if (access := setting_of(m.layers, "access")) and access.value == "private"]
+    return next((f"{{{{ config(group={group.value!r}) }}}}\n" for group in private if group), "")
+
+
 def _key_test(model: ModelImport) -> str:
     keys = ", ".join(f"`{key}`" for key in model.tested_keys)
     present = " and ".join(f"`{key}` is not null" for key in model.tested_keys)
@@ -129,6 +135,7 @@ def _tests(work: ImportState) -> Iterator[tuple[str, MappedText]]:
     for test in work.generic_tests:
         if test.sql and test.item.verdict != "refused":
             name, text = test.sql
+            text = _in_group(work.models[read] for read in test.reads if read in work.models) + text
             path, number = f"{top}/{name}", 1
             while path in used:
                 number += 1

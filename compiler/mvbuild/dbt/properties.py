@@ -14,7 +14,7 @@ from mvbuild.dbt.settings import MATERIALIZED as _BECOMES
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.project.folders import layer_of, read_folders
 from mvbuild.project.folders import setting_of as setting_of_node
-from mvbuild.project.keys import COLUMN, COLUMN_CONFIG, MODEL, SEED, SOURCE, SOURCE_CONFIG, SOURCE_TABLE, Block
+from mvbuild.project.keys import COLUMN, COLUMN_CONFIG, GROUP, MODEL, SEED, SOURCE, SOURCE_CONFIG, SOURCE_TABLE, Block
 from mvbuild.project.yaml_spans import Entry, MapNode, Node, ScalarNode
 
 _OTHER: Mapping[str, tuple[Kind, str]] = {
@@ -23,13 +23,12 @@ _OTHER: Mapping[str, tuple[Kind, str]] = {
     "semantic_models": ("metric", "metric"),
     "saved_queries": ("metric", "metric"),
     "unit_tests": ("unit test", "unit-test"),
-    "groups": ("resource", "resource"),
     "functions": ("resource", "resource"),
     "snapshots": ("snapshot", "snapshot"),
     "selectors": ("resource", "selector"),
 }
 _SILENT = ("macros", "analyses", "anchors", "data_tests", "tests", "config-version")
-_TOP = ("models", "seeds", "sources", "version")
+_TOP = ("models", "seeds", "sources", "groups", "version")
 _DOC = re.compile(r"\{\{-?\s*doc\(\s*(?:['\"](\w+)['\"]\s*,\s*)?['\"](\w+)['\"]\s*\)\s*-?\}\}")
 _DOCS = re.compile(r"\{%-?\s*docs\s+(\w+)\s*-?%\}(.*?)\{%-?\s*enddocs\s*-?%\}", re.DOTALL)
 _REFUSES = {"versions": "versions", "latest_version": "versions"}
@@ -53,7 +52,11 @@ def read_layers(work: ImportState) -> list[Diagnostic]:
                 described = things.get((text_of(node, "name") or "").lower())
                 if described is not None:
                     rendered = project.rendered(node)
-                    top = {e.key: setting_of_node(e.node, e) for e in entries_of(rendered) if e.key in ("tags", "meta", "enabled")}
+                    top = {
+                        e.key: setting_of_node(e.node, e)
+                        for e in entries_of(rendered)
+                        if e.key in ("tags", "meta", "enabled", "group", "access")
+                    }
                     described.layers += [layer for layer in (top, layer_of(get(rendered, "config"))) if layer]
     return report
 
@@ -103,6 +106,8 @@ class _Judge:
             self._described(node, self.work.seeds, SEED, "seed")
         for node in items_of(self.file.tree, "sources"):
             self._source(node)
+        for node in items_of(self.file.tree, "groups"):
+            self._keys(node, GROUP, self.work.item("resource", f"group {text_of(node, 'name')}", node.span))
 
     def _described(self, node: Node, things: Mapping[str, ModelImport] | Mapping[str, SeedImport], block: Block, kind: str) -> None:
         name = text_of(node, "name")

@@ -11,7 +11,7 @@ Fate = Literal["keep", "remove", "refuse"]
 
 _LAYOUT = (
     "file_format", "location_root", "clustered_by", "buckets", "options", "compression", "liquid_clustered_by", "auto_liquid_cluster",
-    "zorder", "persist_docs", "docs", "group", "access", "quoting", "on_configuration_change", "databricks_compute", "databricks_tags",
+    "zorder", "persist_docs", "docs", "quoting", "on_configuration_change", "databricks_compute", "databricks_tags",
     "use_uniform", "table_format", "catalog_name", "concurrent_batches", "contract", "quote_columns", "static_analysis",
     "use_safer_relation_operations", "include_full_name_in_path", "incremental_apply_config_changes", "view_update_via_alter",
 )  # fmt: skip

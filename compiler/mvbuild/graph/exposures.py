@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
+from mvbuild.graph.access import refusal
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode, TableNode
 from mvbuild.project.exposures import Exposure, Read, read_exposures
 
@@ -26,6 +27,8 @@ def exposures_of(graph: Graph) -> tuple[ExposureNode, ...]:
     nodes = []
     for exposure in read_exposures(graph.project):
         reads = [_id(read, known, report) for read in exposure.reads]
+        for read, id_ in zip(exposure.reads, reads, strict=True):
+            report.extend(refusal(f"The exposure '{exposure.name}'", graph.nodes.get(id_ or ""), read.span))
         found = tuple(dict.fromkeys(id for id in reads if id is not None))
         nodes.append(ExposureNode(id=exposure.id(graph.project.name), exposure=exposure, reads=found))
     if report:

@@ -101,7 +101,11 @@ def outline_of(graph: Graph, opened: Opened) -> str | None:
     numbers = {id: number for number, id in enumerate(graph.nodes)}
     documents = {path: number for number, path in enumerate(opened.documents)}
     project = graph.project
-    leaves = {source.span.file.path for source in project.sources} | {seed.properties.patch_path for seed in project.seeds}
+    leaves = (
+        {group.span.file.path for group in project.groups.values()}
+        | {source.span.file.path for source in project.sources}
+        | {seed.properties.patch_path for seed in project.seeds}
+    )
     content = {
         "files": {f.path: opened.contents.hash(f.path, LARGEST_TEXT) for f in opened.files["model"]},
         "leaves": [path for path in opened.documents if path in leaves],
@@ -143,7 +147,7 @@ def _face(model: ParsedModel) -> str:
     config = model.config
     names = (config.catalog, config.namespace, config.alias, config.storage_namespace, config.storage_table)
     reads = [(read.kind, read.parts, read.travel and (read.travel.kind, read.travel.value)) for read in model.query.reads]
-    return digest(config.materialized, config.contract, names, reads)
+    return digest(config.materialized, config.contract, config.group, config.access, names, reads)
 
 
 # --- text -> graph -----------------------------------------------------------------------------------------------------------------

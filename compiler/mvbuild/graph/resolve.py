@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from mvbuild.diagnostics import Diagnostic, Note, ProjectError, did_you_mean, error
+from mvbuild.graph.access import forbidden
 from mvbuild.graph.broken import with_broken
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, tested_of, tests_of
 from mvbuild.graph.order import topological
@@ -57,6 +58,8 @@ def _build(project: LoadedProject, parsed: ParsedProject) -> Graph:
     if directory.diagnostics:
         raise ProjectError(directory.diagnostics)
     nodes = {**{id: n for id, n in directory.leaves.items() if id not in ordered}, **ordered}
+    if refused := tuple(forbidden(project, nodes, tests)):
+        raise ProjectError(refused)
     graph = Graph(project=project, nodes=nodes, tests=tests, warnings=parsed.warnings)
     wrong = tuple(bad_lags(graph))
     if wrong:

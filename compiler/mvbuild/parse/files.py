@@ -73,6 +73,8 @@ def _slim(project: LoadedProject) -> LoadedProject:
         sources=sources,
         tests=(),
         lint={},
+        docs={},
+        groups={},
         documents=(),
         cache=Cache(),
     )

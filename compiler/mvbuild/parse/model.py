@@ -94,3 +94,4 @@ class ParsedTest:
     severity: Literal["error", "warn"]
     query: Query
     counting: Counting = DEFAULT
+    group: str | None = None

@@ -22,7 +22,7 @@ from mvbuild.project.settings import Own, model_config
 from mvbuild.source import MappedText, SourceFile
 from mvbuild.workers import Workers
 
-_TEST_SETTINGS = ("enabled", "severity", *COUNTING)
+_TEST_SETTINGS = ("enabled", "severity", "group", *COUNTING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +171,8 @@ def _test(file: SourceFile, found: ParsedFile) -> _Outcome:
     name = PurePosixPath(file.path).stem
     severity: Literal["error", "warn"] = "warn" if is_warning else "error"
     counting = Counting() if problems else counting_of({key: setting.value for key, setting in settings.items()})
-    parsed = ParsedTest(name=name, file=file, severity=severity, query=query, counting=counting) if query else None
+    group = str(settings["group"].value) if "group" in settings else None
+    parsed = ParsedTest(name=name, file=file, severity=severity, query=query, counting=counting, group=group) if query else None
     return _Outcome(parsed=parsed, diagnostics=(*found.rendering, *problems, *found.sql))
 
 
@@ -183,6 +184,8 @@ def _test_problems(settings: Mapping[str, Setting]) -> Iterator[Diagnostic]:
             )
         elif key == "enabled" and not isinstance(setting.value, bool):
             yield error("wrong-type", "'enabled' must be true or false", setting.span)
+        elif key == "group" and not isinstance(setting.value, str):
+            yield error("wrong-type", "'group' must be a string", setting.span)
         elif key == "severity" and setting.value not in ("error", "warn"):
             yield error("wrong-type", "'severity' is 'error' or 'warn'", setting.span)
         elif key in COUNTING and (problem := problem_of(key, setting.value)):

@@ -118,21 +118,28 @@ _DESCRIBED = {
     "meta": _META,
     "docs": _DOCS,
 }
+_GROUP = Key("text", "Its [group](model-access.md); also below `config:`.")
 _ENABLED = Key("flag", "false removes it from the project.")
 MODEL = Block(
     what="a model",
-    keys={**_DESCRIBED, "enabled": _ENABLED, "config": Key("settings", "Settings of the model.")},
+    keys={
+        **_DESCRIBED,
+        "enabled": _ENABLED,
+        "group": _GROUP,
+        "access": Key("text", "private, protected or public: see [access](model-access.md); also below `config:`."),
+        "config": Key("settings", "Settings of the model."),
+    },
     aliases=_TESTED,
     unsupported={
-        **_later("constraints", "versions", "latest_version", "deprecation_date", "access", "group", "contract", "time_spine"),
-        **dict.fromkeys((*MODEL_SETTINGS, *ALIASES), "Settings go under `config:`."),
+        **_later("constraints", "versions", "latest_version", "deprecation_date", "contract", "time_spine"),
+        **dict.fromkeys((*(MODEL_SETTINGS.keys() - {"group", "access"}), *ALIASES), "Settings go under `config:`."),
     },
 )
 SEED = Block(
     what="a seed",
-    keys={**_DESCRIBED, "enabled": _ENABLED, "config": Key("settings", "Settings of the seed.")},
+    keys={**_DESCRIBED, "enabled": _ENABLED, "group": _GROUP, "config": Key("settings", "Settings of the seed.")},
     aliases=_TESTED,
-    unsupported=dict.fromkeys((*SEED_SETTINGS, *ALIASES), "Settings go under `config:`."),
+    unsupported=dict.fromkeys((*(SEED_SETTINGS.keys() - {"group"}), *ALIASES), "Settings go under `config:`."),
 )
 SOURCE_AGE = Block(
     what="an age of a source",
@@ -255,6 +262,15 @@ EXPOSURE = Block(
         "config": Key("block", "Enabled, tags and meta.", block=EXPOSURE_CONFIG),
     },
 )
+GROUP = Block(
+    what="a group",
+    keys={
+        "name": _NAME,
+        "owner": Key("mapping", "Who is responsible for it: `name` or `email`, and your own keys.", required=True),
+        "description": _DESCRIPTION,
+        "config": Key("block", "Meta.", block=Block(what="a group's config", keys={"meta": _META})),
+    },
+)
 PROPERTIES = Block(
     what="a properties file",
     keys={
@@ -263,10 +279,11 @@ PROPERTIES = Block(
         "seeds": Key("blocks", "Seeds: descriptions, columns, tests and settings.", block=SEED),
         "sources": Key("blocks", "Tables that mvbuild reads but does not write.", block=SOURCE),
         "exposures": Key("blocks", "What reads the project's tables: dashboards, notebooks, applications.", block=EXPOSURE),
+        "groups": Key("blocks", "Groups of models with an owner: [groups and access](model-access.md).", block=GROUP),
         "unit_tests": Key("blocks", "Rows for models to read and return: [unit tests](unit-tests.md).", block=UNIT_TEST),
     },
     unsupported=_later(
-        "groups", "macros", "metrics", "anchors", "snapshots", "analyses", "semantic_models", "functions",
+        "macros", "metrics", "anchors", "snapshots", "analyses", "semantic_models", "functions",
         "data_tests", "tests", "saved_queries",
     ),
 )  # fmt: skip

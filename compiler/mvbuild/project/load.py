@@ -155,6 +155,7 @@ def loaded_project(opened: Opened, *, models: tuple[ModelFile, ...], seeds: Sequ
         models=models,
         seeds=tuple(seeds),
         sources=tuple(described.sources[key] for key in sorted(described.sources)),
+        groups=described.groups,
         macros=macros,
         packages=opened.packages,
         tests=tuple(file for _, file in opened.contents.texts((f for f in opened.files["test"] if not _is_generic(f)), report)),

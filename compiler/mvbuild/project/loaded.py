@@ -69,6 +69,17 @@ class Properties:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """A group of models that `groups:` declares."""
+
+    name: str
+    owner: Mapping[str, Any]
+    description: str
+    meta: Mapping[str, Any]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DocsBlock:
     """A `{% docs name %}` block of a Markdown file."""
 
@@ -192,6 +203,8 @@ class LoadedProject:
     models: tuple[ModelFile, ...]
     seeds: tuple[Seed, ...]
     sources: tuple[SourceTable, ...]
+    groups: Mapping[str, Group] = field(default_factory=lambda: EMPTY)
+    """By name."""
     macros: tuple[SourceFile, ...]
     """The macro files, and those of the project's own kinds of tests: `tests/generic`."""
     packages: tuple[Package, ...] = ()

@@ -11,8 +11,9 @@ from mvbuild.diagnostics import Diagnostic, Note, error
 from mvbuild.project.counting import Counting
 from mvbuild.project.data_tests import Tested, read_tests, repeated
 from mvbuild.project.folders import layer_of, repeated_settings, setting_of
+from mvbuild.project.groups import read_group
 from mvbuild.project.keys import PROPERTIES, check
-from mvbuild.project.loaded import Column, DataTest, Properties, SourceTable
+from mvbuild.project.loaded import Column, DataTest, Group, Properties, SourceTable
 from mvbuild.project.setting import EMPTY, Layer, Setting
 from mvbuild.project.source_freshness import SourceFreshness, source_freshness
 from mvbuild.project.source_types import place_of
@@ -21,6 +22,8 @@ from mvbuild.source import SourceFile, Span
 
 NOT_RENDERED = frozenset(("description", "data_tests", "tests", "unit_tests", "exposures"))
 """Keys whose values are not rendered in this stage: text for people, expressions for the graph."""
+
+_SETTINGS_AT_THE_TOP = ("tags", "meta", "enabled", "group", "access")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +44,8 @@ class Described:
     models: dict[str, Entry] = field(default_factory=dict)
     seeds: dict[str, Entry] = field(default_factory=dict)
     sources: dict[tuple[str, str], SourceTable] = field(default_factory=dict)
+    groups: dict[str, Group] = field(default_factory=dict)
+    """Names as they are written: as in dbt, case matters."""
     files: list[SourceFile] = field(default_factory=list)
 
     @property
@@ -49,8 +54,13 @@ class Described:
         for described in everything:
             yield from described.properties.tests
 
-    def add(self, kind: str, declared: Entry | SourceTable, report: list[Diagnostic]) -> None:
+    def add(self, kind: str, declared: Entry | SourceTable | Group, report: list[Diagnostic]) -> None:
         """The first declaration counts."""
+        if isinstance(declared, Group):
+            group = self.groups.setdefault(declared.name, declared)
+            if group is not declared:
+                report.append(_twice(f"The group '{declared.name}' is declared", declared.span, group.span))
+            return
         if isinstance(declared, SourceTable):
             table = self.sources.setdefault((declared.source.lower(), declared.name.lower()), declared)
             if table is not declared:
@@ -61,9 +71,9 @@ class Described:
             report.append(_twice(f"The {kind[:-1]} '{declared.name}' is described", declared.span, other.span))
 
 
-NamedEntry = tuple[str, Entry | SourceTable]
-"""`models`, `seeds` or `sources`, and what the file declares about one of them."""
-CODEC = Codec((Setting, Column, Counting, DataTest, Properties, Entry, SourceFreshness, SourceTable))
+NamedEntry = tuple[str, Entry | SourceTable | Group]
+"""`models`, `seeds`, `sources` or `groups`, and what the file declares about one of them."""
+CODEC = Codec((Setting, Column, Counting, DataTest, Properties, Entry, SourceFreshness, SourceTable, Group))
 
 
 def read_properties(file: SourceFile, tree: Node, report: list[Diagnostic]) -> Iterator[NamedEntry]:
@@ -77,13 +87,17 @@ def read_properties(file: SourceFile, tree: Node, report: list[Diagnostic]) -> I
     for node in _items(tree, "sources"):
         for table in _source(file, node, report):
             yield "sources", table
+    for node in _items(tree, "groups"):
+        group = read_group(node, report)
+        if group is not None:
+            yield "groups", group
 
 
 def _described(file: SourceFile, node: MapNode, report: list[Diagnostic]) -> Entry | None:
     name, span = _name(node)
     if name is None:
         return None
-    top = {e.key: setting_of(e.node, e) for e in node.entries if e.key in ("tags", "meta", "enabled") and not is_empty(e.node)}
+    top = {e.key: setting_of(e.node, e) for e in node.entries if e.key in _SETTINGS_AT_THE_TOP and not is_empty(e.node)}
     report.extend(repeated_settings(_get(node, "config")))
     config = layer_of(_get(node, "config"))
     properties, types = _properties(file, node, Tested("", name), report)

@@ -22,6 +22,7 @@ CatalogView = Literal["definition", "storage"]
 TargetLag = timedelta | Literal["downstream"]
 RefreshPolicy = Literal["auto", "incremental", "incremental_strict", "full"]
 AuxiliaryViews = Literal["auto", "never", "always"]
+Access = Literal["private", "protected", "public"]
 Transform = Literal["identity", "year", "month", "day", "hour", "bucket", "truncate"]
 
 
@@ -87,6 +88,9 @@ class ModelConfig:
     float_tolerance: float | None = None
     """None: floating-point results must be exactly those of a full recomputation."""
     dialects: tuple[str, ...] = ()
+    group: str | None = None
+    access: Access = "protected"
+    """Which models may read it: those of its group, or all of the project."""
     contract: bool = False
     """Whether the columns declared in YAML must be those of the query."""
     previous_name: str | None = None
@@ -110,8 +114,11 @@ class SeedConfig:
     column_types: Mapping[str, Setting] = field(default_factory=lambda: EMPTY)
     delimiter: str = ","
     table_properties: Mapping[str, str] = field(default_factory=lambda: EMPTY)
+    group: str | None = None
     tags: tuple[str, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+    spans: Mapping[str, Span] = field(default_factory=lambda: EMPTY, compare=False)
+    """Where each setting that is not a default was written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +138,7 @@ _DELIVERED = "materialized_view is what you want: mvbuild finds the increments b
 _MATERIALIZED = read.OneOf(
     ("materialized_view", "view", "ephemeral"), dict.fromkeys(("table", "incremental", "dynamic_table", "streaming_table"), _DELIVERED)
 )
+_ACCESS = read.OneOf(("private", "protected", "public"))
 _AUXILIARY = read.OneOf(("auto", "never", "always"))
 _POLICY = read.OneOf(("auto", "incremental", "incremental_strict", "full"))
 FORMAT = read.OneOf(STORAGE_FORMATS)
@@ -163,6 +171,7 @@ _SHARED = {
         merge="update",
     ),
     "tags": SettingKey(read=read.texts, field="tags", kind="texts", doc="Tags to select by: `--select tag:daily`.", merge="append"),
+    "group": SettingKey(read=read.text, field="group", kind="text", doc="The [group](model-access.md) that it belongs to."),
     "meta": SettingKey(read=read.mapping, field="meta", kind="mapping", doc="Your own keys; mvbuild keeps them.", merge="update"),
 }
 
@@ -264,6 +273,13 @@ MODEL_SETTINGS: Mapping[str, SettingKey] = {
         kind="any",
         doc="enforced, or {enforced: true}: names, order and types of the [columns](columns.md) must be as declared.",
     ),
+    "access": SettingKey(
+        read=_ACCESS,
+        field="access",
+        kind="text",
+        doc="[Which models](model-access.md) may read it: private (those of its group), protected (all of the project; the default) or "
+        "public.",
+    ),
     "maintain": SettingKey(
         read=maintain_policy,
         field="maintain",
@@ -319,8 +335,8 @@ def model_config(layers: Sequence[Layer]) -> tuple[ModelConfig, tuple[Diagnostic
 
 def seed_config(layers: Sequence[Layer]) -> tuple[SeedConfig, tuple[Diagnostic, ...]]:
     """The configuration of a seed, like `model_config`."""
-    values, _, diagnostics = _merged(layers, SEED_SETTINGS)
-    return SeedConfig(**values), diagnostics
+    values, spans, diagnostics = _merged(layers, SEED_SETTINGS)
+    return SeedConfig(**values, spans=spans), diagnostics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

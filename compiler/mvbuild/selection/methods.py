@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
+from mvbuild.graph.access import group_of, group_of_test
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, ViewNode
 from mvbuild.project.loaded import DataTest, Properties, SourceTable
 from mvbuild.project.settings import ALIASES, KNOWN_MODEL_SETTINGS, KNOWN_SEED_SETTINGS
@@ -24,7 +25,7 @@ _INSTEAD: Mapping[str, str] = {
     "source_status": "mvbuild compares MVs with their tables itself: use `stale:` or `fresh:`.",
     "wildcard": "You can use wildcards in any value: `*.marts.*`, `tag:night*`.",
     **dict.fromkeys(
-        ("metric", "semantic_model", "saved_query", "group", "access", "version", "function"),
+        ("metric", "semantic_model", "saved_query", "version", "function"),
         "mvbuild projects do not have these.",
     ),
 }
@@ -176,6 +177,15 @@ def _tags(node: Node) -> tuple[str, ...]:
     return node.source.tags if node.source else ()
 
 
+def _group(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: ARG001
+    groups = {**{id: group_of(node) for id, node in graph.nodes.items()}, **{t.id: group_of_test(t, graph.nodes) for t in graph.tests}}
+    return {id for id, group in groups.items() if group is not None and fnmatchcase(group, value)}
+
+
+def _access(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: ARG001
+    return {node.id for node in graph.models if fnmatchcase(node.model.config.access, value)}
+
+
 def _source(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: ARG001
     parts = value.split(".")
     if len(parts) > 3:
@@ -315,6 +325,8 @@ METHODS: Mapping[str, Find] = {
     "file": _file,
     "package": _package,
     "tag": _tag,
+    "group": _group,
+    "access": _access,
     "source": _source,
     "resource_type": _resource_type,
     "test_type": _test_type,

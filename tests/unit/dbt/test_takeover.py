@@ -303,6 +303,7 @@ unit_tests:
         text(found, "models/m.yml")
         == """models:
   - name: m  # the one
+    access: public
     description: |-
       First: line
 
@@ -532,3 +533,27 @@ def test_a_disabled_model_is_not_counted_as_imported(tmp_path: Path) -> None:
     assert (item(found, "off").verdict, found.card.count("disabled"), found.card.count("changed", ("model",))) == ("disabled", 1, 0)
     assert "models/off.sql" in found.files
     assert "Disabled, and not checked:" in to_text(found.card)
+
+
+def test_groups_and_access_are_kept(tmp_path: Path) -> None:
+    yml = (
+        "groups:\n  - {name: finance, owner: {name: Ada}}\nmodels:\n"
+        "  - {name: a, access: private, group: finance}\n  - {name: b, config: {group: finance, access: public}}\n"
+    )
+    files = {"models/m.yml": yml, "models/a.sql": EVENTS, "models/b.sql": "select * from {{ ref('a') }}"}
+    found = taken(tmp_path, files)
+    assert (item(found, "a").verdict, item(found, "b").verdict, item(found, "group finance", "resource").verdict) == ("unchanged",) * 3
+    assert text(found, "models/m.yml") == yml
+
+
+def test_the_sql_test_of_a_private_model_is_in_its_group(tmp_path: Path) -> None:
+    yml = (
+        "groups: [{name: finance, owner: {name: Ada}}]\n"
+        "models: [{name: a, group: finance, access: private, columns: [{name: id, tests: [dbt_utils.not_constant]}]}]\n"
+    )
+    model = "{{ config(materialized='incremental', incremental_strategy='merge', unique_key='id') }}\n" + EVENTS
+    found = taken(tmp_path, {"models/m.yml": yml, "models/a.sql": model})
+    assert item(found, "a").verdict == "changed"
+    tests = {path: file.text for path, file in found.files.items() if path.startswith("tests/")}
+    assert sorted(tests) == ["tests/a_unique_key.sql", "tests/dbt_utils_not_constant_a_id.sql"]
+    assert all(text.startswith("{{ config(group='finance') }}\n") for text in tests.values())

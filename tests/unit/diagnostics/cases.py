@@ -227,6 +227,26 @@ CASES: tuple[Case, ...] = (
         "through a macro",
         {"models/m.sql": "select * from «{{ me() }}»\n", "macros/m.sql": "{% macro me() %}{{ ref('m') }}{% endmacro %}\n"},
     ),
+    _model(
+        "unknown-group",
+        "of a model",
+        "{{ config(group=«'finanse'») }}\nselect 1 as id\n",
+        **{"models/g.yml": "groups: [{name: finance, owner: {name: Ada}}]\n"},
+    ),
+    _case(
+        "private-model",
+        "of another group",
+        {
+            "models/m.yml": "groups: [{name: finance, owner: {name: Ada}}]\nmodels: [{name: a, config: {group: finance, access: private}}]\n",
+            "models/a.sql": GOOD,
+            "models/b.sql": "select * from «{{ ref('a') }}»\n",
+        },
+    ),
+    _case(
+        "private-model",
+        "without a group",
+        {"models/a.sql": "{{ config(access='private') }}select 1 as id\n", "models/b.sql": "select * from «{{ ref('a') }}»\n"},
+    ),
     _case("unknown-selector", "a method", {"models/m.sql": GOOD}, "ls -s tagg:x"),
     _case(
         "bad-selectors",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
-_LINE = re.compile(r"(?P<indent>(?:[ :][ ]{2})*)(?P<branch>(?::-|\+-) )?(?P<text>.*)")
+from mvbuild.equivalence.plan_rules import with_filters_above_windows, with_whole_aggregates
+from mvbuild.equivalence.plan_tree import Node, conjuncts_of, ids_of, items_of, lines_of, tree_of
+
 _RENAME = re.compile(r"\b\w+#(\d+)(L?) AS \w+#(\d+)L?(?=[,\]])")
 _ALIAS = re.compile(r" AS ([^#\n]+)#(\d+)")
 _ATTRIBUTES = re.compile(r"Project \[(?:\w*#\d+L?(?:, )?)*\]\Z")
@@ -15,14 +16,6 @@ _SCANNED = re.compile(r"RelationV2\[([^\[\]\n]*)\]")
 _HINT = re.compile(r"^((?:[ :]*(?:\+- |:- ))?Join .*?)(?:, (?:left|right)Hint=\(strategy=\w+\))+$", re.MULTILINE)
 """How Spark is asked to join decides about no row."""
 _VALUE = re.compile(r"(?P<value>.+) AS \w*#(?P<id>\d+)L?")
-_WIDTH = 3
-"""Characters that indent a plan at each level."""
-
-
-@dataclass
-class _Node:
-    text: str
-    children: list[_Node] = field(default_factory=list)
 
 
 def without_renames(plan: str) -> str:
@@ -49,7 +42,8 @@ def without_renames(plan: str) -> str:
     inlined = _RENAME.sub(lambda match: match[0].partition(" AS ")[0], plan)
     renamed = re.sub(r"(\w*)#(\d+)L?", lambda match: original(match) if match[2] in names else match[0], inlined)
     repeated: dict[str, str] = {}
-    lines = [line for root in _tree(renamed.splitlines()) for line in _lines(_simplified(_unordered(root), repeated, keep=True), 0)]
+    roots = [with_whole_aggregates(with_filters_above_windows(_unordered(root))) for root in tree_of(renamed.splitlines())]
+    lines = [line for root in roots for line in lines_of(_simplified(root, repeated, keep=True), 0)]
     labels = _labels(renamed)
     once = re.sub(r"#(\d+)", lambda match: f"#{repeated.get(match[1], match[1])}", "\n".join(lines))
     return "\n".join(_in_order(line, labels) for line in once.split("\n"))
@@ -64,7 +58,7 @@ def _labels(plan: str) -> dict[str, str]:
 def _in_order(line: str, labels: Mapping[str, str]) -> str:
     """The parts of a conjunction, in an order that does not depend on how they were written."""
     match = _CONDITION.search(line)
-    parts = _conjuncts(match["condition"]) if match else []
+    parts = conjuncts_of(match["condition"]) if match else []
     if match is None or len(parts) < 2:
         return line
 
@@ -72,20 +66,6 @@ def _in_order(line: str, labels: Mapping[str, str]) -> str:
         return re.sub(r"(\w*)#(\d+)L?", lambda found: labels.get(found[2], found[1]), part)
 
     return f"{line[: match.start('condition')]}{' AND '.join(sorted(parts, key=label))}"
-
-
-def _conjuncts(condition: str) -> list[str]:
-    """`((a AND b) AND c)` -> a, b, c; the condition itself if it is anything else."""
-    depth, start, parts = 0, 1, []
-    for at, char in enumerate(condition):
-        depth += {"(": 1, ")": -1}.get(char, 0)
-        if depth == 0 and at < len(condition) - 1:
-            return [condition]
-        if depth == 1 and condition.startswith(" AND ", at):
-            parts.append(condition[start:at])
-            start = at + len(" AND ")
-    parts.append(condition[start:-1])
-    return [inner for part in parts for inner in _conjuncts(part)] if len(parts) > 1 and condition.startswith("(") else [condition]
 
 
 def with_plain_names(plan: str) -> str:
@@ -104,22 +84,7 @@ def _without_long_names(plan: str) -> str:
     return plan
 
 
-def _tree(lines: Sequence[str]) -> list[_Node]:
-    roots: list[_Node] = []
-    path: list[_Node] = []
-    for line in lines:
-        match = _LINE.match(line)
-        assert match is not None
-        depth = len(match["indent"]) // _WIDTH + (1 if match["branch"] else 0)
-        node = _Node(match["text"])
-        # The plan of a subquery is indented one level deeper than a child.
-        parent = path[min(depth, len(path)) - 1] if depth and path else None
-        (parent.children if parent else roots).append(node)
-        path[depth:] = [node]
-    return roots
-
-
-def _unordered(node: _Node) -> _Node:
+def _unordered(node: Node) -> Node:
     """A table stores only the rows of a result. An order below LIMIT or within an operator remains, because it decides which rows there
     are."""
     if len(node.children) != 1:
@@ -127,15 +92,15 @@ def _unordered(node: _Node) -> _Node:
     if node.text.startswith("Sort ["):
         return _unordered(node.children[0])
     if node.text.startswith("Project ["):
-        return _Node(node.text, [_unordered(node.children[0])])
+        return Node(node.text, [_unordered(node.children[0])])
     return node
 
 
-def _simplified(node: _Node, repeated: dict[str, str], *, keep: bool) -> _Node:
+def _simplified(node: Node, repeated: dict[str, str], *, keep: bool) -> Node:
     """`repeated` gets the ids of aggregates that are computed under another id too."""
     if len(node.children) == 1 and _ATTRIBUTES.match(node.text):
         child = node.children[0]
-        if not keep or _ids(node.text) == _outputs(child):
+        if not keep or ids_of(node.text) == _outputs(child):
             return _simplified(child, repeated, keep=keep)
     text = node.text if keep or not node.text.startswith("Project [") else _without_repeats(node.text)
     if not keep and node.text.startswith("Aggregate ["):
@@ -143,15 +108,15 @@ def _simplified(node: _Node, repeated: dict[str, str], *, keep: bool) -> _Node:
     by_position = node.text.startswith("Union")
     children = [_simplified(child, repeated, keep=by_position) for child in node.children]
     if node.text.startswith("Join RightOuter"):
-        return _Node(node.text.replace("Join RightOuter", "Join LeftOuter", 1), children[::-1])
-    return _Node(text, children)
+        return Node(node.text.replace("Join RightOuter", "Join LeftOuter", 1), children[::-1])
+    return Node(text, children)
 
 
 def _without_repeats(project: str) -> str:
     """A projection with a plain column twice, once under another name, has it once."""
     seen: set[str] = set()
     kept = []
-    for item in _items(project[len("Project [") : -1]):
+    for item in items_of(project[len("Project [") : -1]):
         if item not in seen or not re.fullmatch(r"\w*#\d+L?", item):
             kept.append(item)
         seen.add(item)
@@ -161,10 +126,10 @@ def _without_repeats(project: str) -> str:
 def _with_each_value_once(aggregate: str, repeated: dict[str, str]) -> str:
     """An aggregation that computes one value twice, as `sum(x)` beside `sum(sum(x)) OVER ()` does, computes it once."""
     head, _, rest = aggregate.partition(" ")
-    *keys, values = _items(rest)
+    *keys, values = items_of(rest)
     ids: dict[str, str] = {}
     kept = []
-    for item in _items(values[1:-1]):
+    for item in items_of(values[1:-1]):
         match = _VALUE.fullmatch(item)
         known = ids.setdefault(match["value"], match["id"]) if match else ""
         if match and known != match["id"]:
@@ -174,37 +139,16 @@ def _with_each_value_once(aggregate: str, repeated: dict[str, str]) -> str:
     return f"{head} {', '.join([*keys, '[' + ', '.join(kept) + ']'])}"
 
 
-def _items(text: str) -> Iterator[str]:
-    """The parts between commas outside brackets."""
-    depth, start = 0, 0
-    for at, char in enumerate(text):
-        depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(char, 0)
-        if depth == 0 and text.startswith(", ", at):
-            yield text[start:at]
-            start = at + 2
-    yield text[start:]
-
-
-def _outputs(node: _Node) -> list[str] | None:
+def _outputs(node: Node) -> list[str] | None:
     """The columns of a node, in order; None if they are not certain."""
     if node.text.startswith("Filter ") and len(node.children) >= 1:
         return _outputs(node.children[-1])
     match = _SCANNED.match(node.text)
     if match:
-        return _ids(match[1])
+        return ids_of(match[1])
     operator, _, rest = node.text.partition(" ")
-    lists = list(_items(rest)) if operator in ("Project", "Aggregate") else []
+    lists = list(items_of(rest)) if operator in ("Project", "Aggregate") else []
     if not lists or not lists[-1].startswith("["):
         return None
-    last = [re.search(r"#(\d+)L?\Z", item) for item in _items(lists[-1][1:-1])]
+    last = [re.search(r"#(\d+)L?\Z", item) for item in items_of(lists[-1][1:-1])]
     return [found[1] for found in last if found] if all(last) else None
-
-
-def _ids(text: str) -> list[str]:
-    return re.findall(r"#(\d+)", text)
-
-
-def _lines(node: _Node, depth: int) -> Iterator[str]:
-    yield " " * (_WIDTH * depth) + node.text
-    for child in node.children:
-        yield from _lines(child, depth + 1)

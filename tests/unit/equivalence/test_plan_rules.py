@@ -1,0 +1,97 @@
+"""Laws of windows and aggregates by which two optimized plans of one query differ; whatever looks like them and is none is another query."""
+
+from __future__ import annotations
+
+import pytest
+
+from mvbuild.equivalence.spark_proof import plan_difference
+
+TABLE = "RelationV2[k#1L, g#2, v#3] lake.raw.a"
+WINDOW = "Window [row_number() windowspecdefinition(k#1L, v#3 DESC NULLS LAST) AS r#4], [k#1L], [v#3 DESC NULLS LAST]"
+LIMIT = "WindowGroupLimit [k#1L], [v#3 DESC NULLS LAST], row_number(), 1"
+PROJECT = "Project [k#1L, upper(g#2) AS g#5, v#3]"
+
+
+def difference(one: tuple[str, ...], other: tuple[str, ...]) -> str:
+    """Of two plans, each a chain of nodes from the top."""
+    return plan_difference(*map(_printed, (one, other)), physical=False)
+
+
+def _printed(nodes: tuple[str, ...]) -> str:
+    text = "\n".join(f"{'   ' * (at - 1)}+- {node}" if at else node for at, node in enumerate(nodes))
+    return f"== Optimized Logical Plan ==\n{text}\n\n== Physical Plan ==\n{text}\n"
+
+
+BELOW = ("Project [k#1L, v#3]", "Filter (r#4 = 1)", WINDOW, LIMIT, PROJECT, "Filter isnotnull(k#1L)", TABLE)
+ABOVE = ("Project [k#1L, v#3]", "Filter (isnotnull(k#1L) AND (r#4 = 1))", WINDOW, LIMIT, PROJECT, TABLE)
+
+
+def test_a_condition_on_the_partition_is_the_same_on_both_sides_of_a_window() -> None:
+    assert difference(BELOW, ABOVE) == ""
+    between = (*ABOVE[:1], "Filter (r#4 = 1)", WINDOW, "Filter isnotnull(k#1L)", LIMIT, PROJECT, TABLE)
+    assert difference(between, ABOVE) == ""
+    split = (*BELOW[:5], "Filter (isnotnull(k#1L) AND (v#3 > 1))", TABLE)
+    assert difference(split, (*ABOVE[:5], "Filter (v#3 > 1)", TABLE)) == ""
+    numbers = [tuple(node.replace("isnotnull(k#1L)", "(k#1L > 10)") for node in plan) for plan in (BELOW, ABOVE)]
+    assert difference(*numbers) == ""
+
+
+@pytest.mark.parametrize("condition", ["isnotnull(v#3)", "(v#3 > 1)", "isnotnull(g#2)", "(k#1L > v#3)", "((k#1L > 1) OR (v#3 > 1))"])
+def test_a_condition_on_another_column_is_not(condition: str) -> None:
+    moved = [tuple(node.replace("isnotnull(k#1L)", condition) for node in plan) for plan in (BELOW, ABOVE)]
+    assert difference(*moved) == "Spark's plans differ"
+
+
+@pytest.mark.parametrize(
+    ("window", "limit"),
+    [
+        (WINDOW.replace("[k#1L], [v", "[g#2], [v"), LIMIT),
+        (WINDOW, LIMIT.replace("[k#1L]", "[g#2]")),
+        (WINDOW.replace("[k#1L], [v", "[upper(g#2), k#1L], [v"), LIMIT),
+        (WINDOW.replace("[k#1L], [v", "[v"), LIMIT),
+    ],
+)
+def test_the_window_must_be_partitioned_by_the_column(window: str, limit: str) -> None:
+    changed = [tuple({WINDOW: window, LIMIT: limit}.get(node, node) for node in plan) for plan in (BELOW, ABOVE)]
+    assert difference(*changed) == "Spark's plans differ"
+
+
+def test_a_condition_is_not_lost() -> None:
+    assert difference(BELOW, (*BELOW[:5], TABLE)) == "Spark's plans differ"
+    assert difference(ABOVE, ("Project [k#1L, v#3]", "Filter (r#4 = 1)", *ABOVE[2:])) == "Spark's plans differ"
+    limited = ("Project [k#1L, v#3]", "Filter (r#4 = 1)", WINDOW, "GlobalLimit 5", "Filter isnotnull(k#1L)", TABLE)
+    assert difference(limited, (*ABOVE[:3], "GlobalLimit 5", TABLE)) == "Spark's plans differ"
+
+
+APART = (
+    "Project [k#1L, cast(s#6 as decimal(18,2)) AS s#7, (s#6 - n#8) AS d#9]",
+    "Aggregate [k#1L], [k#1L, sum(v#3) AS s#6, count(g#2) AS n#8]",
+    TABLE,
+)
+WHOLE = ("Aggregate [k#1L], [k#1L, cast(sum(v#3) as decimal(18,2)) AS s#7, (sum(v#3) - count(g#2)) AS d#9]", TABLE)
+
+
+def test_a_projection_of_an_aggregate_is_part_of_it() -> None:
+    assert difference(APART, WHOLE) == ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("sum(v#3) as", "sum(g#2) as"),
+        ("- count(g#2)", "- count(v#3)"),
+        ("(sum(v#3) -", "(max(v#3) -"),
+        ("decimal(18,2)", "decimal(18,3)"),
+        ("[k#1L], [k", "[g#2], [k"),
+        ("(sum(v#3) - count(g#2))", "(count(g#2) - sum(v#3))"),
+    ],
+)
+def test_another_aggregate_is_another_query(old: str, new: str) -> None:
+    assert old in WHOLE[0]
+    assert difference(APART, (WHOLE[0].replace(old, new), TABLE)) == "Spark's plans differ"
+
+
+def test_a_subquery_stays_where_it_is() -> None:
+    apart = (APART[0].replace("(s#6 - n#8)", "(s#6 - scalar-subquery#12 [])"), *APART[1:])
+    whole = (WHOLE[0].replace("count(g#2))", "scalar-subquery#12 [])"), TABLE)
+    assert difference(apart, whole) != ""

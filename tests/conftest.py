@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,9 @@ from seeds import FIRST
 # A test that fails only on a busy machine says nothing about the program. With a seed, `--hypothesis-seed` chooses the examples.
 settings.register_profile("no clock", deadline=None, derandomize=not FIRST, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("no clock")
+
+# Processes that tests start compile each module once.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 GOLDEN = Path(__file__).parent / "golden"
 _LONGEST = (

@@ -22,6 +22,12 @@ from mvbuild.project.loaded import SparkSettings, Target
 from spark import quick
 from spark.projects import Project, new_project
 
+CONNECT = {
+    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    "spark.connect.grpc.binding.port": "0",
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Lake:
@@ -44,6 +50,12 @@ class Lake:
     def sql(self, text: str) -> list[Any]:
         return self.engine.session.sql(text).collect()
 
+    @property
+    def remote(self) -> str:
+        """The address of the same Spark for other processes, by Spark Connect. They start at once, and its code has been compiled."""
+        service = getattr(self.session._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
+        return f"sc://127.0.0.1:{getattr(service, 'MODULE$').localPort()}"
+
     def pointer(self, table: str) -> str:
         with closing(sqlite3.connect(self.file)) as db:
             return db.execute("SELECT metadata_location FROM iceberg_tables WHERE table_name = ?", [table]).fetchone()[0]
@@ -54,7 +66,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     root = tmp_path_factory.mktemp("lake")
     file, warehouse = root / "catalog.db", root / "warehouse"
     properties = {"type": "sql", "uri": f"sqlite:///{file}", "warehouse": warehouse.as_uri()}
-    spark = SparkSettings(master="local[2]", config={"spark.driver.memory": "1g", **quick.JVM, **quick.QUERIES})
+    spark = SparkSettings(master="local[2]", config={"spark.driver.memory": "1g", **quick.JVM, **quick.QUERIES, **CONNECT})
     target = Target(name="test", catalog_name="lake", catalog=properties, namespace=("main",), spark=spark, threads=4, embedded=True)
     catalog = load_catalog("lake", **properties)
     assert isinstance(catalog, SqlCatalog)

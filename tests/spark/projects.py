@@ -52,6 +52,13 @@ class Project:
             path.write_text(text, encoding="utf-8")
         return self
 
+    def over(self, remote: str) -> Project:
+        """Its commands use a Spark that runs already, by Spark Connect: only mvbuild is a process of its own. With `--target own` Spark too."""
+        spark = {"remote": remote, "config": catalog_conf("lake", properties(self.root))}
+        with (self.root / "mvbuild.yml").open("a", encoding="utf-8") as file:
+            file.write(f"\ntarget: remote\ntargets: {json.dumps({'remote': {'spark': spark}, 'own': {}})}\n")
+        return self
+
     def run(self, *select: str, spark: Any = None, **options: Any) -> RunResult:
         return api.run(self.root, select=select, spark=spark or self.spark, **options)
 

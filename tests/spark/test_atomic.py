@@ -17,6 +17,7 @@ from time import monotonic
 import pytest
 
 from mvbuild.refresh.result import Event, Message
+from spark.conftest import Lake
 from spark.projects import ENVIRONMENT, NoSpark, Project, messages, named, order, orders
 from spark.shop import MakeProject
 
@@ -45,8 +46,10 @@ FILES = {
 RECENT = "(SELECT * FROM lake.raw.orders WHERE order_date > DATE '2025-01-01')"
 
 
-def made_of(make: MakeProject) -> Project:
+def made_of(make: MakeProject, remote: str | None = None) -> Project:
     project = make(FILES)
+    if remote:
+        project.over(remote)
     project.make("raw.orders", orders((1, 1, "2026-01-05", "10.00"), (2, 2, "2026-01-05", "5.50"), (3, 1, "2026-02-01", "1.25")))
     return project
 
@@ -148,8 +151,8 @@ def unmarked(of: Project) -> dict[str, object]:
     return seen
 
 
-def test_a_failed_data_test_publishes_nothing(project: MakeProject) -> None:
-    made = made_of(project)
+def test_a_failed_data_test_publishes_nothing(project: MakeProject, lake: Lake) -> None:
+    made = made_of(project, lake.remote)
     made.write({"tests/no_third.sql": "SELECT * FROM {{ ref('by_customer') }} WHERE customer_id = 3\n"})
     assert made.run(atomic=True).ok
     change(made)
@@ -226,8 +229,8 @@ api.run(root, atomic=True)
 
 
 @pytest.mark.parametrize("when", ["before", "inside", "after"])
-def test_killed(project: MakeProject, when: str) -> None:
-    made = made_of(project)
+def test_killed(project: MakeProject, lake: Lake, when: str) -> None:
+    made = made_of(project, lake.remote)
     assert made.run(atomic=True).ok
     change(made)
     before = visible(made)

@@ -9,6 +9,7 @@ from subprocess import run
 
 import pytest
 
+from spark.conftest import Lake
 from spark.projects import Project, order
 from spark.shop import MORE, MakeProject, shop
 
@@ -16,8 +17,8 @@ pytestmark = pytest.mark.proof
 
 
 @pytest.fixture(scope="module")
-def built(project: MakeProject) -> Project:
-    made = shop(project, MORE)
+def built(project: MakeProject, lake: Lake) -> Project:
+    made = shop(project, MORE).over(lake.remote)
     assert made.run().ok
     return made
 
@@ -98,7 +99,7 @@ def test_ls_compile_and_clean_need_no_catalog(project: MakeProject) -> None:
 
 
 def test_debug_says_that_all_is_well(built: Project) -> None:
-    assert "All checks passed" in out(built, "debug")
+    assert "All checks passed" in out(built, "debug", "--target", "own")
 
 
 def test_an_initialised_project_runs_at_once(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from mvbuild.adapters.spark.catalog_conf import catalog_conf
 from mvbuild.ports.commits import ConvertCommit, Refresh
 from mvbuild.refresh.run_id import RunId
 from mvbuild.storage.stored import stored
+from spark.conftest import Lake
 from spark.crashes import Seen, read
 from spark.projects import ENVIRONMENT, Project, bag, command_line, messages, new_project, order, orders
 from spark.shop import MakeProject
@@ -138,9 +139,9 @@ def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
 
 
 @pytest.fixture(scope="module")
-def built(project: MakeProject) -> Project:
+def built(project: MakeProject, lake: Lake) -> Project:
     """Refreshed three times, so that there is what can expire; all files are old, so that only what reaches them keeps them."""
-    made = project(FILES)
+    made = project(FILES).over(lake.remote)
     made.make("raw.orders", orders(*((i, i % 5, "2026-01-05", f"{i}.00") for i in range(1, 61))))
     for number in range(3):
         made.append("raw.orders", order(100 + number, 1, "2026-01-06", "1.00"))
@@ -316,7 +317,8 @@ def moments(effects: int, most: int) -> list[int]:
 
 def test_maintain_is_killed_while_it_expires_and_deletes(built: Project, forks: Forks) -> None:
     with state_of(built) as restore:
-        built.write({"mvbuild.yml": FILES["mvbuild.yml"].replace("{expire", "{compact: false, expire")})
+        config = (built.root / "mvbuild.yml").read_text(encoding="utf-8")
+        built.write({"mvbuild.yml": config.replace("{expire", "{compact: false, expire")})
         rows = scanned(built)
         code, effects = forks.run(built.root, "maintain", "--exclude", "sums")
         assert (code, effects > 10) == (0, True), forks.log.read_text()
@@ -374,7 +376,7 @@ def test_maintain_is_killed_after_a_compaction(built: Project, forks: Forks) -> 
         rows = scanned(built)
         before = pointers(built)
         maintain = subprocess.Popen(
-            command_line(built.root, "maintain", "--select", "wide", "wide_file"),
+            command_line(built.root, "maintain", "--target", "own", "--select", "wide", "wide_file"),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=ENVIRONMENT,

@@ -16,6 +16,7 @@ from mvbuild.formats import metadata_file
 from mvbuild.incremental import choose
 from mvbuild.incremental.strategies import STRATEGIES
 from mvbuild.refresh.result import Event, NodeResult, Started
+from spark.conftest import Lake
 from spark.projects import ENVIRONMENT, Project, messages, of
 from spark.shop import MakeProject
 
@@ -65,9 +66,9 @@ def house(project: MakeProject) -> Project:
 
 
 @pytest.fixture
-def built(house: Project) -> Project:
+def built(house: Project, lake: Lake) -> Project:
     """The same for all tests: each makes fresh what it is about."""
-    return house.write(FILES)
+    return house.write(FILES).over(lake.remote)
 
 
 def full_sql(name: str) -> str:

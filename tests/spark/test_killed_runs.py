@@ -12,7 +12,7 @@ from spark.crashes import Rig
 
 pytestmark = pytest.mark.proof
 
-ROUNDS = 6
+ROUNDS = 4
 
 
 def test_killed_runs(lake: Any, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from pyiceberg.catalog import load_catalog
 
 from mvbuild import api
 from mvbuild.refresh.result import RunResult
-from servers import connect, hive, moto, postgres, rest
+from servers import hive, moto, postgres, rest
 from servers.moto import SECRET
 from servers.postgres import PASSWORD
 from spark.canaries import below, leaks
@@ -37,7 +37,7 @@ VIEWS = ("daily_revenue", "product_ranking")
 """Those that are read back as views: one that was changed, and one that reads another MV by its plain name."""
 S3 = "org.apache.iceberg.aws.s3.S3FileIO"
 RETURN = {"return_id": 8001, "order_id": 50003, "product_id": 136, "returned_on": "2025-01-20", "quantity": 1, "reason": "damaged"}
-NO_SERVER = (connect.NoServer, hive.NoServer, moto.NoServer, postgres.NoServer, rest.NoServer)
+NO_SERVER = (hive.NoServer, moto.NoServer, postgres.NoServer, rest.NoServer)
 
 
 @dataclass(kw_only=True)
@@ -171,15 +171,6 @@ def place(request: pytest.FixtureRequest, lake: Lake, tmp_path_factory: pytest.T
         yield made, root
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[connect.Connect]:
-    try:
-        with connect.running(tmp_path_factory.mktemp("connect")) as server:
-            yield server
-    except connect.NoServer as error:
-        pytest.skip(f"no Spark Connect: {error}")
-
-
 def target(place: Place, remote: str | None) -> str:
     # Without other properties it is the catalog in the project.
     given = {} if place.embedded else place.properties
@@ -232,14 +223,13 @@ def test_built_left_alone_changed_and_built_again(
     sample: Sample,
     builds: str,
     builds_again: str,
-    request: pytest.FixtureRequest,
     lake: Lake,
     plain: Any,
     golden: Callable[[str, str], None],
 ) -> None:
     def engine(name: str) -> Engine:
         if name == "connect":
-            return Engine(remote=request.getfixturevalue("server").remote)
+            return Engine(remote=lake.remote)
         return Engine(spark=lake.session.newSession())
 
     assert set(named(sample.run(engine(builds))).values()) <= {"success", "pass"}
@@ -257,10 +247,7 @@ def test_built_left_alone_changed_and_built_again(
     assert dropped
     assert dropped.files
     assert ("mart", "monthly_summary__storage") not in sample.catalog.list_tables("mart")
-    written = {
-        **below(sample.root / "target"),
-        **(below(request.getfixturevalue("server").log) if "connect" in (builds, builds_again) else {}),
-    }
+    written = {**below(sample.root / "target"), **below(lake.log_file)}
     assert written
     assert leaks(written, [PASSWORD, SECRET]) == []
 

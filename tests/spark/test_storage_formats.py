@@ -13,6 +13,7 @@ from mvbuild import api
 from mvbuild.formats import metadata_file
 from mvbuild.formats.metadata_file import MvMetadata
 from mvbuild.refresh.result import Started
+from spark.conftest import Lake
 from spark.projects import Project, arrow_bag, bag, messages, named, order
 from spark.shop import DAILY, FILES, MORE, MakeProject, shop
 from spark.test_two_runs import two_at_once
@@ -175,8 +176,8 @@ def test_an_upstream_is_migrated_after_the_run_has_planned(built: Project) -> No
     built.assert_tidy()
 
 
-def test_two_runs_at_once_in_the_metadata_file_format(project: MakeProject) -> None:
-    made = shop(project, {**MORE, "mvbuild.yml": EMBEDDED})
+def test_two_runs_at_once_in_the_metadata_file_format(project: MakeProject, lake: Lake) -> None:
+    made = shop(project, {**MORE, "mvbuild.yml": EMBEDDED}).over(lake.remote)
     two_at_once(made)
     assert_right(made)
     made.append("raw.orders", order(4, 2, "2026-02-01", "7.00"))

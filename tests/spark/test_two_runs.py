@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from spark.conftest import Lake
 from spark.projects import ENVIRONMENT, Project, command_line, order
 from spark.shop import DAILY, FILES, MORE, MakeProject, shop
 
@@ -39,8 +40,8 @@ def assert_right(of: Project) -> None:
     assert of.sql("SELECT c FROM lake.mart.sampled__storage")[0].c == 2000
 
 
-def test_first_build_and_a_change_with_two_runs_at_once(project: MakeProject) -> None:
-    made = shop(project, {**MORE, **SEEDS})
+def test_first_build_and_a_change_with_two_runs_at_once(project: MakeProject, lake: Lake) -> None:
+    made = shop(project, {**MORE, **SEEDS}).over(lake.remote)
     two_at_once(made)
     assert_right(made)
     version = made.view_version("mart.revenue_daily")

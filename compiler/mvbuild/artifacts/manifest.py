@@ -201,8 +201,10 @@ def _model(graph: Graph, node: ModelNode, calls: MacroCalls, names: Mapping[Node
         "columns": list(node.query.columns) if node.query.columns is not None else None,
         "previous_name": config.previous_name,
     }
-    return _base(graph, node.id, model.name, model.file.path, model.properties, node.identifier) | {
-        "fqn": [graph.project.name, *model.folders, model.name],
+    version, deprecation = model.version, model.properties.deprecation
+    own = (version.model, f"v{version.v}") if version else (model.name,)
+    return _base(graph, node.id, own[0], model.file.path, model.properties, node.identifier) | {
+        "fqn": [graph.project.name, *model.folders, *own],
         "language": "sql",
         "raw_code": model.file.text,
         "compiled": sql is not None,
@@ -228,6 +230,9 @@ def _model(graph: Graph, node: ModelNode, calls: MacroCalls, names: Mapping[Node
         "access": config.access,
         "constraints": [],
         "group": config.group,
+        "version": version.v if version else None,
+        "latest_version": version.latest if version else None,
+        "deprecation_date": deprecation.date if deprecation else None,
         "unrendered_config": {},
     }
 
@@ -390,5 +395,5 @@ def _macro(graph: Graph, id_: str, text: str, calls: MacroCalls) -> dict[str, An
 
 def _short(node: Node) -> str:
     if isinstance(node, ModelNode):
-        return node.model.name
+        return node.model.version.model if node.model.version else node.model.name
     return node.seed.name if isinstance(node, SeedNode) else node.identifier.name

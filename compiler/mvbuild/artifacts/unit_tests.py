@@ -28,8 +28,8 @@ def _entry(graph: Graph, test: UnitTest) -> dict[str, Any]:
         "package_name": project,
         "path": test.file.path.partition("/")[2] or test.file.path,
         "original_file_path": test.file.path,
-        "fqn": [project, test.model, test.name],
-        "model": test.model,
+        "fqn": [project, *test.model.split("."), test.name],
+        "model": test.version.model if test.version else test.model,
         "given": [{"input": given.input, **_rows(given.rows)} for given in test.given],
         "expect": _rows(test.expect) if test.expect else {"rows": [], "format": "dict", "fixture": None},
         "description": test.description,
@@ -40,7 +40,7 @@ def _entry(graph: Graph, test: UnitTest) -> dict[str, Any]:
         "schema": ".".join(graph.project.target.namespace),
         "created_at": 0,
         "versions": None,
-        "version": None,
+        "version": test.version.v if test.version else None,
     }
 
 

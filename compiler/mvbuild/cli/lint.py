@@ -128,7 +128,11 @@ class _Asked:
 def _candidates(graph: Graph, files: Iterable[str]) -> Iterable[ModelNode]:
     """All models for a YAML file. A SQL file is matched by its name, so that no other model has to be read."""
     stems = {PurePosixPath(path).stem for path in files if path.endswith(".sql")}
-    return [n for n in graph.models if n.model.name in stems] if all(path.endswith(".sql") for path in files) else graph.models
+    return (
+        [n for n in graph.models if PurePosixPath(n.model.file.path).stem in stems]
+        if all(path.endswith(".sql") for path in files)
+        else graph.models
+    )
 
 
 def _print(output: str, findings: Sequence[Finding], project: Path, failures: Sequence[Diagnostic] = ()) -> None:

@@ -72,6 +72,9 @@ CODES: dict[str, Code] = {
     "bad-time-travel": Code("A time-travel clause cannot be pinned.", "Use a literal snapshot id, branch, tag or timestamp."),
     # graph
     "cycle": Code("Models depend on each other in a cycle.", "Break the cycle: one of the models must not read the other."),
+    "deprecated-model": Code(
+        "A model with a deprecation date is read, or its date has passed.", "Read its latest version, or another model."
+    ),
     "unknown-group": Code("A model, seed or test is in a group that is not declared.", "Declare it under `groups:` in a YAML file."),
     "private-model": Code(
         "A private model is read from outside of its group.", "Read another model of that group, or change the group or the access."

@@ -41,6 +41,8 @@ def _names(graph: Graph) -> Mapping[tuple[str, str, str], NodeId]:
     for id_, node in graph.nodes.items():
         if isinstance(node, ModelNode):
             found["ref", "", node.model.name.lower()] = id_
+            if node.model.version is not None and node.model.version.is_latest:
+                found["ref", "", node.model.version.model.lower()] = id_
         elif isinstance(node, SeedNode):
             found["ref", "", node.seed.name.lower()] = id_
         elif isinstance(node, TableNode) and node.source:

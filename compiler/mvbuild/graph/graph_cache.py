@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from functools import partial
 from typing import Any
 
@@ -25,7 +26,7 @@ from mvbuild.parse.project import parse_custom_test, parse_model, parse_test
 from mvbuild.parse.templates import Templates
 from mvbuild.project.files import LARGEST_SEED, LARGEST_TEXT, Found
 from mvbuild.project.load import Opened, describe, loaded_project, model_file, read_seeds
-from mvbuild.project.loaded import DataTest, LoadedProject, ModelFile
+from mvbuild.project.loaded import DataTest, LoadedProject, ModelFile, ModelVersion
 from mvbuild.project.properties import Described
 from mvbuild.workers import Workers
 
@@ -68,12 +69,14 @@ def frame_of(opened: Opened, env: Mapping[str, str]) -> str | None:
         asking += [file.text.encode("utf-8", "surrogatepass") for package in opened.packages for file in package.macros]
     except ProjectError:
         return None
+    # A deprecation date that passes makes a warning.
+    today = str(date.today()) if any(b"deprecation_date" in contents.of(path, LARGEST_TEXT) for path in opened.documents) else None
     target = project.target
     named = (project.name, target.name, target.catalog_name, target.namespace, target.threads)
     vars = sorted(project.vars.items(), key=lambda item: item[0])
     packages = [(one.name, sorted(one.vars.items()), [(file.path, file.text) for file in one.macros]) for one in opened.packages]
     files = (str(opened.root), str(opened.output), project.file.path, project.file.text)
-    return digest(*files, named, vars, _environment(asking, env), hashes, models, packages)
+    return digest(*files, named, vars, _environment(asking, env), hashes, models, packages, today)
 
 
 def _environment(contents: Iterable[bytes], env: Mapping[str, str]) -> list[tuple[str, str | None]]:
@@ -121,7 +124,9 @@ def _outline_of_node(node: Node, numbers: Mapping[NodeId, int], documents: Mappi
     if isinstance(node, ModelNode):
         model = node.model
         described = documents[model.properties.patch_path] if model.properties.patch_path else None
-        return ["m", name, model.file.path, _plain(node.storage), [numbers[id] for id in node.reads], described, _face(model)]
+        version = model.version and [model.version.model, model.version.v, model.version.latest, model.version.file]
+        row = ["m", name, model.file.path, _plain(node.storage), [numbers[id] for id in node.reads], described, _face(model)]
+        return [*row, version] if version else row
     if isinstance(node, SeedNode):
         return ["s", name, node.seed.name]
     assert isinstance(node, TableNode)
@@ -220,7 +225,8 @@ class _Reader:
         if known is not None:
             return known
         file = self.files[path]
-        return LazyModel.of(partial(self._model, file), {"name": file.name, "folders": file.folders, "file": file.file, "problems": ()})
+        named = {"name": file.name, "version": file.version, "folders": file.folders, "file": file.file, "problems": ()}
+        return LazyModel.of(partial(self._model, file), named)
 
     def _model(self, file: ModelFile, field: str) -> Mapping[str, Any]:
         if field == "properties":
@@ -231,12 +237,18 @@ class _Reader:
 
     def _unread(self, found: Found) -> LazyModelFile:
         file = self._opened.contents.text(found.path)
-        return LazyModelFile.of(partial(self._entry, found), {"name": found.stem, "folders": found.folders, "file": file})
+        row = self.rows.get(found.path, ())
+        version = None
+        if len(row) > 7:
+            model, v, latest, stem = row[7]
+            version = ModelVersion(model=model, v=v, latest=latest, file=stem, span=file.line_span(1))
+        named = {"name": version.name if version else found.stem, "version": version, "folders": found.folders, "file": file}
+        return LazyModelFile.of(partial(self._entry, found), named)
 
     def _entry(self, found: Found, _: str) -> Mapping[str, Any]:
         row = self.rows.get(found.path)
         described = self._document(self._opened.documents[row[5]]) if row and row[5] is not None else None
-        entry = described.models.get(found.stem.lower()) if described else None
+        entry = described.models.get(self.files[found.path].name.lower()) if described else None
         whole = model_file(self._opened, found, self.files[found.path].file, entry)
         return {"layers": whole.layers, "properties": whole.properties}
 
@@ -256,7 +268,7 @@ def _nodes(rows: Iterable[Sequence[Any]], project: LoadedProject, reader: _Reade
         identifier = _identifier(name)
         node: Node
         if kind == "m":
-            path, storage, reads, _, _ = rest
+            path, storage, reads = rest[:3]
             model = reader.model(path)
             id_ = f"model.{project.name}.{model.name}"
             stored = _identifier(storage) if storage else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -10,6 +9,7 @@ from hashlib import sha256
 from mvbuild.diagnostics import Diagnostic, Note, ProjectError, did_you_mean, error
 from mvbuild.graph.access import forbidden
 from mvbuild.graph.broken import with_broken
+from mvbuild.graph.deprecation import deprecated
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, tested_of, tests_of
 from mvbuild.graph.order import topological
 from mvbuild.graph.outside import Outside
@@ -21,9 +21,8 @@ from mvbuild.parse.generic_tests import key_of as test_key
 from mvbuild.parse.model import ParsedModel, ParsedTest, Query, Read
 from mvbuild.parse.project import ParsedProject
 from mvbuild.project.loaded import DataTest, LoadedProject, Seed, SourceTable
+from mvbuild.project.table_calls import table_call
 from mvbuild.source import SourceFile, Span
-
-_TO = re.compile(r"""\s*(?:\{\{\s*)?(ref|source)\(\s*['"]([^'"]+)['"](?:\s*,\s*['"]([^'"]+)['"])?\s*\)\s*(?:\}\})?\s*\Z""")
 
 
 def build(project: LoadedProject, parsed: ParsedProject) -> Graph:
@@ -60,7 +59,8 @@ def _build(project: LoadedProject, parsed: ParsedProject) -> Graph:
     nodes = {**{id: n for id, n in directory.leaves.items() if id not in ordered}, **ordered}
     if refused := tuple(forbidden(project, nodes, tests)):
         raise ProjectError(refused)
-    graph = Graph(project=project, nodes=nodes, tests=tests, warnings=parsed.warnings)
+    warnings = (*parsed.warnings, *deprecated(nodes, project.invocation.started))
+    graph = Graph(project=project, nodes=nodes, tests=tests, warnings=warnings)
     wrong = tuple(bad_lags(graph))
     if wrong:
         raise ProjectError(wrong)
@@ -121,6 +121,8 @@ class _Directory:
     def add_model(self, model: ParsedModel) -> None:
         id_ = self._model_id(model)
         self.by_name[model.name.lower()] = id_
+        if model.version is not None and model.version.is_latest:
+            self.by_name[model.version.model.lower()] = id_
         if model.config.materialized == "ephemeral":
             return
         span = model.config.spans.get("alias") or model.config.spans.get("namespace") or model.file.line_span(1)
@@ -293,14 +295,12 @@ def _generic_tests(
 def _to(test: DataTest, directory: _Directory) -> NodeId | None:
     text = str(test.arguments.get("to", ""))
     span = test.places.get("to", test.span)
-    call = _TO.match(text)
+    call = table_call(text)
     if call is None:
         parts = tuple(p.strip("` ") for p in text.split("."))
         read = Read(kind="name", parts=parts, start=0, end=0, span=span, alias=None, travel=None, qualifiers=())
         return directory.resolve(read, None)
-    if call[1] == "source":
-        return directory._source((call[2], call[3] or ""), span)
-    return directory._ref(call[3] or call[2], span)
+    return directory._source(call.names, span) if call.kind == "source" else directory._ref(call.model, span)
 
 
 def _gates(

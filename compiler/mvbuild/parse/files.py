@@ -59,8 +59,10 @@ def _parsed(task: Task, key: str, templates: Templates, cache: Table) -> ParsedF
 def _slim(project: LoadedProject) -> LoadedProject:
     """What templates can see: the names of models and seeds, and the target without secrets."""
     nothing = SourceFile("", "")
-    names = (*(model.name for model in project.models), *(seed.name for seed in project.seeds))
-    models = tuple(ModelFile(name=name, file=nothing, folders=(), layers=(), properties=Properties()) for name in names)
+    named = (*((model.name, model.version) for model in project.models), *((seed.name, None) for seed in project.seeds))
+    models = tuple(
+        ModelFile(name=name, file=nothing, folders=(), layers=(), properties=Properties(), version=version) for name, version in named
+    )
     sources = tuple(replace(source, properties=Properties(), options={}, meta={}, places={}) for source in project.sources)
     target = replace(project.target, catalog={}, spark=replace(project.target.spark, remote=None, config={}), span=None)
     return replace(

@@ -7,7 +7,7 @@ from typing import Literal
 
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.project.counting import DEFAULT, Counting
-from mvbuild.project.loaded import Properties
+from mvbuild.project.loaded import ModelVersion, Properties
 from mvbuild.project.setting import Layer
 from mvbuild.project.settings import ModelConfig
 from mvbuild.source import MappedText, SourceFile, Span
@@ -83,6 +83,7 @@ class ParsedModel:
     query: Query
     problems: tuple[Diagnostic, ...] = ()
     """What is wrong with its SQL; then the query has only its text."""
+    version: ModelVersion | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

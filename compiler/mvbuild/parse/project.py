@@ -147,6 +147,7 @@ def _model(model: ModelFile, file: ParsedFile) -> _Outcome:
             properties=model.properties,
             query=query,
             problems=file.sql,
+            version=model.version,
         )
     return _Outcome(parsed=parsed, diagnostics=(*file.rendering, *problems))
 

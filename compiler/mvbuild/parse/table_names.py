@@ -10,16 +10,25 @@ class TableNames:
     """Names are compared without case, and written as the project has them."""
 
     def __init__(self, project: LoadedProject) -> None:
-        names = (*(model.name for model in project.models), *(seed.name for seed in project.seeds))
+        names = (*(model.name for model in project.models if model.version is None), *(seed.name for seed in project.seeds))
         self.project = project.name
         self.models = {name.lower(): name for name in names}
+        """What ref() without a version means: for a model with versions, the latest one."""
+        self.versions: dict[str, dict[str, str]] = {}
+        """Model -> version -> its own name."""
+        for model in project.models:
+            version = model.version
+            if version is not None:
+                self.versions.setdefault(version.model.lower(), {})[str(version.v)] = model.name
+                if version.is_latest:
+                    self.models[version.model.lower()] = model.name
         self.sources = {(s.source.lower(), s.name.lower()): (s.source, s.name) for s in project.sources}
 
     def resolve(self, kind: str, names: tuple[str, ...]) -> str | None:
         """The result of a call of ref() or source(); None for an invalid call."""
-        if kind == "ref":
-            *project, name = names
-            known = self.models.get(name.lower())
+        if kind in ("ref", "ref_version"):
+            *project, name = names[:-1] if kind == "ref_version" else names
+            known = self.versions.get(name.lower(), {}).get(names[-1]) if kind == "ref_version" else self.models.get(name.lower())
             if known is None or (project and project[0].lower() != self.project.lower()):
                 return None
             return placeholder.for_ref(known)

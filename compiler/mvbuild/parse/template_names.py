@@ -112,7 +112,7 @@ class TemplateNames:
         self._env = env
         self._places = places
         tables = TableNames(project)
-        self._models, self._sources = tables.models, tables.sources
+        self._models, self._versions, self._sources = tables.models, tables.versions, tables.sources
         self.target = TargetNames.of(project.target)
         self.current = Rendering(file=project.file, own=None)
 
@@ -148,17 +148,33 @@ class TemplateNames:
     # Tables
 
     def ref(self, *names: Any, **options: Any) -> str:
-        if not 1 <= len(names) <= 2 or options or not all(isinstance(name, str) for name in names):
-            self._record("unresolved-ref", "ref() takes the name of a model or seed as a string", "ref", None, "Write ref('name').")
+        version = next(iter(options.values()), None)
+        fits = len(options) <= 1 and not options.keys() - {"v", "version"} and (version is None or type(version) in (int, float, str))
+        if not 1 <= len(names) <= 2 or not fits or not all(isinstance(name, str) for name in names):
+            help = "Write ref('name') or ref('name', v=2)."
+            self._record("unresolved-ref", "ref() takes the name of a model or seed as a string", "ref", None, help)
             return placeholder.for_ref("")
         *project, name = names
         if project and project[0].lower() != self._project.name.lower():
             help = f"This project is called '{self._project.name}'; declare other projects' tables as sources."
             self._record("unresolved-ref", f"Unknown project '{project[0]}'", "ref", project[0], help)
+        elif version is not None and (name.lower() in self._models or name.lower() in self._versions):
+            return self._ref_version(names, name, str(version))
         elif name.lower() not in self._models:
-            self._record("unresolved-ref", f"Unknown model or seed '{name}'", "ref", name, did_you_mean(name, self._models.values()))
+            help = did_you_mean(name, (known for known in self._models.values() if known.lower() in self._models))
+            self._record("unresolved-ref", f"Unknown model or seed '{name}'", "ref", name, help)
         found = placeholder.for_ref(self._models.get(name.lower(), name))
         self.current.asked.append(("ref", names, found))
+        return found
+
+    def _ref_version(self, names: tuple[str, ...], name: str, version: str) -> str:
+        known = self._versions.get(name.lower(), {})
+        if version not in known:
+            message = f"'{name}' has no version {version}" if known else f"'{name}' has no versions"
+            help = f"Its versions are {', '.join(known)}." if known else f"Write ref('{name}')."
+            self._record("unresolved-ref", message, "ref", name, help)
+        found = placeholder.for_ref(known.get(version, name))
+        self.current.asked.append(("ref_version", (*names, version), found))
         return found
 
     def source(self, *names: Any) -> str:

@@ -67,7 +67,7 @@ class Templates:
         return all(self._answer(kind, names) == answer for kind, names, answer in asked)
 
     def _answer(self, kind: str, names: tuple[str, ...]) -> str | None:
-        if kind in ("ref", "source"):
+        if kind in ("ref", "ref_version", "source"):
             return self._tables.resolve(kind, names)
         given: Mapping[str, object] = self.project.vars if kind == "var" else self.env
         return digest(given[names[0]]) if names[0] in given else None

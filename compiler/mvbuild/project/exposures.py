@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +10,12 @@ from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
 from mvbuild.project.docs_blocks import DocsBlocks
 from mvbuild.project.files import decode
 from mvbuild.project.loaded import LoadedProject
+from mvbuild.project.table_calls import table_call
 from mvbuild.project.yaml_spans import ListNode, MapNode, plain, read_yaml
 from mvbuild.source import SourceFile, Span
 
 TYPES = ("dashboard", "notebook", "analysis", "ml", "application")
 MATURITIES = ("high", "medium", "low")
-_CALL = re.compile(r"""\s*(ref|source)\(\s*['"]([^'"]+)['"](?:\s*,\s*['"]([^'"]+)['"])?\s*\)\s*""")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +104,8 @@ def _reads(node: MapNode, report: list[Diagnostic]) -> Iterator[Read]:
     items = entry.node.items if entry and isinstance(entry.node, ListNode) else (entry.node,) if entry else ()
     for item in items:
         text = plain(item)
-        call = _CALL.fullmatch(text) if isinstance(text, str) else None
-        if call is None or (call[1] == "source" and not call[3]):
+        call = table_call(text) if isinstance(text, str) else None
+        if call is None:
             report.append(
                 error(
                     "wrong-type",
@@ -115,10 +114,10 @@ def _reads(node: MapNode, report: list[Diagnostic]) -> Iterator[Read]:
                     help="Write ref('model').",
                 )
             )
-        elif call[1] == "ref":
-            yield Read(kind="ref", source="", name=(call[3] or call[2]).lower(), text=text, span=item.span)
+        elif call.kind == "ref":
+            yield Read(kind="ref", source="", name=call.model.lower(), text=text, span=item.span)
         else:
-            yield Read(kind="source", source=call[2].lower(), name=call[3].lower(), text=text, span=item.span)
+            yield Read(kind="source", source=call.names[0].lower(), name=call.names[1].lower(), text=text, span=item.span)
 
 
 def _items(tree: object) -> Iterator[MapNode]:

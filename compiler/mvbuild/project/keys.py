@@ -118,20 +118,52 @@ _DESCRIBED = {
     "meta": _META,
     "docs": _DOCS,
 }
+_DEPRECATED = Key("any", "The day from which it should not be read: a read of it is a [warning](model-access.md#deprecation).")
+_ACCESS = Key("text", "private, protected or public: see [access](model-access.md); also below `config:`.")
 _GROUP = Key("text", "Its [group](model-access.md); also below `config:`.")
 _ENABLED = Key("flag", "false removes it from the project.")
+VERSION_COLUMN = Block(
+    what="a column of a version",
+    keys={
+        **COLUMN.keys,
+        "name": Key("text", "Its name."),
+        "include": Key("any", "In an item of its own: the columns of the model that the version has: all (the default), or a list."),
+        "exclude": Key("texts", "In the same item: the columns that it does not have."),
+    },
+    aliases=_TESTED,
+    unsupported=COLUMN.unsupported,
+)
+VERSION = Block(
+    what="a version of a model",
+    keys={
+        "v": Key("scalar", "The version: a number or a word.", required=True),
+        "defined_in": Key("text", "The name of its file. Default: `<model>_v<v>`; for the latest version, `<model>` too."),
+        "description": _DESCRIPTION,
+        "columns": Key("blocks", "What differs from the columns of the model.", block=VERSION_COLUMN),
+        "data_tests": Key("tests", "Data tests in place of those of the model."),
+        "access": _ACCESS,
+        "deprecation_date": _DEPRECATED,
+        "docs": _DOCS,
+        "config": Key("settings", "Settings in addition to those of the model."),
+    },
+    aliases=_TESTED,
+    unsupported=_later("constraints", "contract"),
+)
 MODEL = Block(
     what="a model",
     keys={
         **_DESCRIBED,
         "enabled": _ENABLED,
         "group": _GROUP,
-        "access": Key("text", "private, protected or public: see [access](model-access.md); also below `config:`."),
+        "access": _ACCESS,
+        "versions": Key("blocks", "Its [versions](model-access.md#versions).", block=VERSION),
+        "latest_version": Key("scalar", "The version that `ref()` without a version means. Default: the highest."),
+        "deprecation_date": _DEPRECATED,
         "config": Key("settings", "Settings of the model."),
     },
     aliases=_TESTED,
     unsupported={
-        **_later("constraints", "versions", "latest_version", "deprecation_date", "contract", "time_spine"),
+        **_later("constraints", "contract", "time_spine"),
         **dict.fromkeys((*(MODEL_SETTINGS.keys() - {"group", "access"}), *ALIASES), "Settings go under `config:`."),
     },
 )
@@ -226,6 +258,10 @@ UNIT_OVERRIDES = Block(
     },
 )
 UNIT_CONFIG = Block(what="a unit test's config", keys={"enabled": _ENABLED, "tags": _TAGS, "meta": _META})
+UNIT_VERSIONS = Block(
+    what="the versions of a unit test",
+    keys={"include": Key("constants", "Only these."), "exclude": Key("constants", "All others.")},
+)
 UNIT_TEST = Block(
     what="a unit test",
     keys={
@@ -236,9 +272,9 @@ UNIT_TEST = Block(
         "expect": Key("block", "The rows that it must return.", block=UNIT_EXPECT),
         "overrides": Key("block", "Macros, variables and the clock.", block=UNIT_OVERRIDES),
         "incremental": Key("flag", "true also refreshes the model from some of the rows to all of them, which must give the same rows."),
+        "versions": Key("block", "The versions of the model that are tested. Default: all.", block=UNIT_VERSIONS),
         "config": Key("block", "Enabled, tags and meta.", block=UNIT_CONFIG),
     },
-    unsupported=_later("versions"),
 )
 EXPOSURE_OWNER = Block(
     what="the owner of an exposure",

@@ -188,17 +188,19 @@ def _models(opened: Opened, described: Described) -> list[ModelFile]:
     for layer in _distinct(opened.model_layers, described.models.values()):
         opened.report.extend(check_layer(layer))
     files = opened.contents.texts(opened.files["model"], opened.report)
-    return [model_file(opened, item, file, described.models.get(item.stem.lower())) for item, file in files]
+    entries = described.of_files({f.stem.lower() for f in opened.files["model"]})
+    return [model_file(opened, item, file, entries.get(item.stem.lower())) for item, file in files]
 
 
 def model_file(opened: Opened, item: Found, file: SourceFile, entry: Entry | None) -> ModelFile:
     """`entry`: what YAML declares about the model."""
     return ModelFile(
-        name=item.stem,
+        name=entry.name if entry and entry.version else item.stem,
         file=file,
         folders=item.folders,
         layers=(*opened.model_layers.of(item.folders, item.stem), *(entry.layers if entry else ())),
         properties=entry.properties if entry else Properties(),
+        version=entry.version if entry else None,
     )
 
 
@@ -237,8 +239,9 @@ def _collisions(models: Sequence[ModelFile], seeds: Sequence[Seed]) -> Iterator[
     first: dict[str, ModelFile | Seed] = {}
     named: tuple[ModelFile | Seed, ...] = (*models, *seeds)
     for one in named:
-        other = first.setdefault(one.name.lower(), one)
-        if other is not one:
+        version = one.version if isinstance(one, ModelFile) else None
+        other = first.setdefault((version.model if version else one.name).lower(), one)
+        if other is not one and not (version and isinstance(other, ModelFile) and other.version):
             what = "model" if isinstance(other, ModelFile) else "seed"
             notes = (Note(message=f"the other {what}", span=_place(other)),)
             yield error("duplicate-name", f"Duplicate {what} name '{one.name}'", _place(one), notes=notes)
@@ -256,7 +259,10 @@ def _undescribed(models: Sequence[ModelFile], seeds: Sequence[Seed], described: 
     for what, entries, names in groups:
         known = {name.lower() for name in names}
         for key, entry in entries.items():
-            if key not in known:
+            if key not in known and (version := entry.version):
+                message = f"The version {version.v} of '{version.model}' has no file {version.file}.sql"
+                yield error("unknown-name", message, entry.span, help="Add the file, or name another one: `defined_in: ...`.")
+            elif key not in known:
                 yield error("unknown-name", f"Unknown {what} '{entry.name}'", entry.span, help=did_you_mean(entry.name, names))
 
 

@@ -58,12 +58,44 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ModelVersion:
+    """One of the `versions:` of a model, which is a model of its own."""
+
+    model: str
+    """The name that its versions share."""
+    v: int | float | str
+    latest: int | float | str
+    """The version that a reference without one means."""
+    file: str
+    """The name of its file, without `.sql`."""
+    span: Span
+
+    @property
+    def name(self) -> str:
+        """Its own name, as in the ids of dbt: `orders.v2`."""
+        return f"{self.model}.v{self.v}"
+
+    @property
+    def is_latest(self) -> bool:
+        return str(self.v) == str(self.latest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deprecation:
+    """`deprecation_date` of a model. `date`: ISO 8601, a day or an instant."""
+
+    date: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Properties:
     """What YAML declares about a model, seed or source table, except its configuration."""
 
     description: str = ""
     columns: tuple[Column, ...] = ()
     tests: tuple[DataTest, ...] = ()
+    deprecation: Deprecation | None = None
     patch_path: str | None = None
     """The YAML file, relative to the project."""
 
@@ -98,6 +130,7 @@ class ModelFile:
     """Folders between the model path and the file."""
     layers: tuple[Layer, ...]
     properties: Properties
+    version: ModelVersion | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

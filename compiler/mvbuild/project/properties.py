@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,8 @@ from mvbuild.project.data_tests import Tested, read_tests, repeated
 from mvbuild.project.folders import layer_of, repeated_settings, setting_of
 from mvbuild.project.groups import read_group
 from mvbuild.project.keys import PROPERTIES, check
-from mvbuild.project.loaded import Column, DataTest, Group, Properties, SourceTable
+from mvbuild.project.loaded import Column, DataTest, Deprecation, Group, ModelVersion, Properties, SourceTable
+from mvbuild.project.model_versions import default_alias, deprecation_of, versions_of
 from mvbuild.project.setting import EMPTY, Layer, Setting
 from mvbuild.project.source_freshness import SourceFreshness, source_freshness
 from mvbuild.project.source_types import place_of
@@ -35,6 +36,7 @@ class Entry:
     layers: tuple[Layer, ...]
     properties: Properties
     types: Mapping[str, Setting]
+    version: ModelVersion | None = None
 
 
 @dataclass(slots=True)
@@ -47,6 +49,19 @@ class Described:
     groups: dict[str, Group] = field(default_factory=dict)
     """Names as they are written: as in dbt, case matters."""
     files: list[SourceFile] = field(default_factory=list)
+
+    def of_files(self, stems: Collection[str]) -> Mapping[str, Entry]:
+        """File of a model -> what YAML declares about it. As in dbt, the latest version may be in a file without a version in its name.
+
+        `stems` are the names of the files; all names are in lower case."""
+        found: dict[str, Entry] = {}
+        for entry in self.models.values():
+            version = entry.version
+            file = (entry.name if version is None else version.file).lower()
+            if version is not None and version.is_latest and file not in stems:
+                file = version.model.lower()
+            found.setdefault(file, entry)
+        return found
 
     @property
     def tests(self) -> Iterator[DataTest]:
@@ -73,7 +88,7 @@ class Described:
 
 NamedEntry = tuple[str, Entry | SourceTable | Group]
 """`models`, `seeds`, `sources` or `groups`, and what the file declares about one of them."""
-CODEC = Codec((Setting, Column, Counting, DataTest, Properties, Entry, SourceFreshness, SourceTable, Group))
+CODEC = Codec((Setting, Column, Deprecation, ModelVersion, Counting, DataTest, Properties, Entry, SourceFreshness, SourceTable, Group))
 
 
 def read_properties(file: SourceFile, tree: Node, report: list[Diagnostic]) -> Iterator[NamedEntry]:
@@ -81,8 +96,7 @@ def read_properties(file: SourceFile, tree: Node, report: list[Diagnostic]) -> I
     report.extend(check(tree, PROPERTIES))
     for kind in ("models", "seeds"):
         for node in _items(tree, kind):
-            entry = _described(file, node, report)
-            if entry is not None:
+            for entry in _described(file, node, report):
                 yield kind, entry
     for node in _items(tree, "sources"):
         for table in _source(file, node, report):
@@ -93,15 +107,31 @@ def read_properties(file: SourceFile, tree: Node, report: list[Diagnostic]) -> I
             yield "groups", group
 
 
-def _described(file: SourceFile, node: MapNode, report: list[Diagnostic]) -> Entry | None:
+def _described(file: SourceFile, node: MapNode, report: list[Diagnostic]) -> Iterator[Entry]:
+    """The entry of a model or seed; one for each version of a model that has versions."""
     name, span = _name(node)
     if name is None:
-        return None
+        return
     top = {e.key: setting_of(e.node, e) for e in node.entries if e.key in _SETTINGS_AT_THE_TOP and not is_empty(e.node)}
     report.extend(repeated_settings(_get(node, "config")))
     config = layer_of(_get(node, "config"))
-    properties, types = _properties(file, node, Tested("", name), report)
-    return Entry(name=name, span=span, layers=tuple(layer for layer in (top, config) if layer), properties=properties, types=types)
+    versions = list(versions_of(node, report))
+    for model, item, version in versions:
+        own = {e.key: setting_of(e.node, e) for e in item.entries if e.key == "access"}
+        report.extend(repeated_settings(_get(item, "config")))
+        layers = (default_alias(version), top, config, own, layer_of(_get(item, "config")))
+        properties, types = _properties(file, model, Tested("", f"{name}_v{version.v}"), report)
+        yield Entry(
+            name=version.name,
+            span=version.span,
+            layers=tuple(layer for layer in layers if layer),
+            properties=properties,
+            types=types,
+            version=version,
+        )
+    if not versions:
+        properties, types = _properties(file, node, Tested("", name), report)
+        yield Entry(name=name, span=span, layers=tuple(layer for layer in (top, config) if layer), properties=properties, types=types)
 
 
 def _properties(file: SourceFile, node: MapNode, tested: Tested, report: list[Diagnostic]) -> tuple[Properties, Mapping[str, Setting]]:
@@ -122,7 +152,11 @@ def _properties(file: SourceFile, node: MapNode, tested: Tested, report: list[Di
         tests.extend(read_tests(_tests_node(item), tested, column.name, report))
     report.extend(repeated(tuple(tests)))
     properties = Properties(
-        description=_text(node, "description") or "", columns=tuple(columns.values()), tests=tuple(tests), patch_path=file.path
+        description=_text(node, "description") or "",
+        columns=tuple(columns.values()),
+        tests=tuple(tests),
+        deprecation=deprecation_of(node, report),
+        patch_path=file.path,
     )
     return properties, types
 

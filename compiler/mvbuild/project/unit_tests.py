@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -10,7 +10,7 @@ from typing import Any, Literal
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.project.csv_rows import CsvError, records
 from mvbuild.project.files import LARGEST_TEXT, decode, read_bytes
-from mvbuild.project.loaded import LoadedProject
+from mvbuild.project.loaded import LoadedProject, ModelVersion
 from mvbuild.project.yaml_spans import ListNode, MapNode, Node, is_empty, plain, read_yaml
 from mvbuild.source import SourceFile, Span
 
@@ -71,8 +71,13 @@ class UnitTest:
     span: Span
     file: SourceFile
 
+    version: ModelVersion | None = None
+    """The version of the model that is tested; `model` has it in its name."""
+
     def id(self, project: str) -> str:
         """As in dbt."""
+        if self.version is not None:
+            return f"unit_test.{project}.{self.version.model}.{self.name}_v{self.version.v}"
         return f"unit_test.{project}.{self.model}.{self.name}"
 
 
@@ -80,6 +85,7 @@ def read_unit_tests(project: LoadedProject) -> tuple[UnitTest, ...]:
     """The enabled ones. Raises ProjectError with everything that is wrong with their rows; their keys were checked before."""
     report: list[Diagnostic] = []
     found: dict[tuple[str, str], UnitTest] = {}
+    versions = [model.version for model in project.models if model.version is not None]
     for path in project.yaml_paths:
         text = (project.root / path).read_bytes()
         if b"unit_tests" not in text:
@@ -88,13 +94,33 @@ def read_unit_tests(project: LoadedProject) -> tuple[UnitTest, ...]:
         tree, _ = read_yaml(file)
         for node in _items(tree, "unit_tests"):
             test = _unit_test(project.root, node, file, report)
-            if test is None:
-                continue
-            if found.setdefault((test.model.lower(), test.name.lower()), test) is not test:
-                report.append(error("duplicate-name", f"The model '{test.model}' has two unit tests '{test.name}'", test.span))
+            tests = tuple(_for_each_version(test, node, versions, report)) if test else ()
+            report += (
+                error("duplicate-name", f"The model '{one.model}' has two unit tests '{one.name}'", one.span)
+                for one in tests
+                if found.setdefault((one.model.lower(), one.name.lower()), one) is not one
+            )
     if report:
         raise ProjectError(report)
     return tuple(found.values())
+
+
+def _for_each_version(test: UnitTest, node: MapNode, versions: Sequence[ModelVersion], report: list[Diagnostic]) -> Iterator[UnitTest]:
+    """The test itself, or one for each version of its model that it does not leave out."""
+    of_model = [version for version in versions if version.model.lower() == test.model.lower()]
+    if not of_model:
+        yield test
+        return
+    entry = node.get("versions")
+    said = plain(entry.node) if entry and isinstance(entry.node, MapNode) else {}
+    include, exclude = ({str(v) for v in said.get(key) or ()} for key in ("include", "exclude"))
+    unknown = sorted((include | exclude) - {str(version.v) for version in of_model})
+    if entry and (unknown or (include and exclude)):
+        message = f"'{test.model}' has no version {unknown[0]}" if unknown else "'versions' has either 'include' or 'exclude'"
+        report.append(error("bad-unit-test", message, entry.node.span))
+    for version in of_model:
+        if str(version.v) not in exclude and (not include or str(version.v) in include):
+            yield replace(test, model=version.name, version=version)
 
 
 def _unit_test(root: Path, node: MapNode, file: SourceFile, report: list[Diagnostic]) -> UnitTest | None:

@@ -10,7 +10,8 @@ from typing import Any
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
 from mvbuild.graph.access import group_of, group_of_test
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, ViewNode
-from mvbuild.project.loaded import DataTest, Properties, SourceTable
+from mvbuild.project.loaded import DataTest, ModelVersion, Properties, SourceTable
+from mvbuild.project.model_versions import order
 from mvbuild.project.settings import ALIASES, KNOWN_MODEL_SETTINGS, KNOWN_SEED_SETTINGS
 from mvbuild.selection.grammar import Criterion
 from mvbuild.selection.known import Known
@@ -20,12 +21,13 @@ Item = Node | TestNode
 Find = Callable[[Graph, Known, str], set[NodeId]]
 RESOURCE_TYPES = ("model", "seed", "source", "test", "unit_test", "exposure")
 _SETTINGS = KNOWN_MODEL_SETTINGS | KNOWN_SEED_SETTINGS | {"severity"}
+_VERSIONS = ("latest", "prerelease", "old", "none")
 _WILD = frozenset("*?[")
 _INSTEAD: Mapping[str, str] = {
     "source_status": "mvbuild compares MVs with their tables itself: use `stale:` or `fresh:`.",
     "wildcard": "You can use wildcards in any value: `*.marts.*`, `tag:night*`.",
     **dict.fromkeys(
-        ("metric", "semantic_model", "saved_query", "version", "function"),
+        ("metric", "semantic_model", "saved_query", "function"),
         "mvbuild projects do not have these.",
     ),
 }
@@ -97,7 +99,8 @@ def _is_named(item: Item, value: str, parts: Sequence[str]) -> bool:
     if isinstance(item, TableNode | ViewNode):
         return False
     name = name_of(item)
-    if name == value:
+    version = item.model.version if isinstance(item, ModelNode) else None
+    if name == value or (version is not None and value in (version.model, f"{version.model}_v{version.v}")):
         return True
     folders = item.model.folders if isinstance(item, ModelNode) else ()
     package = item.id.split(".", 2)[1]
@@ -180,6 +183,19 @@ def _tags(node: Node) -> tuple[str, ...]:
 def _group(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: ARG001
     groups = {**{id: group_of(node) for id, node in graph.nodes.items()}, **{t.id: group_of_test(t, graph.nodes) for t in graph.tests}}
     return {id for id, group in groups.items() if group is not None and fnmatchcase(group, value)}
+
+
+def _version(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: ARG001
+    if value not in _VERSIONS:
+        message = f"Unknown kind of version '{value}'"
+        raise ProjectError([error("unknown-selector", message, help=did_you_mean(value, _VERSIONS))])
+    return {node.id for node in graph.models if _age(node.model.version) == value}
+
+
+def _age(version: ModelVersion | None) -> str:
+    if version is None or version.is_latest:
+        return "none" if version is None else "latest"
+    return "old" if order([version.v, version.latest])[0] == version.v else "prerelease"
 
 
 def _access(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: ARG001
@@ -327,6 +343,7 @@ METHODS: Mapping[str, Find] = {
     "tag": _tag,
     "group": _group,
     "access": _access,
+    "version": _version,
     "source": _source,
     "resource_type": _resource_type,
     "test_type": _test_type,

@@ -48,7 +48,7 @@ def find_observed(world: World, name: str) -> Node:
 def resolve(graph: Graph, query: Query) -> tuple[tuple[NodeId, ...], dict[NodeId, TableNode]]:
     """The node of each read; and the new nodes: tables that no model reads, if the catalog has them."""
     by_key = {n.identifier.key: n.id for n in graph.nodes.values() if not _is_ephemeral(n)}
-    by_name = {_own_name(n): n.id for n in graph.nodes.values() if _own_name(n)}
+    by_name = {name: n.id for n in graph.nodes.values() for name in _own_names(n)}
     by_source = {_source_name(n): n.id for n in graph.nodes.values() if _source_name(n)}
     new: dict[NodeId, TableNode] = {}
     ids = []
@@ -64,7 +64,7 @@ def resolve(graph: Graph, query: Query) -> tuple[tuple[NodeId, ...], dict[NodeId
 
 
 def _is_called(node: Node, wanted: str) -> bool:
-    return wanted in (_own_name(node), node.identifier.dotted.lower(), str(node.identifier).lower())
+    return wanted in (*_own_names(node), node.identifier.dotted.lower(), str(node.identifier).lower())
 
 
 def _unknown(graph: Graph, name: str) -> ProjectError:
@@ -80,8 +80,13 @@ def _full_name(graph: Graph, parts: tuple[str, ...]) -> TableIdentifier:
     return TableIdentifier(target.catalog_name, parts[:-1] or target.namespace, parts[-1])
 
 
-def _own_name(node: Node) -> str:
-    return (node.model.name if isinstance(node, ModelNode) else node.seed.name if isinstance(node, SeedNode) else "").lower()
+def _own_names(node: Node) -> tuple[str, ...]:
+    """In lower case. The latest version of a model is meant by the name without a version, too."""
+    if isinstance(node, ModelNode):
+        version = node.model.version
+        latest = (version.model.lower(),) if version and version.is_latest else ()
+        return (node.model.name.lower(), *latest)
+    return (node.seed.name.lower(),) if isinstance(node, SeedNode) else ()
 
 
 def _source_name(node: Node) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -18,13 +17,12 @@ from mvbuild.parse.file import parse_file
 from mvbuild.parse.model import Query, Read
 from mvbuild.parse.templates import Templates
 from mvbuild.project.settings import Own
+from mvbuild.project.table_calls import table_call
 from mvbuild.project.unit_tests import Given, RowsAsWritten, UnitTest
 from mvbuild.source import MappedText
 from mvbuild.unit_tests.clock import at_time
 from mvbuild.unit_tests.random_rows import random_rows
 from mvbuild.unit_tests.values import Types, problems, rows_sql
-
-_CALL = re.compile(r"""\s*(?:\{\{\s*)?(ref|source)\(\s*['"]([^'"]+)['"](?:\s*,\s*['"]([^'"]+)['"])?\s*\)\s*(?:\}\})?\s*""")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,18 +129,19 @@ def _leaves(graph: Graph, reads: tuple[NodeId, ...], given: Mapping[NodeId, Rows
 def _input(graph: Graph, node: ModelNode, given: Given) -> NodeId | None:
     if given.input.strip() == "this":
         return node.id
-    call = _CALL.fullmatch(given.input)
+    call = table_call(given.input)
     if call:
-        names = tuple(name.lower() for name in call.groups()[1:] if name)
-        return _named(graph, "source" if call[1] == "source" else "ref", names)
+        names = (call.model.lower(),) if call.kind == "ref" else tuple(name.lower() for name in call.names)
+        return _named(graph, call.kind, names)
     return _named(graph, "name", tuple(part.strip("` ").lower() for part in given.input.split(".")))
 
 
 def _named(graph: Graph, kind: str, names: tuple[str, ...]) -> NodeId | None:
     for node in graph.nodes.values():
         if kind == "ref" and isinstance(node, ModelNode | SeedNode):
+            version = node.model.version if isinstance(node, ModelNode) else None
             own = node.model.name if isinstance(node, ModelNode) else node.seed.name
-            if own.lower() == names[-1]:
+            if own.lower() == names[-1] or (version and version.is_latest and version.model.lower() == names[-1]):
                 return node.id
         elif kind == "source" and isinstance(node, TableNode) and node.source:
             if (node.source.source.lower(), node.source.name.lower()) == names:
@@ -160,7 +159,8 @@ def _named(graph: Graph, kind: str, names: tuple[str, ...]) -> NodeId | None:
 def _said(graph: Graph, id_: NodeId) -> str:
     node = graph.nodes[id_]
     if isinstance(node, ModelNode):
-        return f"ref('{node.model.name}')"
+        version = node.model.version
+        return f"ref('{version.model}', v={version.v!r})" if version else f"ref('{node.model.name}')"
     if isinstance(node, SeedNode):
         return f"ref('{node.seed.name}')"
     source = node.source if isinstance(node, TableNode) else None

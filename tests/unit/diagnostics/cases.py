@@ -247,6 +247,16 @@ CASES: tuple[Case, ...] = (
         "without a group",
         {"models/a.sql": "{{ config(access='private') }}select 1 as id\n", "models/b.sql": "select * from «{{ ref('a') }}»\n"},
     ),
+    _case(
+        "deprecated-model",
+        "an old version",
+        {
+            "models/m.yml": "models: [{name: m, versions: [{v: 1, deprecation_date: 2020-01-01}, {v: 2}]}]\n",
+            "models/m_v1.sql": GOOD,
+            "models/m_v2.sql": GOOD,
+            "models/n.sql": "select * from {{ ref('m', v=1) }}\n",
+        },
+    ),
     _case("unknown-selector", "a method", {"models/m.sql": GOOD}, "ls -s tagg:x"),
     _case(
         "bad-selectors",

@@ -143,7 +143,8 @@ def test_what_is_excluded_takes_its_tests_along(graph: Graph) -> None:
     [
         ("tagg:a", "Unknown selector method 'tagg'", "Did you mean 'tag'?"),
         ("metric:x", "Unknown selector method 'metric'", "mvbuild projects do not have these."),
-        ("version:latest", "Unknown selector method 'version'", "mvbuild projects do not have these."),
+        ("metric:a", "Unknown selector method 'metric'", "mvbuild projects do not have these."),
+        ("version:late", "Unknown kind of version 'late'", "Did you mean 'latest'?"),
         (
             "source_status:fresher",
             "Unknown selector method 'source_status'",

@@ -70,8 +70,9 @@ def _shown(size: float) -> str:
 
 
 def model_name(facts: Facts, node: ModelNode, options: Options) -> Iterator[Found]:  # noqa: ARG001
-    if not re.fullmatch(options["pattern"], node.model.name):
-        message = f"The name '{node.model.name}' does not match {options['pattern']}"
+    name = node.model.version.model if node.model.version else node.model.name
+    if not re.fullmatch(options["pattern"], name):
+        message = f"The name '{name}' does not match {options['pattern']}"
         yield Found(message=message, span=node.model.file.line_span(1), of_file=True)
 
 

@@ -35,13 +35,16 @@ def _entry(graph: Graph, node: ExposureNode) -> dict[str, Any]:
         "meta": dict(exposure.meta),
         "config": {"enabled": True, "tags": list(exposure.tags), "meta": dict(exposure.meta)},
         "depends_on": {"macros": [], "nodes": list(node.reads)},
-        "refs": [
-            {"name": n.model.name if isinstance(n, ModelNode) else n.seed.name, "package": None, "version": None}
-            for n in nodes
-            if isinstance(n, ModelNode | SeedNode)
-        ],
+        "refs": [{"name": _name(n), "package": None, "version": None} for n in nodes if isinstance(n, ModelNode | SeedNode)],
         "sources": [[n.source.source, n.source.name] for n in nodes if isinstance(n, TableNode) and n.source],
         "metrics": [],
         "unrendered_config": {},
         "created_at": 0,
     }
+
+
+def _name(node: ModelNode | SeedNode) -> str:
+    """As in ref(); the versions of a model share it."""
+    if isinstance(node, SeedNode):
+        return node.seed.name
+    return node.model.version.model if node.model.version else node.model.name

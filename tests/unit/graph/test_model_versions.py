@@ -14,7 +14,7 @@ from mvbuild.diagnostics import ProjectError
 from mvbuild.graph.definition import definition
 from mvbuild.graph.model import Graph
 from mvbuild.selection.select import select_all
-from unit.worlds import write_project
+from unit.worlds import Shop, base_table, write_project
 
 YAML = """models:
   - name: people
@@ -192,3 +192,14 @@ def test_a_project_that_was_compiled_before(tmp_path: Path) -> None:
     edited = project(tmp_path, {**files, "models/people_v3.sql": "SELECT id, 1 AS one FROM {{ ref('people') }}\n"})
     assert edited.model("model.shop.people.v3").query.columns == ("id", "one")
     assert edited.nodes["model.shop.new"].reads == ("model.shop.people.v3", "model.shop.people.v2")
+
+
+def test_another_latest_version_makes_its_readers_stale(tmp_path: Path) -> None:
+    yml = YAML.replace("- v: 2\n", "- v: 2\n        defined_in: people\n")
+    shop = Shop(tmp_path).write({**FILES, "models/people.yml": yml})
+    base_table(shop.catalog, "raw.t")
+    assert {result.status for result in shop.run().results} == {"success"}
+    assert {step.action for step in shop.plan().steps} <= {"reuse", "keep"}
+    shop.write({"models/people.yml": yml.replace("latest_version: 2", "latest_version: 1")})
+    actions = {step.node: step.action for step in shop.plan().steps}
+    assert (actions["model.shop.any"], actions["model.shop.people.v2"]) == ("refresh", "reuse")

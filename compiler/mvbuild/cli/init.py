@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 import shlex
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
 from mvbuild.cli.options import output_options
 
-_DOTFILES = {"gitignore": ".gitignore", "sqlfluff": ".sqlfluff"}
+_DOTFILES = {"gitignore": ".gitignore", "sqlfluff": ".sqlfluff", "github": ".github"}
+_TEMPLATES = {"small": ("init",), "team": ("team", "init")}
+"""Template -> its folders; a file of an earlier one counts."""
+_FIRST = {"small": "  mvbuild run", "team": "  mvbuild deps\n  mvbuild build"}
+"""Template -> the first commands."""
 
 
 @click.command("init")
@@ -26,8 +30,16 @@ _DOTFILES = {"gitignore": ".gitignore", "sqlfluff": ".sqlfluff"}
     help="What Spark, Trino and BI tools get from an MV. definition: its query on the tables as they are now, slower and untested. "
     "storage: the rows of its last good refresh, which are fast and tested, and as old as it; recommended for Trino and BI.",
 )
+@click.option(
+    "--template",
+    type=click.Choice([*_TEMPLATES]),
+    default="small",
+    show_default=True,
+    help="small: seeds, views and materialized views. team: besides these targets for development, CI and production with namespaces for each "
+    "developer, a package, unit tests, tests of your own kind, groups, exposures and a CI workflow.",
+)
 @output_options
-def command(directory: str, name: str | None, catalog_view: str) -> int:
+def command(directory: str, name: str | None, catalog_view: str, template: str) -> int:
     """Make a small project in DIRECTORY, ready for `mvbuild run`. Existing files are never overwritten."""
     from importlib.resources import as_file, files
 
@@ -45,10 +57,10 @@ def command(directory: str, name: str | None, catalog_view: str) -> int:
             [error("bad-config", f"'{project}' is not a valid project name", help="Use letters, digits and underscores: --name shop.")]
         )
     try:
-        with as_file(files("mvbuild_templates") / "init") as source:
-            written, kept = _copy(
-                source, root, {"__PROJECT_NAME__": project, "+catalog_view: definition": f"+catalog_view: {catalog_view}"}
-            )
+        with as_file(files("mvbuild_templates")) as templates:
+            sources = [templates / folder for folder in _TEMPLATES[template]]
+            replaced = {"__PROJECT_NAME__": project, "+catalog_view: definition": f"+catalog_view: {catalog_view}"}
+            written, kept = _copy(sources, root, replaced)
         written += write_all(root / ".schemas")
     except OSError as exc:
         return report([error("unwritable-target", f"Cannot write to {root}: {exc.strerror or exc}")])
@@ -56,7 +68,7 @@ def command(directory: str, name: str | None, catalog_view: str) -> int:
         say(f"kept the existing {path}")
     if catalog_view == "definition":
         say("If Trino or BI tools will read it, set `+catalog_view: storage` in mvbuild.yml: they then get stored, tested rows.")
-    say(f"Created project '{project}' in {root} ({len(written)} files). Next:\n\n  cd {shlex.quote(str(root))}\n  mvbuild run")
+    say(f"Created project '{project}' in {root} ({len(written)} files). Next:\n\n  cd {shlex.quote(str(root))}\n{_FIRST[template]}")
     return 0
 
 
@@ -66,11 +78,15 @@ def _identifier(directory: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", plain).lstrip("_0123456789").rstrip("_") or "project"
 
 
-def _copy(source: Path, root: Path, replaced: Mapping[str, str]) -> tuple[list[Path], list[Path]]:
+def _copy(sources: Sequence[Path], root: Path, replaced: Mapping[str, str]) -> tuple[list[Path], list[Path]]:
+    found: dict[Path, Path] = {}
+    for source in sources:
+        for file in source.rglob("*"):
+            if file.is_file() and "__pycache__" not in file.parts:
+                found.setdefault(Path(*(_DOTFILES.get(part, part) for part in file.relative_to(source).parts)), file)
     written, kept = [], []
-    for file in sorted(p for p in source.rglob("*") if p.is_file() and "__pycache__" not in p.parts):
-        relative = file.relative_to(source)
-        path = root / relative.with_name(_DOTFILES.get(relative.name, relative.name))
+    for relative, file in sorted(found.items()):
+        path = root / relative
         if path.exists():
             kept.append(path)
             continue

@@ -35,8 +35,8 @@ _FIRST = {"small": "  mvbuild run", "team": "  mvbuild deps\n  mvbuild build"}
     type=click.Choice([*_TEMPLATES]),
     default="small",
     show_default=True,
-    help="small: seeds, views and materialized views. team: besides these targets for development, CI and production with namespaces for each "
-    "developer, a package, unit tests, tests of your own kind, groups, exposures and a CI workflow.",
+    help="small: seeds, views and materialized views. team: besides these, targets for development, CI and production with namespaces for "
+    "each developer, a package, unit tests, a kind of test of your own, groups, an exposure and a workflow for CI.",
 )
 @output_options
 def command(directory: str, name: str | None, catalog_view: str, template: str) -> int:

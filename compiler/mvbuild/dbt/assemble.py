@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from mvbuild.dbt.blocks import lexed
 from mvbuild.dbt.config_calls import config_calls
 from mvbuild.dbt.drafts import Draft
+from mvbuild.dbt.exposures import SECTIONS
 from mvbuild.dbt.import_state import ImportState, ModelImport
 from mvbuild.dbt.models import setting_of
 from mvbuild.dbt.project_file import Taken, project_file
@@ -152,6 +153,11 @@ def _yaml(work: ImportState, file: YamlFile) -> MappedText | None:
         else:
             draft.replace(part, value)
     refused = {t.node for t in work.generic_tests if t.item.verdict == "refused"}
+    described = {one.node for one in work.described if one.item.verdict == "refused"}
+    for section in SECTIONS:
+        for node in items_of(file.tree, section):
+            if id(node) in described:
+                draft.remove(node)
     for section, things in (("models", work.models), ("seeds", work.seeds)):
         for node in items_of(file.tree, section):
             thing = things.get((text_of(node, "name") or "").lower())

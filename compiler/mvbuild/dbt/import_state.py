@@ -91,6 +91,16 @@ class TestImport:
     reads: dict[str, Span] = field(default_factory=dict)
 
 
+@dataclass(slots=True, kw_only=True)
+class DescribedImport:
+    """An exposure or a unit test. `node` is the id() of its item of the list in its tree."""
+
+    item: Item
+    section: str
+    node: int
+    reads: dict[str, Span] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class ImportState:
     project: DbtProject
@@ -109,6 +119,8 @@ class ImportState:
     sql_tests: dict[str, tuple[Template, Item, dict[str, Span]]] = field(default_factory=dict)
     """By path: the template, its item, and what it reads."""
     generic_tests: list[TestImport] = field(default_factory=list)
+    described: list[DescribedImport] = field(default_factory=list)
+    """Exposures and unit tests."""
     sources: dict[str, Item] = field(default_factory=dict)
     changes: dict[str, list[tuple[str, Any, Any]]] = field(default_factory=dict)
     """Per YAML file: ("remove", entry or node, None), ("replace", node, value)."""

@@ -44,6 +44,7 @@ def cascade(work: ImportState) -> None:
     """Refuse everything that reads a refused thing."""
     readers: list[tuple[Item, Mapping[str, Span], ModelImport | None]] = [(m.item, m.reads, m) for m in work.models.values() if m.enabled]
     readers += [(item, reads, None) for _, item, reads in work.sql_tests.values()]
+    readers += [(described.item, described.reads, None) for described in work.described]
     readers += [(t.item, {**t.reads, **_tested(t.of, t.item.span)}, None) for t in work.generic_tests]
     is_new = True
     while is_new:
@@ -85,6 +86,8 @@ def _compile(root: Path, files: Files, written: dict[str, str], vars: Mapping[st
     try:
         graph = api.compile(root, vars=vars, env=env)
         yield from graph.problems
+        # Read now, because a wrong one is an error of the commands that read them.
+        _ = graph.exposures, graph.unit_tests
         check(node.seed for node in graph.nodes.values() if isinstance(node, SeedNode))
     except ProjectError as exc:
         yield from (d for d in exc.diagnostics if d.severity == "error")
@@ -107,7 +110,8 @@ def _seed_of(work: ImportState, diagnostic: Diagnostic) -> Item | None:
 
 def _item_at(work: ImportState, path: str, origin: Span | None) -> Item | None:
     place = origin.file.path if origin else path
-    tests = [t.item for t in work.generic_tests if origin and t.item.span.file.path == place and t.item.verdict != "refused"]
+    items = (*(t.item for t in work.generic_tests), *(described.item for described in work.described))
+    tests = [item for item in items if origin and item.span.file.path == place and item.verdict != "refused"]
     inside = [item for item in tests if origin and item.span.start <= origin.start < max(item.span.end, item.span.start + 1)]
     if inside:
         return inside[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from mvbuild.dbt.exposures import SECTIONS, judge_described
 from mvbuild.dbt.generic_tests import read_tests
 from mvbuild.dbt.import_state import ImportState, ModelImport, SeedImport
 from mvbuild.dbt.read import YamlFile, entries_of, get, items_of, text_of
@@ -18,11 +19,9 @@ from mvbuild.project.keys import COLUMN, COLUMN_CONFIG, GROUP, MODEL, SEED, SOUR
 from mvbuild.project.yaml_spans import Entry, MapNode, Node, ScalarNode
 
 _OTHER: Mapping[str, tuple[Kind, str]] = {
-    "exposures": ("exposure", "exposure"),
     "metrics": ("metric", "metric"),
     "semantic_models": ("metric", "metric"),
     "saved_queries": ("metric", "metric"),
-    "unit_tests": ("unit test", "unit-test"),
     "functions": ("resource", "resource"),
     "snapshots": ("snapshot", "snapshot"),
     "selectors": ("resource", "selector"),
@@ -64,12 +63,18 @@ def read_layers(work: ImportState) -> list[Diagnostic]:
 def judge_properties(work: ImportState) -> None:
     """Judge everything in YAML that mvbuild does not have, or has in another form."""
     docs = {name: text.strip() for file in work.project.docs for name, text in _DOCS.findall(file.text)}
-    for file in work.project.yamls:
-        _Judge(work, file, docs).judge()
+    judges = [_Judge(work, file, docs) for file in work.project.yamls]
+    for judge in judges:
+        judge.judge()
+    for judge in judges:
+        judge.described()
     for file in work.project.other_yamls:
         for entry in entries_of(file.tree):
             if entry.key in _OTHER and entry.key != "snapshots":
                 _others(work, entry)
+            elif entry.key in SECTIONS:
+                for _, item in judge_described(work, entry):
+                    item.add("resource", f"{file.file.path} is not below a model path", item.span, help="Move it below one.")
 
 
 def _others(work: ImportState, entry: Entry) -> None:
@@ -98,7 +103,7 @@ class _Judge:
             if entry.key in _OTHER:
                 _others(self.work, entry)
                 self.work.remove(self.path, entry)
-            elif entry.key not in _TOP:
+            elif entry.key not in _TOP and entry.key not in SECTIONS:
                 self.work.remove(self.path, entry)
         for node in items_of(self.file.tree, "models"):
             self._described(node, self.work.models, MODEL, "model")
@@ -108,6 +113,13 @@ class _Judge:
             self._source(node)
         for node in items_of(self.file.tree, "groups"):
             self._keys(node, GROUP, self.work.item("resource", f"group {text_of(node, 'name')}", node.span))
+
+    def described(self) -> None:
+        """Exposures and unit tests, when the sources of all files are known."""
+        for entry in entries_of(self.file.tree):
+            if entry.key in SECTIONS:
+                for node, item in judge_described(self.work, entry):
+                    self._description(node, item)
 
     def _described(self, node: Node, things: Mapping[str, ModelImport] | Mapping[str, SeedImport], block: Block, kind: str) -> None:
         name = text_of(node, "name")

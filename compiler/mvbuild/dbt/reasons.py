@@ -197,9 +197,15 @@ REASONS: Mapping[str, ReasonCode] = {
     "python-model": _refused("A Python model.", "Write it in SQL, or keep it outside and read its table as a source."),
     "snapshot": _refused("A snapshot keeps versions that its query no longer returns.", "Keep it in dbt and read its table as a source."),
     "analysis": _refused("An analysis.", "Keep the file where you need it; `mvbuild show` runs queries."),
-    "exposure": _refused("An exposure.", "Keep it in the catalog of your BI tool, or under `meta`."),
+    "exposure": _refused(
+        "An exposure names something that is not imported, or has a key that mvbuild does not have.",
+        "Keep it in the catalog of your BI tool, or fix what the message says.",
+    ),
     "metric": _refused("A metric or another part of dbt's semantic layer.", "Write the metric as a model."),
-    "unit-test": _refused("A unit test.", "Write a SQL test."),
+    "unit-test": _refused(
+        "A unit test names something that is not imported, or needs something that mvbuild does not have.",
+        "Fix what the message says, or write a SQL test.",
+    ),
     "resource": _refused("A kind of resource that mvbuild does not support.", "Remove it."),
     "package": _refused(
         "The project uses macros or tests of a package that mvbuild does not have.", "See the models; write your own macros."

@@ -313,6 +313,10 @@ unit_tests:
         tests:
           - unique
           - not_null: {severity: warn}
+exposures:
+  - {name: board, type: dashboard, owner: {name: me}}
+unit_tests:
+  - {name: u, model: m}
 """
     )
     assert text(found, "tests/positive_m_a.sql") == (
@@ -329,8 +333,7 @@ unit_tests:
     assert codes(found, "mine_not_m_a", "test") == ["unknown-test"]
     assert codes(found, "of_snapshot", "test") == ["reads-refused"]
     assert codes(found, "none", "test") == []
-    assert codes(found, "board", "exposure") == ["exposure"]
-    assert codes(found, "u", "unit test") == ["unit-test"]
+    assert codes(found, "board", "exposure") == codes(found, "u", "unit test") == []
     assert codes(found, "snap", "snapshot") == ["snapshot"]
     assert set(codes(found, "m")) == {"docs-inlined", "property-removed"}
     assert codes(found, "model nobody", "resource") == ["unknown-name"]
@@ -557,3 +560,45 @@ def test_the_sql_test_of_a_private_model_is_in_its_group(tmp_path: Path) -> None
     tests = {path: file.text for path, file in found.files.items() if path.startswith("tests/")}
     assert sorted(tests) == ["tests/a_unique_key.sql", "tests/dbt_utils_not_constant_a_id.sql"]
     assert all(text.startswith("{{ config(group='finance') }}\n") for text in tests.values())
+
+
+def test_exposures_and_unit_tests_are_kept_where_all_that_they_name_is_imported(tmp_path: Path) -> None:
+    yml = """exposures:
+  - {name: kept, type: ml, owner: {name: A}, depends_on: [ref('m'), "source('raw', 'events')"], description: "{{ doc('d') }}"}
+  - {name: of_refused, type: ml, owner: {name: A}, depends_on: [ref('hooked')]}
+  - {name: of_metric, type: ml, owner: {name: A}, depends_on: [metric('x')]}
+  - {name: of_nothing, type: ml, owner: {name: A}, depends_on: [ref('nowhere')]}
+  - {name: typed, type: robot, owner: {name: A}}
+  - {name: odd, type: ml, owner: {name: A}, colour: red}
+unit_tests:
+  - {name: kept, model: m, given: [{input: "source('raw', 'events')", rows: [{id: 1}]}], expect: {rows: [{id: 1}]}}
+  - {name: of_refused, model: hooked, given: [], expect: {rows: []}}
+  - {name: of_nothing, model: nowhere, given: [], expect: {rows: []}}
+  - {name: incremental, model: m, overrides: {macros: {is_incremental: true}}, given: [], expect: {rows: []}}
+  - {name: full, model: m, overrides: {macros: {is_incremental: false}}, given: [], expect: {rows: []}}
+  - {name: filed, model: m, given: [{input: "source('raw', 'events')", format: csv, fixture: rows}], expect: {rows: []}}
+"""
+    files = {
+        "models/more.yml": yml,
+        "models/d.md": "{% docs d %}text{% enddocs %}",
+        "models/m.sql": "select id from {{ source('raw', 'events') }}",
+        "models/hooked.sql": "{{ config(pre_hook='delete from x') }}select 1 as a",
+    }
+    found = taken(tmp_path, files)
+    assert {(i.kind, i.name): codes(found, i.name, i.kind) for i in found.card.items if i.kind in ("exposure", "unit test")} == {
+        ("exposure", "kept"): ["docs-inlined"],
+        ("exposure", "of_refused"): ["reads-refused"],
+        ("exposure", "of_metric"): ["exposure"],
+        ("exposure", "of_nothing"): ["exposure"],
+        ("exposure", "typed"): ["does-not-compile"],
+        ("exposure", "odd"): ["exposure"],
+        ("unit test", "kept"): [],
+        ("unit test", "of_refused"): ["reads-refused"],
+        ("unit test", "of_nothing"): ["unit-test"],
+        ("unit test", "incremental"): ["unit-test"],
+        ("unit test", "full"): [],
+        ("unit test", "filed"): ["unit-test"],
+    }
+    left = yaml.safe_load(text(found, "models/more.yml"))
+    assert [one["name"] for one in left["exposures"]] == ["kept"]
+    assert [one["name"] for one in left["unit_tests"]] == ["kept", "full"]

@@ -1,0 +1,73 @@
+"""Exposures and unit tests in the YAML of a dbt project -> what is kept of them, in ImportState, or why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mvbuild.dbt.import_state import DescribedImport, ImportState
+from mvbuild.dbt.read import entries_of, get, items_of, text_of
+from mvbuild.dbt.scorecard import Item, Kind
+from mvbuild.project.keys import EXPOSURE, UNIT_TEST, Block, check
+from mvbuild.project.table_calls import table_call
+from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNode, plain
+
+SECTIONS: dict[str, tuple[Kind, str, Block]] = {
+    "exposures": ("exposure", "exposure", EXPOSURE),
+    "unit_tests": ("unit test", "unit-test", UNIT_TEST),
+}
+
+
+def judge_described(work: ImportState, entry: Entry) -> Iterator[tuple[Node, Item]]:
+    """The items of one section. What reads something that is refused is refused later, by `cascade`."""
+    kind, code, block = SECTIONS[entry.key]
+    for node in items_of(MapNode((entry,), entry.span), entry.key):
+        item = work.item(kind, text_of(node, "name") or "?", node.span)
+        described = DescribedImport(item=item, section=entry.key, node=id(node))
+        for wrong in check(node, block):
+            item.add(code, wrong.message, wrong.span, help=wrong.help)
+        for place in _reads(node, entry.key):
+            _read(work, described, place, code)
+        if entry.key == "unit_tests":
+            _only_of_dbt(node, item)
+        work.described.append(described)
+        yield node, item
+
+
+def _reads(node: Node, section: str) -> Iterator[Node]:
+    if section == "exposures":
+        depends = get(node, "depends_on")
+        yield from depends.items if isinstance(depends, ListNode) else ()
+        return
+    yield from (place for name in ("model",) if (place := get(node, name)))
+    yield from (place for given in items_of(node, "given") if (place := get(given, "input")))
+
+
+def _read(work: ImportState, described: DescribedImport, place: Node, code: str) -> None:
+    text = str(plain(place))
+    call = table_call(text)
+    name = text if described.section == "unit_tests" and call is None else ""
+    if call is not None and call.kind == "source":
+        found = f"source.{call.names[0].lower()}"
+        is_known = call.names[0].lower() in work.sources
+    else:
+        found = (call.names[-1] if call else name).lower()
+        known = (work.models, work.seeds, work.snapshots, work.python)
+        is_known = any(found in things for things in known) and (call is None or call.version is None)
+    if is_known:
+        described.reads[found] = place.span
+    else:
+        described.item.add(code, f"'{text}' is not a model, seed or source that is imported", place.span)
+
+
+def _only_of_dbt(node: Node, item: Item) -> None:
+    """What means something in dbt that an MV does not have."""
+    macros = get(get(node, "overrides"), "macros")
+    for entry in entries_of(macros):
+        if entry.key == "is_incremental" and plain(entry.node) is not False:
+            message = "It tests the incremental run of a model, and an MV has one query"
+            item.add("unit-test", message, entry.span, help="Write what the whole query returns; `incremental: true` tests refreshes too.")
+    rows = [get(part, "fixture") for part in (*items_of(node, "given"), get(node, "expect"))]
+    for fixture in rows:
+        if isinstance(fixture, ScalarNode) and fixture.value is not None:
+            message = "Its rows are in a fixture, which is not copied"
+            item.add("unit-test", message, fixture.span, help="Write the rows here, or copy the test and its file.")

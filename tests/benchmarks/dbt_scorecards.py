@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -87,10 +86,9 @@ def main() -> None:
     reasons = []
     for project in chosen:
         with tempfile.TemporaryDirectory(prefix="mvbuild-scorecard-") as folder:
-            card, seconds = imported(project, source_of(project, given.clones, Path(folder)), Path(folder) / "project")
+            card, seconds, megabytes = imported(project, source_of(project, given.clones, Path(folder)), Path(folder) / "project")
         counts = card["kinds"]["model"]
         row = [project.name, sum(counts.values()), *(counts[kind] for kind in ("unchanged", "changed", "disabled", "refused"))]
-        megabytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
         print(
             "| " + " | ".join(map(str, [*row, "" if project.before is None else project.before, round(seconds), megabytes])) + " |",
             flush=True,
@@ -110,8 +108,8 @@ def source_of(project: Public, clones: Path | None, work: Path) -> Path:
     return work / "clone"
 
 
-def imported(project: Public, repository: Path, work: Path) -> tuple[dict[str, Any], float]:
-    """The scorecard of a project at its commit, and how long the import took."""
+def imported(project: Public, repository: Path, work: Path) -> tuple[dict[str, Any], float, int]:
+    """The scorecard of a project at its commit, and the seconds and the most MB of memory that the import took."""
     for path, content in files(repository, project.commit):
         file = work / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -122,11 +120,19 @@ def imported(project: Public, repository: Path, work: Path) -> tuple[dict[str, A
     (root / "profiles.yml").write_text(yaml.safe_dump({profile: {"target": "prod", "outputs": {"prod": target}}}), encoding="utf-8")
     command = [sys.executable, "-m", "mvbuild.cli.main", "import", "dbt", str(root), "--check", "--output", "json", *project.options]
     began = time.monotonic()
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"}, check=False)
-    if not done.stdout:
-        raise SystemExit(f"{project.name}: {done.stderr}")
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found, time.monotonic() - began
+    with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as wrong:
+        # Waited for here, because the usage of all children together hides that of one.
+        child = subprocess.Popen(command, stdout=printed, stderr=wrong, env={**os.environ, "NO_COLOR": "1"})
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        seconds = time.monotonic() - began
+        printed.seek(0)
+        wrong.seek(0)
+        text = printed.read()
+        if not text:
+            raise SystemExit(f"{project.name}: {wrong.read().decode()}")
+    found: dict[str, Any] = json.loads(text)
+    return found, seconds, used.ru_maxrss // 1024
 
 
 def files(repository: Path, commit: str) -> Iterator[tuple[str, bytes]]:

@@ -31,13 +31,14 @@ _SUFFIXES = (".sql", ".yml", ".yaml", ".csv", ".md", ".py")
 @dataclass(frozen=True, kw_only=True)
 class Public:
     """A project on GitHub. `before` is how many of its models were refused before mvbuild had dbt's macros and packages; `folder` is where
-    its dbt_project.yml is."""
+    its dbt_project.yml is, and `env` what its own scheduler sets."""
 
     name: str
     commit: str
     options: tuple[str, ...] = ()
     before: int | None = None
     folder: str = ""
+    env: tuple[tuple[str, str], ...] = ()
 
 
 PROJECTS = (
@@ -65,7 +66,7 @@ PROJECTS = (
     Public(name="dbt-labs/attribution-playbook", commit="54e5543f"),
     Public(name="snowplow/dbt-snowplow-web", commit="0e4f868f"),
     Public(name="fivetran/dbt_shopify", commit="d768d54a"),
-    Public(name="meltano/squared", commit="266bc9a4", folder="data/transform"),
+    Public(name="meltano/squared", commit="266bc9a4", folder="data/transform", env=(("MELTANO_ENVIRONMENT", "prod"),)),
 )
 
 
@@ -122,7 +123,7 @@ def imported(project: Public, repository: Path, work: Path) -> tuple[dict[str, A
     began = time.monotonic()
     with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as wrong:
         # Waited for here, because the usage of all children together hides that of one.
-        child = subprocess.Popen(command, stdout=printed, stderr=wrong, env={**os.environ, "NO_COLOR": "1"})
+        child = subprocess.Popen(command, stdout=printed, stderr=wrong, env={**os.environ, **dict(project.env), "NO_COLOR": "1"})
         _, status, used = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
         seconds = time.monotonic() - began

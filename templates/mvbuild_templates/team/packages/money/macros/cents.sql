@@ -1,2 +1,2 @@
-{# An amount as a whole number of cents. #}
+{# Turns an amount into whole cents. #}
 {% macro cents(column) %}cast(round({{ column }} * {{ var('cents_of') }}) as bigint){% endmacro %}

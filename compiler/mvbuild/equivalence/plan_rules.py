@@ -9,6 +9,7 @@ Each law holds for all rows, so a plan and the one that it becomes return the sa
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from mvbuild.equivalence.plan_tree import Node, conjuncts_of, ids_of, items_of
 
@@ -78,7 +79,7 @@ def _filter(conditions: list[str], child: Node) -> Node:
 
 
 def with_whole_aggregates(node: Node) -> Node:
-    """A projection directly above an aggregate is part of it.
+    """A projection above an aggregate, or above the filter of its HAVING, is part of the aggregate.
 
     >>> plan = Node("Project [k#1, cast(s#3 as int) AS a#4, (s#3 - 1) AS b#5]", [Node("Aggregate [k#1], [k#1, sum(v#2) AS s#3]")])
     >>> with_whole_aggregates(plan).text
@@ -88,30 +89,47 @@ def with_whole_aggregates(node: Node) -> Node:
     if not node.text.startswith(_PROJECT) or len(made.children) != 1 or any(word in node.text for word in _APART):
         return made
     (below,) = made.children
-    parts = list(items_of(below.text.partition(" ")[2])) if below.text.startswith(_AGGREGATE) else []
+    having = below if below.text.startswith("Filter ") and len(below.children) == 1 else None
+    aggregate = having.children[0] if having else below
+    parts = list(items_of(aggregate.text.partition(" ")[2])) if aggregate.text.startswith(_AGGREGATE) else []
     shown = list(items_of(node.text[len(_PROJECT) : -1]))
     if len(parts) != 2 or all(_COLUMN.fullmatch(item) for item in shown):
         return made
-    values: dict[str, str] = {}
-    for item in items_of(parts[1][1:-1]):
-        found = _VALUE.fullmatch(item)
-        if found:
-            values[found["id"]] = found["value"]
-        elif not _COLUMN.fullmatch(item):
-            return made
+    outputs = _by_id(parts[1][1:-1])
+    items = _substituted(shown, outputs) if outputs is not None else None
+    if outputs is None or items is None:
+        return made
+    known = {ids_of(item)[-1] for item in items}
+    read = [id_ for id_ in outputs if having and id_ in ids_of(having.text) and id_ not in known]
+    whole = Node(f"Aggregate {parts[0]}, [{', '.join([*items, *(outputs[id_] for id_ in read)])}]", aggregate.children)
+    if having is None:
+        return whole
+    names = (item.rpartition(" AS ")[2] for item in items)
+    return Node(f"{_PROJECT}{', '.join(names)}]", [Node(having.text, [whole])])
 
-    def value(match: re.Match[str]) -> str:
-        return values.get(match[1], match[0])
 
-    made_items = []
-    for item in shown:
-        computed = _VALUE.fullmatch(item)
-        plain = _COLUMN.fullmatch(item)
+def _by_id(outputs: str) -> dict[str, str] | None:
+    """Id -> the output of an aggregate: a column, or `value AS name#id`. None if one of them is neither."""
+    found: dict[str, str] = {}
+    for item in items_of(outputs):
+        match = _VALUE.fullmatch(item) or _COLUMN.fullmatch(item)
+        if match is None:
+            return None
+        found[ids_of(item)[-1]] = item
+    return found
+
+
+def _substituted(items: list[str], outputs: Mapping[str, str]) -> list[str] | None:
+    """The items of a projection with the values of an aggregate in the place of their names."""
+    values = {id_: match["value"] for id_, item in outputs.items() if (match := _VALUE.fullmatch(item))}
+    made = []
+    for item in items:
+        computed, plain = _VALUE.fullmatch(item), _COLUMN.fullmatch(item)
         if computed:
-            text = f"{_COLUMN.sub(value, computed['value'])}{item[computed.end('value') :]}"
+            value = _COLUMN.sub(lambda match: values.get(match[1], match[0]), computed["value"])
+            made.append(f"{value}{item[computed.end('value') :]}")
         elif plain:
-            text = f"{values[plain[1]]} AS {item}" if plain[1] in values else item
+            made.append(outputs.get(plain[1], item))
         else:
-            return made
-        made_items.append(text)
-    return Node(f"{_AGGREGATE}{parts[0][1:]}, [{', '.join(made_items)}]", below.children)
+            return None
+    return made

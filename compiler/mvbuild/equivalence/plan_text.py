@@ -78,8 +78,9 @@ def with_plain_names(plan: str) -> str:
 
 
 def _without_long_names(plan: str) -> str:
-    """Columns without a name are named by their expression: only the id counts."""
-    for name, id_ in {(match[1], match[2]) for match in _ALIAS.finditer(plan) if not match[1].isidentifier()}:
+    """Columns without a name are named by their expression: only the id counts. Longer names first, which may contain others."""
+    found = {(match[1], match[2]) for match in _ALIAS.finditer(plan) if not match[1].isidentifier()}
+    for name, id_ in sorted(found, key=lambda one: (-len(one[0]), one)):
         plan = plan.replace(f"{name}#{id_}", f"column#{id_}")
     return plan
 

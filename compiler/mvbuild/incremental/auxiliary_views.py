@@ -7,7 +7,7 @@ in the auxiliary views.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
 
@@ -15,12 +15,13 @@ from mvbuild.incremental.algebra import leaves
 from mvbuild.incremental.auxiliary_cost import cost_of_views
 from mvbuild.incremental.choose import NO_CHANGE, Question, StrategyChoice, cheapest_of, without_rows_alone
 from mvbuild.incremental.cost import CHEAPER
-from mvbuild.incremental.cuts import Cut, Division, divided
+from mvbuild.incremental.cuts import Cut, divided, follows_deletes
 from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.hypothetical import answers
 from mvbuild.incremental.inputs import Input, Inputs, changes_of, columns_read, marked, shape_of_inputs, total
 from mvbuild.incremental.kept_views import AuxiliaryPlan, KeptInput, PlannedView, over
 from mvbuild.incremental.reasons import Refused
+from mvbuild.incremental.shape import Shape
 from mvbuild.incremental.strategies import FULL
 from mvbuild.names import TableIdentifier
 from mvbuild.parse.determinism import nondeterministic_word, variables
@@ -63,18 +64,23 @@ def with_auxiliary_views(question: Question, found: StrategyChoice) -> StrategyC
         choice = unknown if is_later else choice_of_view(question, given, cut, table, {})
         rows, size = [total(table, table.current_snapshot_id, of) if table else None for of in ("total-records", "total-files-size")]
         views.append(PlannedView(cut=cut, name=name, choice=choice, rows=rows, bytes=size))
-    if wanted == "auto" and not _pays(question, found, given, division, [question.world.observed.table(name) for name in names]):
-        return found
     plan = AuxiliaryPlan(division=division, given=given, views=tuple(views))
+    if wanted == "auto" and not _is_wanted(question, found, shape, plan):
+        return found
     return _expected(question, replace(found, auxiliary=plan), plan)
 
 
-def _pays(question: Question, found: StrategyChoice, given: Inputs, division: Division, tables: Sequence[TableState | None]) -> bool:
-    """Whether the refresh would be full, and clearly cheaper from auxiliary views. Without changes that were seen, nothing is known."""
+def _is_wanted(question: Question, found: StrategyChoice, shape: Shape, plan: AuxiliaryPlan) -> bool:
+    """With `auto`: under `incremental`, whatever it costs, where deletes cannot be followed otherwise; under `auto`, where the changes that
+    were seen would need a full refresh, and are clearly cheaper to follow with auxiliary views. Those that are there are kept as long as
+    they are cheaper than a full refresh: without them, the next change that needs them would compute them again."""
+    if question.policy != "auto":
+        return not follows_deletes(shape)
     storage = question.world.observed.table(question.node.storage)
-    if found.is_incremental or found.full is None or not found.changes or storage is None:
+    if storage is None or found.full is None or not found.changes or (found.is_incremental and not _names(storage, plan)):
         return False
-    cost = cost_of_views(question, storage, given, division, tables, found.changes)
+    tables = [question.world.observed.table(one.name) for one in plan.views]
+    cost = cost_of_views(question, storage, plan.given, plan.division, tables, found.changes)
     return cost is not None and cost.share_of(found.full) < CHEAPER
 
 

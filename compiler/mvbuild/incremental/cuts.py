@@ -48,6 +48,8 @@ from mvbuild.incremental.strategies import COMPLETE, OF_GROUPS
 from mvbuild.lineage.expression_type import type_of
 from mvbuild.lineage.types import Type
 
+_NOT_OF_TABLES = ("tinyint", "smallint", "interval")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Cut:
@@ -89,7 +91,7 @@ def divided(shape: Shape, tables: int) -> Division | None:
     >>> [formula(cut.shape.root) for cut in found.cuts]
     ['aggregate[customer_id, AVG(amount), COUNT(*), SUM(amount), COUNT(amount)](orders)']
     """
-    cutter = _Cutter(shape=shape, first=tables, is_followed=_follows_deletes(shape))
+    cutter = _Cutter(shape=shape, first=tables, is_followed=follows_deletes(shape))
     root = cutter.at_top(shape.root)
     if not cutter.cuts:
         return None
@@ -181,16 +183,22 @@ class _Cutter:
     def _kept(self, relation: Relation) -> Relation:
         """A scan of an auxiliary view with the relation's rows; the relation itself, if such a view would be computed in full each time."""
         made = self.shape_of(relation, tuple((name, name) for name in relation.columns))
-        if not leaves(relation) or any(kind_of_type(made.types.get(name)) in ("uncomparable", "unknown") for name in relation.columns):
+        if not leaves(relation) or not all(_can_be_kept(made.types.get(name)) for name in relation.columns):
             return relation
-        if not _follows_deletes(made):
+        if not follows_deletes(made):
             return relation
         leaf = self.first + len(self.cuts)
         self.cuts.append(Cut(leaf=leaf, shape=made))
         return Scan(leaf, tuple((name, name) for name in relation.columns))
 
 
-def _follows_deletes(shape: Shape) -> bool:
+def _can_be_kept(type_: Type | None) -> bool:
+    """Whether a column of an Iceberg table has the type, and its values can be compared. Spark's types are known for certain only when the
+    view is made; then a refresh without auxiliary views is what remains."""
+    return kind_of_type(type_) not in ("uncomparable", "unknown") and not any(word in str(type_) for word in _NOT_OF_TABLES)
+
+
+def follows_deletes(shape: Shape) -> bool:
     """Whether a strategy other than a full computation can be used if rows are added and removed."""
     return any(one.refused is None for one in answers(shape, "deletes") if one.strategy not in COMPLETE)
 

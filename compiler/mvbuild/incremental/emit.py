@@ -83,7 +83,7 @@ class _Emitter:
         return _select([column(name) for name in node.columns], self._table(node))
 
     def one_row(self, _: OneRow) -> exp.Expr:
-        return _select([_named(exp.Literal.number(1), "one_row")], None)
+        return _select([], None)
 
     def project(self, node: Project) -> exp.Expr:
         if not isinstance(node.child, Window):
@@ -211,7 +211,9 @@ class _Emitter:
 
 
 def _select(items: Sequence[exp.Expr], source: exp.Expr | None, **clauses: object) -> exp.Select:
-    """Built by hand, because sqlglot's builders copy the existing tree once per operator."""
+    """Built by hand, because sqlglot's builders copy the existing tree once per operator. Without items, for example over one row without
+    columns, it has one that nothing reads."""
+    items = items or [_named(exp.Literal.number(1), "one_row")]
     from_ = exp.From(this=source) if source is not None else None
     return exp.Select(expressions=list(items), from_=from_, **{name: value for name, value in clauses.items() if value is not None})
 

@@ -65,7 +65,10 @@ def _zone(settings: str) -> str:
 
 
 def fallen_back(node: ModelNode, choice: StrategyChoice, why: NotIncremental) -> StrategyChoice:
-    """A full refresh instead of a strategy that could not be carried out."""
+    """A full refresh instead of a strategy that could not be carried out. One that is full anyway, for example because
+    it is the first one, keeps its reason without auxiliary views."""
+    if choice.strategy == FULL and choice.code != "auxiliary-views-built":
+        return replace(choice, auxiliary=None)
     full = replace(choice, strategy=FULL, code=why.code, message=why.message, expected=choice.full, rewrite=None, difference=None)
     refused = strict_error(node, full)
     if refused:

@@ -75,6 +75,32 @@ def test_a_projection_of_an_aggregate_is_part_of_it() -> None:
     assert difference(APART, WHOLE) == ""
 
 
+HAVING_APART = (
+    "Project [k#1L, (s#6 / n#8) AS mean#9]",
+    "Filter (isnotnull(s#6) AND (s#6 > 10))",
+    "Aggregate [k#1L], [k#1L, sum(v#3) AS s#6, count(1) AS n#8]",
+    TABLE,
+)
+HAVING_WHOLE = (
+    "Project [k#1L, mean#7]",
+    "Filter (isnotnull(s#8) AND (s#8 > 10))",
+    "Aggregate [k#1L], [k#1L, (sum(v#3) / count(1)) AS mean#7, sum(v#3) AS s#8]",
+    TABLE,
+)
+
+
+def test_also_above_having() -> None:
+    assert difference(HAVING_APART, HAVING_WHOLE) == ""
+    for old, new in (("(sum(v#3) /", "(max(v#3) /"), (" sum(v#3) AS s#8", " max(v#3) AS s#8"), ("count(1)", "count(v#3)")):
+        assert old in HAVING_WHOLE[2]
+        other = (*HAVING_WHOLE[:2], HAVING_WHOLE[2].replace(old, new), TABLE)
+        assert difference(HAVING_APART, other) == "Spark's plans differ"
+    assert (
+        difference(HAVING_APART, (HAVING_WHOLE[0], "Filter (isnotnull(s#8) AND (s#8 > 11))", *HAVING_WHOLE[2:])) == "Spark's plans differ"
+    )
+    assert difference(HAVING_APART, (HAVING_WHOLE[0], "Filter (isnotnull(mean#7) AND (mean#7 > 10))", *HAVING_WHOLE[2:])) != ""
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -89,6 +115,18 @@ def test_a_projection_of_an_aggregate_is_part_of_it() -> None:
 def test_another_aggregate_is_another_query(old: str, new: str) -> None:
     assert old in WHOLE[0]
     assert difference(APART, (WHOLE[0].replace(old, new), TABLE)) == "Spark's plans differ"
+
+
+def test_names_that_contain_other_names() -> None:
+    first = "pivotfirst(g#2, sum(v)#5, a, 0, 0) AS __pivot_sum(v) AS `sum(v)`#6"
+    pivot = (
+        "Project [k#1L, __pivot_sum(v) AS `sum(v)`#6[0] AS a#7]",
+        f"Aggregate [k#1L], [k#1L, {first}]",
+        "Aggregate [k#1L, g#2], [k#1L, g#2, sum(v#3) AS sum(v)#5]",
+        TABLE,
+    )
+    other = tuple(node.replace("sum(v)", "sum(t.c)") for node in pivot)
+    assert difference(pivot, other) == ""
 
 
 def test_a_subquery_stays_where_it_is() -> None:

@@ -73,6 +73,12 @@ CLOCKED = 20_000
 """From this seed on queries read the day, which is another one after the change."""
 SHAPED = 30_000
 """From this seed on queries have UNPIVOT."""
+VALUED = 40_000
+"""From this seed on queries join VALUES."""
+NEWEST = 50_000
+"""From this seed on queries take the newest row of each key, below joins and aggregates."""
+PROOF = 1_000_000
+"""From this seed on, which the proofs of many cases use, each of these kinds has its share."""
 COMMON = ("k", "v")
 """Columns that every table has."""
 
@@ -87,17 +93,17 @@ class Generated:
 
 
 def generated(seed: int) -> Generated:
-    random_ = random.Random(seed)
+    random_, kind = random.Random(seed), kind_of_seed(seed)
     schemas = {name: _schema(random_) for name in "abc"[: random_.choice((1, 2, 2, 2, 3))]}
-    if CLOCKED <= seed < SHAPED:
+    if kind == CLOCKED:
         schemas = {name: replace(schema, columns={**schema.columns, "t": "date"}) for name, schema in schemas.items()}
     maker = _Maker(random_, schemas, any_order=random_.random() < 0.15)
-    if seed >= LATER and seed % 2:
+    if kind and seed % 2:
         maker.later = random.Random(seed + 1)
-    if CLOCKED <= seed < SHAPED:
+    if kind == CLOCKED:
         maker.clock = random.Random(seed + 2)
-    if seed >= SHAPED:
-        query = maker.of_shape()
+    if kind in (SHAPED, VALUED, NEWEST):
+        query = {SHAPED: maker.of_shape, VALUED: maker.of_values, NEWEST: maker.of_newest}[kind]()
     else:
         query = maker.of_time() if maker.clock is not None and maker.clock.random() < 0.3 else maker.top().text
     change: Change = random_.choice(("inserts", "inserts", "deletes", "mixed", "mixed"))
@@ -106,6 +112,13 @@ def generated(seed: int) -> Generated:
     if maker.clock is not None and maker.clock.random() < 0.4:
         tables = tuple(replace(table, new=table.old, carried=()) for table in tables)
     return Generated(seed, query, tables, frozenset(maker.operators), change)
+
+
+def kind_of_seed(seed: int) -> int:
+    """The kind of query that a seed gives, as the first seed of its kind; 0 for those that were there first."""
+    if seed >= PROOF:
+        return (0, LATER, LATER, LATER, 0, LATER, CLOCKED, SHAPED, VALUED, NEWEST, NEWEST, NEWEST)[seed // 2 % 12]
+    return max(start for start in (0, LATER, CLOCKED, SHAPED, VALUED, NEWEST) if seed >= start)
 
 
 def query_over(
@@ -817,6 +830,44 @@ class _Maker:
         if self.chance(0.4):
             return f"SELECT k, what, sum(much) AS s, count(*) AS n FROM {made} GROUP BY k, what"
         return f"SELECT {self.random.choice(('k, what, much', 'much, k', 'what, k'))} FROM {made}"
+
+    def of_values(self) -> str:
+        """A table joined with rows of constants."""
+        table = self.random.choice(list(self.schemas))
+        columns = [_Column(f"a.{name}", type_) for name, type_ in self.schemas[table].columns.items()]
+        where = f" WHERE {self.condition(columns)}" if self.chance(0.5) else ""
+        self.operators.add("values")
+        rows = self.random.choice(("(1, 'one'), (2, 'two'), (1, 'one')", "(1, 'one')", "(0, ''), (1, 'x, y'), (2, '(b)'), (7, 'z')"))
+        join = self.random.choice(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"))
+        below = f"FROM {{{table}}} AS a {join} (VALUES {rows}) AS w(n, label) ON a.v = w.n{where}"
+        if self.chance(0.5):
+            return f"SELECT w.label, count(*) AS n, sum(a.v) AS s {below} GROUP BY w.label"
+        return f"SELECT w.label, a.k, a.v {below}"
+
+    def of_newest(self) -> str:
+        """The idiom of a staging view: the newest row of each key; then what marts do with it."""
+        first, other = (self.random.choice(list(self.schemas)) for _ in range(2))
+        key = self.random.choice(("k", "k", "k, v"))
+        order = self.random.choice(("v DESC", "v DESC, k", "v", ", ".join(f"{name} DESC" for name in self.schemas[first].columns)))
+        rank, most = self.random.choice((("row_number", "= 1"), ("row_number", "= 1"), ("rank", "= 1"), ("row_number", "<= 2")))
+        self.operators.add("newest row")
+        numbered = f"SELECT *, {rank}() OVER (PARTITION BY {key} ORDER BY {order}) AS place FROM {{{first}}}"
+        newest = f"(SELECT k, v FROM ({numbered}) AS numbered WHERE place {most})"
+        join = self.random.choice(("JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"))
+        on = self.random.choice(("b.k = a.k", "b.k = a.k", "b.v = a.k AND b.k > 0", "b.k = a.v"))
+        below = f"FROM {{{other}}} AS b {join} {newest} AS a ON {on}"
+        where = self.random.choice(("", "", " WHERE a.k > 0", " WHERE a.v IS NOT NULL", " WHERE b.v > 0"))
+        return self.random.choice(
+            (
+                f"SELECT a.v, sum(b.v) AS s, count(*) AS n, count(b.v) AS m {below}{where} GROUP BY a.v",
+                f"SELECT a.v, sum(b.v) / count(*) AS mean {below}{where} GROUP BY a.v",
+                f"SELECT a.k, max(b.v) AS most, count(DISTINCT b.v) AS n {below}{where} GROUP BY a.k HAVING count(*) > 1",
+                f"SELECT b.k AS one, b.v AS two, a.k AS three, a.v AS four {below}{where}",
+                f"SELECT sum(b.v) AS s, count(*) AS n {below}{where}",
+                f"SELECT k, v FROM {{{other}}} AS b WHERE EXISTS (SELECT 1 FROM {newest} AS a WHERE {on})",
+                f"SELECT v, count(*) AS n FROM (SELECT a.v {below}{where} UNION ALL SELECT v FROM {{{other}}}) AS u GROUP BY v",
+            )
+        )
 
     def of_time(self) -> str:
         """What reads the day in several places: some rows pass one limit, and some another one."""

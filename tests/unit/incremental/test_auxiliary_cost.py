@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mvbuild.freshness.observed import Leaf, Pin
+from mvbuild.incremental import auxiliary_views
 from mvbuild.incremental.auxiliary_cost import cost_of_views
 from mvbuild.incremental.choose import Question
 from mvbuild.incremental.cost import full_cost
@@ -92,3 +93,35 @@ def test_small_changes_of_large_tables_are_followed(tmp_path: Path, query: str, 
 def test_small_tables_are_refreshed_in_full(tmp_path: Path, query: str, changed: str) -> None:
     share = shares(tmp_path, query, changed, rows=2_000, deletes=10)
     assert share is None or share > 1
+
+
+@pytest.mark.parametrize(
+    ("strategy", "kept", "share", "wanted"),
+    [
+        ("full", False, 0.1, True),
+        ("full", False, 2.0, False),
+        ("full", True, 0.1, True),
+        ("full", True, 2.0, False),
+        # Followed without views: none are made. Those that are there stay as long as they are cheaper than a full refresh.
+        ("merge", False, 0.1, False),
+        ("merge", True, 0.1, True),
+        ("merge", True, 2.0, False),
+        ("full", True, None, False),
+    ],
+)
+def test_when_auto_keeps_views(monkeypatch: pytest.MonkeyPatch, strategy: str, kept: bool, share: float | None, wanted: bool) -> None:
+    monkeypatch.setattr(auxiliary_views, "cost_of_views", lambda *_: share and SimpleNamespace(share_of=lambda _: share))
+    monkeypatch.setattr(auxiliary_views, "_names", lambda *_: kept)
+    asked: Any = SimpleNamespace(
+        policy="auto", world=SimpleNamespace(observed=SimpleNamespace(table=lambda _: "a table")), node=SimpleNamespace(storage="mv")
+    )
+    found: Any = SimpleNamespace(is_incremental=strategy != "full", full="its cost", changes={0: "a change"})
+    plan: Any = SimpleNamespace(views=(), given=None, division=None)
+    assert auxiliary_views._is_wanted(asked, found, shape(RATIO), plan) == wanted
+
+
+@pytest.mark.parametrize(("query", "wanted"), [("SELECT sum(id) AS s FROM {orders}", True), (BY_COUNTRY, True), (RATIO, False)])
+def test_under_incremental_auto_keeps_views_where_deletes_need_them(query: str, wanted: bool) -> None:
+    asked: Any = SimpleNamespace(policy="incremental")
+    nothing: Any = None
+    assert auxiliary_views._is_wanted(asked, nothing, shape(query), nothing) == wanted

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from mvbuild.incremental.algebra import leaves
+from mvbuild.incremental.cuts import divided
 from mvbuild.incremental.hypothetical import answers
 from mvbuild.incremental.reasons import Refused
 from mvbuild.parse.clock_reads import without_clock
@@ -65,6 +67,19 @@ def test_is_refused(sql: str, message: str) -> None:
     with pytest.raises(Refused) as caught:
         _ = Realistic("refused", sql).shape
     assert caught.value.message == message
+
+
+def is_from_views_alone(query: Realistic) -> bool:
+    """Whether its auxiliary views follow deletes, and what is above them reads nothing else: no base table is read in full."""
+    division = divided(query.shape, len(query.tables))
+    return division is not None and min(leaves(division.shape.root)) >= len(query.tables)
+
+
+@pytest.mark.parametrize("name", ["top_ten", "share_of_all"])
+def test_is_refreshed_from_auxiliary_views(name: str) -> None:
+    (query,) = (query for query in QUERIES if query.name == name)
+    assert refresh_of(query)[0] != INCREMENTAL
+    assert is_from_views_alone(query)
 
 
 def test_how_many_are_incremental() -> None:

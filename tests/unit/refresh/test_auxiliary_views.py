@@ -12,6 +12,8 @@ from mvbuild.lifecycle.drop import drop
 from mvbuild.lifecycle.removed_models import find_named, find_removed
 from mvbuild.ports.commits import TableCommit
 from mvbuild.ports.states import TableState
+from mvbuild.refresh import stage
+from mvbuild.refresh.write_outcome import NotIncremental
 from mvbuild.storage.auxiliary_views import COMPUTED, NAMED, OWNED_BY, computed_from, listed_views, views_of_rows
 from mvbuild.storage.history import history
 from mvbuild.storage.stored import stored
@@ -58,6 +60,31 @@ def test_the_storage_names_the_snapshot_of_its_view(tmp_path: Path, atomic: bool
     assert list(found.read.values()) == [(of.table("raw.orders").uuid, None, of.table("raw.orders").current_snapshot_id)]
     assert not view.branches - {"main"}
     assert [past.auxiliary_views for past in history(storage)] == [1]
+
+
+@pytest.mark.parametrize(
+    ("policy", "query", "kept"),
+    [
+        ("incremental", "SELECT sum(id) AS id FROM {{ ref('orders_clean') }}", True),
+        ("incremental_strict", "SELECT sum(id) AS id FROM {{ ref('orders_clean') }}", True),
+        ("auto", "SELECT sum(id) AS id FROM {{ ref('orders_clean') }}", False),
+        # Deletes are followed from the storage alone, by the keys that changed.
+        ("incremental", "SELECT id, avg(id) AS mean FROM {{ ref('orders_clean') }} GROUP BY id", False),
+    ],
+)
+def test_auto_keeps_views_where_the_policy_needs_them(tmp_path: Path, policy: str, query: str, kept: bool) -> None:
+    of = made(tmp_path, "auto", f", refresh_policy: {policy}")
+    of.write({"models/daily.sql": f"{query}\n"})
+    assert (NAMED in refreshed(of).properties) == kept
+
+
+def test_a_first_refresh_is_full_whatever_its_policy_if_its_views_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise NotIncremental("auxiliary-type", "an inner result has the type smallint")
+
+    monkeypatch.setattr(stage, "write_from_views", refused)
+    storage = refreshed(made(tmp_path, "always", ", refresh_policy: incremental_strict"))
+    assert [(past.strategy, past.reason) for past in history(storage)] == [("full", "never-refreshed")]
 
 
 def test_a_view_that_others_wrote_to_has_no_record(tmp_path: Path) -> None:

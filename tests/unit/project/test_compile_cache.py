@@ -69,6 +69,36 @@ YAML = (
     "models: [\n",
     "",
 )
+_GROUPS = "groups: [{name: g, owner: {name: A}}, {name: h, owner: {email: b@c.d}}]\n"
+_ITEM = "models: [{name: item, description: \"{{ doc('w') }}\", columns: [{name: id, data_tests: [unique]}], "
+VERSIONS = (
+    _GROUPS + _ITEM + "config: {group: g}, versions: [{v: 1}, {v: 2, columns: [{include: all, exclude: [id]}]}]}]\n",
+    _GROUPS
+    + _ITEM
+    + "latest_version: 1, config: {group: g, access: private}, versions: [{v: 1}, {v: 2, config: {alias: two, access: public}}]}]\n",
+    _GROUPS + _ITEM + "latest_version: 1, versions: [{v: 1}, {v: 2, defined_in: item_v2, deprecation_date: 2999-01-01}]}]\n",
+    _GROUPS + _ITEM + "versions: [{v: 1, deprecation_date: 2001-01-01}, {v: 2}]}, {name: reader, config: {group: h}}]\n",
+    _GROUPS + "models: [{name: item_v1, config: {group: i}}]\n",
+    _GROUPS + _ITEM + "latest_version: 3, versions: [{v: 1}, {v: 2}, {v: 2}]}]\n",
+)
+ITEMS = (
+    "SELECT id, name FROM {{ ref('people') }}\n",
+    "{{ config(materialized='view') }}SELECT id, name AS n FROM {{ ref('people') }}\n",
+    "{{ config(tags=['x'], group='h') }}SELECT id FROM {{ ref('people') }}\n",
+    "{{ config(materialized='ephemeral') }}SELECT id FROM {{ ref('people') }}\n",
+)
+READERS = (
+    "SELECT a.id FROM {{ ref('item', v=1) }} a JOIN {{ ref('item') }} b ON a.id = b.id\n",
+    "{{ config(group='g') }}SELECT id FROM {{ ref('item', version='2') }}\n",
+    "{{ config(group='g') }}SELECT id FROM {{ ref('shop', 'item') }}, item\n",
+    "SELECT id FROM {{ ref('item', v=3) }}\n",
+)
+WORDS = (
+    "{% docs w %}One word{% enddocs %}\n",
+    "{% docs w %}\nSome words\n{% enddocs %}{% docs x %}{% enddocs %}\n",
+    "{% docs v %}Not that{% enddocs %}\n",
+    "{% docs w %}never closed",
+)
 MACROS = (
     "{% macro cents(c) %}{{ c }} / 100{% endmacro %}\n",
     "{% macro cents(c) %}{{ c }} * {{ var('number', 1) }}{% endmacro %}\n",
@@ -93,6 +123,10 @@ CONTENTS = {
     **dict.fromkeys(("models/first.sql", "models/second.sql", "models/deep/third.sql", "models/deep/fourth.sql"), SQL),
     "models/one.yml": (*YAML[:2], YAML[8], YAML[10]),
     "models/deep/two.yml": (YAML[4], YAML[5], YAML[7], YAML[2], YAML[3], *YAML[6:]),
+    "models/deep/versions.yml": VERSIONS,
+    **dict.fromkeys(("models/deep/item_v1.sql", "models/deep/item_v2.sql"), ITEMS),
+    "models/reader.sql": READERS,
+    "models/words.md": WORDS,
     "macros/money.sql": MACROS,
     "tests/rule.sql": SQL,
     "mvbuild.yml": PROJECT,
@@ -126,13 +160,25 @@ def said(root: Path, target_path: Path, env: dict[str, str], **options: object) 
     except ProjectError as exc:
         return to_text(exc.diagnostics)
     text = re.sub(r'"(generated_at|invocation_id)": "[^"]+"', "", (target_path / "manifest.json").read_text())
-    compiled = [(n.id, (target_path / "compiled" / graph.project.name / n.model.file.path).read_text()) for n in graph.models]
-    mapped = [(id, definition(graph, node).map) for id, node in graph.nodes.items() if hasattr(node, "model")]
+    # A model whose SQL is wrong has no definition.
+    defined = [n for n in graph.models if n.id not in graph.undefined]
+    compiled = [(n.id, (target_path / "compiled" / graph.project.name / n.model.file.path).read_text()) for n in defined]
+    mapped = [(n.id, definition(graph, n).map) for n in defined]
     shown = [(id, [(s.offset, str(s.origin), s.verbatim) for s in found.segments]) for id, found in mapped]
     spans = [(n.id, sorted((k, str(s)) for k, s in n.model.config.spans.items())) for n in graph.models]
     tests = [(t.id, str(t.span), t.gates) for t in graph.tests]
     return "\n".join(
-        [text, repr(compiled), to_text(graph.warnings), to_text(checked), repr(shown), repr(spans), repr(tests), repr(list(graph.nodes))]
+        [
+            text,
+            repr(compiled),
+            to_text(graph.warnings),
+            to_text(graph.problems),
+            to_text(checked),
+            repr(shown),
+            repr(spans),
+            repr(tests),
+            repr(list(graph.nodes)),
+        ]
     )
 
 
@@ -299,7 +345,7 @@ def test_only_what_can_have_changed_is_checked_again(root: Path, tmp_path: Path,
 
 
 def test_a_change_is_checked_with_all_that_reads_it(root: Path, tmp_path: Path):
-    for path in (root / "models").rglob("*.yml"):
+    for path in (*(root / "models").rglob("*.yml"), root / "models/reader.sql"):
         path.unlink()
     (root / "models" / "first.sql").write_text("SELECT id, price FROM raw.orders\n")
     (root / "models" / "second.sql").write_text("SELECT id, price FROM {{ ref('first') }}\n")

@@ -109,21 +109,6 @@ def test_partitioning_follows_the_configuration_without_a_rebuild(built: Project
     assert_right(built)
 
 
-def test_spark_reads_descriptions_with_the_text_of_their_docs_blocks(built: Project) -> None:
-    before = storage(built).metadata.current_snapshot_id
-    yml = FILES[YAML].replace("Revenue per day and country.", "\"{{ doc('revenue') }}\"")
-    built.write(
-        {
-            YAML: yml.replace("data_tests:", "description: \"{{ doc('day') }}\", data_tests:"),
-            "models/words.md": "{% docs revenue %}\nAll *revenue*.\n{% enddocs %}\n{% docs day %}The day.{% enddocs %}\n",
-        }
-    )
-    assert named(built.run())["revenue_daily"] == "reused"
-    assert {r.key: r.value for r in built.sql("SHOW TBLPROPERTIES lake.mart.revenue_daily")}["comment"] == "All *revenue*."
-    assert {r.col_name: r.comment for r in built.sql("DESCRIBE lake.mart.revenue_daily")}["order_date"] == "The day."
-    assert storage(built).metadata.current_snapshot_id == before
-
-
 def test_a_failed_data_test_leaves_the_old_rows_and_the_old_record(built: Project) -> None:
     old = rows(built)
     built.write({YAML: FILES[YAML].replace("data_tests: [not_null]", "data_tests: [unique]")})

@@ -69,15 +69,13 @@ def _java(env: Mapping[str, str]) -> Check:
 
 def _jars(project: LoadedProject, env: Mapping[str, str], progress: Callable[[str], None]) -> Check:
     from mvbuild.adapters.spark import jars
-    from mvbuild.adapters.spark import sources as outside
-    from mvbuild.adapters.spark.catalog_conf import resolved
     from mvbuild.adapters.spark.java import find_java
+    from mvbuild.adapters.spark.launch import needed_jars
 
     target = project.target
     config = target.spark.config
     try:
-        of_target = jars.needed(resolved(target.catalog_name, target.catalog), config)
-        wanted = tuple(dict.fromkeys((*of_target, *outside.needed(Outside.of(project).locations, config))))
+        wanted = needed_jars(target, Outside.of(project).locations)
         paths = jars.resolve(wanted, cache=jars.cache_dir(env), java=find_java(env).path, config=config, env=env, progress=progress)
     except EngineError as exc:
         return Check(name="jars", ok=False, found=str(exc), fix=exc.help or CODES[exc.code].help)

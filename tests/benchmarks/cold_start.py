@@ -41,12 +41,13 @@ def bare_loop(root: Path) -> int:
     from pyspark.sql import SparkSession
 
     from mvbuild import api
-    from mvbuild.adapters.spark.jars import RUNTIME, SQLITE, cache_dir
+    from mvbuild.adapters.spark.jars import SQLITE, cache_dir
     from mvbuild.adapters.spark.launch import session_conf
+    from mvbuild.adapters.spark.releases import installed_release
 
     graph = api.compile(root)
     ran = graph.project.target_path / "run" / graph.project.name
-    jars = os.pathsep.join(str(cache_dir(os.environ) / "jars" / one.file_name) for one in (RUNTIME, SQLITE))
+    jars = os.pathsep.join(str(cache_dir(os.environ) / "jars" / one.file_name) for one in (installed_release().runtime, SQLITE))
     builder = SparkSession.builder.config("spark.driver.extraClassPath", jars)
     for key, value in session_conf(graph.project.target).items():
         builder = builder.config(key, value)

@@ -8,6 +8,7 @@ The server is one that PySpark starts on this machine; the client has neither a 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -20,6 +21,9 @@ from tpch import QUERIES, counted, models  # noqa: E402
 from tpch_data import CACHE, MODES, properties_clause, write_properties  # noqa: E402
 
 from mvbuild.adapters.spark.catalog_conf import catalog_conf  # noqa: E402
+from mvbuild.adapters.spark.jars import SQLITE, cache_dir, needed_for_connect, resolve  # noqa: E402
+from mvbuild.adapters.spark.java import find_java  # noqa: E402
+from mvbuild.adapters.spark.releases import installed_release, installed_version  # noqa: E402
 from spark.projects import Project, properties  # noqa: E402
 from spark.tpch_streams import RefreshStreams  # noqa: E402
 
@@ -38,7 +42,8 @@ def main() -> int:
 
     root = CACHE / f"{options.scale:g}" / f"v{options.format_version}"
     assert restore(root), "load the tables first: tests/benchmarks/tpch_data.py"
-    jars = ",".join(str(jar) for jar in sorted((Path.home() / ".cache/mvbuild/jars").rglob("*.jar")))
+    needed = (installed_release().runtime, SQLITE, *needed_for_connect("local", installed_version()))
+    jars = ",".join(map(str, resolve(needed, cache=cache_dir(os.environ), java=find_java(os.environ).path, config={}, env=os.environ)))
     builder = SparkSession.builder.remote("local[2]").config("spark.jars", jars)
     for key, value in {
         **catalog_conf("lake", properties(root)),

@@ -8,6 +8,7 @@ Prints what loading took and, with --rounds, what each statement of the refresh 
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -73,7 +74,8 @@ def generate(directory: Path, table: str, scale: float) -> None:
     if (directory / table).exists():
         return
     directory.mkdir(parents=True, exist_ok=True)
-    generator = Path(sysconfig.get_path("scripts"), "tpchgen-cli")
+    generator = shutil.which("tpchgen-cli", path=os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")]))
+    assert generator, "tpchgen-cli is not installed"
     parts = max(1, ceil(scale * PARTS_PER_SCALE.get(table, 0)))
     options = ["-s", f"{scale:g}", "--tables", table, "--parts", str(parts), "--quiet", "--output-dir", str(directory)]
     subprocess.run([generator, "parquet", *options], check=True)

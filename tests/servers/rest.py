@@ -16,7 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from mvbuild.adapters.iceberg.rest_requests import Rest
-from mvbuild.adapters.spark.jars import AWS, cache_dir
+from mvbuild.adapters.spark.jars import cache_dir
+from mvbuild.adapters.spark.releases import installed_release
 from servers.jars import NoJars, jars
 from servers.moto import BUCKET, SECRET, Moto
 
@@ -93,7 +94,7 @@ def _hadoop() -> list[Path]:
 
 def _aws() -> list[Path]:
     """Amazon's client is what the tests of Spark on S3 have in the cache."""
-    bundle = cache_dir(os.environ) / "jars" / AWS.file_name
+    bundle = cache_dir(os.environ) / "jars" / installed_release().aws.file_name
     if not bundle.is_file():
         raise NoJars(f"{bundle} is not there")
     return [*jars(_LISTED_S3), bundle]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from spark import history_features, history_queries
-from spark.history_features import ELSEWHERE, FEATURES, SESSION_STEPS, STORAGE_STEPS, VIEW_STEPS, CatalogView
+from spark.history_features import ELSEWHERE, FEATURES, SESSION_STEPS, SINCE_4, STORAGE_STEPS, VIEW_STEPS, CatalogView
 from spark.history_queries import Model
 from unit.incremental.queries import Type
 
@@ -146,6 +146,15 @@ def _target(
     if what in VIEW_STEPS:
         return chance.choice([view.name for view in views])
     return "a" if what.startswith(ELSEWHERE) or chance.random() < 0.3 else chance.choice(list(tables))
+
+
+def before_spark_4(case: Case) -> Case:
+    """What Spark 3.5 can play of it: without models that it cannot read, and those that read them."""
+    gone = {model.name for model in case.models if any(text in model.query for text in SINCE_4)}
+    while more := {m.name for m in case.models if any(f"{{{name}}}" in m.query for name in gone)} - gone:
+        gone |= more
+    rounds = tuple(tuple(step for step in steps if step.what != "set_bound") for steps in case.rounds)
+    return replace(case, models=tuple(m for m in case.models if m.name not in gone), rounds=rounds)
 
 
 def smaller(case: Case) -> Iterator[Case]:

@@ -193,6 +193,8 @@ STORAGE_STEPS = (
 )
 ELSEWHERE = "elsewhere_"
 """Before the name of a step: on the table of the same name in the second catalog."""
+SINCE_4 = (" EXCEPT (", "bound")
+"""What Spark 3.5 has not: `* EXCEPT` and variables."""
 UNSTEADY = ("bound", "${cut}", "_partition")
 """What makes a query's rows depend on more than snapshots: such an MV is never fresh, and is refreshed by every run."""
 

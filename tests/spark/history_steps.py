@@ -117,7 +117,8 @@ def session_step(project: Project, what: str, chance: random.Random, log: list[s
 def begin_session(project: Project, features: tuple[str, ...], chance: random.Random, log: list[str]) -> None:
     """What the session of a history has before anything is made."""
     if "variables" in features:
-        project.sql("DECLARE OR REPLACE VARIABLE bound INT DEFAULT 1")
+        if not project.spark.version.startswith("3."):
+            project.sql("DECLARE OR REPLACE VARIABLE bound INT DEFAULT 1")
         session_step(project, "set_cut", chance, log)
     zone = chance.choice(ZONES[1:]) if "zones" in features else "UTC"
     log.append(f"SET spark.sql.session.timeZone = {zone}")

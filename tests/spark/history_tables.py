@@ -64,6 +64,21 @@ class BaseTable:
     def listed(self) -> str:
         return ", ".join(self.columns)
 
+    def _into(self, rows: str) -> str:
+        """The rest of an INSERT. Spark 3.5 fills no column that the statement does not name."""
+        more = self._unnamed()
+        if not more:
+            return f"{self.full_name} ({self.listed}) {rows}"
+        return (
+            f"{self.full_name} ({', '.join([self.listed, *more])}) SELECT {', '.join([self.listed, *('NULL' for _ in more)])} FROM ({rows})"
+        )
+
+    def _unnamed(self) -> list[str]:
+        if not self.project.spark.version.startswith("3."):
+            return []
+        named = {name.strip("`") for name in self.columns}
+        return [f"`{name}`" for name in self.project.spark.table(self.full_name).columns if name not in named]
+
     def sql(self, text: str) -> list[Any]:
         self.log.append(text)
         return self.project.sql(text)
@@ -93,9 +108,7 @@ class BaseTable:
     def append_again(self, chance: random.Random) -> None:
         """Rows that are there already."""
         if self.size() <= MOST_ROWS:
-            self.sql(
-                f"INSERT INTO {self.full_name} ({self.listed}) SELECT {self.listed} FROM {self.full_name} WHERE {self.predicate(chance)}"
-            )
+            self.sql(f"INSERT INTO {self._into(f'SELECT {self.listed} FROM {self.full_name} WHERE {self.predicate(chance)}')}")
 
     def delete(self, chance: random.Random) -> None:
         self.sql(f"DELETE FROM {self.full_name} WHERE {self.predicate(chance)}")
@@ -123,10 +136,12 @@ class BaseTable:
         keys = chance.sample(("0", "1", "2", "3", "-1", "7"), chance.randint(1, 4))
         rows = [[key if n == "k" else self.value(chance, n) for n in self.columns] for key in keys]
         sets = ", ".join(f"t.{n} = s.{n}" for n in self.columns if n != "k")
-        values = ", ".join(f"s.{n}" for n in self.columns)
+        more = self._unnamed()
+        listed = ", ".join([self.listed, *more])
+        values = ", ".join([*(f"s.{n}" for n in self.columns), *("NULL" for _ in more)])
         self.sql(
             f"MERGE INTO {self.full_name} t USING ({self.rows(rows)}) s ON t.k = s.k WHEN MATCHED AND t.v < 1 THEN DELETE "
-            f"WHEN MATCHED THEN UPDATE SET {sets} WHEN NOT MATCHED THEN INSERT ({self.listed}) VALUES ({values})"
+            f"WHEN MATCHED THEN UPDATE SET {sets} WHEN NOT MATCHED THEN INSERT ({listed}) VALUES ({values})"
         )
 
     def overwrite(self, chance: random.Random) -> None:
@@ -134,7 +149,7 @@ class BaseTable:
         self.project.spark.conf.set("spark.sql.sources.partitionOverwriteMode", chance.choice(("dynamic", "dynamic", "static")))
         try:
             rows = [[self.value(chance, n) for n in self.columns] for _ in range(chance.randint(0, 6))]
-            self.sql(f"INSERT OVERWRITE {self.full_name} ({self.listed}) {self.rows(rows)}")
+            self.sql(f"INSERT OVERWRITE {self._into(self.rows(rows))}")
         finally:
             self.project.spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
 
@@ -248,7 +263,7 @@ class BaseTable:
 
     def insert_rows(self, rows: Sequence[Sequence[str]]) -> None:
         if rows:
-            self.sql(f"INSERT INTO {self.full_name} ({self.listed}) {self.rows(rows)}")
+            self.sql(f"INSERT INTO {self._into(self.rows(rows))}")
 
     def rows(self, rows: Sequence[Sequence[str]]) -> str:
         casts = ", ".join(f"CAST(c{at} AS {SQL_TYPES[t]}) AS {n}" for at, (n, t) in enumerate(self.columns.items()))

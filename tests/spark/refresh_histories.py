@@ -32,7 +32,7 @@ from mvbuild.adapters.spark.catalog_conf import catalog_conf
 from mvbuild.incremental import choose, sizes
 from mvbuild.incremental.strategies import COMPLETE
 from mvbuild.refresh import inputs
-from spark.history_cases import MODES, Case, Step, made, smaller
+from spark.history_cases import MODES, Case, Step, before_spark_4, made, smaller
 from spark.history_features import ELSEWHERE, SESSION_STEPS, STORAGE_STEPS, UNSTEADY, VIEW_STEPS
 from spark.history_judge import Failed, Judge, Rows, filled
 from spark.history_queries import Model
@@ -91,6 +91,8 @@ class Seen:
 def played(case: Case, root: Path, spark: Any, *, quick: bool = True, verify_every: int = 3, auxiliary: str = "never") -> Seen:
     """Everything goes into `root`, which must not exist. A failure ends the case. `auxiliary`: the setting `auxiliary_views`; unless it is
     never, others change auxiliary views too."""
+    if spark.version.startswith("3."):
+        case = before_spark_4(case)
     player = _Player(case=case, project=new_project(root, {}, spark), verify_every=verify_every, auxiliary=auxiliary)
     player.seen.histories = 1
     if quick:

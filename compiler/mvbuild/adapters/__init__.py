@@ -77,6 +77,13 @@ def stop_warm_engines(env: Mapping[str, str], *, force: bool) -> tuple[list[Warm
     return stop(env, force=force)
 
 
+def installed_spark() -> str:
+    """The minor version of the installed PySpark, such as 4.1; empty if there is none. It is not imported."""
+    from mvbuild.adapters.spark.releases import installed_version, minor_of
+
+    return minor_of(installed_version())
+
+
 def session_beside(engine: Engine) -> Any:
     """Another session of the engine's Spark, with settings and names of its own."""
     from mvbuild.adapters.spark.engine import SparkEngine

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mvbuild.adapters import open_catalog, open_sources, session_settings, start_engine
+from mvbuild.adapters import installed_spark, open_catalog, open_sources, session_settings, start_engine
 from mvbuild.diagnostics import ProjectError, error
 from mvbuild.freshness.observe import observe
 from mvbuild.freshness.observed import World
@@ -20,7 +20,7 @@ from mvbuild.graph.model import Graph
 from mvbuild.incremental.table_changes import Changes
 from mvbuild.ports.catalog import Catalog, CatalogError, CommitConflict
 from mvbuild.ports.engine import Engine
-from mvbuild.ports.session import session_of
+from mvbuild.ports.session import configured_session, session_of
 from mvbuild.refresh.result import EngineStarted, Message
 from mvbuild.refresh.result import Event as RunEvent
 from mvbuild.refresh.run_id import RunId
@@ -69,7 +69,8 @@ def main_catalog_of(graph: Graph) -> Catalog:
 def observed(graph: Graph, catalog: Catalog, spark: Any = None, *, lazily: bool = False) -> World:
     """`observe`, with errors of the catalog reported at the place that configures it. `spark`: the caller's session, which will read."""
     settings = session_settings(spark) if spark is not None else None
-    session = session_of(settings) if settings is not None else None
+    own = configured_session(graph.project.target.spark.config, installed_spark())
+    session = session_of(settings) if settings is not None else own
     with explained(graph):
         at_ms = SystemClock().now_ms()
         return observe(graph, catalog, open_sources(graph.project.target), at_ms=at_ms, session=session, lazily=lazily)

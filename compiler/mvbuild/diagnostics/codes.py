@@ -166,7 +166,7 @@ CODES: dict[str, Code] = {
     "missing-package": Code("An optional Python package is not installed.", "Install mvbuild with the extra that the message names."),
     # engine
     "no-java": Code("No usable Java was found.", "Install Java 17 or 21 and set JAVA_HOME."),
-    "wrong-java": Code("The installed Java cannot run Spark 4.", "Install Java 17 or 21 and set JAVA_HOME."),
+    "wrong-java": Code("The installed Java cannot run Spark with Iceberg.", "Install Java 17 or 21 and set JAVA_HOME."),
     "jars-unavailable": Code("The jars that Spark needs could not be resolved.", "Check the network, or set spark.jars in the target."),
     "spark-start": Code("Spark could not be started.", "Read the Spark log that the message names; `mvbuild debug` checks each part."),
     "query-failed": Code("Spark rejected or failed the query of a model.", "Fix the query at the place shown."),

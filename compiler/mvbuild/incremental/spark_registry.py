@@ -1,6 +1,6 @@
-"""The built-in functions of Spark 4.1 by what they are to a refresh: names -> scalar, aggregate or generator.
+"""The built-in functions of Spark 3.5, 4.0 and 4.1 by what they are to a refresh: names -> scalar, aggregate or generator.
 
-Made by `python tests/spark/function_registry.py`, which asks Spark's registry; a test says when it is out of date.
+Made by `python tests/spark/function_registry.py --write`, which reads what Spark's registry says; a test says when it is out of date.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SCALARS = frozenset(
     zip_with
     """.split()
 )
-"""Deterministic functions of the values of one row."""
+"""Deterministic functions of the values of one row, in every version that has them."""
 AGGREGATES = frozenset(
     """
     any any_value approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine array_agg avg

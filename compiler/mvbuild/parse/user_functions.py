@@ -21,15 +21,15 @@ _NO_CALL = ("AS", "WITH", "RECURSIVE")
 """Words before a name with a list of columns."""
 
 
-def user_functions(sql: str) -> Iterator[Token]:
-    """The last word of each name, with its offsets."""
-    if not _may_call(sql):
+def user_functions(sql: str, *, without: frozenset[str] = frozenset()) -> Iterator[Token]:
+    """The last word of each name, with its offsets. `without`: functions that an older Spark does not have."""
+    if not without and not _may_call(sql):
         return
     try:
         tokens = tokenize(sql)
     except TokenError:
         return
-    calls = [index for index in range(len(tokens) - 1) if _is_call(tokens, index)]
+    calls = [index for index in range(len(tokens) - 1) if _is_call(tokens, index, without)]
     if not calls:
         return
     lists = _column_lists(tokens, sql)
@@ -63,7 +63,7 @@ def called_functions(sql: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _is_call(tokens: Sequence[Token], index: int) -> bool:
+def _is_call(tokens: Sequence[Token], index: int, without: frozenset[str]) -> bool:
     token = tokens[index]
     if tokens[index + 1].token_type != TokenType.L_PAREN or token.token_type in _NO_NAMES:
         return False
@@ -73,6 +73,8 @@ def _is_call(tokens: Sequence[Token], index: int) -> bool:
         return False
     word = token.text.lower()
     before = tuple(name.lower() for name in _qualifiers(tokens, index))
+    if word in without and not before:
+        return True
     if before:
         return not (before in _BUILTIN and word in FUNCTIONS) and not (before[-1] == "system" and word in ICEBERG_FUNCTIONS)
     return word not in (FUNCTIONS if token.token_type == TokenType.IDENTIFIER else _OWN)

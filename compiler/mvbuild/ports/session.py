@@ -8,6 +8,9 @@ from dataclasses import dataclass
 TIME_ZONE = "spark.sql.session.timeZone"
 ANSI = "spark.sql.ansi.enabled"
 SUBSTITUTE = "spark.sql.variable.substitute"
+SPARK_VERSION = "mvbuild.spark-version"
+"""In `Engine.settings`: the minor version, such as 4.1. It is not a setting, and rows stay fresh if it changes; but an incremental refresh
+does not add rows to those of another version."""
 MEANING: Mapping[str, str] = {
     TIME_ZONE: "",
     ANSI: "true",
@@ -29,6 +32,8 @@ MEANING: Mapping[str, str] = {
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
 }
 """With the defaults of Spark 4. The time zone has no default here: Spark takes that of the machine."""
+DEFAULTS: Mapping[str, Mapping[str, str]] = {"3.5": {ANSI: "false"}}
+"""Minor version of Spark -> its defaults that differ from those of Spark 4."""
 MEANING_OF_ALL = ("spark.sql.ansi.", "spark.sql.parser.", "spark.sql.legacy.", "spark.sql.session.collation")
 """Settings with these prefixes count if they are set."""
 
@@ -56,9 +61,10 @@ def session_of(settings: Mapping[str, str]) -> Session:
     return Session(settings=_of_meaning(settings), is_whole=True)
 
 
-def configured_session(config: Mapping[str, str]) -> Session:
-    """A session that mvbuild will start itself: its time zone is UTC unless another one is configured."""
-    return Session(settings=_of_meaning({TIME_ZONE: "UTC", **config}), is_whole=False)
+def configured_session(config: Mapping[str, str], spark_version: str = "") -> Session:
+    """A session that mvbuild will start itself: its time zone is UTC unless another one is configured. `spark_version`: the minor version
+    of the installed Spark, if there is one."""
+    return Session(settings=_of_meaning({TIME_ZONE: "UTC", **DEFAULTS.get(spark_version, {}), **config}), is_whole=False)
 
 
 def _of_meaning(settings: Mapping[str, str]) -> dict[str, str]:

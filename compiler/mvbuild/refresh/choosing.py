@@ -52,9 +52,9 @@ def possible(pinned: Pinned, choice: StrategyChoice, layout: TableLayout, conf: 
     reads_as_planned = choice.inputs is not None and dict(choice.inputs.clock) == dict(pinned.clock)
     if before != settings or not reads_as_planned:
         # Rows to remove would be searched with the values that these settings give, and not with the stored ones.
-        what = (
-            f"the settings of the session differ from those of the last refresh ({_zone(before) or 'unknown'} then, {_zone(settings)} now)"
-        )
+        what = "the settings of the session, or its version of Spark, differ from those of the last refresh"
+        if _zone(before) != _zone(settings):
+            what += f" ({_zone(before) or 'unknown'} then, {_zone(settings)} now)"
         return fallen_back(node, choice, NotIncremental("session-changed", what))
     refused = refused_by_settings(choice.strategy, conf, (field["type"] for field in layout.schema["fields"]))
     return fallen_back(node, choice, NotIncremental(refused.code, refused.message)) if refused else choice

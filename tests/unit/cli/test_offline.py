@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from mvbuild.adapters.spark.jars import RUNTIME, SQLITE
+from mvbuild.adapters.spark.jars import SQLITE
+from mvbuild.adapters.spark.releases import installed_release
 from unit.cli.bad_input import Outcome, call, lay_out
+
+RUNTIME = installed_release().runtime
 
 JAVA = '#!/bin/sh\necho "$@" >> "$(dirname "$0")/calls"\necho "java.net.UnknownHostException: repo1.maven.org" >&2\nexit 1\n'
 PROJECT = {"models/a.sql": "SELECT 1 AS a\n"}

@@ -48,7 +48,7 @@ def test_a_refresh_says_what_is_missing_and_how_to_install_it(project: Path) -> 
     assert done.returncode != 0
     said = done.stdout + done.stderr
     assert "PySpark is not installed, and this command needs it." in said
-    assert "pip install 'pyspark>=4.1,<4.2'" in said
+    assert "pip install 'pyspark>=3.5,<4.2'" in said
     assert "Traceback" not in said
 
 

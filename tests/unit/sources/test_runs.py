@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from mvbuild.adapters.memory import MemoryCatalog
-from mvbuild.adapters.spark.jars import DELTA, RUNTIME, SQLITE
+from mvbuild.adapters.spark.jars import SQLITE
 from mvbuild.adapters.spark.launch import session_conf
+from mvbuild.adapters.spark.releases import RELEASES
 from mvbuild.adapters.spark.sources import needed
 from mvbuild.lifecycle.rollback import rollback
 from mvbuild.names import TableIdentifier
@@ -225,6 +226,7 @@ def test_a_session_gets_delta_only_where_it_is_needed() -> None:
 
 
 def test_jars_of_sources() -> None:
-    assert needed([], {}) == ()
-    assert needed([DELTA_TABLE, STORE], {}) == (RUNTIME, SQLITE, *DELTA)
-    assert needed([DELTA_TABLE], {"spark.jars.packages": "io.delta:delta-spark_2.13:4.2.0"}) == ()
+    release = RELEASES["4.0"]
+    assert needed([], {}, release) == ()
+    assert needed([DELTA_TABLE, STORE], {}, release) == (release.runtime, SQLITE, *release.delta)
+    assert needed([DELTA_TABLE], {"spark.jars.packages": "io.delta:delta-spark_2.13:4.2.0"}, release) == ()

@@ -5,7 +5,8 @@ import re
 import pytest
 
 from mvbuild.adapters.iceberg.failures import Translator
-from mvbuild.adapters.spark.connect import address, connect, is_remote, reason_of
+from mvbuild.adapters.spark.any_pyspark import is_remote
+from mvbuild.adapters.spark.connect import address, connect, reason_of
 from mvbuild.adapters.spark.launch import session_conf
 from mvbuild.adapters.spark.session import _PRIVATE
 from mvbuild.ports.engine import EngineError

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from mvbuild.adapters.spark import jars
+from mvbuild.adapters.spark.releases import RELEASES
 from mvbuild.ports.engine import EngineError
 
 SQLITE = {"type": "sql", "uri": "sqlite:////c.db"}
@@ -37,25 +38,40 @@ def java(folder: Path, script: str) -> Path:
     return path
 
 
+NEWEST = RELEASES["4.1"]
+
+
 def test_what_a_catalog_needs() -> None:
-    assert jars.needed(SQLITE, {}) == (jars.RUNTIME, jars.SQLITE)
-    assert jars.needed({"type": "sql", "uri": "postgresql+psycopg2://h/d", "warehouse": "s3://b"}, {}) == (
-        jars.RUNTIME,
+    assert jars.needed(SQLITE, {}, NEWEST) == (NEWEST.runtime, jars.SQLITE)
+    assert jars.needed({"type": "sql", "uri": "postgresql+psycopg2://h/d", "warehouse": "s3://b"}, {}, NEWEST) == (
+        NEWEST.runtime,
         jars.POSTGRESQL,
-        jars.AWS,
+        NEWEST.aws,
     )
-    assert jars.needed({"type": "glue"}, {}) == (jars.RUNTIME, jars.AWS)
-    assert jars.needed({"type": "rest", "uri": "http://c"}, {}) == (jars.RUNTIME,)
+    assert jars.needed({"type": "glue"}, {}, NEWEST) == (NEWEST.runtime, NEWEST.aws)
+    assert jars.needed({"type": "rest", "uri": "http://c"}, {}, NEWEST) == (NEWEST.runtime,)
+
+
+def test_each_version_of_spark_has_its_own_jars() -> None:
+    names = {version: jars.needed({"type": "glue"}, {}, release) for version, release in RELEASES.items()}
+    assert {version: [artifact.file_name for artifact in found] for version, found in names.items()} == {
+        "3.5": ["iceberg-spark-runtime-3.5_2.12-1.12.0.jar", "iceberg-aws-bundle-1.12.0.jar"],
+        "4.0": ["iceberg-spark-runtime-4.0_2.13-1.11.0.jar", "iceberg-aws-bundle-1.11.0.jar"],
+        "4.1": ["iceberg-spark-runtime-4.1_2.13-1.12.0.jar", "iceberg-aws-bundle-1.12.0.jar"],
+    }
+
+
+def test_a_connect_server_is_a_jar_of_its_own_before_spark_4() -> None:
+    (server,) = jars.needed_for_connect("local[2]", "3.5.9")
+    assert server.coordinate == "org.apache.spark:spark-connect_2.12:3.5.9"
+    assert jars.needed_for_connect("local[2]", "4.0.1") == ()
+    assert jars.needed_for_connect("sc://server", "3.5.9") == jars.needed_for_connect(None, "3.5.9") == ()
 
 
 def test_what_the_user_brings_is_not_added() -> None:
-    assert jars.needed(SQLITE, {"spark.jars": "/opt/iceberg-spark-runtime-4.1_2.13-1.11.0.jar"}) == (jars.SQLITE,)
-    assert (
-        jars.needed(
-            SQLITE, {"spark.jars.packages": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0,org.xerial:sqlite-jdbc:3.49.0.0"}
-        )
-        == ()
-    )
+    assert jars.needed(SQLITE, {"spark.jars": "/opt/iceberg-spark-runtime-4.1_2.13-1.11.0.jar"}, NEWEST) == (jars.SQLITE,)
+    packages = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0,org.xerial:sqlite-jdbc:3.49.0.0"
+    assert jars.needed(SQLITE, {"spark.jars.packages": packages}, NEWEST) == ()
 
 
 def test_where_the_cache_is() -> None:
@@ -107,5 +123,5 @@ def test_the_ivy_trap_is_explained() -> None:
 
 
 def test_another_spark_home(tmp_path: Path) -> None:
-    with pytest.raises(EngineError, match="is not Spark 4"):
+    with pytest.raises(EngineError, match=r"is not Spark \d\.\d for Scala"):
         jars.spark_home({"SPARK_HOME": str(tmp_path)})

@@ -29,6 +29,7 @@ def start_engine(
     `project`: its directory, if the target may keep a warm engine for it."""
     from mvbuild.adapters.iceberg.failures import Translator
     from mvbuild.adapters.spark.engine import SparkEngine
+    from mvbuild.adapters.spark.releases import release_of
     from mvbuild.adapters.spark.sources import introduce, introduce_catalog
     from mvbuild.ports.engine import EngineError
 
@@ -37,6 +38,7 @@ def start_engine(
     secrets = {f"{number}.{key.replace('_', '-')}": value for number, of in enumerate(settings) for key, value in of.items()}
     masked = Translator(target.catalog_name, secrets).masked_in_sql
     if spark is not None:
+        release_of(spark.version)
         introduce_catalog(spark, target.catalog_name, target.catalog)
         introduce(spark, sources)
         return SparkEngine(spark, own=False, masked=masked)

@@ -6,7 +6,9 @@ import re
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from mvbuild.adapters.spark.any_pyspark import condition_of, retry
 from mvbuild.adapters.spark.errors import message_of, said_by_server
+from mvbuild.adapters.spark.releases import release_of
 from mvbuild.ports.engine import EngineError
 
 if TYPE_CHECKING:
@@ -23,19 +25,21 @@ _USER = re.compile(r"(?<=://)[^/\s@]+@")
 def connect(remote: str, conf: Mapping[str, str], say: Callable[[str], None]) -> SparkSession:
     """Connect. Static settings of the server are left as they are. A session that the caller has in this process is not touched."""
     try:
-        from pyspark.sql.connect.client.retries import DefaultPolicy
         from pyspark.sql.connect.session import SparkSession
     except ImportError as exc:
         raise not_installed(exc) from exc
     session: Any = None
     try:
         session = SparkSession(remote)
-        session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
+        retry(session.client, _RETRIES)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the retries: their outcome is reported below
-            _ = session.version
-        session.client.set_retry_policies([DefaultPolicy()])
+            release_of(session.version)
+        retry(session.client, None)
         _set(session, conf, say)
+    except EngineError:
+        session.client.close()
+        raise
     except Exception as exc:  # noqa: BLE001  what it says may hold the token
         if session is not None:
             session.client.close()
@@ -50,10 +54,15 @@ def _set(session: Any, conf: Mapping[str, str], say: Callable[[str], None]) -> N
         try:
             session.conf.set(key, value)
         except PySparkException as exc:
-            if not (exc.getCondition() or "").startswith(_FOR_GOOD):
+            if not _is_for_good(exc):
                 raise
             if session.conf.get(key, None) != value:
                 say(f"{key} is not set: set it where you start the Spark Connect server")
+
+
+def _is_for_good(exc: Exception) -> bool:
+    """Over Spark Connect, Spark 3.5 sends the condition only within the message."""
+    return condition_of(exc).startswith(_FOR_GOOD) or f"{exc}".partition("[")[2].startswith(_FOR_GOOD)
 
 
 def address(remote: str) -> str:
@@ -81,8 +90,3 @@ def reason_of(exc: Exception) -> str:
             return details
         cause = cause.__cause__ or cause.__context__
     return message_of(str(exc)) or type(exc).__name__
-
-
-def is_remote(of: object) -> bool:
-    """Whether a session or a frame of PySpark belongs to a Spark Connect server."""
-    return type(of).__module__.startswith("pyspark.sql.connect.")

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mvbuild.adapters.spark.connect import is_remote
+from mvbuild.adapters.spark.any_pyspark import all_settings, frame_of, is_remote
 from mvbuild.adapters.spark.errors import translated
-from mvbuild.adapters.spark.session_objects import require_shared
+from mvbuild.adapters.spark.releases import minor_of
+from mvbuild.adapters.spark.session_objects import require_builtin, require_shared
 from mvbuild.adapters.spark.types import iceberg_schema
 from mvbuild.names import quote
 from mvbuild.ports.engine import EngineError, QueryError, Rows, Work
-from mvbuild.ports.session import MEANING, MEANING_OF_ALL
+from mvbuild.ports.session import MEANING, MEANING_OF_ALL, SPARK_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,10 +41,16 @@ class SparkEngine:
         self._lease = lease
         self._translated = partial(translated, masked=masked, why_lost=lease.why_lost if lease else str)
 
+    @cached_property
+    def _version(self) -> str:
+        """The minor version of Spark. Over Spark Connect, each question for it is a request."""
+        return minor_of(self.session.version)
+
     def prepare(self, sql: str) -> PreparedQuery:
         with self._translated(sql):
             frame = self.session.sql(sql)
             schema = iceberg_schema(frame.schema)
+            require_builtin(self._version, sql)
             if not self._own:
                 require_shared(self.session, frame, sql)
         return SparkQuery(sql, frame, schema, self._translated)
@@ -73,7 +80,7 @@ class SparkEngine:
 
     def settings(self) -> Mapping[str, str]:
         with self._translated(""):
-            return settings_of(self.session)
+            return {**settings_of(self.session), SPARK_VERSION: self._version}
 
     def explain(self, sql: str) -> str:
         with self._translated(sql):
@@ -107,15 +114,15 @@ class SparkEngine:
                 frame.count()
 
     def supply(self, name: str, data: Any) -> None:
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        # The type of a timestamp without a zone must not depend on the session's default type.
         with self._translated(""):
-            self.session.createDataFrame(data, from_arrow_schema(data.schema, prefer_timestamp_ntz=True)).createOrReplaceTempView(name)
+            frame_of(self.session, data).createOrReplaceTempView(name)
 
     def fetch(self, sql: str, limit: int) -> Any | None:
         with self._translated(sql):
-            found = self.session.sql(sql).limit(limit + 1).toArrow()
+            frame = self.session.sql(sql).limit(limit + 1)
+            if not hasattr(frame, "toArrow"):
+                return None  # new in Spark 4; without it Spark writes the rows
+            found = frame.toArrow()
         return found if found.num_rows <= limit else None
 
     def forget(self, name: str) -> None:
@@ -134,9 +141,9 @@ class SparkEngine:
 
 
 def settings_of(session: SparkSession) -> dict[str, str]:
-    """`Engine.settings` for a session."""
+    """`Engine.settings` for a session, without its version."""
     conf = session.conf
-    found = {key: value for key, value in conf.getAll.items() if key in MEANING or key.startswith(MEANING_OF_ALL)}
+    found = {key: value for key, value in all_settings(session).items() if key in MEANING or key.startswith(MEANING_OF_ALL)}
     return {**{key: _default(conf, key) for key in MEANING if key not in found}, **found}
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mvbuild.adapters.spark.any_pyspark import condition_in_jvm, condition_of, contexts_in_jvm, contexts_of
 from mvbuild.ports.catalog import CommitConflict
 from mvbuild.ports.engine import EngineError, QueryError, SnapshotGone
 
@@ -26,6 +27,7 @@ _LOST = (
 )
 _PLACE = re.compile(r"\bline (\d+),? pos(?:ition)? (\d+)")
 _OF_GRPC = re.compile(r'RPC that terminated with:.*?\bdetails = "(?P<said>.*?)"\n', re.DOTALL)
+_CONDITION = re.compile(r"(?:\([\w.]+\) )?\[([A-Z][A-Z0-9_.]*)\] ")
 _TOKEN = re.compile(r"`[^`]*`|[\w.]+|\S")
 _NOISE = (
     re.compile(r"^\s*(?:[a-z]\w*(?:\.\w+)+(?:Exception|Error): )?\[[A-Z][A-Z0-9_.]*\] ", re.MULTILINE),
@@ -146,20 +148,22 @@ def _failure(throwable: Any, sql: str) -> _Failure:
     jvm, gateway = SparkContext._jvm, SparkContext._gateway
     if jvm is None or not is_instance_of(gateway, throwable, "org.apache.spark.SparkThrowable"):
         return _Failure(kind, message, "", place_of(message, sql))
-    contexts = list(jvm.PythonErrorUtils.getQueryContext(throwable))
-    places = [_context_place(c, sql) for c in contexts if c.contextType().toString() == "SQL"]
+    places = [_context_place(c, sql) for c in contexts_in_jvm(jvm, throwable)]
     place = next((p for p in places if p), None) or place_of(message, sql)
-    return _Failure(kind, message, jvm.PythonErrorUtils.getCondition(throwable) or "", place)
+    return _Failure(kind, message, condition_in_jvm(jvm, throwable), place)
 
 
 def _portable(exc: Any, sql: str) -> _Failure:
     """From the attributes of PySpark's exceptions alone, which Spark Connect transmits."""
-    text, condition, place = _text(exc), "", None
-    if hasattr(exc, "getCondition"):
-        condition = exc.getCondition() or ""
-        contexts = [c for c in exc.getQueryContext() or () if c.contextType().name == "SQL"]
-        place = next((p for c in contexts if (p := _context_place(c, sql))), None)
-    return _Failure(type(exc).__name__, text, condition, place or place_of(text, sql))
+    text = _text(exc)
+    place = next((p for c in contexts_of(exc) if (p := _context_place(c, sql))), None)
+    return _Failure(type(exc).__name__, text, condition_of(exc) or _condition_in(text), place or place_of(text, sql))
+
+
+def _condition_in(text: str) -> str:
+    """Over Spark Connect, Spark 3.5 sends the condition only within the message."""
+    found = _CONDITION.match(text)
+    return found[1] if found else ""
 
 
 def _context_place(context: Any, sql: str) -> Position | None:
@@ -171,7 +175,7 @@ def _context_place(context: Any, sql: str) -> Position | None:
 
 
 def _text(exc: Exception) -> str:
-    described = getattr(exc, "_desc", None)
+    described = getattr(exc, "_desc", None) or getattr(exc, "desc", None)
     return said_by_server(described if isinstance(described, str) else str(exc))
 
 

@@ -7,18 +7,17 @@ import shlex
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mvbuild.adapters.spark.catalog_conf import uses_s3
+from mvbuild.adapters.spark.releases import Artifact, installed_release, release_of
 from mvbuild.ports.engine import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-ICEBERG_VERSION = "1.12.0"
-DELTA_VERSION = "4.1.0"
+    from mvbuild.adapters.spark.releases import Release
 
 _RESOLVER_SECONDS = 900
 _NETWORK = (
@@ -33,34 +32,11 @@ _NETWORK = (
 _USER = re.compile(r"(?<=://)[^/\s@]+@")
 
 
-@dataclass(frozen=True, slots=True)
-class Artifact:
-    """A Maven artifact."""
-
-    group: str
-    name: str
-    version: str
-
-    @property
-    def coordinate(self) -> str:
-        return f"{self.group}:{self.name}:{self.version}"
-
-    @property
-    def file_name(self) -> str:
-        return f"{self.name}-{self.version}.jar"
-
-
-RUNTIME = Artifact("org.apache.iceberg", "iceberg-spark-runtime-4.1_2.13", ICEBERG_VERSION)
-AWS = Artifact("org.apache.iceberg", "iceberg-aws-bundle", ICEBERG_VERSION)
-GCP = Artifact("org.apache.iceberg", "iceberg-gcp-bundle", ICEBERG_VERSION)
-AZURE = Artifact("org.apache.iceberg", "iceberg-azure-bundle", ICEBERG_VERSION)
 SQLITE = Artifact("org.xerial", "sqlite-jdbc", "3.50.3.0")
 POSTGRESQL = Artifact("org.postgresql", "postgresql", "42.7.7")
-# 4.1.0 was tried with Spark 4.1 and Iceberg in one session; 4.3 and later also need the Unity Catalog client.
-DELTA = (Artifact("io.delta", "delta-spark_4.1_2.13", DELTA_VERSION), Artifact("io.delta", "delta-storage", DELTA_VERSION))
 
-_FAMILIES = {RUNTIME: "iceberg-spark-runtime", POSTGRESQL: "postgresql-"}
-"""How to recognize a jar of the user that does the same; otherwise by its name."""
+_FAMILIES = {"iceberg-spark-runtime": "iceberg-spark-runtime", "postgresql": "postgresql-"}
+"""Beginning of an artifact's name -> how to recognize a jar of the user that does the same; otherwise by its name."""
 
 
 def cache_dir(env: Mapping[str, str]) -> Path:
@@ -71,23 +47,35 @@ def cache_dir(env: Mapping[str, str]) -> Path:
     return base / "mvbuild"
 
 
-def needed(catalog: Mapping[str, str], config: Mapping[str, str]) -> tuple[Artifact, ...]:
+def needed(catalog: Mapping[str, str], config: Mapping[str, str], release: Release) -> tuple[Artifact, ...]:
     """The artifacts for a catalog (see `catalog_conf.resolved`), without those in the user's spark.jars or spark.jars.packages."""
     uri, warehouse = catalog.get("uri", ""), catalog.get("warehouse", "")
     wanted = {
-        RUNTIME: True,
+        release.runtime: True,
         SQLITE: uri.startswith("sqlite"),
         POSTGRESQL: uri.startswith("postgres"),
-        AWS: uses_s3(catalog),
-        GCP: warehouse.startswith("gs://"),
-        AZURE: warehouse.startswith(("abfs", "wasb", "adl")),
+        release.aws: uses_s3(catalog),
+        release.gcp: warehouse.startswith("gs://"),
+        release.azure: warehouse.startswith(("abfs", "wasb", "adl")),
     }
-    return tuple(artifact for artifact, use in wanted.items() if use and _FAMILIES.get(artifact, artifact.name) not in _given(config))
+    return tuple(artifact for artifact, use in wanted.items() if use and _family(artifact) not in _given(config))
 
 
-def needed_for_delta(config: Mapping[str, str]) -> tuple[Artifact, ...]:
+def needed_for_delta(config: Mapping[str, str], release: Release) -> tuple[Artifact, ...]:
     """The artifacts for Delta tables, unless the user's settings name a delta-spark, which includes its own storage."""
-    return () if "delta-spark" in _given(config) else DELTA
+    return () if "delta-spark" in _given(config) else release.delta
+
+
+def needed_for_connect(remote: str | None, version: str) -> tuple[Artifact, ...]:
+    """The server of Spark Connect, if mvbuild starts one: PySpark includes it since Spark 4."""
+    release = release_of(version)
+    if not (remote or "").startswith("local") or release.spark != "3.5":
+        return ()
+    return (Artifact("org.apache.spark", f"spark-connect_{release.scala}", version),)
+
+
+def _family(artifact: Artifact) -> str:
+    return next((family for begin, family in _FAMILIES.items() if artifact.name.startswith(begin)), artifact.name)
 
 
 def _given(config: Mapping[str, str]) -> str:
@@ -231,23 +219,17 @@ def _run(
     return done.stdout + done.stderr
 
 
-_INSTALL = (
-    "Install it: pip install 'pyspark>=4.1,<4.2'. The package mvbuild includes it; mvbuild-core, for hooks, CI and editors, does not."
-)
-
-
 def spark_home(env: Mapping[str, str]) -> Path:
-    """The Spark that PySpark starts: SPARK_HOME, otherwise its own. Raises EngineError if it is missing or another version."""
-    try:
-        import pyspark
-    except ImportError:
-        raise EngineError("missing-package", "PySpark is not installed, and this command needs it.", help=_INSTALL) from None
-    home = env.get("SPARK_HOME")
+    """The Spark that PySpark starts: SPARK_HOME, otherwise its own. Raises EngineError if SPARK_HOME is another version."""
+    home, release = env.get("SPARK_HOME"), installed_release()
     if not home:
+        import pyspark
+
         return Path(pyspark.__file__).parent
-    minor = ".".join(pyspark.__version__.split(".")[:2])
-    if not any(Path(home, "jars").glob(f"spark-core_2.13-{minor}.*.jar")):
+    if not any(Path(home, "jars").glob(f"spark-core_{release.scala}-{release.spark}.*.jar")):
         raise EngineError(
-            "spark-start", f"SPARK_HOME is {home}, which is not Spark {minor}.", help="Unset SPARK_HOME: PySpark includes its own Spark."
+            "spark-start",
+            f"SPARK_HOME is {home}, which is not Spark {release.spark} for Scala {release.scala}.",
+            help="Unset SPARK_HOME: PySpark includes its own Spark.",
         )
     return Path(home)

@@ -37,7 +37,7 @@ def find_java(env: Mapping[str, str], run: Callable[[Path], str] | None = None) 
     path = _below(home) if home else _on_path(env)
     java = _from_release(path) or _from_output(path, (run or _version_output)(path))
     if java.major < OLDEST:
-        raise EngineError("wrong-java", f"Java {java.major} was found at {path}; Spark 4 needs Java 17 or 21.")
+        raise EngineError("wrong-java", f"Java {java.major} was found at {path}; Spark with Iceberg needs Java 17 or 21.")
     return java
 
 
@@ -51,7 +51,7 @@ def _below(home: str) -> Path:
 def _on_path(env: Mapping[str, str]) -> Path:
     found = shutil.which("java", path=env.get("PATH", ""))
     if found is None:
-        raise EngineError("no-java", "JAVA_HOME is not set and there is no `java` on PATH; Spark 4 needs Java 17 or 21.")
+        raise EngineError("no-java", "JAVA_HOME is not set and there is no `java` on PATH; Spark with Iceberg needs Java 17 or 21.")
     return Path(found)
 
 

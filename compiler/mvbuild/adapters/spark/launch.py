@@ -14,11 +14,13 @@ from mvbuild.adapters.spark import cds, jars
 from mvbuild.adapters.spark import sources as outside
 from mvbuild.adapters.spark.catalog_conf import EXTENSIONS, catalog_conf, resolved
 from mvbuild.adapters.spark.java import find_java
+from mvbuild.adapters.spark.releases import installed_release, installed_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from mvbuild.adapters.spark.java import Java
+    from mvbuild.adapters.spark.releases import Artifact
     from mvbuild.ports.sources import SourceLocation
     from mvbuild.project.loaded import Target
 
@@ -88,11 +90,10 @@ def _cores() -> int:
 
 def prepare(target: Target, env: Mapping[str, str], say: Callable[[str], None], sources: Collection[SourceLocation]) -> Launch:
     """Raises EngineError if there is no Java, or a jar can be had neither from the cache nor from the network."""
+    wanted = needed_jars(target, sources)
     java = find_java(env)
     conf, config = session_conf(target, sources), target.spark.config
     cache, home = jars.cache_dir(env), jars.spark_home(env)
-    of_target = jars.needed(resolved(target.catalog_name, target.catalog), config)
-    wanted = tuple(dict.fromkeys((*of_target, *outside.needed(sources, config))))
     kept = all((cache / "jars" / artifact.file_name).is_file() for artifact in wanted)
     paths = jars.resolve(wanted, cache=cache, java=java.path, config=config, env=env, progress=say)
     # A folder that is never written to: the session stores its tables in Iceberg.
@@ -102,6 +103,14 @@ def prepare(target: Target, env: Mapping[str, str], say: Callable[[str], None], 
         conf["spark.jars"] = ",".join(filter(None, [config.get("spark.jars", ""), *map(str, paths)]))
         return Launch(java=java, conf=conf, class_path=(), java_options=())
     return Launch(java=java, conf=conf, class_path=paths, java_options=cds.options(java, paths, home, cache, train=kept))
+
+
+def needed_jars(target: Target, sources: Collection[SourceLocation]) -> tuple[Artifact, ...]:
+    """The artifacts that the installed Spark needs besides its own jars. Raises EngineError if there is none, or not one of ours."""
+    release, config = installed_release(), target.spark.config
+    of_target = jars.needed(resolved(target.catalog_name, target.catalog), config, release)
+    of_server = jars.needed_for_connect(target.spark.remote, installed_version())
+    return tuple(dict.fromkeys((*of_target, *outside.needed(sources, config, release), *of_server)))
 
 
 def command_line_conf(launch: Launch) -> dict[str, str]:

@@ -7,6 +7,7 @@ import re
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from mvbuild.adapters.spark.any_pyspark import silence
 from mvbuild.adapters.spark.connect import connect, not_installed, reason_of
 from mvbuild.adapters.spark.errors import message_of
 from mvbuild.adapters.spark.launch import command_line_conf, prepare
@@ -118,11 +119,8 @@ def _start_local_server(remote: str, conf: Mapping[str, str]) -> SparkSession:
 
 
 def _silence() -> None:
-    """PySpark prints each error of a query as a JSON document of ten thousand characters; mvbuild reports it itself."""
-    from pyspark.logger import PySparkLogger
-
-    for name in _LOGGERS:
-        PySparkLogger.getLogger(name).disabled = True
+    """PySpark 4 prints each error of a query as a JSON document of ten thousand characters; mvbuild reports it itself."""
+    silence(_LOGGERS)
     logging.getLogger().addFilter(_not_of_py4j)
 
 

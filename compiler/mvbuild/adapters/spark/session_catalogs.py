@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlencode
 
+from mvbuild.adapters.spark.any_pyspark import all_settings
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -27,7 +29,7 @@ _OF_BOTH = ("sslmode", "sslrootcert", "sslcert", "sslkey", "options")
 
 def session_catalogs(session: Any) -> dict[str, dict[str, str]]:
     """Name -> PyIceberg's properties, for each Iceberg catalog of a known kind, in the session's order."""
-    conf = dict(session.conf.getAll)
+    conf = all_settings(session)
     names = [key.removeprefix(_PREFIX) for key, value in conf.items() if key.startswith(_PREFIX) and value in _ICEBERG]
     found = {name: catalog_properties(_options(conf, name), conf) for name in names}
     return {name: properties for name, properties in found.items() if properties is not None}

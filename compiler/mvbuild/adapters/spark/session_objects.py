@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from mvbuild.adapters.spark.connect import is_remote
+from mvbuild.adapters.spark.any_pyspark import is_remote
 from mvbuild.parse.dialect import tokenize
+from mvbuild.parse.newer_functions import NEWER_THAN
 from mvbuild.parse.user_functions import called_functions, user_functions
 from mvbuild.ports.engine import QueryError
 
@@ -39,6 +40,16 @@ def require_shared(session: SparkSession, frame: DataFrame, sql: str) -> None:
         raise _refusal("it calls a function that was registered in this session only, under the name of one of Spark's", 0, 1)
 
 
+def require_builtin(version: str, sql: str) -> None:
+    """Raise QueryError for a function of the user with the name of one that a newer Spark has: mvbuild takes it for that one. `version`:
+    the minor version of the Spark that runs `sql`."""
+    newer = NEWER_THAN.get(version, frozenset())
+    for token in user_functions(sql, without=newer) if newer else ():
+        if token.text.lower() in newer and not sql[: token.start].rstrip().endswith("."):
+            message = f"{token.text} is your own function on Spark {version}, and a newer Spark has one of this name: write its full name"
+            raise QueryError(message, condition=SESSION_OBJECT, start=token.start, end=token.end + 1)
+
+
 def _refusal(what: str, start: int, end: int) -> QueryError:
     return QueryError(f"{what}: no other session that reads the view has it", condition=SESSION_OBJECT, start=start, end=end)
 
@@ -60,7 +71,9 @@ def _analyzed(frame: DataFrame) -> tuple[bool, bool, str]:
     plan = frame._jdf.queryExecution().analyzed()
     patterns = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.trees.TreePattern  # type: ignore[union-attr]
     runs_user_code = any(plan.containsPattern(pattern) for pattern in (patterns.PYTHON_UDF(), patterns.SCALA_UDF()))
-    return bool(plan.containsPattern(patterns.VARIABLE_REFERENCE())), runs_user_code, str(plan.toString())
+    # Spark 3.5 has no variables.
+    variable = None if frame.sparkSession.version.startswith("3.") else patterns.VARIABLE_REFERENCE()
+    return variable is not None and bool(plan.containsPattern(variable)), runs_user_code, str(plan.toString())
 
 
 def _asked(session: SparkSession, sql: str) -> tuple[bool, bool, str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from mvbuild.adapters.spark import jars
 from mvbuild.adapters.spark.catalog_conf import catalog_conf, resolved
+from mvbuild.adapters.spark.releases import release_of
 from mvbuild.ports.engine import EngineError
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from mvbuild.adapters.spark.releases import Artifact, Release
     from mvbuild.ports.sources import SourceLocation
 
 DELTA_EXTENSIONS = "io.delta.sql.DeltaSparkSessionExtension"
@@ -39,13 +41,13 @@ def extensions(sources: Collection[SourceLocation]) -> tuple[str, ...]:
     return (DELTA_EXTENSIONS,) if _delta(sources) else ()
 
 
-def needed(sources: Collection[SourceLocation], config: Mapping[str, str]) -> tuple[jars.Artifact, ...]:
+def needed(sources: Collection[SourceLocation], config: Mapping[str, str], release: Release) -> tuple[Artifact, ...]:
     """The artifacts in addition to those of the target's catalog."""
-    found: dict[jars.Artifact, None] = {}
+    found: dict[Artifact, None] = {}
     for name, options in _metastores(sources).items():
-        found.update(dict.fromkeys(jars.needed(resolved(name, options), config)))
+        found.update(dict.fromkeys(jars.needed(resolved(name, options), config, release)))
     if _delta(sources):
-        found.update(dict.fromkeys(jars.needed_for_delta(config)))
+        found.update(dict.fromkeys(jars.needed_for_delta(config, release)))
     return tuple(found)
 
 
@@ -60,7 +62,7 @@ def introduce(session: SparkSession, sources: Collection[SourceLocation]) -> Non
         session.conf.set(key, value)
     if _delta(sources) and DELTA_EXTENSIONS not in (session.conf.get("spark.sql.extensions", None) or ""):
         path = _delta(sources)[0].identifier.name
-        packages = ",".join(artifact.coordinate for artifact in jars.DELTA[:1])
+        packages = ",".join(artifact.coordinate for artifact in release_of(session.version).delta[:1])
         raise EngineError(
             "spark-start",
             f"The Spark session that you passed cannot read Delta tables, and {path} is one.",

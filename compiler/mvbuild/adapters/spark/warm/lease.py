@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from mvbuild.adapters.spark.releases import installed_release
 from mvbuild.adapters.spark.warm import server
 from mvbuild.adapters.spark.warm.client import import_client, open_session
 from mvbuild.adapters.spark.warm.folder import Folder, NotPrivate, private_home, siblings
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 _LEASE_SECONDS = 5.0
 """While a server removes what a killed command left, it cannot be leased."""
+_SPARK = "4.1"
+"""The only version with which it was tried that the server asks for its token."""
 _ANSWER_SECONDS = 10.0
 """A server that is busy with the query of another command answers within a second."""
 _START_SECONDS = 120.0
@@ -82,6 +85,9 @@ class Lease:
 
 def lease(launch: Launch, wanted: Wanted, *, env: Mapping[str, str], say: Callable[[str], None]) -> Lease | None:
     """A session on the server for this launch. None if there can be none; `say` gets the reason."""
+    if (version := installed_release().spark) != _SPARK:
+        say(f"no warm engine (it needs Spark {_SPARK}, and this is {version})")
+        return None
     lacking = [name for name in _CLIENT if not _is_installed(name)]
     if lacking or os.name != "posix":
         reason = f"{', '.join(lacking)} missing: pip install 'pyspark[connect]'" if lacking else "it needs Linux or macOS"

@@ -1,0 +1,125 @@
+"""a session or an error of any PySpark from 3.5 -> what mvbuild asks of it: the few places where the API of the versions differs."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def is_remote(of: object) -> bool:
+    """Whether a session or a frame of PySpark belongs to a Spark Connect server."""
+    return type(of).__module__.startswith("pyspark.sql.connect.")
+
+
+def all_settings(session: Any) -> dict[str, str]:
+    """Every setting of the session. `conf.getAll` is new in Spark 4, and the statement SET would hide the values of secrets."""
+    conf = session.conf
+    if hasattr(conf, "getAll"):
+        return dict(conf.getAll)
+    if is_remote(session):
+        from pyspark.sql.connect import proto
+
+        return dict(session.client.config(proto.ConfigRequest.Operation(get_all=proto.ConfigRequest.GetAll())).pairs)
+    found, pairs = {}, conf._jconf.getAll().iterator()
+    while pairs.hasNext():
+        pair = pairs.next()
+        found[pair._1()] = pair._2()
+    return found
+
+
+def frame_of(session: SparkSession, data: Any) -> DataFrame:
+    """A PyArrow table as a DataFrame. `createDataFrame` accepts one since Spark 4."""
+    from pyspark import __version__
+    from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+    # The type of a timestamp without a zone must not depend on the session's default type.
+    schema = from_arrow_schema(data.schema, prefer_timestamp_ntz=True)
+    if not __version__.startswith("3."):
+        return session.createDataFrame(data, schema)
+    data = data.cast(to_arrow_schema(schema))
+    if is_remote(session):
+        from pyspark.sql.connect.dataframe import DataFrame as RemoteFrame
+        from pyspark.sql.connect.plan import LocalRelation
+
+        return RemoteFrame.withPlan(LocalRelation(data, schema=schema.json()), session)  # type: ignore[attr-defined,no-any-return]
+    return _through_a_file(session, data, schema.json())
+
+
+def _through_a_file(session: Any, data: Any, schema: str) -> DataFrame:
+    """As PySpark 3.5 does with a frame of pandas: the JVM reads the rows from a file, at once."""
+    import pyarrow as pa  # type: ignore[import-untyped]
+    from pyspark.sql import DataFrame
+
+    handle, name = tempfile.mkstemp(suffix=".arrow")
+    try:
+        with os.fdopen(handle, "wb") as file, pa.ipc.new_stream(file, data.schema) as stream:
+            stream.write_table(data)
+        utils = session._jvm.PythonSQLUtils
+        return DataFrame(utils.toDataFrame(utils.readArrowStreamFromFile(name), schema, session._jsparkSession), session)
+    finally:
+        Path(name).unlink()
+
+
+def condition_of(exc: Any) -> str:
+    """The error condition of a PySparkException, such as DIVIDE_BY_ZERO; empty if it has none."""
+    ask = getattr(exc, "getCondition", None) or getattr(exc, "getErrorClass", None)
+    return (ask() or "") if ask else ""
+
+
+def contexts_of(exc: Any) -> list[Any]:
+    """The places in SQL text that a PySparkException names. Spark 3.5 does not send them over Spark Connect."""
+    ask = getattr(exc, "getQueryContext", None)
+    return [c for c in (ask() or () if ask else ()) if c.contextType().name == "SQL"]
+
+
+def condition_in_jvm(jvm: Any, throwable: Any) -> str:
+    """The error condition of a SparkThrowable."""
+    if _has_error_utils(jvm):
+        return jvm.PythonErrorUtils.getCondition(throwable) or ""
+    return (throwable.getCondition() if _has_method(throwable, "getCondition") else throwable.getErrorClass()) or ""
+
+
+def contexts_in_jvm(jvm: Any, throwable: Any) -> list[Any]:
+    """The places in SQL text that a SparkThrowable names. In Spark 3.5 there is no other kind of place."""
+    if _has_error_utils(jvm):
+        return [c for c in jvm.PythonErrorUtils.getQueryContext(throwable) if c.contextType().toString() == "SQL"]
+    found = list(throwable.getQueryContext())
+    return [c for c in found if not _has_method(c, "contextType") or c.contextType().toString() == "SQL"]
+
+
+def _has_method(of: Any, name: str) -> bool:
+    return any(method.getName() == name for method in of.getClass().getMethods())
+
+
+def _has_error_utils(jvm: Any) -> bool:
+    """New in Spark 4.1."""
+    from py4j.java_gateway import JavaClass  # type: ignore[import-untyped]
+
+    return isinstance(jvm.PythonErrorUtils, JavaClass)
+
+
+def silence(loggers: Iterable[str]) -> None:
+    """Turn off loggers of PySpark 4."""
+    try:
+        from pyspark.logger import PySparkLogger
+    except ImportError:
+        return
+    for name in loggers:
+        PySparkLogger.getLogger(name).disabled = True
+
+
+def retry(client: Any, times: int | None) -> None:
+    """How often a Spark Connect client tries again to reach its server; None for PySpark's default."""
+    if not hasattr(client, "set_retry_policies"):
+        client._retry_policy["max_retries"] = 15 if times is None else times
+        return
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    client.set_retry_policies([DefaultPolicy() if times is None else DefaultPolicy(max_retries=times)])

@@ -16,6 +16,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from mvbuild.adapters.spark import start_engine
 from mvbuild.adapters.spark.engine import SparkEngine
+from mvbuild.adapters.spark.releases import installed_release
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.sources import SourceLocation
 from mvbuild.project.loaded import SparkSettings, Target
@@ -27,6 +28,8 @@ CONNECT = {
     "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.connect.grpc.binding.port": "0",
 }
+if installed_release().spark == "3.5":
+    CONNECT = {}  # PySpark includes its server since Spark 4
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from mvbuild.incremental.algebra import Explode, Item, Join, OneRow, Project, Relation, Scan, column, conjunction
 from mvbuild.incremental.building import Building, require_scalar
+from mvbuild.incremental.constant_rows import rows_of_values
 from mvbuild.incremental.functions import is_generator
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.scopes import Scope, TreeColumn, aliased, resolved, source, value_of
@@ -48,6 +49,8 @@ def _table(building: Building, node: exp.Expr, scope: Scope) -> tuple[Relation, 
         bare = node.copy()
         bare.set("pivots", None)
         return unpivoted(building, *_table(building, bare, scope), pivots)
+    if isinstance(node, exp.Values):
+        return rows_of_values(building, node)
     if isinstance(node, exp.Subquery):
         require(node, {"this", "alias", "joins"}, "unsupported-operator")
         if isinstance(node.this, exp.Table):  # (a JOIN b)

@@ -167,6 +167,7 @@ ONE_TABLE = (
         "`UNPIVOT`",
         "SELECT id, kind, number FROM (SELECT id, customer_id, amount FROM {orders}) UNPIVOT (number FOR kind IN (customer_id, amount))",
     ),
+    Sample("a join with `VALUES`", "SELECT id, label FROM {orders} JOIN (VALUES ('open', 'Open')) AS v(status, label) USING (status)"),
     Sample("the day, in a filter", "SELECT id, order_date FROM {orders} WHERE order_date >= current_date() - 30"),
     Sample("the exact time, or a random number", "SELECT id, rand() AS r FROM {orders}"),
     Sample("a column of type map", "SELECT id, labels FROM {orders}"),

@@ -6,6 +6,7 @@ Rewrites are made from the tree, and conclusions from metadata rely on it. If th
 from __future__ import annotations
 
 from mvbuild.equivalence.spark_proof import plan_difference, with_plain_columns
+from mvbuild.equivalence.values_text import with_selects_of_values
 from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.emit import Source, sql_of
 from mvbuild.incremental.inputs import Input, marked, shape_of_inputs
@@ -25,7 +26,8 @@ def round_trip_difference(engine: Engine, written: str, shape: Shape, source: So
     outputs = [(name, f"column_{at}") for at, (name, _) in enumerate(shape.outputs)]
     generated = sql_of(pruned(shape.root), source, outputs=outputs)
     try:
-        one, other = (engine.explain(with_plain_columns(sql, len(outputs))) for sql in (written, generated))
+        texts = (with_selects_of_values(written), generated)
+        one, other = (engine.explain(with_plain_columns(sql, len(outputs))) for sql in texts)
     except QueryError as exc:
         return f"Spark cannot plan it: {exc}"
     return plan_difference(one, other, physical=False)

@@ -164,7 +164,7 @@ QUERIES: tuple[Realistic, ...] = (
     Realistic("star_of_using", "SELECT * FROM {orders} AS o JOIN {customers} AS c USING (customer_id)"),
     Realistic("broadcast_hint", "SELECT /*+ BROADCAST(c) */ o.order_id, c.country FROM {orders} AS o JOIN {customers} AS c ON o.customer_id = c.customer_id"),
     Realistic("named_window", "SELECT customer_id, order_id, sum(amount) OVER w AS so_far, rank() OVER w AS r FROM {orders} WINDOW w AS (PARTITION BY customer_id ORDER BY order_date)"),
-    Realistic("values", "SELECT o.order_id, s.label FROM {orders} AS o JOIN (VALUES ('open', 'Open'), ('paid', 'Paid')) AS s(status, label) ON o.status = s.status", "unsupported-operator"),
+    Realistic("values", "SELECT o.order_id, s.label FROM {orders} AS o JOIN (VALUES ('open', 'Open'), ('paid', 'Paid')) AS s(status, label) ON o.status = s.status"),
     Realistic("natural_join", "SELECT order_id, amount, country FROM {orders} NATURAL JOIN (SELECT customer_id, country FROM {customers})"),
     Realistic("lateral_expression", "SELECT o.order_id, t.net, t.net * 2 AS twice FROM {orders} AS o, LATERAL (SELECT o.amount - o.discount AS net) AS t"),
     Realistic("lateral_explode", "SELECT o.order_id, t.tag FROM {orders} AS o, LATERAL explode(o.tags) AS t(tag)"),

@@ -203,6 +203,9 @@ class _Held:
     def net_rows(self, raw: Raw, change: TableChange, columns: Sequence[str]) -> NetRows | None:  # noqa: ARG002
         return None
 
+    def positions(self, raw: Raw, snapshot_id: int | None, minus: Any, plus: Any) -> RowChange | None:  # noqa: ARG002
+        return None
+
     def row_change(self, raw: Raw, head: Raw, change: RowChange, summary: Mapping[str, str]) -> Raw | None:  # noqa: ARG002
         return None
 

@@ -116,6 +116,23 @@ def difference(rewrite: Rewrite, stored: Stored) -> Difference:
     return _bag(rewrite, write, stored)
 
 
+def by_value(rewrite: Rewrite) -> Difference | None:
+    """For a bag, the rows to remove by their values instead of their positions: no relation reads the storage. They may be among the rows
+    to add as well.
+
+    >>> from mvbuild.incremental.samples import case, formula
+    >>> from mvbuild.incremental.strategies import bag
+    >>> found = by_value(bag.rewrite(case("SELECT id FROM {orders} WHERE amount > 0", removed=True)))
+    >>> formula(found.gone), formula(found.came)
+    ('filter[amount > 0](orders.minus)', 'filter[amount > 0](orders.plus)')
+    """
+    write = rewrite.write
+    if not isinstance(write, Bag):
+        return None
+    gone, came = (_values(side, rewrite.outputs, "value") if side is not None else None for side in (write.minus, write.plus))
+    return Difference(ctes=rewrite.ctes, gone=gone, came=came)
+
+
 def _values(rows: Relation, outputs: Sequence[tuple[str, str]], prefix: str) -> Relation:
     """The columns of the storage, in order, under new names."""
     return Project(rows, tuple(Item(f"{prefix}_{at}v", column(name)) for at, (name, _) in enumerate(outputs)))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from mvbuild.names import TableIdentifier
-from mvbuild.ports.changes import FileGroup, NetRows, Predicate, Side, StagedChange, TableChange, ValueRange
+from mvbuild.ports.changes import FileGroup, NetRows, Predicate, RowChange, Side, StagedChange, TableChange, ValueRange
 from mvbuild.ports.states import TableState
 
 
@@ -32,6 +32,11 @@ class TableChanges(Protocol):
     def net_rows(self, change: TableChange, columns: Sequence[str]) -> NetRows | None:
         """Read columns for which `reads_here` holds in this process, under the table's current schema, without rows that are on both sides.
         None if they cannot be read or there are too many; then the engine does it."""
+
+    def positions(self, table: TableState, minus: Any, plus: Any) -> RowChange | None:
+        """The change of a table's current snapshot by rows that were fetched from an engine: where the rows of `minus` are, and the rows of
+        `plus`, without those on both sides. Rows are the same if all values are, bit by bit. None if the table does not have all of them,
+        or cannot be read in this process."""
 
     def stage(self, change: TableChange, new_scratch: Callable[[], TableIdentifier]) -> StagedChange:
         """Register scratch tables, made of metadata only, that show the rows of a change under the table's current schema."""

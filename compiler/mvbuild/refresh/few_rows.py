@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from mvbuild.incremental.algebra import Ref, Relation
 from mvbuild.incremental.sizes import FEW, LITTLE, StorageSize
@@ -16,6 +17,7 @@ MAX_ROWS = FEW
 MAX_ROW_BYTES = 2_000
 """The limit of the average size of a row in a storage that is not small: all rows are in memory at once."""
 _REMOVED, _ADDED = "is_removed", "is_added"
+_PLACE = ("stored_at_0v", "stored_at_1v")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +50,7 @@ def may_be_few(inputs: RefreshInputs) -> bool:
 
 def fetched(inputs: RefreshInputs, difference: Difference) -> FewRows | None:
     """Computes and fetches all of them; None if they are not few."""
-    came = [f"came_{at}v" for at in range(len(inputs.place.before.schema["fields"]))]
+    came = _came(inputs)
     sql = _sql(inputs, difference, came)
     inputs.statements.append(sql)
     rows = inputs.session.engine.fetch(sql, MAX_ROWS)
@@ -59,10 +61,43 @@ def fetched(inputs: RefreshInputs, difference: Difference) -> FewRows | None:
     return FewRows(change=RowChange(removed=removed.select([0, 1]), added=added.select(came)), expected=expected)
 
 
+def fetched_by_value(inputs: RefreshInputs, valued: Difference) -> FewRows | None:
+    """The same for a storage in which this process finds the rows to remove. None if there are many, or it does not find all of them."""
+    values = [f"value_{at}v" for at in range(len(inputs.place.before.schema["fields"]))]
+    sides = ((True, valued.gone), (False, valued.came))
+    parts = [
+        f"SELECT {str(is_removed).lower()} AS {_REMOVED}, {', '.join(map(quote, values))} FROM {_source(inputs, side)}"
+        for is_removed, side in sides
+        if side is not None
+    ]
+    sql = " UNION ALL ".join(parts)
+    inputs.statements.append(sql)
+    rows = inputs.session.engine.fetch(sql, MAX_ROWS)
+    if rows is None:
+        return None
+    removed, added = (rows.filter(flag).select(values) for flag in (rows[_REMOVED], _inverted(rows[_REMOVED])))
+    change = inputs.session.catalog.changes.positions(inputs.place.before, removed, added)
+    if change is None:
+        return None
+    # The names that statements use, if only the engine can write to the storage.
+    removed, added = change.removed.rename_columns(list(_PLACE)), change.added.rename_columns(_came(inputs))
+    return FewRows(change=RowChange(removed=removed, added=added), expected=None)
+
+
+def _came(inputs: RefreshInputs) -> list[str]:
+    return [f"came_{at}v" for at in range(len(inputs.place.before.schema["fields"]))]
+
+
+def _inverted(flags: Any) -> Any:
+    import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+    return pc.invert(flags)
+
+
 def _sql(inputs: RefreshInputs, difference: Difference, came: list[str]) -> str:
     """A row has the position of a row to remove, or the values of one to add, or both; with neither, it is one that must be removed."""
     together = difference.together
-    gone = difference.gone.columns if difference.gone is not None else ("stored_at_0v", "stored_at_1v")
+    gone = difference.gone.columns if difference.gone is not None else _PLACE
     columns, place = ", ".join(map(quote, came)), ", ".join(map(quote, gone))
     if together is not None and difference.gone is not None and difference.came is not None:
         flags = f"{condition_of(difference.gone)} AS {_REMOVED}, {condition_of(difference.came)} AS {_ADDED}"

@@ -13,11 +13,12 @@ from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.algebra import Ref, Relation, walk
 from mvbuild.incremental.choose import StrategyChoice
 from mvbuild.incremental.rewrite import OverwritePartitions
+from mvbuild.incremental.sizes import StorageSize
 from mvbuild.incremental.statements import Difference, condition_of
 from mvbuild.names import quote
 from mvbuild.ports.catalog import ChangeRefused
 from mvbuild.ports.engine import QueryError
-from mvbuild.refresh.few_rows import FewRows, fetched, may_be_few
+from mvbuild.refresh.few_rows import FewRows, fetched, fetched_by_value, may_be_few
 from mvbuild.refresh.inputs import RefreshInputs
 from mvbuild.refresh.partition_writes import MAX_PARTITIONS, partition_condition
 from mvbuild.refresh.round_trip import round_trip_difference
@@ -76,6 +77,9 @@ class _Writer:
         if not inputs.bound_changes():
             return 0, 0
         is_tried = difference.partitions is None and may_be_few(inputs)
+        few = self._by_value() if is_tried else None
+        if few is not None:
+            return self._write_few(few)
         self._prepare(difference, is_fetched=is_tried)
         if difference.partitions is not None and difference.came is not None:
             return self._overwrite_partitions(difference.partitions, difference.came)
@@ -92,6 +96,14 @@ class _Writer:
         removed, added = self._counts(difference, gone, came)
         self._write(gone, came, removed, added)
         return added, removed
+
+    def _by_value(self) -> FewRows | None:
+        """What a bag changes, if its rows are few and this process finds them in the storage."""
+        valued = self.inputs.by_value
+        if valued is None or not StorageSize(table=self.inputs.place.before).is_searched_here:
+            return None
+        self._prepare(valued, is_fetched=True)
+        return fetched_by_value(self.inputs, valued)
 
     def _write_few(self, few: FewRows) -> _Rows:
         """In one commit of this process; by the engine if only it can write to this table."""
@@ -129,6 +141,8 @@ class _Writer:
         reads.update(r.name for r in (difference.gone, difference.came) if isinstance(r, Ref))
         together = difference.together
         for cte in difference.ctes:
+            if cte.name in self.inputs.relations:
+                continue
             is_once = reads[cte.name] == 1 or (is_fetched and (cte is together or self.inputs.is_at_hand(cte.relation)))
             if is_once and not self.inputs.narrows(cte):
                 self.inputs.inline(cte)

@@ -38,7 +38,7 @@ from mvbuild.incremental.empty_parts import without_empty_parts
 from mvbuild.incremental.inputs import columns_read, total
 from mvbuild.incremental.rewrite import Upsert
 from mvbuild.incremental.sizes import LITTLE
-from mvbuild.incremental.statements import STORAGE, Difference
+from mvbuild.incremental.statements import STORAGE, Difference, by_value
 from mvbuild.names import TableIdentifier, quote
 from mvbuild.ports.changes import NetRows, ReadRows, TableChange, ValueRange
 from mvbuild.refresh.change_sql import change_sql
@@ -74,6 +74,12 @@ class RefreshInputs:
         """Without what is known to have no rows: only used after the changes were read."""
         assert self.choice.difference is not None
         return without_empty_parts(self.choice.difference, self._has_no_rows)
+
+    @cached_property
+    def by_value(self) -> Difference | None:
+        """The same for a bag, with the rows to remove by their values."""
+        found = by_value(self.choice.rewrite) if self.choice.rewrite is not None else None
+        return without_empty_parts(found, self._has_no_rows) if found is not None else None
 
     def _has_no_rows(self, scan: Scan) -> bool:
         rows = self.read.get(scan_name(scan))

@@ -25,15 +25,9 @@ _WORD = 8
 
 def cancelled(plus: pa.Table, minus: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Both tables without the shared rows. They must have the same columns, of numbers, times, text or bytes, without nesting."""
-    import pyarrow as pa
-
     if not plus.num_rows or not minus.num_rows:
         return plus, minus
-    cells = [
-        (cell[: plus.num_rows], cell[plus.num_rows :])
-        for column in plus.column_names
-        for cell in _cells(pa.chunked_array([*plus[column].chunks, *minus[column].chunks]))
-    ]
+    cells = _both_cells(plus, minus)
     head = _alike(cells)
     cells = [(left[head:], right[head:]) for left, right in cells]
     tail = _alike([(left[::-1], right[::-1]) for left, right in cells])
@@ -42,6 +36,21 @@ def cancelled(plus: pa.Table, minus: pa.Table) -> tuple[pa.Table, pa.Table]:
         return plus, minus
     left, right = _pairs([(left[: plus.num_rows], right[: minus.num_rows]) for left, right in cells])
     return _without(plus, left), _without(minus, right)
+
+
+def equal_pairs(one: pa.Table, other: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+    """The positions of rows that are equal, in pairs: of copies of a row, as many as both tables have."""
+    return _pairs(_both_cells(one, other))
+
+
+def _both_cells(one: pa.Table, other: pa.Table) -> list[_Cell]:
+    import pyarrow as pa
+
+    return [
+        (cell[: one.num_rows], cell[one.num_rows :])
+        for column in one.column_names
+        for cell in _cells(pa.chunked_array([*one[column].chunks, *other[column].chunks]))
+    ]
 
 
 def _without(rows: pa.Table, places: np.ndarray) -> pa.Table:

@@ -70,6 +70,11 @@ class IcebergData:
     def net_rows(self, raw: Raw, change: TableChange, columns: Sequence[str]) -> NetRows | None:
         return net_rows(self._io(raw["location"]), raw, change, columns)
 
+    def positions(self, raw: Raw, snapshot_id: int | None, minus: pa.Table, plus: pa.Table) -> RowChange | None:
+        from mvbuild.adapters.iceberg.stored_rows import positions
+
+        return positions(self._io(raw["location"]), raw, snapshot_id, minus, plus)
+
     def row_change(self, raw: Raw, head: Raw, change: RowChange, summary: Mapping[str, str]) -> Raw | None:
         from mvbuild.adapters.iceberg.row_changes import is_writable, row_change
 

@@ -86,6 +86,19 @@ class RowReader:
         return pa.table(columns, schema=self.schema)
 
 
+def fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows of an engine, column by column, with the names and types of a schema. Raises Inexact, or PyArrow's error for values that do not
+    fit."""
+    import pyarrow as pa
+
+    if any(
+        pa.types.is_timestamp(one.type) and (one.type.tz is None) != (to.type.tz is None)
+        for one, to in zip(rows.schema, schema, strict=True)
+    ):
+        raise Inexact("a timestamp with and one without a zone")
+    return pa.table([column.cast(field.type) for column, field in zip(rows.columns, schema, strict=True)], schema=schema)
+
+
 def _groups(file: ParquetFile, positions: np.ndarray | None) -> tuple[list[int], np.ndarray | None]:
     """The row groups with these positions, and the positions among the rows of those groups."""
     import numpy as np

@@ -12,10 +12,12 @@ from mvbuild.ports.changes import NetRows, StagedChange
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    import pyarrow as pa  # type: ignore[import-untyped]
+
     from mvbuild.adapters.iceberg.change_tables import Subset
     from mvbuild.adapters.iceberg.publisher import Publisher
     from mvbuild.names import TableIdentifier
-    from mvbuild.ports.changes import FileGroup, Predicate, Side, TableChange, ValueRange
+    from mvbuild.ports.changes import FileGroup, Predicate, RowChange, Side, TableChange, ValueRange
     from mvbuild.ports.states import TableState
 
 
@@ -47,6 +49,11 @@ class MetadataChanges:
         with self._publisher.guard():
             found = self._publisher.read_state(change.table)
             return found.data.net_rows(found.raw, change, columns)
+
+    def positions(self, table: TableState, minus: pa.Table, plus: pa.Table) -> RowChange | None:
+        with self._publisher.guard():
+            found = self._publisher.read_state(table)
+            return found.data.positions(found.raw, table.current_snapshot_id, minus, plus)
 
     def stage(self, change: TableChange, new_scratch: Callable[[], TableIdentifier]) -> StagedChange:
         if change.is_empty:

@@ -44,6 +44,9 @@ class Data(Protocol):
     def net_rows(self, raw: Raw, change: TableChange, columns: Sequence[str]) -> NetRows | None:
         """The rows of a change that are not on both sides."""
 
+    def positions(self, raw: Raw, snapshot_id: int | None, minus: Any, plus: Any) -> RowChange | None:
+        """`TableChanges.positions` in a snapshot."""
+
     def row_change(self, raw: Raw, head: Raw, change: RowChange, summary: Mapping[str, str]) -> Raw | None:
         """Write the files of a snapshot on top of `head`; returns its JSON, or None if only an engine can write them."""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mvbuild.adapters.iceberg import tables
 from mvbuild.adapters.iceberg.altered import target
 from mvbuild.adapters.iceberg.failures import OWN_BUGS
-from mvbuild.adapters.iceberg.file_rows import Inexact, is_readable
+from mvbuild.adapters.iceberg.file_rows import Inexact, fitted, is_readable
 from mvbuild.adapters.iceberg.live_positions import deleted_in
 from mvbuild.adapters.iceberg.manifests import read_entries, read_manifests
 from mvbuild.adapters.iceberg.metadata import current_schema
@@ -107,16 +107,9 @@ def _positions(rows: pa.Table) -> dict[str, np.ndarray]:
 
 def _fitted(rows: pa.Table, table: Table) -> pa.Table:
     """With the names, types and field ids of the table."""
-    import pyarrow as pa
     from pyiceberg.io.pyarrow import schema_to_pyarrow
 
-    schema = schema_to_pyarrow(table.schema())
-    if any(
-        pa.types.is_timestamp(one.type) and (one.type.tz is None) != (to.type.tz is None)
-        for one, to in zip(rows.schema, schema, strict=True)
-    ):
-        raise Inexact("a timestamp with and one without a zone")
-    return pa.table([column.cast(field.type) for column, field in zip(rows.columns, schema, strict=True)], schema=schema)
+    return fitted(rows, schema_to_pyarrow(table.schema()))
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -94,6 +95,11 @@ def test_random_changes(world: World) -> None:
         if removed or added:
             assert table.change(removed, added)
             assert table.ids() == sorted(table.places)
+        some = random.sample(sorted(table.places), min(len(table.places), 4))
+        found = world.catalog.changes.positions(table.state, rows_of([*some, 900]), rows_of([900, 901]))
+        assert found is not None
+        assert Counter(zip(*found.removed.to_pydict().values(), strict=True)) == Counter(table.places[one] for one in some)
+        assert found.added.to_pydict()["id"] == [901], "a row on both sides stays as it is"
     snapshots = list(table.contents)
     for old, new in [(random.choice(snapshots), random.choice(snapshots)) for _ in range(30)]:
         change = world.catalog.changes.between(table.state, old, new)
@@ -106,6 +112,28 @@ def test_random_changes(world: World) -> None:
         assert set(net.plus.data["id"].to_pylist()) == after - before
         assert set(net.minus.data["id"].to_pylist()) == before - after
         assert (net.plus.count, net.minus.count) == (len(after - before), len(before - after))
+
+
+def test_positions_of_copies(world: World) -> None:
+    """As many as are asked for; and none if the table has fewer, also after one was removed."""
+    table = made(world)
+    assert table.change([], [3, 5, 5, 5])
+    state, positions = table.state, world.catalog.changes.positions
+    found = positions(state, rows_of([5, 3, 5, 3]), rows_of([]))
+    assert found is not None
+    assert len(set(zip(*found.removed.to_pydict().values(), strict=True))) == 4
+    assert positions(state, rows_of([5] * 4), rows_of([])) is not None
+    assert positions(state, rows_of([5] * 5), rows_of([])) is None
+    assert positions(state, rows_of([5] * 5), rows_of([5, 5])) is not None
+    assert positions(state, rows_of([41]), rows_of([])) is None
+    of_copies = positions(state, rows_of([3, 3, 5, 5]), rows_of([]))
+    assert of_copies is not None
+    assert world.catalog.change_rows(T, None, RowChange(removed=of_copies.removed, added=rows_of([])), {})
+    left = world.catalog.load([T])[T]
+    assert isinstance(left, TableState)
+    assert positions(left, rows_of([3]), rows_of([])) is None
+    assert positions(left, rows_of([5, 5]), rows_of([])) is not None
+    assert positions(left, rows_of([5, 5, 5]), rows_of([])) is None
 
 
 def test_one_file_has_all_deletes_of_a_data_file(world: World) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from mvbuild.incremental.algebra import Ref, Relation
 from mvbuild.incremental.sizes import FEW, LITTLE, StorageSize
@@ -64,18 +63,14 @@ def fetched(inputs: RefreshInputs, difference: Difference) -> FewRows | None:
 def fetched_by_value(inputs: RefreshInputs, valued: Difference) -> FewRows | None:
     """The same for a storage in which this process finds the rows to remove. None if there are many, or it does not find all of them."""
     values = [f"value_{at}v" for at in range(len(inputs.place.before.schema["fields"]))]
-    sides = ((True, valued.gone), (False, valued.came))
-    parts = [
-        f"SELECT {str(is_removed).lower()} AS {_REMOVED}, {', '.join(map(quote, values))} FROM {_source(inputs, side)}"
-        for is_removed, side in sides
-        if side is not None
-    ]
+    sides = ((f"true AS {_REMOVED}, false AS {_ADDED}", valued.gone), (f"false AS {_REMOVED}, true AS {_ADDED}", valued.came))
+    parts = [f"SELECT {flags}, {', '.join(map(quote, values))} FROM {_source(inputs, side)}" for flags, side in sides if side is not None]
     sql = " UNION ALL ".join(parts)
     inputs.statements.append(sql)
     rows = inputs.session.engine.fetch(sql, MAX_ROWS)
     if rows is None:
         return None
-    removed, added = (rows.filter(flag).select(values) for flag in (rows[_REMOVED], _inverted(rows[_REMOVED])))
+    removed, added = (rows.filter(rows[flag]).select(values) for flag in (_REMOVED, _ADDED))
     change = inputs.session.catalog.changes.positions(inputs.place.before, removed, added)
     if change is None:
         return None
@@ -86,12 +81,6 @@ def fetched_by_value(inputs: RefreshInputs, valued: Difference) -> FewRows | Non
 
 def _came(inputs: RefreshInputs) -> list[str]:
     return [f"came_{at}v" for at in range(len(inputs.place.before.schema["fields"]))]
-
-
-def _inverted(flags: Any) -> Any:
-    import pyarrow.compute as pc  # type: ignore[import-untyped]
-
-    return pc.invert(flags)
 
 
 def _sql(inputs: RefreshInputs, difference: Difference, came: list[str]) -> str:

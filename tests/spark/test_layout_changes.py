@@ -12,6 +12,8 @@ from pyiceberg.catalog import load_catalog
 from spark.projects import Project, orders, properties
 from spark.shop import MakeProject
 
+pytestmark = pytest.mark.proof
+
 MODEL = "models/m.sql"
 YML = "models/m.yml"
 ROWS = orders(*((i, i % 3, "2026-01-05", f"{i}.00") for i in range(1, 21)))

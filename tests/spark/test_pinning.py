@@ -12,6 +12,8 @@ from mvbuild.refresh.result import Event, Started
 from spark.projects import Project, messages, named, of, order
 from spark.shop import DAILY, FILES, MORE, MakeProject, shop
 
+pytestmark = pytest.mark.proof
+
 MODEL = "models/marts/revenue_daily.sql"
 
 

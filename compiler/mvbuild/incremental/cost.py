@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -79,7 +80,7 @@ def cost_of(rewrite: Rewrite, difference: Difference, root: Relation, sizes: Siz
     is_fetched = sizes.storage.is_fetched and sum(change.rows for change in sizes.changes.values()) <= FEW
     valued = by_value(rewrite) if is_fetched and sizes.storage.is_searched_here else None
     if valued is not None:
-        return _cost_by_value(valued, sizes, is_proven=is_proven)
+        return _cost_by_value(valued, sizes, _groups(rewrite, root, sizes), is_proven=is_proven)
     total = sum((_cost(relation, sizes, narrowed=False) for relation in difference.relations), Cost(bytes=0, rows=0))
     estimator = Estimator(Ranges(sizes), groups=_groups(rewrite, root, sizes), filters=change_filters(difference.relations))
     effort = sum(estimator.cte(cte.name, pruned(cte.relation)) for cte in difference.ctes)
@@ -94,11 +95,11 @@ def cost_of(rewrite: Rewrite, difference: Difference, root: Relation, sizes: Siz
     return total
 
 
-def _cost_by_value(valued: Difference, sizes: Sizes, *, is_proven: bool) -> Cost:
+def _cost_by_value(valued: Difference, sizes: Sizes, groups: Mapping[str, float], *, is_proven: bool) -> Cost:
     """The storage is read too, but not by a statement."""
     held = sizes.storage
     total = sum((_cost(relation, sizes, narrowed=False) for relation in valued.relations), Cost(bytes=held.bytes, rows=held.rows))
-    estimator = Estimator(Ranges(sizes), filters=change_filters(valued.relations))
+    estimator = Estimator(Ranges(sizes), groups=groups, filters=change_filters(valued.relations))
     effort = sum(estimator.cte(cte.name, pruned(cte.relation)) for cte in valued.ctes)
     effort += sum(estimator.flow(pruned(side), {}).cost for side in (valued.gone, valued.came) if side is not None)
     steps = steps_of(valued, len(sizes.changes), is_proven=is_proven, is_fetched=True, is_written_here=held.is_written_here)

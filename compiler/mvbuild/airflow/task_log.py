@@ -19,8 +19,8 @@ def log_event(log: Any, event: Event) -> None:
         log.info("%s of %s START %s", event.index, event.total, event.node)
     elif isinstance(event, Finished):
         one = event.result
-        said = log.error if one.status == "error" else log.info
-        said("%s of %s %s %s %s", event.index, event.total, one.status.upper(), one.node, one.message)
+        write = log.error if one.status == "error" else log.info
+        write("%s of %s %s %s %s", event.index, event.total, one.status.upper(), one.node, one.message)
         for found in one.diagnostics:
             log.error(found.message)
         for test in one.tests:
@@ -30,5 +30,5 @@ def log_event(log: Any, event: Event) -> None:
 
 
 def _log_test(log: Any, test: TestResult) -> None:
-    said = log.error if test.status in FAILED else log.warning if test.status == "warn" else log.info
-    said("%s %s %s", test.status.upper(), test.name, test.message)
+    write = log.error if test.status in FAILED else log.warning if test.status == "warn" else log.info
+    write("%s %s %s", test.status.upper(), test.name, test.message)

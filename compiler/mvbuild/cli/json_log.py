@@ -148,8 +148,8 @@ class JsonLog:
         info = self._of_test(test)
         level = _LEVELS.get(test.status, "info")
         if level != "info":
-            said = "RunResultWarning" if level == "warn" else "RunResultFailure" if test.status == "fail" else "RunResultError"
-            self._write(said, f"{test.name}: {test.message}", {"node_info": info}, level=level)
+            name = "RunResultWarning" if level == "warn" else "RunResultFailure" if test.status == "fail" else "RunResultError"
+            self._write(name, f"{test.name}: {test.message}", {"node_info": info}, level=level)
         found = f" {test.failures}" if test.failures else ""
         counted = {"index": index, "num_models": total, "num_failures": test.failures, "execution_time": test.seconds}
         data = {"name": test.name, "status": test.status, **counted, "node_info": info}

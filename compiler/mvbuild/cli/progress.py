@@ -127,8 +127,8 @@ class Progress:
         head = f"{event.index} of {event.total} {word} {describe(self._graph, one.node)}"
         if not self._quiet or word in ("FAIL", "ERROR"):
             self._print(_lines(head, "", f"{one.seconds:.2f}s", word))
-            for said in _findings(one):
-                click.echo(_stamped(f"  {said}"))
+            for finding in _findings(one):
+                click.echo(_stamped(f"  {finding}"))
         if one.rows:
             rows = ((f"only in {d.only_in}", d.copies, *d.row) for d in one.rows)
             click.echo(table(("difference", "copies", *one.columns), rows))

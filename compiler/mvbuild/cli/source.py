@@ -39,10 +39,10 @@ def freshness(options: Options, select: tuple[str, ...], exclude: tuple[str, ...
     names = {one.node.id: f"{one.node.source.source}.{one.node.source.name}" for one in ages if one.node.source}
     width = max(map(len, names.values()), default=0)
     for one in ages:
-        said = "has no snapshot that can be read"
+        age = "has no snapshot that can be read"
         if one.age is not None and one.loaded_ms is not None:
-            said = f"{duration(int(one.age.total_seconds() * 1000))} old, of {utc(one.loaded_ms)}"
-        click.echo(f"{click.style(f'{one.status:<5}', fg=_COLORS[one.status])}  {names[one.node.id]:<{width}}  {said}")
+            age = f"{duration(int(one.age.total_seconds() * 1000))} old, of {utc(one.loaded_ms)}"
+        click.echo(f"{click.style(f'{one.status:<5}', fg=_COLORS[one.status])}  {names[one.node.id]:<{width}}  {age}")
     if not ages:
         say("No selected source has `freshness:`.")
     failing = ("error", "runtime error", "warn") if warnings_are_errors() else ("error", "runtime error")

@@ -63,6 +63,6 @@ def _id(read: Read, known: Mapping[tuple[str, str, str], NodeId], report: list[D
         report.append(error("unresolved-ref", f"Unknown model or seed '{read.name}'", read.span, help=did_you_mean(read.name, names)))
     elif found is None:
         names = [f"{source}.{name}" for kind, source, name in known if kind == "source"]
-        said = f"{read.source}.{read.name}"
-        report.append(error("unresolved-source", f"Unknown source table '{said}'", read.span, help=did_you_mean(said, names)))
+        full_name = f"{read.source}.{read.name}"
+        report.append(error("unresolved-source", f"Unknown source table '{full_name}'", read.span, help=did_you_mean(full_name, names)))
     return found

@@ -118,7 +118,7 @@ def _install(doing: _Installation, package: Declared, base: Path) -> None:
         return
     folder = Path(tempfile.mkdtemp(dir=doing.work)) / "files"
     folder.mkdir()
-    known = doing.known.get(_key(package.said), {})
+    known = doing.known.get(_key(package.entry), {})
     path, exact = fetch(package, _value(doing, package), folder, commit=known.get("commit"))
     files = files_of(path, ".")
     if files is None:
@@ -127,7 +127,7 @@ def _install(doing: _Installation, package: Declared, base: Path) -> None:
     if known.get("sha256", digest) != digest:
         message = f"The package '{files.name}' is not the one of {LOCK}: its files have another hash"
         raise ProjectError([error("package-unavailable", message, package.span, help="If that is right, run `mvbuild deps --upgrade`.")])
-    _add(doing, package, files, {"name": files.name, **package.said, **exact, "sha256": digest}, is_new=not known)
+    _add(doing, package, files, {"name": files.name, **package.entry, **exact, "sha256": digest}, is_new=not known)
     copied({one: path / one for one in files.paths}, doing.work / FOLDER / files.name)
     _install_all(doing, declared_in(path, doing.report), path)
 

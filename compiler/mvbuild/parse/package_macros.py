@@ -41,8 +41,8 @@ class PackageMacros:
         """What a template finds by this name. A macro may begin with `_`. Ends the rendering if there is none."""
         found = self.find(name)
         if found is None:
-            said = f"The package '{self._name}' has no macro '{name}'"
-            self._stop("undefined-name", said, name, f"Look into its macros: dbt_packages/{self._name}/macros.")
+            message = f"The package '{self._name}' has no macro '{name}'"
+            self._stop("undefined-name", message, name, f"Look into its macros: dbt_packages/{self._name}/macros.")
         return found
 
     def find(self, name: str) -> Any:

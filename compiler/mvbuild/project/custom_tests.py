@@ -37,7 +37,7 @@ def custom_tests(files: Iterable[SourceFile], report: list[Diagnostic]) -> Mappi
                 report.append(error("duplicate-name", f"The test '{test.name}' is built in", test.span, help="Give yours another name."))
             elif other is not test:
                 notes = (Note(message="first defined here", span=other.span),)
-                report.append(error("duplicate-name", f"The test '{test.name}' is defined twice", test.span, notes=notes))
+                report.append(error("duplicate-name", f"Duplicate test '{test.name}'", test.span, notes=notes))
     return found
 
 

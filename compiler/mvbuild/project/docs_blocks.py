@@ -73,6 +73,6 @@ def docs_blocks(project: str, files: Iterable[SourceFile], report: list[Diagnost
             other = found.setdefault(name, block)
             if other is not block:
                 notes = (Note(message="first defined here", span=other.span),)
-                message = f"The docs block '{name}' is defined twice"
+                message = f"Duplicate docs block '{name}'"
                 report.append(error("duplicate-name", message, span, help="Rename one of the two.", notes=notes))
     return DocsBlocks(project, found)

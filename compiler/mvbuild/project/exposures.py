@@ -72,28 +72,28 @@ def read_exposures(project: LoadedProject) -> tuple[Exposure, ...]:
 
 
 def _exposure(node: MapNode, file: SourceFile, docs: DocsBlocks, report: list[Diagnostic]) -> Exposure | None:
-    said = plain(node)
-    config = said.get("config") or {}
-    if {said.get("enabled"), config.get("enabled")} & {False} or not isinstance(said.get("name"), str):
+    declared = plain(node)
+    config = declared.get("config") or {}
+    if {declared.get("enabled"), config.get("enabled")} & {False} or not isinstance(declared.get("name"), str):
         return None
     place = node.get("name")
     span = place.node.span if place else node.span
     for key, known in (("type", TYPES), ("maturity", MATURITIES)):
         entry = node.get(key)
-        if entry and said[key] not in (*known, None):
+        if entry and declared[key] not in (*known, None):
             message = f"'{key}' of an exposure must be {', '.join(known[:-1])} or {known[-1]}"
-            report.append(error("wrong-type", message, entry.node.span, help=did_you_mean(str(said[key]), known)))
+            report.append(error("wrong-type", message, entry.node.span, help=did_you_mean(str(declared[key]), known)))
     return Exposure(
-        name=said["name"],
-        label=said.get("label"),
-        type=str(said.get("type")),
-        owner=said.get("owner") or {},
+        name=declared["name"],
+        label=declared.get("label"),
+        type=str(declared.get("type")),
+        owner=declared.get("owner") or {},
         reads=tuple(_reads(node, report)),
-        url=said.get("url"),
-        maturity=said.get("maturity"),
-        description=docs.text(said.get("description") or "", span, report),
-        tags=tuple(dict.fromkeys((*_texts(said.get("tags")), *_texts(config.get("tags"))))),
-        meta={**(said.get("meta") or {}), **(config.get("meta") or {})},
+        url=declared.get("url"),
+        maturity=declared.get("maturity"),
+        description=docs.text(declared.get("description") or "", span, report),
+        tags=tuple(dict.fromkeys((*_texts(declared.get("tags")), *_texts(config.get("tags"))))),
+        meta={**(declared.get("meta") or {}), **(config.get("meta") or {})},
         span=span,
         file=file,
     )

@@ -9,8 +9,8 @@ from mvbuild.project.yaml_spans import MapNode, plain
 
 def read_group(node: MapNode, report: list[Diagnostic]) -> Group | None:
     """As in dbt, an owner has a name or an email address. None for a group without a name, which was reported."""
-    said, place, of_owner = plain(node), node.get("name"), node.get("owner")
-    name, owner = said.get("name"), said.get("owner")
+    declared, place, of_owner = plain(node), node.get("name"), node.get("owner")
+    name, owner = declared.get("name"), declared.get("owner")
     if not isinstance(name, str) or place is None:
         return None
     if of_owner is not None and isinstance(owner, dict) and not {"name", "email"} & {key for key, value in owner.items() if value}:
@@ -19,7 +19,7 @@ def read_group(node: MapNode, report: list[Diagnostic]) -> Group | None:
     return Group(
         name=name,
         owner=owner if isinstance(owner, dict) else {},
-        description=str(said.get("description") or ""),
-        meta=(said.get("config") or {}).get("meta") or {},
+        description=str(declared.get("description") or ""),
+        meta=(declared.get("config") or {}).get("meta") or {},
         span=place.node.span,
     )

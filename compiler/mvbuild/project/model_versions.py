@@ -27,11 +27,11 @@ def versions_of(node: MapNode, report: list[Diagnostic]) -> Iterator[tuple[MapNo
         other = first.setdefault(str(value), place)
         if other is not place:
             notes = (Note(message="first declared here", span=other.span),)
-            report.append(error("duplicate-name", f"'{name}' has the version {value} twice", place.span, help="Remove one.", notes=notes))
+            report.append(error("duplicate-name", f"Duplicate version {value} of '{name}'", place.span, help="Remove one.", notes=notes))
     latest = _latest(node, name, [value for _, value in declared], report)
     for item, value in declared:
-        said = plain(item)
-        file = said.get("defined_in")
+        keys = plain(item)
+        file = keys.get("defined_in")
         version = ModelVersion(
             model=name,
             v=value,
@@ -97,10 +97,10 @@ def _columns(node: MapNode, version: MapNode) -> Iterator[Node]:
     own, exclude = [], list[str]()
     include: Any = "all"
     for item in _maps(version, "columns"):
-        said = plain(item)
-        if "include" in said or "exclude" in said:
-            include = said.get("include") or ("all" if "include" not in said else [])
-            exclude = [str(name) for name in said.get("exclude") or ()]
+        keys = plain(item)
+        if "include" in keys or "exclude" in keys:
+            include = keys.get("include") or ("all" if "include" not in keys else [])
+            exclude = [str(name) for name in keys.get("exclude") or ()]
         else:
             own.append(item)
     names = {str(plain(item).get("name")).lower() for item in own} | {name.lower() for name in exclude}

@@ -36,7 +36,7 @@ class Declared:
     span: Span
 
     @property
-    def said(self) -> dict[str, str]:
+    def entry(self) -> dict[str, str]:
         """Its keys and values."""
         further = {"revision": self.revision, "subdirectory": self.subdirectory or None}
         return {self.kind: self.where, **{key: value for key, value in further.items() if value is not None}}
@@ -77,28 +77,28 @@ def declared_in(root: Path, report: list[Diagnostic]) -> tuple[Declared, ...]:
 
 
 def _declared(node: Node, report: list[Diagnostic]) -> Iterator[Declared]:
-    said = plain(node) if isinstance(node, MapNode) else {}
-    kinds = [kind for kind in KINDS if kind in said]
+    keys = plain(node) if isinstance(node, MapNode) else {}
+    kinds = [kind for kind in KINDS if kind in keys]
     unknown = next((entry for entry in node.entries if entry.key not in _KEYS), None) if isinstance(node, MapNode) else None
-    if len(kinds) != 1 or unknown is not None or not isinstance(said.get(kinds[0]), str):
+    if len(kinds) != 1 or unknown is not None or not isinstance(keys.get(kinds[0]), str):
         message = f"Unknown key '{unknown.key}' of a package" if unknown else "A package is one of `local:`, `git:` and `tarball:`"
         help = "Write `- local: ../shared`, `- git: https://...` with `revision:`, or `- tarball: https://...`."
         report.append(error("bad-packages", message, unknown.span if unknown else node.span, help=help))
         return
-    revision = said.get("revision", said.get("version"))
+    revision = keys.get("revision", keys.get("version"))
     revision = revision[0] if isinstance(revision, list) and len(revision) == 1 else revision
     yield Declared(
         kind=kinds[0],
-        where=said[kinds[0]],
+        where=keys[kinds[0]],
         revision=None if revision is None else str(revision),
-        subdirectory=str(said.get("subdirectory") or ""),
+        subdirectory=str(keys.get("subdirectory") or ""),
         span=node.span,
     )
 
 
 def declared_hash(declared: tuple[Declared, ...]) -> str:
     """Of what packages.yml says, for the lock."""
-    return sha256(repr([sorted(one.said.items()) for one in declared]).encode()).hexdigest()
+    return sha256(repr([sorted(one.entry.items()) for one in declared]).encode()).hexdigest()
 
 
 def installable(declared: tuple[Declared, ...]) -> tuple[Declared, ...]:
@@ -160,22 +160,22 @@ def files_of(root: Path, folder: str) -> PackageFiles | None:
         return None
     file = read_text(base, name)
     tree, wrong = read_yaml(file)
-    said = plain(tree) if isinstance(tree, MapNode) else {}
-    if wrong or not isinstance(said.get("name"), str) or not said["name"].isidentifier():
+    keys = plain(tree) if isinstance(tree, MapNode) else {}
+    if wrong or not isinstance(keys.get("name"), str) or not keys["name"].isidentifier():
         message = f"{name} of the package in {folder} has no usable `name`"
         raise ProjectError([error("bad-packages", message, Span(SourceFile(f"{folder}/{name}", file.text), 0, 0))])
     macro_paths, test_paths = (
-        _texts(said.get(key)) or default for key, default in (("macro-paths", ["macros"]), ("test-paths", ["tests"]))
+        _texts(keys.get(key)) or default for key, default in (("macro-paths", ["macros"]), ("test-paths", ["tests"]))
     )
     nowhere = base / FOLDER
     macros = [f.path for f in list_files(base, macro_paths, without=nowhere).files if f.suffix == ".sql"]
     tests = list_files(base, test_paths, without=nowhere).files
     macros += [f.path for f in tests if f.suffix == ".sql" and f.folders[:1] == ("generic",)]
     inside = tuple(dict.fromkeys(path for path in macros if not path.startswith("../")))
-    vars = said.get("vars")
-    own = {**vars, **(vars.get(said["name"]) or {})} if isinstance(vars, dict) else {}
+    vars = keys.get("vars")
+    own = {**vars, **(vars.get(keys["name"]) or {})} if isinstance(vars, dict) else {}
     licences = sorted(path.name for path in base.glob("LICENSE*") if path.is_file())
-    return PackageFiles(name=said["name"], vars=own, paths=(name, *licences, *inside), macros=inside)
+    return PackageFiles(name=keys["name"], vars=own, paths=(name, *licences, *inside), macros=inside)
 
 
 def hash_of(files: PackageFiles, content: Any) -> str:

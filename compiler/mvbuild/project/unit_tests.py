@@ -112,8 +112,8 @@ def _for_each_version(test: UnitTest, node: MapNode, versions: Sequence[ModelVer
         yield test
         return
     entry = node.get("versions")
-    said = plain(entry.node) if entry and isinstance(entry.node, MapNode) else {}
-    include, exclude = ({str(v) for v in said.get(key) or ()} for key in ("include", "exclude"))
+    declared = plain(entry.node) if entry and isinstance(entry.node, MapNode) else {}
+    include, exclude = ({str(v) for v in declared.get(key) or ()} for key in ("include", "exclude"))
     unknown = sorted((include | exclude) - {str(version.v) for version in of_model})
     if entry and (unknown or (include and exclude)):
         message = f"'{test.model}' has no version {unknown[0]}" if unknown else "'versions' has either 'include' or 'exclude'"

@@ -105,7 +105,7 @@ def test_without_latest_version_the_highest_is(tmp_path: Path) -> None:
             {"models/people.yml": YAML.replace("latest_version: 2", "latest_version: 9")},
             "'latest_version' of 'people' is 9, which is not one of its versions",
         ),
-        ({"models/people.yml": YAML.replace("v: 3", "v: 2")}, "'people' has the version 2 twice"),
+        ({"models/people.yml": YAML.replace("v: 3", "v: 2")}, "Duplicate version 2 of 'people'"),
         ({"models/people_v2.sql": "SELECT 1 AS id\n"}, "Duplicate model name 'people"),
         ({"models/people.yml": YAML.replace("2020-05-01", "soon")}, "'deprecation_date' is a day"),
         ({"seeds/people.csv": "id\n1\n"}, "Duplicate model name 'people'"),

@@ -252,7 +252,8 @@ class _Choosing:
         return self._choice_with(chosen, "", "", tuple(listed), expected=work, full=full, rewrite=rewrite, difference=change)
 
     def _sizes_of(self, changes: Mapping[int, TableChange]) -> Sizes:
-        return Sizes(inputs=self.given.inputs, changes=changes, storage=StorageSize(table=self.storage), read=self.question.read)
+        held = StorageSize(table=self.storage)
+        return Sizes(inputs=self.given.inputs, changes=changes, storage=held, read=self.question.read, moved=bool(self.given.moved))
 
     def _case(self, changes: Mapping[int, TableChange]) -> StrategyInput:
         moved = self.given.moved

@@ -14,7 +14,7 @@ from mvbuild.incremental.effort import Estimator
 from mvbuild.incremental.fixed_costs import steps_of, steps_of_full
 from mvbuild.incremental.key_ranges import Ranges
 from mvbuild.incremental.rewrite import Bag, Exchange, Rewrite
-from mvbuild.incremental.sizes import FEW, Sizes
+from mvbuild.incremental.sizes import Sizes
 from mvbuild.incremental.statements import Difference, by_value
 
 CHEAPER = 0.8
@@ -77,7 +77,7 @@ def full_cost(root: Relation, sizes: Sizes) -> Cost:
 
 def cost_of(rewrite: Rewrite, difference: Difference, root: Relation, sizes: Sizes, *, is_proven: bool) -> Cost:
     """Each statement once: the tables that it reads, less where keys restrict them. `is_proven`: Spark has confirmed the query before."""
-    is_fetched = sizes.storage.is_fetched and sum(change.rows for change in sizes.changes.values()) <= FEW
+    is_fetched = sizes.storage.is_fetched and sizes.has_few_changes
     valued = by_value(rewrite) if is_fetched and sizes.storage.is_searched_here else None
     if valued is not None:
         return _cost_by_value(valued, sizes, _groups(rewrite, root, sizes), is_proven=is_proven)

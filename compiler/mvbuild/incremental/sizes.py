@@ -95,6 +95,12 @@ class Sizes:
     changes: Mapping[int, TableChange]
     storage: StorageSize
     read: ReadChange
+    moved: bool = False
+    """Whether a clock moved: how many rows it lets in or out is not known."""
+
+    @property
+    def has_few_changes(self) -> bool:
+        return not self.moved and sum(change.rows for change in self.changes.values()) <= FEW
 
     def share(self, scan: Scan, wanted: Mapping[str, ValueRange]) -> float:
         """The share of a table's rows in files that may have the wanted values."""

@@ -10,9 +10,9 @@ import pytest
 from mvbuild.incremental.choose import _Choosing
 from mvbuild.incremental.cost import Cost
 from mvbuild.incremental.experience import HIGHEST, corrections
-from mvbuild.incremental.fixed_costs import steps_of, steps_of_full
+from mvbuild.incremental.fixed_costs import Steps, steps_of, steps_of_full
 from mvbuild.incremental.samples import case
-from mvbuild.incremental.statements import Stored, difference
+from mvbuild.incremental.statements import Stored, by_value, difference
 from mvbuild.incremental.strategies import STRATEGIES
 
 GROUPED = "SELECT customer_id, count(*) AS n, sum(id) AS total, count(id) AS ids FROM {orders} GROUP BY customer_id"
@@ -37,6 +37,16 @@ def test_rows_are_appended_in_one_statement_without_deletes() -> None:
 @pytest.mark.parametrize("strategy", ["merge", "affected-keys", "bag"])
 def test_few_rows_that_come_back_cost_less_than_statements_that_write_them(strategy: str) -> None:
     assert seconds(strategy, GROUPED, is_fetched=True, is_written_here=True) < seconds(strategy, GROUPED)
+
+
+def test_a_bag_by_value_reads_no_storage_and_is_one_statement() -> None:
+    made = STRATEGIES["bag"](case("SELECT id FROM {orders} WHERE amount > 0", removed=True))
+    by_position, valued = difference(made, Stored(types={"id": "long"})), by_value(made)
+    assert valued is not None
+    few = {"is_proven": True, "is_fetched": True, "is_written_here": True}
+    assert steps_of(valued, 1, **few) == Steps(fetches=1, changes=1, scans=2)
+    assert steps_of(valued, 1, **few).seconds < steps_of(by_position, 1, **few).seconds / 2
+    assert by_value(STRATEGIES["affected-keys"](case(GROUPED))) is None
 
 
 def chosen(full: float, **others: float) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 from mvbuild.incremental.algebra import Scan, column
 from mvbuild.incremental.effort import Estimator
 from mvbuild.incremental.key_ranges import Ranges
-from mvbuild.incremental.sizes import Sizes, TableSize
+from mvbuild.incremental.sizes import FEW, Sizes, TableSize
 from mvbuild.ports.changes import ChangePart, FileGroup, TableChange
 
 NOTHING: Any = None
@@ -27,6 +28,13 @@ def sizes(*, added: int = 0, removed: int = 0, altered: int = 0, deleted: int = 
     inputs: Any = [WHOLE]
     read: Any = SimpleNamespace(reads_here=lambda change, columns: here)
     return Sizes(inputs=inputs, changes={0: change}, storage=NOTHING, read=read)
+
+
+def test_few_changes_are_those_that_may_be_fetched() -> None:
+    found = sizes(added=FEW - 10, altered=50, deleted=10)
+    assert found.has_few_changes
+    assert not sizes(added=FEW, altered=50, deleted=10).has_few_changes
+    assert not replace(found, moved=True).has_few_changes
 
 
 def test_files_that_came_hold_what_came() -> None:

@@ -299,7 +299,7 @@ def test_a_session_that_cannot_read_delta_tables(shop: Shop) -> None:
             """Never read."""
 
     class Session:
-        conf = Conf()
+        conf, version = Conf(), "4.1.4"
 
     with pytest.raises(EngineError, match="cannot read Delta tables") as caught:
         api.run(shop.project.root, spark=Session())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -14,7 +13,7 @@ from mvbuild.incremental.effort import Estimator
 from mvbuild.incremental.fixed_costs import steps_of, steps_of_full
 from mvbuild.incremental.key_ranges import Ranges
 from mvbuild.incremental.rewrite import Bag, Exchange, Rewrite
-from mvbuild.incremental.sizes import Sizes
+from mvbuild.incremental.sizes import Sizes, StorageSize
 from mvbuild.incremental.statements import Difference, by_value
 
 CHEAPER = 0.8
@@ -77,33 +76,26 @@ def full_cost(root: Relation, sizes: Sizes) -> Cost:
 
 def cost_of(rewrite: Rewrite, difference: Difference, root: Relation, sizes: Sizes, *, is_proven: bool) -> Cost:
     """Each statement once: the tables that it reads, less where keys restrict them. `is_proven`: Spark has confirmed the query before."""
-    is_fetched = sizes.storage.is_fetched and sizes.has_few_changes
-    valued = by_value(rewrite) if is_fetched and sizes.storage.is_searched_here else None
-    if valued is not None:
-        return _cost_by_value(valued, sizes, _groups(rewrite, root, sizes), is_proven=is_proven)
-    total = sum((_cost(relation, sizes, narrowed=False) for relation in difference.relations), Cost(bytes=0, rows=0))
-    estimator = Estimator(Ranges(sizes), groups=_groups(rewrite, root, sizes), filters=change_filters(difference.relations))
-    effort = sum(estimator.cte(cte.name, pruned(cte.relation)) for cte in difference.ctes)
-    effort += sum(estimator.flow(pruned(r), {}).cost for r in (difference.gone, difference.came) if r is not None)
-    is_written_here = sizes.storage.is_written_here
-    steps = steps_of(difference, len(sizes.changes), is_proven=is_proven, is_fetched=is_fetched, is_written_here=is_written_here)
-    total += Cost(bytes=0, rows=0, fixed=steps.seconds, work=effort * MICROSECOND)
     held = sizes.storage
+    is_fetched = held.is_fetched and sizes.has_few_changes
+    valued = by_value(rewrite) if is_fetched and held.is_searched_here else None
+    computed = valued or difference
+    total = sum((_cost(relation, sizes, narrowed=False) for relation in computed.relations), Cost(bytes=0, rows=0))
+    estimator = Estimator(Ranges(sizes), groups=_groups(rewrite, root, sizes), filters=change_filters(computed.relations))
+    effort = sum(estimator.cte(cte.name, pruned(cte.relation)) for cte in computed.ctes)
+    effort += sum(estimator.flow(pruned(r), {}).cost for r in (computed.gone, computed.came) if r is not None)
+    steps = steps_of(computed, len(sizes.changes), is_proven=is_proven, is_fetched=is_fetched, is_written_here=held.is_written_here)
+    total += Cost(bytes=0, rows=0, fixed=steps.seconds, work=effort * MICROSECOND)
+    if valued is not None:
+        # It is read here, and not by a statement.
+        total += _of_storage(held, 1.0)
     if difference.partitions is not None or (difference.gone is not None and held.rewrites_files):
-        share = NARROWED * held.rows * held.row_cost * MICROSECOND
-        total += Cost(bytes=int(held.bytes * NARROWED), rows=int(held.rows * NARROWED), work=share)
+        total += _of_storage(held, NARROWED)
     return total
 
 
-def _cost_by_value(valued: Difference, sizes: Sizes, groups: Mapping[str, float], *, is_proven: bool) -> Cost:
-    """The storage is read too, but not by a statement."""
-    held = sizes.storage
-    total = sum((_cost(relation, sizes, narrowed=False) for relation in valued.relations), Cost(bytes=held.bytes, rows=held.rows))
-    estimator = Estimator(Ranges(sizes), groups=groups, filters=change_filters(valued.relations))
-    effort = sum(estimator.cte(cte.name, pruned(cte.relation)) for cte in valued.ctes)
-    effort += sum(estimator.flow(pruned(side), {}).cost for side in (valued.gone, valued.came) if side is not None)
-    steps = steps_of(valued, len(sizes.changes), is_proven=is_proven, is_fetched=True, is_written_here=held.is_written_here)
-    return total + Cost(bytes=0, rows=0, fixed=steps.seconds, work=(effort + held.rows * held.row_cost) * MICROSECOND)
+def _of_storage(held: StorageSize, share: float) -> Cost:
+    return Cost(bytes=int(held.bytes * share), rows=int(held.rows * share), work=share * held.rows * held.row_cost * MICROSECOND)
 
 
 def _groups(rewrite: Rewrite, root: Relation, sizes: Sizes) -> dict[str, float]:

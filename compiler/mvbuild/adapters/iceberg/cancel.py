@@ -35,7 +35,7 @@ def cancelled(plus: pa.Table, minus: pa.Table) -> tuple[pa.Table, pa.Table]:
     if not plus.num_rows or not minus.num_rows:
         return plus, minus
     left, right = _pairs([(left[: plus.num_rows], right[: minus.num_rows]) for left, right in cells])
-    return _without(plus, left), _without(minus, right)
+    return without(plus, left), without(minus, right)
 
 
 def equal_pairs(one: pa.Table, other: pa.Table) -> tuple[np.ndarray, np.ndarray]:
@@ -53,7 +53,8 @@ def _both_cells(one: pa.Table, other: pa.Table) -> list[_Cell]:
     ]
 
 
-def _without(rows: pa.Table, places: np.ndarray) -> pa.Table:
+def without(rows: pa.Table, places: np.ndarray) -> pa.Table:
+    """The rows at all other positions."""
     import numpy as np
     import pyarrow as pa
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mvbuild.adapters.iceberg.cancel import without
 from mvbuild.adapters.iceberg.exact_files import exact_columns
 from mvbuild.ports.changes import is_plain
 
@@ -117,17 +118,12 @@ def _groups(file: ParquetFile, positions: np.ndarray | None) -> tuple[list[int],
     return [int(at) for at in groups], positions - skipped[np.searchsorted(groups, of)]
 
 
-def _picked(table: pa.Table, positions: np.ndarray | None, without: np.ndarray | None) -> pa.Table:
-    import numpy as np
+def _picked(table: pa.Table, positions: np.ndarray | None, hidden: np.ndarray | None) -> pa.Table:
     import pyarrow as pa
 
     if positions is not None:
         return table.take(pa.array(positions))
-    if without is None or not len(without):
-        return table
-    stays = np.ones(table.num_rows, dtype=bool)
-    stays[without] = False
-    return table.filter(pa.array(stays))
+    return table if hidden is None or not len(hidden) else without(table, hidden)
 
 
 def is_readable(field: dict[str, Any]) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mvbuild.adapters.iceberg.cancel import cancelled, equal_pairs
+from mvbuild.adapters.iceberg.cancel import cancelled, equal_pairs, without
 from mvbuild.adapters.iceberg.failures import OWN_BUGS
 from mvbuild.adapters.iceberg.file_rows import FileRows, Inexact, RowReader, fitted, is_readable
 from mvbuild.adapters.iceberg.live_positions import deleted_in
@@ -18,7 +18,6 @@ from mvbuild.ports.changes import RowChange
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     import pyarrow as pa  # type: ignore[import-untyped]
     from pyiceberg.io import FileIO
     from pyiceberg.manifest import ManifestFile
@@ -75,7 +74,7 @@ class _Search:
             left, right = equal_pairs(rows, wanted)
             files += [entry.path] * len(left)
             places.append(live[left])
-            wanted = wanted.filter(pa.array(_others(wanted.num_rows, right)))
+            wanted = without(wanted, right)
             if not wanted.num_rows:
                 break
         return pa.table([pa.array(files, pa.string()), pa.array(np.concatenate(places))], schema=schema) if files else schema.empty_table()
@@ -100,11 +99,3 @@ def _key(wanted: pa.Table) -> str | None:
 
     of = [field.name for field in wanted.schema if pa.types.is_integer(field.type) or pa.types.is_date(field.type)]
     return max(of, key=lambda name: len(wanted[name].unique()), default=None)
-
-
-def _others(number: int, places: np.ndarray) -> np.ndarray:
-    import numpy as np
-
-    found = np.ones(number, dtype=bool)
-    found[places] = False
-    return found

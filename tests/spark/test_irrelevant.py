@@ -8,6 +8,8 @@ from mvbuild.refresh.result import NodeResult
 from spark.projects import NoSpark, Project, named, order, orders
 from spark.shop import MakeProject
 
+pytestmark = pytest.mark.proof
+
 RECENT = "SELECT order_date, sum(amount) AS revenue FROM lake.raw.orders WHERE order_date >= DATE '2026-02-01' GROUP BY order_date"
 FILES = {
     "mvbuild.yml": "name: shop\nmodels: {+namespace: mart}\n",

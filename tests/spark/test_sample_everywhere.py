@@ -152,9 +152,10 @@ class Sample:
         file.write_text(text.replace(last, f"{last},\n    max(sales.revenue_eur) as largest_eur"), encoding="utf-8")
 
 
-# Who builds, and who builds again after the change. MVBUILD_EVERYWHERE=1 has each engine do all of it on each catalog.
+# Who builds, and who builds again after the change. MVBUILD_EVERYWHERE=1 has each engine do all of it on each catalog. Without it, two
+# catalogs are left out: other tests build the sample project in the embedded one, and REST with S3 is the same REST server.
 ENGINES = ("local", "connect")
-TURNS = tuple((of, *(ENGINES if number % 2 else reversed(ENGINES))) for number, of in enumerate(PLACES))
+TURNS = tuple((of, *(ENGINES if number % 2 else reversed(ENGINES))) for number, of in enumerate(PLACES) if of not in (embedded, on_rest))
 EVERYWHERE = tuple((of, engine, engine) for of in PLACES for engine in ENGINES)
 CASES = EVERYWHERE if os.environ.get("MVBUILD_EVERYWHERE") else TURNS
 

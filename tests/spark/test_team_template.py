@@ -16,6 +16,7 @@ pytestmark = pytest.mark.proof
 
 def mvbuild(root: Path, *arguments: str, code: int = 0, **env: str) -> str:
     named = {name: value for name, value in os.environ.items() if not name.startswith(("MVBUILD_", "DBT_"))}
+    named["MVBUILD_KEEP_WARM"] = "10m"  # the commands of a test share one Spark
     command = [sys.executable, "-m", "mvbuild.cli.main", *arguments]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False, env={**named, **env})
     assert done.returncode == code, done.stdout + done.stderr
@@ -41,6 +42,7 @@ def test_the_team_template_is_built_as_in_ci(tmp_path: Path) -> None:
     rows = mvbuild(root, "show", "monthly_revenue", "--target", "prod", "--output", "json", **shared)
     months = [row["month"] for row in json.loads(rows)["rows"]] if rows.startswith("{") else rows
     assert "2026-01-01" in str(months)
+    mvbuild(root, "engine", "stop")
 
 
 def test_each_target_has_namespaces_of_its_own(tmp_path: Path) -> None:
@@ -60,19 +62,22 @@ def test_each_target_has_namespaces_of_its_own(tmp_path: Path) -> None:
     assert names("prod") == {"lake.staging.clean_orders", "lake.mart.daily_revenue", "lake.mart.monthly_revenue"}
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new"),
-    [
-        ("models/marts/daily_revenue.sql", "= 'completed'", "<> 'none'"),
-        ("models/staging/clean_orders.sql", ">= date", "> date"),
-        ("packages/money/macros/cents.sql", "round({{ column }} * {{ var('cents_of') }})", "{{ column }}"),
-    ],
+FAULTS = (
+    ("models/marts/daily_revenue.sql", "= 'completed'", "<> 'none'"),
+    ("models/staging/clean_orders.sql", ">= date", "> date"),
+    ("packages/money/macros/cents.sql", "round({{ column }} * {{ var('cents_of') }})", "{{ column }}"),
 )
-def test_a_planted_fault_is_found_by_a_unit_test(tmp_path: Path, file: str, old: str, new: str) -> None:
+
+
+def test_each_planted_fault_is_found_by_a_unit_test(tmp_path: Path) -> None:
     mvbuild(tmp_path, "init", "shop", "--template", "team")
-    path = tmp_path / "shop" / file
-    text = path.read_text(encoding="utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new), encoding="utf-8")
-    mvbuild(path.parents[len(Path(file).parts) - 1], "deps")
-    assert " of 2 FAIL " in mvbuild(tmp_path / "shop", "test", "--target", "ci", "--select", "test_type:unit", code=1)
+    root = tmp_path / "shop"
+    for file, old, new in FAULTS:
+        path = root / file
+        text = path.read_text(encoding="utf-8")
+        assert old in text
+        path.write_text(text.replace(old, new), encoding="utf-8")
+        mvbuild(root, "deps")
+        assert " of 2 FAIL " in mvbuild(root, "test", "--target", "ci", "--select", "test_type:unit", code=1), file
+        path.write_text(text, encoding="utf-8")
+    mvbuild(root, "engine", "stop")

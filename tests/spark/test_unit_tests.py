@@ -136,6 +136,7 @@ def test_a_wrong_test_is_an_error_with_a_place(case: str, project: Callable[[Map
     assert found[0].span.file.path == "models/units.yml"
 
 
+@pytest.mark.proof
 def test_the_sample_project_passes_and_each_planted_fault_is_caught(project: Callable[[Mapping[str, str]], Project]) -> None:
     shop = project({"mvbuild.yml": (SAMPLE / "mvbuild.yml").read_text()})
     for folder in ("models", "macros", "seeds"):
@@ -150,6 +151,7 @@ def test_the_sample_project_passes_and_each_planted_fault_is_caught(project: Cal
     assert {t.name.partition("::")[0]: t.status for t in result.tests} == dict.fromkeys(FAULTS, "fail")
 
 
+@pytest.mark.proof
 def test_many_are_fast_when_warm(project: Callable[[Mapping[str, str]], Project]) -> None:
     one = UNIT[UNIT.index("  - name: through") : UNIT.index("  - name: any_rows")]
     many = "unit_tests:\n" + "".join(one.replace("through_an_ephemeral_model", f"t{i}") for i in range(60))

@@ -109,8 +109,8 @@ def test_a_row_that_was_changed_in_the_storage(project: MakeProject) -> None:
     assert made.bag(found.sql) != {}
 
 
-def test_the_command(project: MakeProject) -> None:
-    made = built(project)
+def test_the_command(project: MakeProject, lake: Any) -> None:
+    made = built(project).over(lake.remote)
     made.sql(f"INSERT INTO {STORAGE} SELECT * FROM {STORAGE} WHERE country = 'FR'")
     done = made.command("verify", "--no-use-colors")
     assert done.returncode == 1, done.stderr

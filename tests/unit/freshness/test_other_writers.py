@@ -40,9 +40,9 @@ def view(of: Shop, text: str) -> ViewState:
 
 
 def storage(of: Shop) -> TableState:
-    world = of.world()
-    found = world.observed.table(world.graph.model("model.shop.daily").storage)
-    assert found is not None
+    text = "mart.daily__storage"
+    found = of.catalog.load([name(text)])[name(text)]
+    assert isinstance(found, TableState)
     return found
 
 

@@ -18,7 +18,7 @@ from mvbuild.freshness.rules import judge
 from mvbuild.ports.commits import TableCommit
 from mvbuild.ports.states import TableState, ViewState
 from other_programs import drop
-from unit.worlds import Shop, append, base_table, name, shop
+from unit.worlds import Shop, append, base_table, compiled, name, shop
 
 FILES = {
     "mvbuild.yml": "name: shop\n",
@@ -40,8 +40,8 @@ def view(of: Shop, text: str) -> ViewState:
 
 
 def storage(of: Shop) -> TableState:
-    text = "mart.daily__storage"
-    found = of.catalog.load([name(text)])[name(text)]
+    of_model = compiled(of.root).model("model.shop.daily").storage
+    found = of.catalog.load([of_model])[of_model]
     assert isinstance(found, TableState)
     return found
 

@@ -65,7 +65,7 @@ class BaseTable:
         return ", ".join(self.columns)
 
     def _into(self, rows: str) -> str:
-        """The rest of an INSERT. Spark 3.5 fills no column that the statement does not name."""
+        """The rest of an INSERT. Spark before 4.1 fills no column that the statement does not name."""
         more = self._unnamed()
         if not more:
             return f"{self.full_name} ({self.listed}) {rows}"
@@ -74,7 +74,7 @@ class BaseTable:
         )
 
     def _unnamed(self) -> list[str]:
-        if not self.project.spark.version.startswith("3."):
+        if not self.project.spark.version.startswith(("3.", "4.0")):
             return []
         named = {name.strip("`") for name in self.columns}
         return [f"`{name}`" for name in self.project.spark.table(self.full_name).columns if name not in named]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,8 @@ from typing import Any
 
 EVENTS, SENT = "events", "sent"
 """The files of an outbox: the events, one a line, and a byte for each that was sent."""
+END = "end\n"
+"""The last line of the events."""
 _WAIT_SECONDS = 1.0
 
 
@@ -27,7 +30,7 @@ class Outbox:
         with log.open("ab") as messages:
             # A session of its own: an interrupt of the run does not end it, and the end of the run does not wait for it.
             subprocess.Popen(
-                [sys.executable, "-m", "mvbuild.openlineage.send", str(self._folder)],
+                [sys.executable, "-m", "mvbuild.openlineage.send", str(self._folder), str(os.getpid())],
                 stdin=subprocess.DEVNULL,
                 stdout=messages,
                 stderr=messages,
@@ -45,7 +48,7 @@ class Outbox:
         If the receiver answers, the last events are given a moment, because the end of a run may be the end of its container. If an event
         of more than a moment ago was not sent, nothing is waited for.
         """
-        self._events.write("end\n")
+        self._events.write(END)
         self._events.close()
         now = time.monotonic()
         overdue = sum(at < now - _WAIT_SECONDS for at in self._put)

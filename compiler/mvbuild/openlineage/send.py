@@ -9,11 +9,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from threading import Timer
+from threading import Thread
 from typing import Any
 
 from mvbuild import __version__
-from mvbuild.openlineage.outbox import EVENTS, SENT
+from mvbuild.openlineage.outbox import END, EVENTS, SENT
 
 PRODUCER = f"https://pypi.org/project/mvbuild/{__version__}/"
 _LAST_SECONDS = 60.0
@@ -72,8 +72,15 @@ def _facets(facets: Mapping[str, Any], classes: Mapping[str, str]) -> dict[str, 
     for name, content in facets.items():
         module, _, of_class = classes.get(name, "").partition(".")
         known: Callable[..., Any] | None = getattr(getattr(facet_v2, module, None), of_class, None) if module else None
-        made[name] = known(**content, producer=PRODUCER) if known else _own(content)
+        made[name] = known(**(_parent(content) if name == "parent" else content), producer=PRODUCER) if known else _own(content)
     return made
+
+
+def _parent(content: Mapping[str, Any]) -> dict[str, Any]:
+    """With the client's classes: its Kafka transport makes the key of a message from their fields."""
+    from openlineage.client.facet_v2 import parent_run
+
+    return {"run": parent_run.Run(**content["run"]), "job": parent_run.Job(**content["job"])}
 
 
 def _own(content: Mapping[str, Any]) -> Any:
@@ -82,31 +89,29 @@ def _own(content: Mapping[str, Any]) -> Any:
     return RunFacet(producer=PRODUCER).with_additional_properties(**content)
 
 
-def send(folder: Path, client: Any) -> int:
+def send(folder: Path, client: Any, parent: int) -> int:
     """Send all events; how many could not be sent."""
     failed = 0
     with (folder / SENT).open("ab", buffering=0) as sent:
-        for line in lines(folder / EVENTS):
+        for line in lines(folder / EVENTS, parent):
             try:
                 client.emit(run_event(json.loads(line)))
             except Exception as exc:  # noqa: BLE001 - the other events may still arrive
                 failed += 1
-                print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} not sent: {type(exc).__name__}: {exc}", file=sys.stderr)  # noqa: T201
+                print(f"{_now()} not sent: {type(exc).__name__}: {exc}", file=sys.stderr)  # noqa: T201
             else:
                 sent.write(b".")
     return failed
 
 
-def lines(path: Path) -> Iterator[str]:
+def lines(path: Path, parent: int) -> Iterator[str]:
     """The lines of a file that grows, until the one that ends it, or until the process that writes it is gone."""
-    parent = os.getppid()
     with path.open(encoding="utf-8") as file:
         begun = ""
         while True:
             begun += file.readline()
             if begun.endswith("\n"):
-                if begun == "end\n":
-                    _limit()
+                if begun == END:
                     return
                 yield begun
                 begun = ""
@@ -116,23 +121,44 @@ def lines(path: Path) -> Iterator[str]:
                 time.sleep(0.05)
 
 
-def _limit() -> None:
-    """The process ends some time after the run, whatever a receiver does."""
-    timer = Timer(_LAST_SECONDS, os._exit, (1,))
-    timer.daemon = True
-    timer.start()
+def is_over(folder: Path, parent: int) -> bool:
+    """Whether the run has ended: it wrote its last line, or its process is gone."""
+    with (folder / EVENTS).open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - len(END)))
+        return file.read() == END.encode() or os.getppid() != parent
 
 
-def main(folder: Path) -> None:
+def _give_up(folder: Path, parent: int) -> None:
+    """End the process some time after the run, whatever a receiver does: the thread that sends may wait for it for hours."""
+    try:
+        while not is_over(folder, parent):
+            time.sleep(0.5)
+        time.sleep(_LAST_SECONDS)
+        put = (folder / EVENTS).read_bytes().removesuffix(END.encode()).count(b"\n")
+        left = put - (folder / SENT).stat().st_size
+    except FileNotFoundError:  # all were sent
+        return
+    print(f"{_now()} not sent: {left} events, {_LAST_SECONDS:g} seconds after the run", file=sys.stderr, flush=True)  # noqa: T201
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(1)
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def main(folder: Path, parent: int) -> None:
+    """`parent`: the process of the run."""
     from openlineage.client import OpenLineageClient
 
+    Thread(target=_give_up, args=(folder, parent), daemon=True).start()
     try:
         client = OpenLineageClient()
-        send(folder, client)
+        send(folder, client, parent)
         client.close()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -144,20 +144,6 @@ def test_a_run_that_cannot_go_on_has_failed(tmp_path: Path, place: Receiver) -> 
     assert events[-1]["run"]["facets"]["errorMessage"]["message"] == "the caller's own error"
 
 
-def test_events_go_into_a_file_as_the_configuration_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = tmp_path / "events.json"
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "openlineage.yml").write_text(f"transport: {{type: file, log_file_path: {log}, append: true}}\n")
-    outbox = tmp_path / "outbox"
-    outbox.mkdir()
-    (outbox / "events").write_text(json.dumps(_event()) + "\nend\n")
-    monkeypatch.setattr(send, "_LAST_SECONDS", 3600.0)
-    send.main(outbox)
-    (line,) = log.read_text().splitlines()
-    assert json.loads(line)["eventType"] == "START"
-    assert not outbox.exists()
-
-
 @pytest.mark.parametrize(
     ("env", "expected"),
     [
@@ -240,9 +226,3 @@ def test_events_are_valid_by_the_json_schema(tmp_path: Path, place: Receiver) ->
                     if name != "mvbuild":
                         schema = {"$ref": f"{of_file[Path(url).name]['$id']}#{fragment}"}
                         Draft202012Validator(schema, registry=registry).validate(content)
-
-
-def _event() -> dict[str, Any]:
-    run = {"runId": "00000000-0000-4000-8000-000000000000", "facets": {}}
-    job = {"namespace": "mvbuild", "name": "shop.run", "facets": {}}
-    return {"eventType": "START", "eventTime": "2026-11-24T00:00:00+00:00", "run": run, "job": job, "inputs": [], "outputs": []}

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from mvbuild.adapters.spark.any_pyspark import is_remote
+from mvbuild.adapters.spark.releases import minor_of
 from mvbuild.parse.dialect import tokenize
 from mvbuild.parse.newer_functions import NEWER_THAN
 from mvbuild.parse.user_functions import called_functions, user_functions
@@ -30,7 +31,8 @@ def require_shared(session: SparkSession, frame: DataFrame, sql: str) -> None:
             last = name.rpartition(".")[2].strip("`").lower()
             token = next(t for t in user_functions(sql) if t.text.lower() == last)
             raise _refusal(f"{name} is a function of this session only", token.start, token.end + 1)
-    uses_variable, runs_user_code, plan = _asked(session, sql) if is_remote(frame) else _analyzed(frame)
+    by_text = is_remote(frame) or minor_of(session.version) == "4.0"
+    uses_variable, runs_user_code, plan = _asked(session, sql) if by_text else _analyzed(frame)
     if uses_variable:
         found = _VARIABLE.search(plan)
         name = found[1].strip("`") if found else ""
@@ -77,7 +79,8 @@ def _analyzed(frame: DataFrame) -> tuple[bool, bool, str]:
 
 
 def _asked(session: SparkSession, sql: str) -> tuple[bool, bool, str]:
-    """The same from a Connect server, which only returns text. All fields are requested, because a wide plan would be truncated."""
+    """The same as text: a Connect server returns nothing else, and Spark 4.0 has no pattern for variables. All fields are requested, because
+    a wide plan would be truncated."""
     before = session.conf.get(_FIELDS, None)
     session.conf.set(_FIELDS, str(_ALL))
     try:

@@ -14,7 +14,7 @@ from mvbuild.dbt.incremental import Shown, shown_equal
 from mvbuild.dbt.rendering import Renderings
 from mvbuild.dbt.scorecard import Item
 from mvbuild.dbt.settings import HOOKS, MATERIALIZATIONS, MATERIALIZED, fate
-from mvbuild.dbt.template_uses import closure, uses_of
+from mvbuild.dbt.template_uses import MacroUses, closure, uses_of
 from mvbuild.dbt.templates import OF_RUN, judge_uses
 from mvbuild.parse.determinism import nondeterministic_word
 from mvbuild.parse.dialect import tokenize
@@ -31,6 +31,7 @@ _MERGED = ("meta", "tblproperties", "table_properties", "column_types")
 
 def judge_models(work: ImportState, renderings: Renderings) -> None:
     """Judge all models. The layers of the project file and of YAML are in ImportState already; those of config() calls are added here."""
+    macros = _macros_as_written(work)
     for model in work.models.values():
         if not _is_enabled(model.layers):
             _disable(work, model)
@@ -38,7 +39,7 @@ def judge_models(work: ImportState, renderings: Renderings) -> None:
         judge_uses(work, model.item, model.template)
         _configure(work, model, renderings)
         if model.enabled:
-            _judge(work, model, renderings)
+            _judge(work, model, renderings, macros)
     for model in work.models.values():
         if model.enabled and model.config.get("materialized") == "incremental":
             _judge_upstream(work, model)
@@ -129,7 +130,7 @@ def _configure(work: ImportState, model: ModelImport, renderings: Renderings) ->
     model.full = rendered.text
 
 
-def _judge(work: ImportState, model: ModelImport, renderings: Renderings) -> None:
+def _judge(work: ImportState, model: ModelImport, renderings: Renderings, macros: Mapping[str, MacroUses]) -> None:
     item = model.item
     judge_settings(item, model.layers, work, {model.template.path, *_yaml_paths(work, model)})
     materialized = str(model.config.get("materialized") or "view")
@@ -161,7 +162,7 @@ def _judge(work: ImportState, model: ModelImport, renderings: Renderings) -> Non
         item.add("run-value", f"It uses '{model.of_run}'", work.origin(place_of_use) if place_of_use else None)
     if item.verdict != "refused":
         _check_cut(model, renderings)
-        _check_this(work, model)
+        _check_this(work, model, macros)
 
 
 def _judge_upstream(work: ImportState, model: ModelImport) -> None:
@@ -238,13 +239,17 @@ def _check_cut(model: ModelImport, renderings: Renderings) -> None:
         model.item.add("guard-condition", "The guard cannot be removed from the template", _guards_of(model.template)[0])
 
 
-def _check_this(work: ImportState, model: ModelImport) -> None:
+def _check_this(work: ImportState, model: ModelImport, macros: Mapping[str, MacroUses]) -> None:
     """`{{ this }}` and its parts are dbt's names; those outside the guards would be written into the query."""
     left = uses_of(SourceFile(model.template.path, model.template.final.result.text)).uses
-    inner = {m.name: m for t in work.macro_files for m in uses_of(SourceFile(t.path, t.final.result.text)).macros}
-    if any(use.root == "this" for _, use in closure(left, inner)):
+    if any(use.root == "this" for _, use in closure(left, macros)):
         place = next((use.span for use in model.template.uses if use.root == "this"), None)
         model.item.add("this-used", "The query uses `{{ this }}`", work.origin(place) if place else None)
+
+
+def _macros_as_written(work: ImportState) -> dict[str, MacroUses]:
+    """The macros without their guards. Read once for all models: a project can have hundreds of both."""
+    return {m.name: m for t in work.macro_files for m in uses_of(SourceFile(t.path, t.final.result.text)).macros}
 
 
 def _words(text: MappedText) -> list[str]:

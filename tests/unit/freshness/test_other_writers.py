@@ -14,6 +14,7 @@ import pytest
 
 from mvbuild.formats import metadata_file
 from mvbuild.freshness.model import Freshness
+from mvbuild.freshness.observe import observe
 from mvbuild.freshness.rules import judge
 from mvbuild.ports.commits import TableCommit
 from mvbuild.ports.states import TableState, ViewState
@@ -40,9 +41,9 @@ def view(of: Shop, text: str) -> ViewState:
 
 
 def storage(of: Shop) -> TableState:
-    of_model = compiled(of.root).model("model.shop.daily").storage
-    found = of.catalog.load([of_model])[of_model]
-    assert isinstance(found, TableState)
+    world = observe(compiled(of.root), of.catalog, of.sources, at_ms=of.clock.at_ms)
+    found = world.observed.table(world.graph.model("model.shop.daily").storage)
+    assert found is not None
     return found
 
 

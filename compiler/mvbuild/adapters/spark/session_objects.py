@@ -79,8 +79,10 @@ def _analyzed(frame: DataFrame) -> tuple[bool, bool, str]:
 
 
 def _asked(session: SparkSession, sql: str) -> tuple[bool, bool, str]:
-    """The same as text: a Connect server returns nothing else, and Spark 4.0 has no pattern for variables. All fields are requested, because
-    a wide plan would be truncated."""
+    """The same as text: a Connect server returns nothing else, and Spark 4.0 has no pattern for variables.
+
+    All fields are requested, because a wide plan would be truncated.
+    """
     before = session.conf.get(_FIELDS, None)
     session.conf.set(_FIELDS, str(_ALL))
     try:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain
 
 from jinja2 import TemplateError, nodes
 
@@ -71,6 +72,14 @@ def closure(uses: Iterable[Use], macros: Mapping[str, MacroUses]) -> Iterator[tu
 @dataclass(slots=True)
 class _Finder:
     text: TemplateText
+    places: dict[str, list[int]] = field(init=False)
+    """Name -> its positions among the lexemes, in order."""
+
+    def __post_init__(self) -> None:
+        self.places = {}
+        for i, x in enumerate(self.text.lexemes):
+            if x.kind == "name":
+                self.places.setdefault(x.text, []).append(i)
 
     def macro(self, node: nodes.Macro) -> MacroUses:
         parameters = {arg.name for arg in node.args} | {"varargs", "kwargs", "caller"}
@@ -93,16 +102,16 @@ class _Finder:
     def _span(self, name: str, attribute: str | None, line: int) -> Span:
         """The name followed by its attribute, at the line or below it, since a tag may have several lines."""
         lexemes = self.text.lexemes
-        found = [x for x in lexemes if x.kind == "name" and x.text == name]
-        exact = [
-            x
-            for i, x in enumerate(lexemes[:-2])
-            if x.kind == "name"
-            and x.text == name
+        below = [i for i in self.places.get(name, ()) if lexemes[i].line >= line]
+        exact = (
+            i
+            for i in below
+            if i + 2 < len(lexemes)
             and (attribute is None) == (lexemes[i + 1].text not in (".", "["))
             and (attribute is None or lexemes[i + 2].text.strip("'\"") == attribute)
-        ]
-        best = next((x for x in (*exact, *found) if x.line >= line), None)
+        )
+        at = next(chain(exact, below), None)
+        best = None if at is None else lexemes[at]
         return Span(self.text.file, best.start, best.end) if best else self.text.tag(line)
 
 

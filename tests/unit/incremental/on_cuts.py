@@ -13,7 +13,7 @@ from typing import Any
 
 import duckdb
 
-from mvbuild.incremental.algebra import OneRow, Relation, Scan, leaves, walk, with_children
+from mvbuild.incremental.algebra import Join, OneRow, Relation, Scan, leaves, walk, with_children
 from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.cuts import Cut, Division, divided
 from mvbuild.incremental.delta import nondeterministic_part
@@ -77,7 +77,13 @@ def cut_anywhere(shape: Shape, first: int, chance: random.Random) -> Division | 
     """One or two inner relations, wherever they are."""
     cuts: list[Cut] = []
     for _ in range(chance.choice((1, 1, 2))):
-        inner = [n for n in list(walk(shape.root))[1:] if leaves(n) and n.columns and not isinstance(n, Scan | OneRow)]
+        # A mark that may be NULL is for conditions only: mvbuild keeps groups and windows, which have none.
+        marks = {n.mark for n in walk(shape.root) if isinstance(n, Join) and n.kind == "mark" and n.form == "in"}
+        inner = [
+            n
+            for n in list(walk(shape.root))[1:]
+            if leaves(n) and n.columns and not isinstance(n, Scan | OneRow) and marks.isdisjoint(n.columns)
+        ]
         if not inner:
             break
         chosen = chance.choice(inner)

@@ -4,6 +4,7 @@ Each law holds for all rows, so a plan and the one that it becomes return the sa
 
 * a condition on columns by which a window is partitioned keeps or removes whole partitions: it may be applied before or after the window
 * a projection of an aggregate's values can be part of the aggregate. Spark keeps it apart if it uses a value twice
+* an inner list of columns may have any order, and a column twice: the list above it names what it reads by id
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ _PLAIN = re.compile(r"isnotnull\(\w*#\d+L?\)|\(\w*#\d+L? (?:=|<|>|<=|>=) -?[\w.]
 _WINDOW = re.compile(r"(?:Window|WindowGroupLimit) \[")
 _AGGREGATE, _PROJECT = "Aggregate [", "Project ["
 _VALUE = re.compile(r"(?P<value>.+) AS \w*#(?P<id>\d+)L?")
+_PASSING = ("Filter ", "Window ", "WindowGroupLimit ", "Sort ", "Join ")
+"""Operators that pass on the columns of their children, and read them by id."""
 _APART = ("subquery#", "exists#", "list#", "exists [")
 """A projection with a subquery is left as it is."""
 
@@ -106,6 +109,38 @@ def with_whole_aggregates(node: Node) -> Node:
         return whole
     names = (item.rpartition(" AS ")[2] for item in items)
     return Node(f"{_PROJECT}{', '.join(names)}]", [Node(having.text, [whole])])
+
+
+def with_lists_in_order(node: Node, above: tuple[str, ...] = (), *, is_inner: bool = False) -> Node:
+    """Inner projections and aggregates list their columns in the order in which they are read above, each once.
+
+    `above`: ids in the operators above; `is_inner`: what is above reads the columns by id, and not by position as a union does.
+
+    >>> inner = Node("Project [b#2, a#1, (a#1 + 1) AS c#3, a#1]", [Node("RelationV2[a#1, b#2]")])
+    >>> plan = Node("Project [a#1, c#3, b#2]", [Node("Filter (c#3 > 1)", [inner])])
+    >>> with_lists_in_order(plan).children[0].children[0].text
+    'Project [a#1, (a#1 + 1) AS c#3, b#2]'
+    """
+    text = _in_order(node.text, above) if is_inner else node.text
+    ids = (*above, *ids_of(text))
+    # A subquery in an expression is one more child: its list stays as it is.
+    is_whole = len(node.children) == (2 if text.startswith("Join ") else 1)
+    reads_by_id = text.startswith((_PROJECT, _AGGREGATE)) or (is_inner and text.startswith(_PASSING))
+    return Node(text, [with_lists_in_order(child, ids, is_inner=is_whole and reads_by_id) for child in node.children])
+
+
+def _in_order(text: str, above: tuple[str, ...]) -> str:
+    if text.startswith(_PROJECT):
+        start, listed = _PROJECT, text[len(_PROJECT) : -1]
+    elif text.startswith(_AGGREGATE) and len(parts := list(items_of(text.partition(" ")[2]))) == 2:
+        start, listed = f"Aggregate {parts[0]}, [", parts[1][1:-1]
+    else:
+        return text
+    outputs = _by_id(listed)
+    if outputs is None or len(outputs) != len(set(items_of(listed))):
+        return text
+    ordered = sorted(outputs, key=lambda id_: above.index(id_) if id_ in above else len(above))
+    return f"{start}{', '.join(outputs[id_] for id_ in ordered)}]"
 
 
 def _by_id(outputs: str) -> dict[str, str] | None:

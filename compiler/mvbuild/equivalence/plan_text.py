@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from mvbuild.equivalence.plan_rules import with_filters_above_windows, with_whole_aggregates
+from mvbuild.equivalence.plan_rules import with_filters_above_windows, with_lists_in_order, with_whole_aggregates
 from mvbuild.equivalence.plan_tree import Node, conjuncts_of, ids_of, items_of, lines_of, tree_of
 
 _RENAME = re.compile(r"\b\w+#(\d+)(L?) AS \w+#(\d+)L?(?=[,\]])")
@@ -20,7 +20,7 @@ _VALUE = re.compile(r"(?P<value>.+) AS \w*#(?P<id>\d+)L?")
 
 def without_renames(plan: str) -> str:
     """A column that is another one under a new id becomes that one. A projection of plain columns is removed, except the first one, which
-    defines the columns of the result, and those below UNION, which works by position."""
+    defines the columns of the result, and the first ones below UNION, which works by position."""
     # Spark keeps the word CROSS even if a join without a condition has got one.
     plan = _without_long_names(plan).replace("Join Cross, ", "Join Inner, ")
     plan = _HINT.sub(r"\1", plan)
@@ -42,7 +42,9 @@ def without_renames(plan: str) -> str:
     inlined = _RENAME.sub(lambda match: match[0].partition(" AS ")[0], plan)
     renamed = re.sub(r"(\w*)#(\d+)L?", lambda match: original(match) if match[2] in names else match[0], inlined)
     repeated: dict[str, str] = {}
-    roots = [with_whole_aggregates(with_filters_above_windows(_unordered(root))) for root in tree_of(renamed.splitlines())]
+    roots = [
+        with_lists_in_order(with_whole_aggregates(with_filters_above_windows(_unordered(root)))) for root in tree_of(renamed.splitlines())
+    ]
     lines = [line for root in roots for line in lines_of(_simplified(root, repeated, keep=True), 0)]
     labels = _labels(renamed)
     once = re.sub(r"#(\d+)", lambda match: f"#{repeated.get(match[1], match[1])}", "\n".join(lines))
@@ -106,7 +108,9 @@ def _simplified(node: Node, repeated: dict[str, str], *, keep: bool) -> Node:
     text = node.text if keep or not node.text.startswith("Project [") else _without_repeats(node.text)
     if not keep and node.text.startswith("Aggregate ["):
         text = _with_each_value_once(node.text, repeated)
-    by_position = node.text.startswith("Union")
+    # What filters, sorts, limits or adds a window passes the order of its columns on.
+    passes = keep and not node.text.startswith(("Project [", "Aggregate ["))
+    by_position = passes or node.text.startswith("Union")
     children = [_simplified(child, repeated, keep=by_position) for child in node.children]
     if node.text.startswith("Join RightOuter"):
         return Node(node.text.replace("Join RightOuter", "Join LeftOuter", 1), children[::-1])

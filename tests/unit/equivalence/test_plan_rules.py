@@ -133,3 +133,33 @@ def test_a_subquery_stays_where_it_is() -> None:
     apart = (APART[0].replace("(s#6 - n#8)", "(s#6 - scalar-subquery#12 [])"), *APART[1:])
     whole = (WHOLE[0].replace("count(g#2))", "scalar-subquery#12 [])"), TABLE)
     assert difference(apart, whole) != ""
+
+
+SUM = "Window [sum(s#6) windowspecdefinition(k#1L, v#3 ASC NULLS FIRST) AS r#4], [k#1L], [v#3 ASC NULLS FIRST]"
+TOP = "Project [k#1L, r#4]"
+LISTED = (TOP, SUM, "Project [v#3, k#1L, (v#3 + 1) AS s#6]", TABLE)
+
+
+@pytest.mark.parametrize("inner", ["Project [k#1L, (v#3 + 1) AS s#6, v#3]", "Project [k#1L, v#3, (v#3 + 1) AS s#6, k#1L]"])
+def test_an_inner_list_may_have_any_order(inner: str) -> None:
+    assert difference(LISTED, (*LISTED[:2], inner, TABLE)) == ""
+
+
+def test_an_inner_aggregate_may_list_its_groups_twice() -> None:
+    one, other = ("Aggregate [k#1L, v#3], [k#1L, v#3, sum(g#2) AS s#6]", "Aggregate [k#1L, v#3], [k#1L, sum(g#2) AS s#6, v#3, k#1L]")
+    assert difference((TOP, SUM, one, TABLE), (TOP, SUM, other, TABLE)) == ""
+
+
+@pytest.mark.parametrize(
+    "inner", ["Project [v#3, k#1L, (v#3 + 2) AS s#6]", "Project [v#3, g#1L, (k#1L + 1) AS s#6]", "Project [v#3, (v#3 + 1) AS s#6]"]
+)
+def test_another_inner_list_is_another_query(inner: str) -> None:
+    assert difference(LISTED, (*LISTED[:2], inner, TABLE)) == "Spark's plans differ"
+
+
+@pytest.mark.parametrize(
+    "above", [(), ("GlobalLimit 5",), (WINDOW,), ("Union false, false",), ("Project [k#1L]", "Union false, false", "Filter (v#3 > 1)")]
+)
+def test_a_list_whose_positions_are_read_keeps_its_order(above: tuple[str, ...]) -> None:
+    one, other = ("Project [k#1L, v#3]", TABLE), ("Project [v#3, k#1L]", TABLE)
+    assert difference((*above, *one), (*above, *other)) == "Spark's plans differ"

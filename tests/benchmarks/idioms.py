@@ -150,7 +150,7 @@ def _cell(idiom: Idiom, kind: str, plain: Found, always: Found) -> str:
 def page(idioms: Sequence[Idiom], plain: Found, always: Found) -> str:
     names = [idiom.name for idiom in idioms]
     full = {name for name in names if any(plain.cells[name, kind].is_complete for kind in KINDS if (name, kind) in plain.cells)}
-    left = {name for name in full if any(found.is_complete for (of_, _), found in always.cells.items() if of_ == name)}
+    left = {name for name in full if any(always.cells[name, kind].is_complete for kind in KINDS if (name, kind) in always.cells)}
     wrong = [*plain.wrong, *always.wrong]
     lines = [
         "# Idioms of real projects",

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import pytest
+
 from mvbuild import api
 from spark.projects import Project, orders
+
+pytestmark = pytest.mark.proof
 
 RAW = orders((1, 1, "2026-01-01", "10.00"), (2, 1, "2026-01-01", "-5.00"), (3, 2, "2026-01-02", "-7.00"))
 FILES = {

@@ -119,8 +119,8 @@ class Join:
     form: Literal["", "in", "scalar", "join"] = ""
     """How it was written, so that Spark makes the same plan: as IN, as a correlated scalar subquery, as LEFT SEMI or ANTI JOIN."""
     mark: str = ""
-    """The column that a `mark` join adds. Of the form `in` it may be NULL where no row matches, and a NULL that enters or leaves the right
-    side changes that for rows that a refresh does not look at: only conditions may read it, for which NULL is false."""
+    """The column that a `mark` join adds. With the form `in` it may be NULL where no row matches, and false after a NULL leaves the right
+    side. A refresh does not follow that, so only conditions may read the column: they treat NULL as false."""
     likeness: tuple[Likeness, ...] = ()
     """Of each part of `on`; `equal` where there is none."""
 

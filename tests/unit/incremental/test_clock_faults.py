@@ -24,7 +24,7 @@ from unit.incremental.queries import CLOCKED, Generated, generated
 pytestmark = pytest.mark.proof
 
 Patch = pytest.MonkeyPatch
-SEEDS = range(CLOCKED, CLOCKED + 200)
+SEEDS = range(CLOCKED, CLOCKED + 400)
 MORE = range(CLOCKED, CLOCKED + 6000)
 MOST = 500
 """Cases that are tried for each fault."""

@@ -19,7 +19,7 @@ from unit.incremental.queries import LATER, generated
 
 pytestmark = pytest.mark.proof
 
-SEEDS = (*range(300), *range(LATER + 1, LATER + 101, 2))
+SEEDS = (*range(600), *range(LATER + 1, LATER + 201, 2))
 STRATEGY_FLOORS: Mapping[tuple[str, bool], int] = {
     # (strategy, whether rows went): how many cases it must accept
     ("append", False): 30,

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from mvbuild import api
+from mvbuild.adapters.spark.engine import SparkEngine
 from mvbuild.formats import metadata_file
 from mvbuild.incremental import choose
 from mvbuild.incremental.strategies import STRATEGIES
@@ -30,6 +31,7 @@ QUERIES: Mapping[str, str] = {
     "most": "SELECT k, max(v) AS most, count(DISTINCT v) AS vs FROM raw.sales GROUP BY k",
     "daily": "SELECT day, max(v) AS most FROM raw.sales GROUP BY day",
     "named": "SELECT s.id, c.name FROM raw.sales s JOIN raw.customers c ON s.k = c.k",
+    "named_in_copies": "SELECT c.name FROM raw.sales s JOIN raw.customers c ON s.k = c.k",
     "ranks": "SELECT k, v, rank() OVER (PARTITION BY k ORDER BY v) AS place FROM raw.sales",
     "sorted": "SELECT k, sum(v) AS total, count(v) AS vs, count(*) AS n FROM raw.sales GROUP BY k ORDER BY total DESC, k",
     "running": "SELECT id, sum(v) OVER (ORDER BY id) AS total FROM raw.sales",
@@ -41,7 +43,8 @@ CHILDREN: Mapping[str, str] = {
 FILES = {
     "mvbuild.yml": "name: inc\nmodels: {+refresh_policy: incremental, +namespace: mart}\n",
     "models/all.yml": f"models:\n  - {{name: daily, config: {{partition_by: ['month(day)'], table_properties: {COPY_ON_WRITE}}}}}\n"
-    f"  - {{name: per_k_in_file, config: {{storage: {{format: metadata-file}}, table_properties: {COPY_ON_WRITE}}}}}\n",
+    f"  - {{name: per_k_in_file, config: {{storage: {{format: metadata-file}}, table_properties: {COPY_ON_WRITE}}}}}\n"
+    f"  - {{name: named_in_copies, config: {{table_properties: {COPY_ON_WRITE}}}}}\n",
     **{f"models/{name}.sql": sql + "\n" for name, sql in {**QUERIES, **CHILDREN}.items()},
 }
 NAMES = (*QUERIES, *CHILDREN)
@@ -132,6 +135,31 @@ def test_each_strategy(
     assert (found.details["strategy"], found.details["reason"]) == (strategy, None), found.message
     if added is not None:
         assert (found.details["rows_added"], found.details["rows_removed"]) == (added, removed)
+    assert_right(built, model)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "model", "statement"),
+    [
+        ("merge", "per_k_in_file", "UPDATE lake.raw.sales SET v = v + 1 WHERE k IN (1, 2)"),
+        ("affected-keys", "daily", "UPDATE lake.raw.sales SET v = 78 WHERE day < DATE'2026-01-10'"),
+        ("bag", "named_in_copies", "UPDATE lake.raw.customers SET name = 'Bert' WHERE k = 1"),
+    ],
+)
+def test_copy_on_write_storage_where_spark_cannot_delete_by_position(
+    built: Project, monkeypatch: pytest.MonkeyPatch, strategy: str, model: str, statement: str
+) -> None:
+    """Spark 3.5 and 4.0, on the Spark of this test run."""
+    monkeypatch.setattr(SparkEngine, "copies_by_position", False)
+    refreshed(built, model)
+    built.sql(statement)
+    only(monkeypatch, strategy)
+    found = refreshed(built, model)
+    assert (found.details["strategy"], found.details["reason"]) == (strategy, None), found.message
+    assert "REPLACE WHERE true" in (found.sql or "")
+    past = api.history(built.root, model)[1][-1]
+    assert (past.rows_added, past.rows_removed) == (found.details["rows_added"], found.details["rows_removed"])
+    assert 0 < past.rows_removed < sum(built.bag(f"SELECT * FROM {stored(built, model)}").values())
     assert_right(built, model)
 
 

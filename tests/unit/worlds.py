@@ -113,6 +113,8 @@ class RecordingEngine:
     executed: list[str] = field(default_factory=list)
     lock: Any = field(default_factory=threading.Lock)
 
+    copies_by_position: bool = True
+
     def prepare(self, sql: str) -> _Prepared:
         message = self.fails(sql)
         if message:

@@ -77,6 +77,10 @@ class Work:
 class Engine(Protocol):
     """A running engine; safe to use from several threads. Queries raise QueryError; a lost engine raises EngineError."""
 
+    @property
+    def copies_by_position(self) -> bool:
+        """Whether `DELETE ... WHERE (_file, _pos) IN (...)` works in a table whose deletes are copy-on-write."""
+
     def work(self) -> Work | None:
         """What it is doing now; None if it does nothing, or does not say. Raises nothing."""
 

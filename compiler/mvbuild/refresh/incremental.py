@@ -194,6 +194,9 @@ class _Writer:
 
     def _delete(self, gone: str) -> None:
         inputs = self._writes()
+        if StorageSize(table=inputs.place.before).rewrites_files and not inputs.session.engine.copies_by_position:
+            self._overwrite(self._remaining(gone), {}, "true")
+            return
         sql = f"DELETE FROM {inputs.target} WHERE (_file, _pos) IN (SELECT stored_at_0v, stored_at_1v FROM {gone})"
         inputs.statements.append(sql)
         inputs.session.engine.call(sql)
@@ -207,6 +210,12 @@ class _Writer:
         """The inputs, when a statement begins that writes."""
         self.inputs.session.on_stage(self.inputs.node, "writing")
         return self.inputs
+
+    def _remaining(self, gone: str) -> str:
+        """The rows of the storage that are not removed."""
+        columns = ", ".join(f"held.{quote(name)}" for name in self._columns())
+        is_gone = "held._file = gone.stored_at_0v AND held._pos = gone.stored_at_1v"
+        return f"SELECT {columns} FROM {self.inputs.target} AS held LEFT ANTI JOIN {gone} AS gone ON {is_gone}"
 
     def _came(self, came: str | None) -> str:
         """The added rows, with the columns of the storage."""

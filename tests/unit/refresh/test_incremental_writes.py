@@ -21,6 +21,7 @@ class Wanted:
     """Inputs whose difference removes three rows and adds three, by statements of the engine."""
 
     before: TableState
+    copies_by_position: bool = True
     written: list[str] = field(default_factory=list)
     statements: list[str] = field(default_factory=list)
     relations: Mapping[str, str] = field(default_factory=dict)
@@ -44,7 +45,12 @@ class Wanted:
             overwrite=lambda *_, where: written.append(f"overwrite {where}"), append=lambda *_: written.append("append")
         )
         rows = SimpleNamespace(rows=((3, 3),))
-        engine = SimpleNamespace(rows=lambda *_: rows, prepare=lambda _: prepared, call=lambda _: written.append("delete"))
+        engine = SimpleNamespace(
+            rows=lambda *_: rows,
+            prepare=lambda _: prepared,
+            call=lambda _: written.append("delete"),
+            copies_by_position=self.copies_by_position,
+        )
         return SimpleNamespace(engine=engine, on_stage=lambda *_: None)
 
     def bound_changes(self) -> bool:
@@ -52,6 +58,12 @@ class Wanted:
 
     def cached(self, what: str, relation: object) -> str:
         return what
+
+
+def _with_summary(table: TableState, summary: Mapping[str, str]) -> TableState:
+    assert table.current_snapshot is not None
+    snapshot = replace(table.current_snapshot, summary=summary)
+    return replace(table, snapshots={snapshot.snapshot_id: snapshot})
 
 
 @pytest.mark.parametrize(
@@ -66,10 +78,26 @@ class Wanted:
     ],
 )
 def test_only_a_storage_of_which_every_row_goes_is_overwritten(tmp_path: Path, summary: dict[str, str], expected: list[str]) -> None:
-    table = base_table(Shop(tmp_path).catalog, "mart.m")
-    assert table.current_snapshot is not None
-    snapshot = replace(table.current_snapshot, summary=summary)
-    wanted = Wanted(replace(table, snapshots={snapshot.snapshot_id: snapshot}))
+    wanted = Wanted(_with_summary(base_table(Shop(tmp_path).catalog, "mart.m"), summary))
     writer = _Writer(wanted, {})  # type: ignore[arg-type]
     writer.write()
     assert wanted.written == expected
+
+
+@pytest.mark.parametrize(
+    ("mode", "copies_by_position", "expected"),
+    [
+        ("copy-on-write", True, ["delete", "append"]),
+        ("copy-on-write", False, ["overwrite true", "append"]),
+        ("merge-on-read", False, ["delete", "append"]),
+    ],
+)
+def test_a_spark_that_cannot_copy_by_position_writes_what_remains(
+    tmp_path: Path, mode: str, copies_by_position: bool, expected: list[str]
+) -> None:
+    table = _with_summary(base_table(Shop(tmp_path).catalog, "mart.m"), {"total-records": "4"})
+    wanted = Wanted(replace(table, properties={"write.delete.mode": mode}), copies_by_position=copies_by_position)
+    _Writer(wanted, {}).write()  # type: ignore[arg-type]
+    assert wanted.written == expected
+    (removing,) = (one for one in wanted.statements if "stored_at_0v" in one)
+    assert removing.startswith("DELETE FROM" if expected == ["delete", "append"] else "INSERT INTO lake.mart.m REPLACE WHERE true")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.spark.any_pyspark import all_settings, frame_of, is_remote
 from mvbuild.adapters.spark.errors import translated
-from mvbuild.adapters.spark.releases import minor_of
+from mvbuild.adapters.spark.releases import minor_of, release_of
 from mvbuild.adapters.spark.session_objects import require_builtin, require_shared
 from mvbuild.adapters.spark.types import iceberg_schema
 from mvbuild.names import quote
@@ -45,6 +45,10 @@ class SparkEngine:
     def _version(self) -> str:
         """The minor version of Spark. Over Spark Connect, each question for it is a request."""
         return minor_of(self.session.version)
+
+    @property
+    def copies_by_position(self) -> bool:
+        return release_of(self._version).copies_by_position
 
     def prepare(self, sql: str) -> PreparedQuery:
         with self._translated(sql):

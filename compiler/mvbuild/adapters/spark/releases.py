@@ -35,6 +35,9 @@ class Release:
     scala: str
     iceberg: str
     delta: tuple[Artifact, ...]
+    copies_by_position: bool = True
+    """Whether DELETE works with a condition on `_file` and `_pos` where deletes are copy-on-write. Before Spark 4.1, a metadata column in
+    the condition makes all of them columns of the rows to write."""
 
     @property
     def runtime(self) -> Artifact:
@@ -64,8 +67,8 @@ def _delta(name: str, version: str) -> tuple[Artifact, ...]:
 RELEASES = {
     release.spark: release
     for release in (
-        Release(spark="3.5", scala="2.12", iceberg="1.12.0", delta=_delta("delta-spark_2.12", "3.3.2")),
-        Release(spark="4.0", scala="2.13", iceberg="1.11.0", delta=_delta("delta-spark_2.13", "4.0.0")),
+        Release(spark="3.5", scala="2.12", iceberg="1.12.0", delta=_delta("delta-spark_2.12", "3.3.2"), copies_by_position=False),
+        Release(spark="4.0", scala="2.13", iceberg="1.11.0", delta=_delta("delta-spark_2.13", "4.0.0"), copies_by_position=False),
         Release(spark="4.1", scala="2.13", iceberg="1.12.0", delta=_delta("delta-spark_4.1_2.13", "4.1.0")),
     )
 }

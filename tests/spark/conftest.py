@@ -28,8 +28,10 @@ CONNECT = {
     "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.connect.grpc.binding.port": "0",
 }
+OF_VERSION: Mapping[str, str] = CONNECT
 if installed_release().spark == "3.5":
-    CONNECT = {}  # PySpark includes its server since Spark 4
+    # PySpark includes the server since Spark 4. The tests expect the errors of ANSI, which is on by default since then.
+    OF_VERSION = {"spark.sql.ansi.enabled": "true"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +71,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     root = tmp_path_factory.mktemp("lake")
     file, warehouse = root / "catalog.db", root / "warehouse"
     properties = {"type": "sql", "uri": f"sqlite:///{file}", "warehouse": warehouse.as_uri()}
-    spark = SparkSettings(master="local[2]", config={"spark.driver.memory": "1g", **quick.JVM, **quick.QUERIES, **CONNECT})
+    spark = SparkSettings(master="local[2]", config={"spark.driver.memory": "1g", **quick.JVM, **quick.QUERIES, **OF_VERSION})
     target = Target(name="test", catalog_name="lake", catalog=properties, namespace=("main",), spark=spark, threads=4, embedded=True)
     catalog = load_catalog("lake", **properties)
     assert isinstance(catalog, SqlCatalog)

@@ -15,12 +15,14 @@ from typing import Any
 import pytest
 from pyiceberg.schema import Schema
 
+from mvbuild.adapters.spark.releases import installed_release
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import CommitConflict
 from mvbuild.ports.engine import QueryError
 
 pytestmark = pytest.mark.proof
 
+IS_SPARK_4 = installed_release().spark != "3.5"
 _numbers = count()
 
 
@@ -146,9 +148,10 @@ def test_types_survive_the_way_through_iceberg(lake: Any, name: str) -> None:
 
 
 def test_all_columns_that_cannot_be_stored_are_named(lake: Any) -> None:
-    error = failed(lake, "SELECT NULL AS n, struct() AS e, array(make_interval(1)) AS i, 1 AS fine, parse_json('1') AS j")
+    variant = {"j": ", parse_json('1') AS j"} if IS_SPARK_4 else {}
+    error = failed(lake, f"SELECT NULL AS n, struct() AS e, array(make_interval(1)) AS i, 1 AS fine{''.join(variant.values())}")
     assert error.condition == "mvbuild.UNSTORABLE_COLUMN"
-    assert all(f"'{column}'" in str(error) for column in ("n", "e", "i.element", "j"))
+    assert all(f"'{column}'" in str(error) for column in ("n", "e", "i.element", *variant))
     assert "'fine'" not in str(error)
 
 
@@ -159,7 +162,8 @@ def test_columns_of_one_name(lake: Any) -> None:
 
 
 _NOPE = (
-    "A column, variable, or function parameter with name `nope` cannot be resolved. Did you mean one of the following? [`id`, `k`, `s`]."
+    f"A {'column, variable, or' if IS_SPARK_4 else 'column or'} function parameter with name `nope` cannot be resolved. "
+    "Did you mean one of the following? [`id`, `k`, `s`]."
 )
 
 

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from mvbuild.adapters.spark.releases import installed_release
 from mvbuild.equivalence.spark_proof import missing_proof, same_plan
 from mvbuild.parse.fingerprint import fingerprint
+from mvbuild.ports.engine import QueryError
 from unit.equivalence.edits import SAME as EDITS
 
 pytestmark = pytest.mark.proof
@@ -392,6 +394,10 @@ def edited(tables: Tables) -> Iterator[Any]:
 @pytest.mark.parametrize("name", EDITS)
 def test_what_a_text_shows_holds(edited: Any, name: str) -> None:
     old, new, *_ = EDITS[name]
+    if "::" in old and installed_release().spark == "3.5":
+        with pytest.raises(QueryError, match="^Syntax error at or near ':'.$"):
+            edited.engine.prepare(old)
+        return
     one, other = (edited.engine.prepare(sql).schema for sql in (old, new))
     assert [(f["name"], f["type"]) for f in one["fields"]] == [(f["name"], f["type"]) for f in other["fields"]]
     assert sorted(map(repr, edited.sql(old))) == sorted(map(repr, edited.sql(new)))

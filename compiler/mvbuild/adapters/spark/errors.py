@@ -32,7 +32,7 @@ _TOKEN = re.compile(r"`[^`]*`|[\w.]+|\S")
 _NOISE = (
     re.compile(r"^\s*(?:[a-z]\w*(?:\.\w+)+(?:Exception|Error): )?\[[A-Z][A-Z0-9_.]*\] ", re.MULTILINE),
     re.compile(r"\s*SQLSTATE: \w{5}.*", re.DOTALL),
-    re.compile(r"\n== SQL.*|\nJVM stacktrace.*|\n\s*at [\w.$]+\(.*|; line \d+ pos \d+.*|\n'?[A-Z]\w+ .*\n\+- .*", re.DOTALL),
+    re.compile(r"\n== SQL.*|\nJVM stacktrace.*|\n\s*at [\w.$]+\(.*|; line \d+ pos \d+.*|\(line \d+, pos \d+\)|\n'?[A-Z]\w+ .*\n\+- .*", re.DOTALL),
     re.compile(r" If necessary set \S+ to \S+ to bypass this error\.?"),
 )
 _VAGUE = ("TASK_WRITE_FAILED", "FAILED_EXECUTE_UDF", "INTERNAL_ERROR", "WRITING_JOB_ABORTED")
@@ -71,6 +71,11 @@ def message_of(text: str) -> str:
 
     >>> message_of("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012; line 1 pos 7")
     'Division by zero.'
+
+    Spark 3.5 adds the place of a syntax error.
+
+    >>> message_of("[PARSE_SYNTAX_ERROR] Syntax error at or near ':'.(line 1, pos 8)")
+    "Syntax error at or near ':'."
     """
     for noise in _NOISE:
         text = noise.sub("", text)

@@ -21,7 +21,6 @@ import sys
 import tempfile
 import threading
 import time
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -108,7 +107,9 @@ def behind(properties: Mapping[str, str], end_ms: int) -> list[Behind]:
     for name in TARGET_MS:
         refreshes = pins[name]
         for (_, _, read), until in zip(refreshes, [*(at for at, *_ in refreshes[1:]), end_ms], strict=True):
-            base = {t: pin for source, id in read.items() for t, pin in (of_parent[id] if source == "by_group__storage" else {source: id}).items()}
+            base: dict[str, int] = {}
+            for source, id in read.items():
+                base |= of_parent[id] if source == "by_group__storage" else {source: id}
             unseen = [times[t][at] for t, pin in base.items() if (at := places[t][pin] + 1) < len(times[t])]
             if unseen and min(unseen) < until:
                 found.append(Behind(name=name, since_ms=min(unseen), until_ms=until))
@@ -126,19 +127,31 @@ def _pins(metadata: Any) -> list[tuple[int, int, dict[str, int]]]:
     return [(at, id, {s["name"]: s["snapshot-id"] for s in state["source-states"]}) for at, id, state in states]
 
 
-def unreported(seen: Sequence[Behind], events: Sequence[Mapping[str, Any]], unnoticed_ms: int) -> list[str]:
+def unreported(seen: Sequence[Behind], watchers: Sequence[Watching], unnoticed_ms: int) -> list[str]:
     """The violations of target lags that no watcher reported."""
-    reports: dict[str, list[int]] = {}
-    for event in events:
-        if event["event"] == "late":
-            reports.setdefault(str(event["name"]).rpartition(".")[2], []).append(int(event["at_ms"]))
+    reported = [one for watcher in watchers for one in late_times(list(watcher.events()))]
     found = []
     for one in seen:
-        said = sorted(reports.get(one.name, []))
-        at = bisect_left(said, one.since_ms)
-        if one.over_ms > unnoticed_ms and not (at < len(said) and said[at] <= one.until_ms + unnoticed_ms):
-            found.append(f"{one.name} was {one.over_ms / 1000:.1f} s over its target lag from {one.late_from_ms}, and no watcher reported it")
+        is_reported = any(name == one.name and since <= one.until_ms and until >= one.late_from_ms for name, since, until in reported)
+        if one.over_ms > unnoticed_ms and not is_reported:
+            over = f"{one.name} was {one.over_ms / 1000:.1f} s over its target lag at {one.until_ms}"
+            found.append(f"{over}, and no watcher reported it")
     return found
+
+
+def late_times(events: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, int, int]]:
+    """MV, from when, and until when one watcher called it late. A watcher that was started again has forgotten it."""
+    since: dict[str, int] = {}
+    for event in events:
+        name, at = str(event.get("name", "")).rpartition(".")[2], int(event["at_ms"])
+        if event["event"] == "late":
+            since.setdefault(name, at)
+        elif event["event"] == "in-time" and name in since:
+            yield name, since.pop(name), at
+        elif event["event"] == "started":
+            yield from ((late, begin, at) for late, begin in since.items())
+            since.clear()
+    yield from ((late, begin, sys.maxsize) for late, begin in since.items())
 
 
 def watched(project: Path, root: Path, chosen: argparse.Namespace) -> tuple[list[Watching], list[str], int]:
@@ -200,28 +213,24 @@ def main() -> int:
         last = subprocess.run(command_line(project, "run"), env=ENVIRONMENT, check=False, capture_output=True, text=True)
         found += [] if last.returncode == 0 else [f"the last run failed: {last.stdout[-2000:]}{last.stderr[-2000:]}"]
         looked, not_right = wrong(properties)
-        events = [event for one in watchers for event in one.events()]
-        found += not_right + unreported(seen, events, round(chosen.unnoticed * 1000))
-        _tell(chosen, watchers, events, seen, sum(writes), looked, found)
+        found += not_right + unreported(seen, watchers, round(chosen.unnoticed * 1000))
+        print(f"{chosen.catalog}: {chosen.watchers} watchers, {chosen.minutes:g} minutes, {sum(writes)} commits of writers")
+        _tell(watchers, seen)
+        print(f"{looked} refreshes looked at, {len(found)} problems")
         if found:
+            print("\n".join(found))
             print("\n".join(one.log.read_text(encoding="utf-8", errors="replace")[-3000:] for one in watchers))
     return 1 if found else 0
 
 
-def _tell(
-    chosen: argparse.Namespace, watchers: Sequence[Watching], events: Sequence[Mapping[str, Any]], seen: Sequence[Behind], writes: int, looked: int, found: Sequence[str]
-) -> None:
-    kills = sum(one.kills for one in watchers)
-    print(f"{chosen.catalog}: {chosen.watchers} watchers, {chosen.minutes:g} minutes, {kills} kills, {writes} commits of writers")
-    print(f"events: {dict(Counter(str(event['event']) for event in events).most_common())}")
+def _tell(watchers: Sequence[Watching], seen: Sequence[Behind]) -> None:
+    events = Counter(str(event["event"]) for one in watchers for event in one.events())
+    print(f"{sum(one.kills for one in watchers)} kills, events: {dict(events.most_common())}")
     for name, target in TARGET_MS.items():
         of = [one for one in seen if one.name == name]
         most = max((one.until_ms - one.since_ms for one in of), default=0)
         over = sum(one.over_ms > 0 for one in of)
         print(f"{name}: target lag {target // 1000} s, most behind {most / 1000:.1f} s, over its target {over} of {len(of)} times")
-    print(f"{looked} refreshes looked at, {len(found)} problems")
-    for one in found:
-        print(one)
 
 
 if __name__ == "__main__":

@@ -395,7 +395,7 @@ def edited(tables: Tables) -> Iterator[Any]:
 def test_what_a_text_shows_holds(edited: Any, name: str) -> None:
     old, new, *_ = EDITS[name]
     if "::" in old and installed_release().spark == "3.5":
-        with pytest.raises(QueryError, match="^Syntax error at or near ':'.$"):
+        with pytest.raises(QueryError, match=r"^Syntax error at or near ':'\.$"):
             edited.engine.prepare(old)
         return
     one, other = (edited.engine.prepare(sql).schema for sql in (old, new))

@@ -32,7 +32,8 @@ _TOKEN = re.compile(r"`[^`]*`|[\w.]+|\S")
 _NOISE = (
     re.compile(r"^\s*(?:[a-z]\w*(?:\.\w+)+(?:Exception|Error): )?\[[A-Z][A-Z0-9_.]*\] ", re.MULTILINE),
     re.compile(r"\s*SQLSTATE: \w{5}.*", re.DOTALL),
-    re.compile(r"\n== SQL.*|\nJVM stacktrace.*|\n\s*at [\w.$]+\(.*|; line \d+ pos \d+.*|\(line \d+, pos \d+\)|\n'?[A-Z]\w+ .*\n\+- .*", re.DOTALL),
+    re.compile(r"\(line \d+, pos \d+\)"),
+    re.compile(r"\n== SQL.*|\nJVM stacktrace.*|\n\s*at [\w.$]+\(.*|; line \d+ pos \d+.*|\n'?[A-Z]\w+ .*\n\+- .*", re.DOTALL),
     re.compile(r" If necessary set \S+ to \S+ to bypass this error\.?"),
 )
 _VAGUE = ("TASK_WRITE_FAILED", "FAILED_EXECUTE_UDF", "INTERNAL_ERROR", "WRITING_JOB_ABORTED")

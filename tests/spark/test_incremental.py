@@ -142,7 +142,7 @@ def test_each_strategy(
     ("strategy", "model", "statement"),
     [
         ("merge", "per_k_in_file", "UPDATE lake.raw.sales SET v = v + 1 WHERE k IN (1, 2)"),
-        ("affected-keys", "daily", "UPDATE lake.raw.sales SET v = 78 WHERE day < DATE'2026-01-10'"),
+        ("affected-keys", "daily", "UPDATE lake.raw.sales SET v = v + 100 WHERE day < DATE'2026-01-10'"),
         ("bag", "named_in_copies", "UPDATE lake.raw.customers SET name = 'Bert' WHERE k = 1"),
     ],
 )

@@ -7,10 +7,14 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mvbuild.adapters.spark.types import UNSTORABLE
+from mvbuild.ports.engine import QueryError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 
 def is_remote(of: object) -> bool:
@@ -32,6 +36,17 @@ def all_settings(session: Any) -> dict[str, str]:
         pair = pairs.next()
         found[pair._1()] = pair._2()
     return found
+
+
+def schema_of(frame: DataFrame) -> StructType:
+    """The columns of a frame. PySpark 3.5 has no type for an interval of months, days and seconds, and does not say which column has it."""
+    from pyspark.errors import PySparkValueError
+
+    try:
+        return frame.schema
+    except PySparkValueError as exc:
+        message = "A column has a type that this PySpark does not know, such as an interval; Iceberg cannot store it."
+        raise QueryError(message, condition=UNSTORABLE) from exc
 
 
 def frame_of(session: SparkSession, data: Any) -> DataFrame:

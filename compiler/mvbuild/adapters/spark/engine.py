@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mvbuild.adapters.spark.any_pyspark import all_settings, frame_of, is_remote
+from mvbuild.adapters.spark.any_pyspark import all_settings, frame_of, is_remote, schema_of
 from mvbuild.adapters.spark.errors import translated
 from mvbuild.adapters.spark.releases import minor_of, release_of
 from mvbuild.adapters.spark.session_objects import require_builtin, require_shared
@@ -53,7 +53,7 @@ class SparkEngine:
     def prepare(self, sql: str) -> PreparedQuery:
         with self._translated(sql):
             frame = self.session.sql(sql)
-            schema = iceberg_schema(frame.schema)
+            schema = iceberg_schema(schema_of(frame))
             require_builtin(self._version, sql)
             if not self._own:
                 require_shared(self.session, frame, sql)

@@ -73,7 +73,7 @@ class Watching:
 
     def events(self) -> Iterator[dict[str, Any]]:
         for line in self.log.read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.startswith("{"):
+            if line.startswith('{"at_ms"'):
                 yield json.loads(line)
 
 

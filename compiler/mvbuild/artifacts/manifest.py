@@ -99,7 +99,8 @@ def _is_read_only(node: Node) -> TypeGuard[TableNode | ViewNode]:
 def _reads(node: Node | TestNode, names: Mapping[NodeId, str]) -> list[str]:
     """What a node depends on, without duplicates. dbt's readers take the last one as the tested node of a `relationships` test."""
     reads = [names[id] for id in dict.fromkeys(node.reads)]
-    return reads[::-1] if isinstance(node, TestNode) and isinstance(node.test, DataTest) else reads
+    # The length first: `test` may still be unread, and reads the YAML of its model.
+    return reads[::-1] if len(reads) > 1 and isinstance(node, TestNode) and isinstance(node.test, DataTest) else reads
 
 
 def _entry(graph: Graph, node: Node | TestNode, calls: MacroCalls, names: Mapping[NodeId, str]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from mvbuild.artifacts.manifest import entries, manifest, manifest_text
 from mvbuild.cache.store import FILE
 from mvbuild.diagnostics import ProjectError
 from mvbuild.diagnostics.render import to_text
+from mvbuild.graph import graph_cache
 from mvbuild.graph.definition import definition
 from mvbuild.lineage import bind as bind_module
 from mvbuild.lineage.check import check_columns
@@ -424,3 +425,20 @@ def test_the_streamed_manifest_is_the_manifest(root: Path, tmp_path: Path):
     streamed = json.loads("".join(manifest_text(graph, **options)))
     assert json.dumps(streamed) == json.dumps(manifest(graph, **options), default=str)
     assert [id for id, _ in entries(graph, {"model.shop.first"})] == ["model.shop.first"]
+
+
+def test_an_edit_of_sql_does_not_read_the_yaml_of_other_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The manifest says of each test what it reads, and tests are declared in YAML."""
+    described: list[str] = []
+    real = graph_cache.describe
+    (tmp_path / "models").mkdir()
+    (tmp_path / "mvbuild.yml").write_text("name: shop\n")
+    for name in ("first", "second", "third"):
+        (tmp_path / f"models/{name}.sql").write_text("SELECT 1 AS one\n")
+        tests = f"models: [{{name: {name}, columns: [{{name: one, data_tests: [unique, not_null]}}]}}]\n"
+        (tmp_path / f"models/{name}.yml").write_text(tests)
+    compilation.write_artifacts(compilation.compile(tmp_path, env={}))
+    monkeypatch.setattr(graph_cache, "describe", lambda opened, paths, *rest: described.extend(paths) or real(opened, paths, *rest))
+    (tmp_path / "models/second.sql").write_text("SELECT 2 AS one\n")
+    compilation.write_artifacts(compilation.compile(tmp_path, env={}))
+    assert described == ["models/second.yml"]

@@ -2,7 +2,8 @@
 
 Each law holds for all rows, so a plan and the one that it becomes return the same bag:
 
-* a condition on columns by which a window is partitioned keeps or removes whole partitions: it may be applied before or after the window
+* a condition on columns by which a window is partitioned keeps or removes whole partitions: it may be applied before or after the window,
+  and the same holds for the groups of an aggregate below the window
 * a projection of an aggregate's values can be part of the aggregate. Spark keeps it apart if it uses a value twice
 * an inner list of columns may have any order, and a column twice: the list above it names what it reads by id
 """
@@ -34,6 +35,9 @@ def with_filters_above_windows(node: Node) -> Node:
     >>> above = with_filters_above_windows(plan)
     >>> above.text, above.children[0].children[0].text
     ('Filter isnotnull(k#1)', 'Filter (v#2 > 1)')
+    >>> groups = Node("Aggregate [k#1, d#2], [k#1, d#2, sum(v#4) AS s#5]", [Node("Filter isnotnull(k#1)", [Node("RelationV2[k#1, d#2, v#4]")])])
+    >>> with_filters_above_windows(Node("Window [sum(s#5) AS r#3], [k#1], [d#2 ASC]", [groups])).text
+    'Filter isnotnull(k#1)'
     """
     made = Node(node.text, [with_filters_above_windows(child) for child in node.children])
     if node.text.startswith("Filter ") and len(made.children) == 1 and made.children[0].text.startswith("Filter "):
@@ -59,7 +63,16 @@ def _without(node: Node, partition: frozenset[str]) -> tuple[Node, list[str]]:
         # A column that the projection computes has an id that is not known below.
         child, found = _without(node.children[0], partition)
         return Node(node.text, [child]), found
+    if node.text.startswith(_AGGREGATE):
+        child, found = _without(node.children[0], partition & _grouped_by(node.text))
+        return Node(node.text, [child]), found
     return node, []
+
+
+def _grouped_by(aggregate: str) -> frozenset[str]:
+    """Ids of the columns by which it groups. What it computes has other ids."""
+    keys = next(items_of(aggregate.partition(" ")[2]))
+    return frozenset(found[1] for item in items_of(keys[1:-1]) if (found := _COLUMN.fullmatch(item)))
 
 
 def _partition_of(window: str) -> frozenset[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
 
 from mvbuild.equivalence.plan_rules import with_filters_above_windows, with_lists_in_order, with_whole_aggregates
 from mvbuild.equivalence.plan_tree import Node, conjuncts_of, ids_of, items_of, lines_of, tree_of
@@ -52,9 +53,29 @@ def without_renames(plan: str) -> str:
 
 
 def _labels(plan: str) -> dict[str, str]:
-    """Id of a column -> its name whatever the ids are: the number of its table in the plan, and its name there."""
+    """Id of a column -> a name that does not depend on ids: the number of its table in the plan and its name there, or a hash of how it is
+    computed."""
     scanned = enumerate(_SCANNED.findall(plan))
-    return {id_: f"{at}.{name}" for at, columns in scanned for name, id_ in re.findall(r"(\w+)#(\d+)", columns)}
+    labels = {id_: f"{at}.{name}" for at, columns in scanned for name, id_ in re.findall(r"(\w+)#(\d+)", columns)}
+    # What a value is computed from is below it.
+    for line in reversed(plan.splitlines()):
+        for value, id_ in _computed(line):
+            labels.setdefault(id_, blake2b(_labelled(value, labels).encode(), digest_size=8).hexdigest())
+    return labels
+
+
+def _computed(line: str) -> Iterator[tuple[str, str]]:
+    """The values of a projection, an aggregate or a window, each with its id."""
+    _, found, rest = line.partition(" [")
+    for part in items_of(f"[{rest}") if found else ():
+        for item in items_of(part[1:-1]):
+            match = _VALUE.fullmatch(item)
+            if match:
+                yield match["value"], match["id"]
+
+
+def _labelled(text: str, labels: Mapping[str, str]) -> str:
+    return re.sub(r"(\w*)#(\d+)L?", lambda found: labels.get(found[2], found[1]), text)
 
 
 def _in_order(line: str, labels: Mapping[str, str]) -> str:
@@ -64,10 +85,8 @@ def _in_order(line: str, labels: Mapping[str, str]) -> str:
     if match is None or len(parts) < 2:
         return line
 
-    def label(part: str) -> str:
-        return re.sub(r"(\w*)#(\d+)L?", lambda found: labels.get(found[2], found[1]), part)
-
-    return f"{line[: match.start('condition')]}{' AND '.join(sorted(parts, key=label))}"
+    ordered = sorted(parts, key=lambda part: _labelled(part, labels))
+    return f"{line[: match.start('condition')]}{' AND '.join(ordered)}"
 
 
 def with_plain_names(plan: str) -> str:

@@ -63,6 +63,30 @@ def test_a_condition_is_not_lost() -> None:
     assert difference(limited, (*ABOVE[:3], "GlobalLimit 5", TABLE)) == "Spark's plans differ"
 
 
+SUMS = "Window [sum(s#6) windowspecdefinition(k#1L, g#2 ASC NULLS FIRST) AS r#4], [k#1L], [g#2 ASC NULLS FIRST]"
+GROUPS = "Aggregate [k#1L, g#2], [k#1L, g#2, sum(v#3) AS s#6]"
+
+
+def test_a_condition_on_the_partition_may_be_below_groups_by_it() -> None:
+    below = ("Filter isnotnull(g#2)", SUMS, GROUPS, "Filter isnotnull(k#1L)", TABLE)
+    assert difference(below, ("Filter (isnotnull(k#1L) AND isnotnull(g#2))", SUMS, GROUPS, TABLE)) == ""
+
+
+@pytest.mark.parametrize(
+    ("groups", "condition"),
+    [
+        ("Aggregate [g#2], [g#2, max(k#1L) AS k#9L, sum(v#3) AS s#6]", "isnotnull(k#1L)"),  # filters rows of a group
+        (GROUPS, "isnotnull(g#2)"),  # filters groups of a partition
+        (GROUPS, "isnotnull(v#3)"),
+        ("Aggregate [upper(k#1L), g#2], [upper(k#1L) AS k#9, g#2, sum(v#3) AS s#6]", "isnotnull(k#1L)"),
+    ],
+)
+def test_other_conditions_below_groups_stay(groups: str, condition: str) -> None:
+    below = ("Filter isnotnull(g#2)", SUMS, groups, f"Filter {condition}", TABLE)
+    above = (f"Filter ({condition} AND isnotnull(g#2))", SUMS, groups, TABLE)
+    assert difference(below, above) == "Spark's plans differ"
+
+
 APART = (
     "Project [k#1L, cast(s#6 as decimal(18,2)) AS s#7, (s#6 - n#8) AS d#9]",
     "Aggregate [k#1L], [k#1L, sum(v#3) AS s#6, count(g#2) AS n#8]",

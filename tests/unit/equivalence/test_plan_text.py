@@ -25,6 +25,21 @@ def test_conditions_in_another_order() -> None:
     assert plan_difference(three, again, physical=False) == ""
 
 
+def test_conditions_on_computed_columns_in_another_order() -> None:
+    """Two values of one window have ids, and maybe names, that say nothing: how they are computed decides about their order."""
+
+    def plan_of(condition: str, first: str, second: str) -> str:
+        values = "last(k#{0}, true) windowspecdefinition(v#{1} ASC NULLS FIRST) AS {2}, last(v#{1}, true) windowspecdefinition(v#{1} ASC NULLS FIRST) AS {3}"
+        listed = values.format(1, 2, first, second)
+        return sections(f"Filter ({condition})\n+- Window [{listed}], [v#2 ASC NULLS FIRST]\n   +- {LEFT.format(1, 2)}")
+
+    one = plan_of("isnotnull(x#8) AND isnotnull(x#9)", "x#8", "x#9")
+    assert plan_difference(one, plan_of("isnotnull(b#3) AND isnotnull(a#4)", "a#4", "b#3"), physical=False) == ""
+    assert plan_difference(one, plan_of("isnotnull(b#3) AND (a#4 > 1)", "a#4", "b#3"), physical=False) == "Spark's plans differ"
+    swapped = [plan_of("isnotnull(x#8) AND (y#9 > 1)", *ids) for ids in (("x#8", "y#9"), ("y#9", "x#8"))]
+    assert plan_difference(*swapped, physical=False) == "Spark's plans differ"
+
+
 def test_other_conditions() -> None:
     one = plan("(((v#{1} > 0) OR (v#{3} > 0)) AND (k#{0} = k#{2}))", 1, 2, 3, 4, 5)
     for other in (

@@ -160,7 +160,10 @@ def main() -> int:
     parser.add_argument("--choices", action="store_true", help="refresh batches in turns by auto, in full and by incremental")
     parser.add_argument("--report", type=Path, help="a Markdown file to append the table to")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="mvbuild-tpcdi-") as directory, warm_spark(Path(directory) / "spark", small=not options.choices) as spark:
+    with (
+        tempfile.TemporaryDirectory(prefix="mvbuild-tpcdi-") as directory,
+        warm_spark(Path(directory) / "spark", small=not options.choices) as spark,
+    ):
         spark.conf.set("spark.sql.session.timeZone", "UTC")
         project = warehouse(Path(directory) / "project", spark, options.auxiliary_views)
         if options.choices:

@@ -109,7 +109,10 @@ class Brokerage:
         self._references(batch)
         brokers = max(4, self._first_customers // 20)
         for one in range(1, brokers * 3 + 1):
-            batch.append("hr", one, max(1, one // 10), rng.choice(_NAMES), f"Broker{one}", 314 if one % 3 == 0 else 534, f"b{one % 5}", f"o{one % 9}", f"+1 {one:07}")
+            job = 314 if one % 3 == 0 else 534
+            batch.append(
+                "hr", one, max(1, one // 10), rng.choice(_NAMES), f"Broker{one}", job, f"b{one % 5}", f"o{one % 9}", f"+1 {one:07}"
+            )
         for number in range(max(8, self._first_customers // 10)):
             self._company(batch, number + 1, FIRST - timedelta(days=2000))
         for _ in range(max(12, self._first_customers // 6)):
@@ -162,7 +165,7 @@ class Brokerage:
             batch.append("industry", f"I{number}", f"Industry {number}")
 
     def _at(self, day: date) -> datetime:
-        return datetime.combine(day, time(), timezone.utc) + timedelta(seconds=self._random.randrange(86_400), microseconds=self._random.randrange(10**6))
+        return datetime.combine(day, time(), timezone.utc) + timedelta(microseconds=self._random.randrange(86_400 * 10**6))
 
     def _money(self, most: int) -> Decimal:
         return Decimal(self._random.randrange(1, most * 100)) / 100
@@ -173,7 +176,8 @@ class Brokerage:
         if (cik, name) not in self._companies:
             self._companies.append((cik, name))
         founded = date(1950, 1, 1) + timedelta(days=cik * 37)
-        batch.append("finwire_cmp", self._at(day), name, cik, "ACTV", f"I{rng.randrange(20)}", rng.choice(_RATINGS), founded, f"CEO {rng.randrange(99)}")
+        industry, rating, ceo = f"I{rng.randrange(20)}", rng.choice(_RATINGS), f"CEO {rng.randrange(99)}"
+        batch.append("finwire_cmp", self._at(day), name, cik, "ACTV", industry, rating, founded, ceo)
 
     def _named(self, cik: int, name: str) -> str:
         return name if self._random.random() < 0.5 else str(cik)
@@ -187,7 +191,9 @@ class Brokerage:
             self._symbols.append(symbol)
             self._prices[symbol] = rng.uniform(5, 200)
         company = self._companies[int(symbol[1:]) % len(self._companies)]
-        batch.append("finwire_sec", self._at(day), symbol, "COMMON", rng.choice(("ACTV", "INAC")) if known else "ACTV", f"Security {symbol}", "NYSE", rng.randrange(10**6), self._money(9), self._named(*company))  # fmt: skip
+        status, shares = rng.choice(("ACTV", "INAC")) if known else "ACTV", rng.randrange(10**6)
+        name, dividend = f"Security {symbol}", self._money(9)
+        batch.append("finwire_sec", self._at(day), symbol, "COMMON", status, name, "NYSE", shares, dividend, self._named(*company))
 
     def _financial(self, batch: Batch, cik: int, name: str, day: date) -> None:
         quarter = (day.month - 1) // 3 + 1
@@ -197,8 +203,10 @@ class Brokerage:
     def _new_customer(self, batch: Batch, day: date) -> None:
         rng, one = self._random, len(self._customers) + 1
         self._customers.append(one)
-        at = self._at(day)
-        batch.append("customer_mgmt", "NEW", at, one, f"{one:09}", rng.choice("FM"), rng.randrange(1, 4), date(1960, 1, 1) + timedelta(days=one * 11 % 15000), f"Family{one % 97}", rng.choice(_NAMES), f"{one} Main Street", f"{10000 + one}", "Springfield", f"c{one}@example.org", f"T{one % 20}", f"T{one % 7}")  # fmt: skip
+        at, born = self._at(day), date(1960, 1, 1) + timedelta(days=one * 11 % 15000)
+        person = (f"{one:09}", rng.choice("FM"), rng.randrange(1, 4), born, f"Family{one % 97}", rng.choice(_NAMES))
+        home = (f"{one} Main Street", f"{10000 + one}", "Springfield", f"c{one}@example.org", f"T{one % 20}", f"T{one % 7}")
+        batch.append("customer_mgmt", "NEW", at, one, *person, *home)
         for _ in range(rng.randrange(1, 3)):
             self._accounts.append(len(self._accounts) + 1)
             batch.append("account_mgmt", "ADDACCT", at, self._accounts[-1], one, self._broker(), f"Account {self._accounts[-1]}", one % 3)
@@ -208,18 +216,18 @@ class Brokerage:
 
     def _change_customer(self, batch: Batch, day: date) -> None:
         """Only what changed has a value."""
-        one = self._random.choice(self._customers)
-        what: dict[str, Any] = {
-            "UPDCUST": (None, None, self._random.randrange(1, 4), None, None, None, f"{self._random.randrange(999)} New Road", None, None, f"n{one}@example.org", None, None),
-            "INACT": (None,) * 12,
-        }  # fmt: skip
-        action = "UPDCUST" if self._random.random() < 0.8 else "INACT"
-        batch.append("customer_mgmt", action, self._at(day), one, *what[action])
+        rng, one = self._random, self._random.choice(self._customers)
+        if rng.random() < 0.2:
+            batch.append("customer_mgmt", "INACT", self._at(day), one, *(None,) * 12)
+            return
+        tier, address, email = rng.randrange(1, 4), f"{rng.randrange(999)} New Road", f"n{one}@example.org"
+        new = (None, None, tier, None, None, None, address, None, None, email, None, None)
+        batch.append("customer_mgmt", "UPDCUST", self._at(day), one, *new)
 
     def _change_account(self, batch: Batch, day: date) -> None:
         closed = self._random.random() < 0.2
-        broker = None if closed else self._broker()
-        batch.append("account_mgmt", "CLOSEACCT" if closed else "UPDACCT", self._at(day), self._random.choice(self._accounts), None, broker, None, None)
+        action, broker = ("CLOSEACCT", None) if closed else ("UPDACCT", self._broker())
+        batch.append("account_mgmt", action, self._at(day), self._random.choice(self._accounts), None, broker, None, None)
 
     def _market(self, batch: Batch, day: date) -> None:
         for symbol in self._symbols:
@@ -234,8 +242,10 @@ class Brokerage:
         one, at = self._trades, self._at(day)
         done = rng.random() < 0.9
         price, quantity = self._money(200), rng.randrange(1, 500)
+        order = (rng.choice(("TMB", "TMS", "TLB", "TLS")), rng.random() < 0.8, rng.choice(self._symbols), quantity, price)
         costs = (price, self._money(20), self._money(90), self._money(50)) if done else (None,) * 4
-        batch.append("trade", one, at, "CMPT" if done else "SBMT", rng.choice(("TMB", "TMS", "TLB", "TLS")), rng.random() < 0.8, rng.choice(self._symbols), quantity, price, rng.choice(self._accounts), rng.choice(_NAMES), *costs)  # fmt: skip
+        status = "CMPT" if done else "SBMT"
+        batch.append("trade", one, at, status, *order, rng.choice(self._accounts), rng.choice(_NAMES), *costs)
         batch.append("trade_history", one, at, "SBMT")
         if done:
             batch.append("trade_history", one, at + timedelta(minutes=rng.randrange(1, 300)), "CMPT")
@@ -271,7 +281,9 @@ class Brokerage:
         rng, of = self._random, number + 1
         is_customer = number < len(self._customers)
         address = f"{of} Main Street" if is_customer else f"{of} Elsewhere"
-        return (f"A{number}", f"Family{of % 97}", rng.choice(_NAMES), address, f"{10000 + of}", rng.choice((None, rng.randrange(300_000))), rng.randrange(5), rng.randrange(6), rng.randrange(18, 90), rng.randrange(300, 850), rng.choice("OR"), rng.randrange(9), rng.randrange(2_000_000))  # fmt: skip
+        person = (f"A{number}", f"Family{of % 97}", rng.choice(_NAMES), address, f"{10000 + of}")
+        home = (rng.choice((None, rng.randrange(300_000))), rng.randrange(5), rng.randrange(6), rng.randrange(18, 90))
+        return (*person, *home, rng.randrange(300, 850), rng.choice("OR"), rng.randrange(9), rng.randrange(2_000_000))
 
 
 def arrow(table: str, rows: Sequence[Row]) -> pa.Table:

@@ -35,7 +35,8 @@ def with_filters_above_windows(node: Node) -> Node:
     >>> above = with_filters_above_windows(plan)
     >>> above.text, above.children[0].children[0].text
     ('Filter isnotnull(k#1)', 'Filter (v#2 > 1)')
-    >>> groups = Node("Aggregate [k#1, d#2], [k#1, d#2, sum(v#4) AS s#5]", [Node("Filter isnotnull(k#1)", [Node("RelationV2[k#1, d#2, v#4]")])])
+    >>> rows = Node("Filter isnotnull(k#1)", [Node("RelationV2[k#1, d#2, v#4]")])
+    >>> groups = Node("Aggregate [k#1, d#2], [k#1, d#2, sum(v#4) AS s#5]", [rows])
     >>> with_filters_above_windows(Node("Window [sum(s#5) AS r#3], [k#1], [d#2 ASC]", [groups])).text
     'Filter isnotnull(k#1)'
     """

@@ -40,6 +40,8 @@ class Proxy:
     accidents: list[Accident] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
     """Each request: `POST /v1/...`."""
+    statuses: list[int] = field(default_factory=list)
+    """Of each answer that the server gave."""
 
     def expect(self, request: str, **accident: Any) -> None:
         self.accidents.append(Accident(request=request, **accident))
@@ -73,6 +75,7 @@ def between(server: str) -> Iterator[Proxy]:
             accident.before()
             if accident.forwarded:
                 status, headers, content = _forwarded(address.netloc, self, body)
+                proxy.statuses.append(status)
             accident.after()
             if not accident.lost:
                 self._tell(status, headers, content)

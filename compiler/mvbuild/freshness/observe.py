@@ -8,7 +8,7 @@ from dataclasses import replace
 from mvbuild.diagnostics import CODES, ProjectError
 from mvbuild.freshness.observed import Observed, World
 from mvbuild.freshness.reading import LazyReader, Reader
-from mvbuild.freshness.settled import key_of, sighting
+from mvbuild.freshness.settled import key_of, recalled, sighting
 from mvbuild.freshness.view_names import Catalogs, name_in_view
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, TableNode, ViewNode
 from mvbuild.graph.order import cycles, topological
@@ -41,7 +41,8 @@ def observe(
     nodes: dict[NodeId, Node] = dict(graph.nodes)
     session = session or configured_session(graph.project.target.spark.config)
     key = key_of(graph, session, has_views=catalog.has_views) if lazily else None
-    reader = Reader(graph, catalog, sources) if key is None else LazyReader(graph, catalog, sources)
+    earlier = recalled(key, graph)
+    reader = Reader(graph, catalog, sources) if key is None else LazyReader(graph, catalog, sources, earlier.tags)
     states = reader.states
     reader.add(nodes.values())
     _find_other_case(nodes, reader, catalog)
@@ -69,7 +70,7 @@ def observe(
     if key is None or not isinstance(reader, LazyReader):
         observed = replace(observed, states=with_embedded(found, states))
         return World(graph=found, observed=_with_auxiliary_views(found.views, observed, catalog))
-    seen = sighting(key, found, reader.stamps, reader.stamp)
+    seen = sighting(key, found, earlier, reader.stamps, reader.tags, reader.stamp)
     observed = replace(observed, states=reader.all_but(seen.settled, found))
     judged = (node for node in found.views if node.id not in seen.settled)
     return World(graph=found, observed=_with_auxiliary_views(judged, observed, catalog), sighting=seen)

@@ -39,9 +39,12 @@ class Reader:
 class LazyReader(Reader):
     """Looks names up, and reads only what decides which names there are: views that the graph has as tables."""
 
-    def __init__(self, graph: Graph, catalog: Catalog, sources: Sources | None) -> None:
+    def __init__(self, graph: Graph, catalog: Catalog, sources: Sources | None, tags: Mapping[str, str]) -> None:
+        """`tags`: of an earlier command, see `Lookup`."""
         super().__init__(graph, catalog, sources)
         self.stamps: dict[TableIdentifier, str | None] = {}
+        self.tags: dict[str, str] = {}
+        self._earlier_tags = tags
         self._lookups: list[Lookup] = []
         self._lookup_of: dict[TableIdentifier, Lookup] = {}
 
@@ -53,9 +56,10 @@ class LazyReader(Reader):
         nodes = list(nodes)
         outside = self.graph.outside
         self.states.update(load_all(self.graph, [n.identifier for n in nodes if n.identifier in outside], self._catalog, self._sources))
-        lookup = self._catalog.look_up(name for name in identifiers_of(nodes) if name not in outside)
+        lookup = self._catalog.look_up((name for name in identifiers_of(nodes) if name not in outside), self._earlier_tags)
         self._lookups.append(lookup)
         self.stamps.update(lookup.stamps)
+        self.tags.update(lookup.tags)
         self._lookup_of.update(dict.fromkeys(lookup.stamps, lookup))
         self._read(n.identifier for n in nodes if isinstance(n, TableNode) and n.identifier in lookup.views)
 

@@ -38,9 +38,11 @@ class Earlier:
     """MV in the metadata-file format -> its metadata file, to which its view leads."""
     refreshed: Mapping[NodeId, int | None]
     """MV -> when its last refresh began, as its record says."""
+    tags: Mapping[str, str]
+    """See `Lookup`."""
 
 
-NOTHING = Earlier(settled=frozenset(), signatures={}, files={}, refreshed={})
+NOTHING = Earlier(settled=frozenset(), signatures={}, files={}, refreshed={}, tags={})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,7 @@ class Sighting:
     key: str
     """Of the graph and the session, for the cache."""
     stamps: Stamps
+    tags: Mapping[str, str]
     stamp: Callable[[str], str | None]
     """See `Lookup`."""
     signatures: Mapping[NodeId, str]
@@ -64,15 +67,16 @@ def key_of(graph: Graph, session: Session, *, has_views: bool) -> str | None:
     return digest("settled", graph.outlined.key, sorted(session.settings.items()), session.is_whole, has_views)
 
 
-def sighting(key: str, graph: Graph, stamps: Stamps, stamp: Callable[[str], str | None]) -> Sighting:
+def sighting(
+    key: str, graph: Graph, earlier: Earlier, stamps: Stamps, tags: Mapping[str, str], stamp: Callable[[str], str | None]
+) -> Sighting:
     """`graph` has its views of the catalog expanded."""
-    earlier = _recalled(key, graph)
     changed = graph.outlined.changed if graph.outlined else frozenset()
     signatures = {id: _signature(node, changed, stamps, stamp, earlier.files.get(id)) for id, node in graph.nodes.items()}
     moved = [id for id, found in signatures.items() if not found or found != earlier.signatures.get(id)]
     left = earlier.settled.difference(moved) & graph.nodes.keys()
     settled = left - graph.descendants(moved) if moved and left else left
-    return Sighting(key=key, stamps=stamps, stamp=stamp, signatures=signatures, earlier=earlier, settled=settled)
+    return Sighting(key=key, stamps=stamps, tags=tags, stamp=stamp, signatures=signatures, earlier=earlier, settled=settled)
 
 
 def remember(
@@ -80,27 +84,28 @@ def remember(
 ) -> None:
     """Keep in the cache that these MVs are settled. `files` and `refreshed`: of those that were not settled before, see `Earlier`."""
     found = frozenset(settled)
-    if found == seen.settled == seen.earlier.settled:
+    if found == seen.settled == seen.earlier.settled and seen.tags == seen.earlier.tags:
         return
     changed = graph.outlined.changed if graph.outlined else frozenset()
     kept = {id: place for id, place in {**seen.earlier.files, **files}.items() if id in found}
     new = {id: _signature(graph.nodes[id], changed, seen.stamps, seen.stamp, place) for id, place in kept.items()}
     signatures = {id: new.get(id) or seen.signatures[id] for id in (*found, *sorted(graph.ancestors(found) - found))}
-    content = {"settled": sorted(id for id in found if new.get(id) != _NONE), "signatures": signatures, "files": kept}
+    content = {"settled": sorted(id for id in found if new.get(id) != _NONE), "signatures": signatures, "files": kept, "tags": seen.tags}
     content["refreshed"] = {id: at for id, at in {**seen.earlier.refreshed, **refreshed}.items() if id in found}
     graph.project.cache.settled.put(seen.key, json.dumps(content, separators=(",", ":")))
     graph.project.cache.save(graph.project.cache.settled)
 
 
-def _recalled(key: str, graph: Graph) -> Earlier:
-    text = graph.project.cache.settled.get(key)
+def recalled(key: str | None, graph: Graph) -> Earlier:
+    """What the last command that looked at the graph remembered."""
+    text = graph.project.cache.settled.get(key) if key is not None else None
     try:
         found = json.loads(text) if text is not None else None
     except ValueError:
         found = None
     if found is None:
         return NOTHING
-    return Earlier(settled=frozenset(found["settled"]), signatures=found["signatures"], files=found["files"], refreshed=found["refreshed"])
+    return Earlier(**{**found, "settled": frozenset(found["settled"])})
 
 
 def _signature(node: Node, changed: Collection[NodeId], stamps: Stamps, stamp: Callable[[str], str | None], file: str | None) -> str:

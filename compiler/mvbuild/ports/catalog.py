@@ -54,6 +54,11 @@ class Lookup(Protocol):
     def views(self) -> frozenset[TableIdentifier]:
         """The names of views, with or without an embedded storage."""
 
+    @property
+    def tags(self) -> Mapping[str, str]:
+        """Full name -> a text for the next `look_up`, by which the catalog can say that a name is as it was without returning its metadata.
+        Empty if it has a cheaper way."""
+
     def load(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, State]:
         """The states of some of the names."""
 
@@ -98,8 +103,8 @@ class Catalog(Protocol):
     def load(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, State]:
         """The tables and views of these names (exact case). Names that do not exist are left out."""
 
-    def look_up(self, identifiers: Iterable[TableIdentifier]) -> Lookup:
-        """Like `load`, without reading more metadata than the catalog itself returns with its names."""
+    def look_up(self, identifiers: Iterable[TableIdentifier], tags: Mapping[str, str]) -> Lookup:
+        """Like `load`, without reading more metadata than the catalog itself returns with its names. `tags`: those of an earlier lookup."""
 
     def stamps(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, str]:
         """For each name that exists, a text that differs if its state does. Reads as little as possible: most catalogs have only to look up

@@ -70,10 +70,10 @@ class MetadataCatalog:
         with self._guard():
             return self._publisher.load(wanted)
 
-    def look_up(self, identifiers: Iterable[TableIdentifier]) -> Lookup:
+    def look_up(self, identifiers: Iterable[TableIdentifier], tags: Mapping[str, str]) -> Lookup:
         wanted = [found for found in dict.fromkeys(identifiers) if found.catalog == self.name and found.namespace]
         with self._guard():
-            return self._publisher.look_up(wanted)
+            return self._publisher.look_up(wanted, tags)
 
     def stamps(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, str]:
         wanted = [found for found in dict.fromkeys(identifiers) if found.catalog == self.name and found.namespace]

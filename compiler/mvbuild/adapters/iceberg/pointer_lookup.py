@@ -38,6 +38,11 @@ class PointerLookup:
     def views(self) -> frozenset[TableIdentifier]:
         return frozenset(identifier for identifier, (_, kind) in self.found.items() if kind != "TABLE")
 
+    @property
+    def tags(self) -> Mapping[str, str]:
+        """None: pointers are cheap."""
+        return {}
+
     def load(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, State]:
         wanted = list(identifiers)
         present = [(identifier, *self.found[identifier]) for identifier in wanted if identifier in self.found]

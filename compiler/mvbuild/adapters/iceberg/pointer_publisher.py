@@ -65,7 +65,7 @@ class PointerPublisher:
     def load(self, identifiers: Sequence[TableIdentifier]) -> Mapping[TableIdentifier, State]:
         return self._find(identifiers).load(identifiers)
 
-    def look_up(self, identifiers: Sequence[TableIdentifier]) -> PointerLookup:
+    def look_up(self, identifiers: Sequence[TableIdentifier], tags: Mapping[str, str]) -> PointerLookup:  # noqa: ARG002
         return self._find(identifiers)
 
     def _find(self, identifiers: Sequence[TableIdentifier]) -> PointerLookup:

@@ -111,8 +111,14 @@ class RestInternals:
     def joined(self, namespace: tuple[str, ...]) -> str:
         return str(self._catalog._namespace_separator.join(namespace))
 
-    def request(self, method: str, url: str, body: Any, seconds: Any) -> Any:
-        return self._catalog._session.request(method, url, json=body, timeout=seconds)
+    def request(self, method: str, url: str, body: Any, seconds: Any, headers: Mapping[str, str] | None = None) -> Any:
+        return self._catalog._session.request(method, url, json=body, timeout=seconds, headers=headers)
+
+    def table(self, name: tuple[str, ...], answer: str) -> Any:
+        """The table of an answer of the server, with a FileIO that has the credentials of the answer."""
+        from pyiceberg.catalog.rest import TableResponse
+
+        return self._catalog._response_to_table(name, TableResponse.model_validate_json(answer))
 
     def refresh_token(self) -> None:
         self._catalog._refresh_token()

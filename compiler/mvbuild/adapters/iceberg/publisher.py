@@ -98,8 +98,8 @@ class Publisher(Protocol):
     def load(self, identifiers: Sequence[TableIdentifier]) -> Mapping[TableIdentifier, State]:
         """The states of these different names, as far as they exist."""
 
-    def look_up(self, identifiers: Sequence[TableIdentifier]) -> Lookup:
-        """The same names, whose states are read on request."""
+    def look_up(self, identifiers: Sequence[TableIdentifier], tags: Mapping[str, str]) -> Lookup:
+        """The same names, whose states are read on request. `tags`: see `Catalog.look_up`."""
 
     def stamps(self, identifiers: Sequence[TableIdentifier]) -> Mapping[TableIdentifier, str]:
         """See `Catalog.stamps`."""

@@ -12,6 +12,7 @@ from mvbuild.ports.states import TableState
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
     from pyiceberg.table import Table
+    from pyiceberg.table.metadata import TableMetadata
 
     from mvbuild.adapters.iceberg.metadata import Raw
     from mvbuild.names import TableIdentifier
@@ -22,8 +23,19 @@ def full_name(identifier: TableIdentifier) -> tuple[str, ...]:
 
 
 def dump(table: Table) -> Raw:
-    found: Raw = json.loads(json.dumps(table.metadata.model_dump(by_alias=True, mode="json", exclude_none=True)))
-    return found
+    return _dumped(table.metadata)
+
+
+def dump_earlier(table: Table, location: str) -> Raw:
+    """The table as one of its metadata files has it, in the form of `dump`."""
+    from pyiceberg.table.metadata import TableMetadataUtil
+
+    return dump(table) if table.metadata_location == location else _dumped(TableMetadataUtil.parse_obj(read_metadata(table.io, location)))
+
+
+def _dumped(found: TableMetadata) -> Raw:
+    raw: Raw = json.loads(json.dumps(found.model_dump(by_alias=True, mode="json", exclude_none=True)))
+    return raw
 
 
 def read_metadata(io: FileIO, location: str) -> Raw:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from copy import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from mvbuild.adapters.iceberg import metadata, tables
 from mvbuild.adapters.iceberg import scratch as scratches
@@ -19,8 +19,8 @@ from mvbuild.adapters.iceberg.files import FileStore
 from mvbuild.adapters.iceberg.publisher import TableMetadata
 from mvbuild.adapters.iceberg.remote_changes import no_file_format, require_on_branch, require_possible, with_uuids
 from mvbuild.adapters.iceberg.remote_commits import Edit, OneByOne, Sender, commit, in_parallel, rename
-from mvbuild.adapters.iceberg.remote_files import data_of, dump, full_name, read_metadata, state_of
-from mvbuild.adapters.iceberg.remote_lookup import RemoteLookup
+from mvbuild.adapters.iceberg.remote_files import data_of, dump, dump_earlier, full_name, read_metadata, state_of
+from mvbuild.adapters.iceberg.remote_lookup import RemoteLookup, Seen, Tag, origin_of, tag_of
 from mvbuild.adapters.iceberg.remote_views import NoViews, ViewStore, open_views
 from mvbuild.adapters.iceberg.rest_commits import RestCommits
 from mvbuild.adapters.iceberg.rest_requests import Rest, is_rest
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
     from mvbuild.adapters.iceberg.metadata import Raw
     from mvbuild.adapters.iceberg.publisher import Data
     from mvbuild.ports.commits import Change, TableLayout
+
+
+_Found = TypeVar("_Found")
 
 
 class RemotePublisher:
@@ -82,8 +85,15 @@ class RemotePublisher:
         found = in_parallel(self._find_or_reason, identifiers)
         return {identifier: one for identifier, one in zip(identifiers, found, strict=True) if one is not None}
 
-    def look_up(self, identifiers: Sequence[TableIdentifier]) -> RemoteLookup:
-        return RemoteLookup(states=self.load(identifiers), files=self.files)
+    def look_up(self, identifiers: Sequence[TableIdentifier], tags: Mapping[str, str]) -> RemoteLookup:
+        origin = origin_of(self._properties)
+
+        def seen_of(identifier: TableIdentifier) -> Seen | None:
+            return self._look_up(identifier, tag_of(tags.get(str(identifier)), origin), origin)
+
+        self.catalog()
+        found = zip(identifiers, in_parallel(seen_of, identifiers), strict=True)
+        return RemoteLookup(seen={identifier: one for identifier, one in found if one is not None}, files=self.files, read=self._state_at)
 
     def stamps(self, identifiers: Sequence[TableIdentifier]) -> Mapping[TableIdentifier, str]:
         return {identifier: found.metadata_location for identifier, found in self.load(identifiers).items()}
@@ -256,7 +266,9 @@ class RemotePublisher:
                 raise
 
     def _loaded(self, identifier: TableIdentifier) -> Table:
-        table = self.catalog().load_table(full_name(identifier))
+        return self._known(self.catalog().load_table(full_name(identifier)))
+
+    def _known(self, table: Table) -> Table:
         self._ios[table.location().rstrip("/")] = table.io
         return table
 
@@ -276,11 +288,46 @@ class RemotePublisher:
         except NoSuchTableError:
             return self._views().load(identifier)
 
+    def _look_up(self, identifier: TableIdentifier, tag: Tag | None, origin: str) -> Seen | None:
+        """None if there is nothing of this name."""
+        if not is_rest(self.catalog()):
+            state = self._find_or_reason(identifier)
+            return None if state is None else Seen(state=state, tag=None)
+        if tag is not None and not tag.etag:
+            return self._view_seen(identifier, origin) or self._table_seen(identifier, None, origin)
+        return self._table_seen(identifier, tag, origin) or self._view_seen(identifier, origin)
+
+    def _view_seen(self, identifier: TableIdentifier, origin: str) -> Seen | None:
+        state = self._or_reason(identifier, lambda: self._views().load(identifier))
+        tag = Tag(origin=origin, location=state.metadata_location, etag="") if isinstance(state, ViewState) else None
+        return None if state is None else Seen(state=state, tag=tag)
+
+    def _table_seen(self, identifier: TableIdentifier, tag: Tag | None, origin: str) -> Seen | None:
+        answer = self._or_reason(identifier, lambda: Rest(self.catalog()).table(identifier, tag.etag if tag else ""))
+        if answer is None or isinstance(answer, Unreadable):
+            return None if answer is None else Seen(state=answer, tag=None)
+        table, etag = answer
+        if table is None:
+            return Seen(state=None, tag=tag)
+        state = self._or_reason(identifier, lambda: self._state(identifier, self._known(table)))
+        return Seen(state=state, tag=Tag(origin=origin, location=table.metadata_location, etag=etag) if etag else None)
+
+    def _state_at(self, identifier: TableIdentifier, location: str) -> State:
+        def read() -> State:
+            # The table as it is now has the credentials.
+            raw = dump_earlier(self._table(identifier), location)
+            return metadata.state(identifier, location, self._seen(raw), is_view=False)
+
+        return self._or_reason(identifier, read)
+
     def _find_or_reason(self, identifier: TableIdentifier) -> State | None:
+        return self._or_reason(identifier, lambda: self._find(identifier))
+
+    def _or_reason(self, identifier: TableIdentifier, find: Callable[[], _Found]) -> _Found | Unreadable:
         from pyiceberg.exceptions import ValidationError
 
         try:
-            return self._find(identifier)
+            return find()
         except CatalogError as error:
             if error.unreachable:
                 raise

@@ -11,7 +11,10 @@ from mvbuild.adapters.iceberg.remote_files import full_name
 from mvbuild.ports.catalog import CatalogError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyiceberg.catalog import Catalog as PyCatalog
+    from pyiceberg.table import Table
 
     from mvbuild.adapters.iceberg.metadata import Raw
     from mvbuild.names import TableIdentifier
@@ -22,6 +25,9 @@ _TOKEN_EXPIRED = (401, 419)
 _TOLD = (400, 404, 409)
 """The server understood the request, and did nothing."""
 _UNKNOWN = (500, 502, 503, 504)
+_NOT_MODIFIED = 304
+_MODE = "snapshot-loading-mode"
+"""A property of PyIceberg's: which snapshots the server returns with a table."""
 
 
 class Refused(CatalogError):
@@ -63,6 +69,20 @@ class Rest:
         found: Raw = response.json()
         return found
 
+    def table(self, identifier: TableIdentifier, etag: str) -> tuple[Table | None, str] | None:
+        """A table and its ETag, which is empty if the server gives none. Without the table if it is as it was when the server gave `etag`.
+        None if there is no such table."""
+        mode = self._catalog.properties.get(_MODE)
+        url = self.url("namespaces/{namespace}/tables/{name}", identifier) + (f"?snapshots={mode}" if mode else "")
+        response = self._answer("GET", url, None, {"If-None-Match": etag} if etag else None)
+        if response.status_code == _NOT_MODIFIED and etag:
+            return None, etag
+        if response.status_code == 404:
+            return None
+        if not response.ok:
+            raise _failure(response)
+        return self._internals.table(full_name(identifier), response.text), response.headers.get("ETag", "")
+
     def namespaces(self, above: tuple[str, ...]) -> list[tuple[str, ...]]:
         """PyIceberg's own list encodes the parent twice, so a server does not find a parent with letters beyond ASCII."""
         parent = {"parent": self._internals.joined(above)} if above else {}
@@ -91,9 +111,9 @@ class Rest:
             raise LostAnswer(str(_failure(response)))
         raise _failure(response)
 
-    def _answer(self, method: str, url: str, body: Raw | None) -> Any:
+    def _answer(self, method: str, url: str, body: Raw | None, headers: Mapping[str, str] | None = None) -> Any:
         def send() -> Any:
-            return self._internals.request(method, url, body, _SECONDS)
+            return self._internals.request(method, url, body, _SECONDS, headers)
 
         response = send()
         if response.status_code in _TOKEN_EXPIRED:

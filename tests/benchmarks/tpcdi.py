@@ -23,6 +23,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent.parent / "compiler")]
 
 from incremental import Measured, note, summary  # noqa: E402
+from refreshed import how  # noqa: E402
 from tpcdi_data import SOURCES, Batch, Brokerage, arrow  # noqa: E402
 from tpcdi_models import MODELS, plain  # noqa: E402
 from warm_spark import warm_spark  # noqa: E402
@@ -89,17 +90,6 @@ def compare(project: Project, when: str, played: Played) -> None:
             played.wrong.append(f"{name} after {when}: too many {list(stored - wanted)[:3]}, missing {list(wanted - stored)[:3]}")
 
 
-def how(details: Any, status: str) -> str:
-    strategy = str(details.get("strategy") or status)
-    views = details.get("auxiliary_views") or ()
-    complete = [f"full: {one['reason']}" for one in views if one["strategy"] in ("full", "full-diff")]
-    if complete:
-        return complete[0]
-    if views:
-        return "auxiliary views"
-    return f"{strategy}: {details.get('reason')}" if strategy in ("full", "full-diff") else strategy
-
-
 def play(project: Project, options: argparse.Namespace) -> Played:
     played, brokerage = Played(), Brokerage(options.customers, options.seed)
     bring(project, brokerage.history())
@@ -115,7 +105,7 @@ def play(project: Project, options: argparse.Namespace) -> Played:
         for name in MODELS:
             found = of(result, name)
             if what == "incremental":
-                played.strategies[name][how(found.details, found.status)] += 1
+                played.strategies[name][how(found)] += 1
             if day >= len(PASSES):
                 # The first batches of each kind warm the session up.
                 _measure(played.measured.setdefault(name, Measured(query=name)), what, found)

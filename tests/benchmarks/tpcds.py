@@ -1,7 +1,7 @@
 """TPC-DS's 99 queries as MVs over its tables at a tiny scale, under changes -> how each is refreshed, why, and whether it is right.
 
     .venv/bin/python tests/benchmarks/tpcds.py --rounds 2 [--kinds deletes] [--threads 2] [--format-version 3] [--mode copy-on-write]
-                                              [--report docs/proofs/tpcds.md]
+                                              [--auxiliary-views always] [--report docs/proofs/tpcds.md]
 
 In each round sales and returns get rows, then are updated, then lose rows; all MVs are refreshed after each kind of change. The generator
 must be there: pip install tpcgen-cli.
@@ -21,6 +21,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent.parent / "compiler")]
 
+from refreshed import how  # noqa: E402
 from tpcds_queries import queries  # noqa: E402
 from tpch import SETS, differs  # noqa: E402
 from tpch_data import MODES, write_properties  # noqa: E402
@@ -28,15 +29,19 @@ from warm_spark import warm_spark  # noqa: E402
 
 from mvbuild.refresh.result import NodeResult, RunResult  # noqa: E402
 from spark.projects import Project, new_project  # noqa: E402
+from spark.refresh_histories import as_if_large  # noqa: E402
 from spark.tpcds_data import RefreshStreams, make_tables, tables  # noqa: E402
 
-CONFIG = "name: tpcds\nmodels: {+refresh_policy: incremental}\n"
+CONFIG = "name: tpcds\nmodels: {{+refresh_policy: incremental, +auxiliary_views: {}}}\n"
 
 
 def tpcds(root: Path, spark: Any, options: argparse.Namespace) -> Project:
     """A project of all queries whose tables are loaded."""
     began = perf_counter()
-    files = {"mvbuild.yml": CONFIG, **{f"models/{name}.sql": SETS[options.set](sql) for name, sql in queries().items()}}
+    files = {
+        "mvbuild.yml": CONFIG.format(options.auxiliary_views),
+        **{f"models/{name}.sql": SETS[options.set](sql) for name, sql in queries().items()},
+    }
     project = new_project(root / "project", files, spark)
     made = tables(root / "parquet", scale=options.scale, share=options.share)
     make_tables(project, made, {"format-version": "2", **write_properties(options.mode)})
@@ -71,11 +76,11 @@ def rounds(project: Project, options: argparse.Namespace) -> int:
         for kind in options.kinds.split(","):
             for statement in getattr(streams, kind)(number, options.fraction):
                 project.sql(statement)
-            result = project.run(threads=options.threads)
+            with as_if_large():
+                result = project.run(threads=options.threads)
             for one in result.results:
                 name = one.node.rpartition(".")[2]
-                how, why = one.details.get("strategy") or one.status, one.details.get("reason")
-                seen[name, kind][f"{how} ({why})" if why else how] += 1
+                seen[name, kind][how(one)] += 1
                 if one.status == "error":
                     print(f"    {name}: {said(one)[:300]}", flush=True)
             differ = [name for name, sql in queries.items() if name in _built(result) and differs(project, name, sql)]
@@ -97,16 +102,17 @@ KINDS = ("inserts", "updates", "deletes")
 
 def table(names: list[str], seen: dict[tuple[str, str], Counter[str]], options: argparse.Namespace, wrong: int) -> list[str]:
     kinds = [kind for kind in KINDS if any(of == kind for _, of in seen)]
-    incremental = {kind: sum(not any(how.startswith(("full", "error")) for how in seen[name, kind]) for name in names) for kind in kinds}
+    incremental = {kind: sum(not any(what.startswith(("full", "error")) for what in seen[name, kind]) for name in names) for kind in kinds}
     told = (
-        f"{options.rounds} rounds of {options.fraction:.1%}, {options.mode}, format v{options.format_version}, refresh_policy incremental"
+        f"{options.rounds} rounds of {options.fraction:.1%}, {options.mode}, format v{options.format_version}, `refresh_policy: incremental`, "
+        f"`auxiliary_views: {options.auxiliary_views}`"
     )
     told += "" if options.set == "a" else "; without the outermost ORDER BY and LIMIT"
     lines = ["# TPC-DS under refresh streams", "", f"{told}; run on {date.today()}: {wrong or 'no'} differences.", ""]
     lines += [f"Incremental or untouched, of {len(names)}: " + ", ".join(f"{n} on {kind}" for kind, n in incremental.items()) + ".", ""]
     lines += [f"| query | {' | '.join(kinds)} |", f"|---|{'---|' * len(kinds)}"]
     for name in names:
-        cells = [", ".join(f"{how} x {times}" for how, times in seen[name, kind].items()) or "-" for kind in kinds]
+        cells = [", ".join(f"{what} x {times}" for what, times in seen[name, kind].items()) or "-" for kind in kinds]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return lines
 
@@ -124,6 +130,7 @@ def main() -> int:
     parser.add_argument("--kinds", default=",".join(KINDS), help="of changes")
     parser.add_argument("--memory", default="9g", help="of Spark")
     parser.add_argument("--fraction", type=float, default=0.01)
+    parser.add_argument("--auxiliary-views", choices=("never", "always"), default="never")
     options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory(prefix="mvbuild-tpcds-") as directory,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -10,7 +11,7 @@ from unittest.mock import patch
 import pytest
 
 from behaviour.world import World, embedded, memory, remote, rest, served, warehouse
-from servers import hive, moto, postgres
+from servers import hive, moto, nessie, postgres
 from servers.proxy import between
 from servers.rest import NoServer, running
 
@@ -57,11 +58,22 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
 
 @pytest.fixture(scope="session")
 def rest_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestServer]:
+    """The reference server, or with `MVBUILD_REST_SERVER=nessie` Nessie."""
     try:
-        with running(tmp_path_factory.mktemp("rest")) as server:
+        with _server(os.environ.get("MVBUILD_REST_SERVER", "reference"), tmp_path_factory.mktemp("rest")) as server:
             yield server
     except NoServer as error:
         pytest.skip(f"no REST server: {error}")
+
+
+@contextmanager
+def _server(kind: str, root: Path) -> Iterator[RestServer]:
+    if kind == "reference":
+        with running(root) as server:
+            yield server
+    else:
+        with moto.running(root) as s3, nessie.running(root, s3) as server:
+            yield server
 
 
 @pytest.fixture(scope="session")

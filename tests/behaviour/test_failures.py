@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -176,3 +177,13 @@ def test_metadata_of_the_first_format() -> None:
     assert (snapshot.operation, snapshot.sequence_number, snapshot.schema_id, snapshot.parent_id) == ("", 0, None, None)
     with_current = table_state(name("mart.t"), "x", {**raw, "current-snapshot-id": 7})
     assert (with_current.refs, with_current.branches) == ({"main": 7}, {"main"})
+
+
+def test_a_catalog_that_keeps_no_branches(sql_world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Nessie does: the commit succeeds, and the branch is not there."""
+    state = sql_world.catalog.create_table(name("mart.t"), layout(id="long"), {})
+    publisher = sql_world.catalog._publisher  # type: ignore[attr-defined]
+    edit = publisher.edit
+    monkeypatch.setattr(publisher, "edit", lambda *given: replace(edit(*given), refs={}))
+    with pytest.raises(CatalogError, match=r"did not keep branch 'audit' of lake\.mart\.t\. .* needs a catalog with Iceberg branches"):
+        sql_world.catalog.create_branch(state, "audit")

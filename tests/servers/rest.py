@@ -11,7 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -37,11 +37,13 @@ class RestServer:
     uri: str
     warehouse: Path
     log: Path
+    more: Mapping[str, str] = field(default_factory=dict)
+    """Properties that clients need besides the address."""
 
     @property
     def properties(self) -> dict[str, str]:
         """Of a catalog, for PyIceberg."""
-        return {"type": "rest", "uri": self.uri}
+        return {"type": "rest", "uri": self.uri, **self.more}
 
     def clear(self) -> None:
         """Drop whatever there is."""
@@ -77,7 +79,7 @@ def running(root: Path, s3: Moto | None = None) -> Iterator[RestServer]:
     with server.log.open("wb") as log:
         process = subprocess.Popen([java, *_JVM, "-cp", path, _MAIN], env=_environment(root, port, s3), stdout=log, stderr=log)
     try:
-        _wait(server, process)
+        wait(server, process)
         yield server
     finally:
         process.kill()
@@ -129,7 +131,7 @@ def _on_s3(s3: Moto) -> Mapping[str, str]:
     }
 
 
-def _wait(server: RestServer, process: subprocess.Popen[bytes]) -> None:
+def wait(server: RestServer, process: subprocess.Popen[bytes]) -> None:
     end = time.monotonic() + _START_SECONDS
     while time.monotonic() < end:
         if process.poll() is not None:

@@ -82,7 +82,7 @@ class Trino:
 @contextmanager
 def running(root: Path, rest_uri: str) -> Iterator[Trino]:
     """Over the tables and views of a REST catalog. NoTrino if this machine cannot run it."""
-    java, home, port = _java(), _home(), free_port()
+    java, home, port = newest_java(), _home(), free_port()
     root.mkdir(parents=True, exist_ok=True)
     (root / "plugin").unlink(missing_ok=True)
     (root / "plugin").symlink_to(home / "plugin")
@@ -145,7 +145,7 @@ def _wait(trino: Trino, process: subprocess.Popen[bytes]) -> None:
     raise RuntimeError(f"Trino did not start: {trino.log.read_text()[-2000:]}")
 
 
-def _java() -> str:
+def newest_java() -> str:
     homes = (os.environ.get("MVBUILD_TRINO_JAVA"), *_JAVAS)
     found = next((Path(home) / "bin" / "java" for home in homes if home and (Path(home) / "bin" / "java").is_file()), None)
     if found is None:

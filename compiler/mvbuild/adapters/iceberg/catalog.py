@@ -102,7 +102,13 @@ class MetadataCatalog:
             return tables.with_branch(raw, branch, None if table.current_snapshot_id is not None else _empty_snapshot(raw, data))
 
         with self._guard():
-            return self._publisher.edit(table.identifier, make)
+            found = self._publisher.edit(table.identifier, make)
+        if branch not in found.refs:
+            raise CatalogError(
+                f"The catalog did not keep branch '{branch}' of {table.identifier}. mvbuild writes and tests rows on a branch before it publishes "
+                "them, so it needs a catalog with Iceberg branches."
+            )
+        return found
 
     def stage(self, table: TableState, layout: TableLayout, scratch: TableIdentifier) -> TableState:
         with self._guard():

@@ -105,8 +105,8 @@ class MetadataCatalog:
             found = self._publisher.edit(table.identifier, make)
         if branch not in found.refs:
             raise CatalogError(
-                f"The catalog did not keep branch '{branch}' of {table.identifier}. mvbuild writes and tests rows on a branch before it publishes "
-                "them, so it needs a catalog with Iceberg branches."
+                f"The catalog did not keep branch '{branch}' of {table.identifier}. mvbuild writes and tests rows on a branch before it "
+                "publishes them, so it needs a catalog with Iceberg branches."
             )
         return found
 

@@ -37,8 +37,9 @@ def tree_of(sql: str) -> exp.Expr:
     return trees[0]
 
 
-def guards(full: str, incremental: str, model: str) -> tuple[Guard, ...]:
-    """The guards of an incremental model; none if both queries are the same. Raises NotProven."""
+def guards(full: str, incremental: str, model: str) -> tuple[tuple[Guard, ...], bool]:
+    """The guards of an incremental model; none if both queries are the same. And whether it reads other tables besides the guarded ones.
+    Raises NotProven."""
     whole, pruned = tree_of(full), tree_of(incremental)
     extras: list[_Extra] = []
     _compare(whole, pruned, extras)
@@ -50,7 +51,13 @@ def guards(full: str, incremental: str, model: str) -> tuple[Guard, ...]:
             raise NotProven("guard-changes-query")
     if len(found) > 1 and not _in_branches([extra.select for extra in extras], pruned):
         raise NotProven("guard-several")
-    return tuple(found)
+    return tuple(found), bool(found) and _count_reads(whole) > len(found)
+
+
+def _count_reads(query: exp.Expr) -> int:
+    """How often the query reads a table, other than by a WITH query."""
+    names = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
+    return sum(bool(table.db) or table.name.lower() not in names for table in query.find_all(exp.Table))
 
 
 # The difference

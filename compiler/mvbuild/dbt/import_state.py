@@ -50,6 +50,10 @@ class ModelImport:
     config: dict[str, Any] = field(default_factory=dict)
     enabled: bool = True
     full: MappedText | None = None
+    guarded: MappedText | None = None
+    """The query of an incremental model while is_incremental() is true."""
+    written: MappedText | None = None
+    """The query of the new model, of an incremental one."""
     of_run: str = ""
     """The name in its full query whose value differs in each run."""
     reads: dict[str, Span] = field(default_factory=dict)

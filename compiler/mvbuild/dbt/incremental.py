@@ -19,10 +19,16 @@ _IDENTIFIER = re.compile(r"`[^`]+`|[A-Za-z_]\w*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What was proven about an incremental model. `keys`: the table is dbt's only if these columns together are unique."""
+    """What was proven about an incremental model.
+
+    `keys`: the table is dbt's only if these columns together are unique. `keeps`: dbt's table keeps rows that the query no longer returns.
+    `joins`: a run leaves out rows of a guarded table, and not those that it joins with them.
+    """
 
     guards: tuple[Guard, ...]
     keys: tuple[str, ...] = ()
+    keeps: bool = True
+    joins: bool = False
 
 
 def shown_equal(config: Mapping[str, Any], full: str, incremental: str, model: str, adapter: str) -> Shown:
@@ -36,14 +42,14 @@ def shown_equal(config: Mapping[str, Any], full: str, incremental: str, model: s
     if strategy not in ("merge", "insert_overwrite"):
         raise NotProven("strategy", f"The incremental strategy '{strategy}' cannot be imported")
     try:
-        found = guards(full, incremental, model)
+        found, joins = guards(full, incremental, model)
     except RecursionError as exc:
         raise NotProven("guard-changes-query", "The query is nested too deeply to be compared") from exc
     partitions = _columns(config.get("partition_by"))
     if strategy == "insert_overwrite" and not partitions:
         if found:
             raise NotProven("overwrites-table")
-        return Shown(guards=())
+        return Shown(guards=(), keeps=False)
     word = nondeterministic_word(full)
     if word:
         raise NotProven("load-time", f"The incremental query uses '{word}': each row keeps the value of the run that wrote it")
@@ -54,7 +60,7 @@ def shown_equal(config: Mapping[str, Any], full: str, incremental: str, model: s
             raise NotProven("guard-not-partition", _not_partition(guard, partitions))
         if guard.newest_first and (strategy != "merge" or guard.newest_first != set(keys)):
             raise NotProven("guard-below-aggregate", "The guard leaves out rows before a window function")
-    return Shown(guards=found, keys=keys if strategy == "merge" else ())
+    return Shown(guards=found, keys=keys if strategy == "merge" else (), joins=joins)
 
 
 def _append(config: Mapping[str, Any]) -> str:

@@ -192,6 +192,7 @@ def _does_not_render(item: Item) -> bool:
 def _incremental(work: ImportState, model: ModelImport, renderings: Renderings) -> None:
     """The model is a plain MV if dbt's table is its full query; otherwise the reason why it is not."""
     rendered = renderings.incremental(model.template)
+    model.guarded, model.written = rendered.text, renderings.as_written(model.template).text
     problems = [d for d in rendered.diagnostics if d.severity == "error"]
     guard = next(iter(_guards_of(model.template)), None) or next(iter(_guards_of_macros(work, model)), None)
     place = setting_of(model.layers, "incremental_strategy") or setting_of(model.layers, "materialized")
@@ -227,6 +228,10 @@ def _tell(model: ModelImport, shown: Shown, guard: Span | None) -> None:
         columns = ", ".join(f"'{g.column}'" for g in shown.guards)
         message = f"The guard on {columns} is removed; it only leaves out rows" if columns else "The branch of is_incremental() is removed"
         model.item.add("guard-removed", message, guard)
+    elif shown.keeps:
+        model.item.add("kept-rows", "Rows that the query no longer returns leave the MV; dbt keeps them")
+    if shown.joins:
+        model.item.add("joined-tables", "dbt keeps what a run has joined to a row; the MV follows the joined tables", guard)
     model.tested_keys = shown.keys
 
 

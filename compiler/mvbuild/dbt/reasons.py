@@ -28,7 +28,17 @@ REASONS: Mapping[str, ReasonCode] = {
     "table-to-mv": _changed("`materialized: table` becomes `materialized_view`, the same query kept fresh by mvbuild."),
     "guard-removed": _changed(
         "An `is_incremental()` guard that only leaves out rows is removed: mvbuild finds the increments by itself.",
-        "The table is the one that `dbt run --full-refresh` builds: it includes late rows that dbt skipped.",
+        "The table is the one that `dbt run --full-refresh` builds: with late rows that dbt skipped, and without rows that the query no "
+        "longer returns and that dbt keeps.",
+    ),
+    "kept-rows": _changed(
+        "dbt's runs delete no rows or partitions, so its table keeps those that the query no longer returns. The MV does not.",
+        "The table is the one that `dbt run --full-refresh` builds.",
+    ),
+    "joined-tables": _changed(
+        "The guard is on one of several tables. dbt keeps what a run has joined to a row until a run reads that row again; the MV follows "
+        "all tables.",
+        "The table is the one that `dbt run --full-refresh` builds. To keep the joined values of an earlier time, leave the model in dbt.",
     ),
     "not-incremental": _changed("`is_incremental()` is false in a model that is not incremental, so its branch is removed."),
     "unique-key-tested": _changed(

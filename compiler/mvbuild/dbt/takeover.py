@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,23 @@ from mvbuild.parse.sql import parse_query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IncrementalModel:
+    """An incremental model of dbt: its queries without and with is_incremental(), and the query of the new model."""
+
+    item: Item
+    config: Mapping[str, Any]
+    full: str
+    guarded: str
+    written: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Takeover:
+    """`incremental` has the taken and the refused models whose three queries can be rendered."""
+
     files: assemble.Files
     card: Scorecard
+    incremental: tuple[IncrementalModel, ...] = ()
 
 
 def take_over(
@@ -69,7 +83,14 @@ def take_over(
             model.item.add("unique-key-tested", f"A test is added that {', '.join(model.tested_keys)} is unique")
     judge_project(work, whole, [d.span.start for d in unknown if d.span], assemble.implicit_views(work))
     files = prove(work, whole, env)
-    return Takeover(files=files, card=_card(work))
+    return Takeover(files=files, card=_card(work), incremental=tuple(_incremental(work)))
+
+
+def _incremental(work: ImportState) -> Iterator[IncrementalModel]:
+    for model in work.models.values():
+        if model.full is not None and model.guarded is not None and model.written is not None:
+            queries = {"full": model.full.text, "guarded": model.guarded.text, "written": model.written.text}
+            yield IncrementalModel(item=model.item, config=model.config, **queries)
 
 
 def _sql_tests(work: ImportState, renderings: Renderings) -> None:

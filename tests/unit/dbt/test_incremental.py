@@ -4,36 +4,31 @@ from pathlib import Path
 
 import pytest
 
+from unit.dbt.incremental_cases import (
+    BOUNDS_BACK,
+    FIRST_ROWS,
+    GUARDED_UNION,
+    IF,
+    LOWER_BOUNDS,
+    MERGE,
+    NEWER,
+    NEWEST_ROW,
+    OVERWRITE,
+    REFUSED,
+    SOURCE,
+    START,
+    WHOLE_PARTITIONS,
+    first_of_each,
+    guarded,
+    model,
+    started,
+)
 from unit.dbt.projects import codes, item, taken, text
-
-MERGE = "materialized='incremental', incremental_strategy='merge', unique_key='id'"
-OVERWRITE = "materialized='incremental', incremental_strategy='insert_overwrite', partition_by=['day']"
-NEWER = "ts > (select max(ts) from {{ this }})"
-
-
-def model(config: str, body: str) -> dict[str, str]:
-    return {"models/m.sql": f"{{{{ config({config}) }}}}\n{body}\n"}
-
-
-def guarded(config: str, condition: str, columns: str = "id, ts, day", tail: str = "") -> dict[str, str]:
-    body = (
-        f"select {columns}\nfrom {{{{ source('raw', 'events') }}}} e\n{{% if is_incremental() %}}\nwhere {condition}\n{{% endif %}}\n{tail}"
-    )
-    return model(config, body)
 
 
 @pytest.mark.parametrize(
     "condition",
-    [
-        NEWER,
-        "e.TS >= (select max(ts) from {{ this }})",
-        "(select max(ts) from {{ this }}) < ts",
-        "ts >= (select coalesce(max(ts), timestamp '1900-01-01') - interval 3 days from {{ this }})",
-        "ts > coalesce((select max(t.ts) from {{ this }} t), timestamp '1900-01-01')",
-        "date(ts) >= date_sub((select max(date(ts)) from {{ this }}), 3)",
-        "ts >= date '{{ var(\"since\") }}'",
-        "ts >= current_date - 3",
-    ],
+    LOWER_BOUNDS,
 )
 def test_a_guard_that_only_leaves_out_rows_goes(tmp_path: Path, condition: str) -> None:
     found = taken(tmp_path, guarded(MERGE, condition))
@@ -49,57 +44,7 @@ def test_a_guard_that_only_leaves_out_rows_goes(tmp_path: Path, condition: str) 
 
 @pytest.mark.parametrize(
     ("files", "code"),
-    [
-        (guarded("materialized='incremental'", NEWER), "append-keeps-rows"),
-        (guarded("materialized='incremental', unique_key='id'", NEWER), "append-keeps-rows"),
-        (guarded("materialized='incremental', incremental_strategy='append', unique_key='id'", NEWER), "append-keeps-rows"),
-        (guarded("materialized='incremental', incremental_strategy='merge'", NEWER), "merge-without-key"),
-        (guarded("materialized='incremental', incremental_strategy='merge', unique_key='id || day'", NEWER), "merge-without-key"),
-        (guarded("materialized='incremental', incremental_strategy='microbatch'", NEWER), "strategy"),
-        (guarded(f"{MERGE}, merge_update_columns=['ts']", NEWER), "merge-partial"),
-        (guarded(f"{MERGE}, full_refresh=false", NEWER), "never-full-refresh"),
-        (guarded(f"{MERGE}, post_hook='delete from t'", NEWER), "hook"),
-        (guarded(MERGE, "ts = (select max(ts) from {{ this }})"), "guard-not-lower-bound"),
-        (guarded(MERGE, "ts < (select max(ts) from {{ this }})"), "guard-not-lower-bound"),
-        (guarded(MERGE, "ts > (select min(ts) from {{ this }})"), "guard-not-lower-bound"),
-        (guarded(MERGE, "ts > (select max(ts) from {{ this }} where id > 0)"), "guard-not-lower-bound"),
-        (guarded(MERGE, "id not in (select id from {{ this }})"), "guard-not-lower-bound"),
-        (guarded(MERGE, "ts > (select max(ts) from {{ this }}) or id = 1"), "guard-not-lower-bound"),
-        (guarded(MERGE, "ts > (select max(ts) from {{ source('raw', 'users') }})"), "guard-not-lower-bound"),
-        (guarded(MERGE, "ts > (select max(t.ts) from {{ this }} t where t.id = e.id)"), "guard-not-lower-bound"),
-        (guarded(MERGE, "ts > (select max(loaded) from {{ this }})"), "guard-other-column"),
-        (guarded(MERGE, NEWER, columns="id, day"), "guard-other-column"),
-        (guarded(MERGE, f"{NEWER} and day >= '2020-01-01'"), "guard-several"),
-        (guarded(MERGE, NEWER, columns="id, max(ts) ts, count(*) n", tail="group by id"), "guard-below-aggregate"),
-        (guarded(MERGE, NEWER, columns="id, ts, row_number() over (order by id) n"), "guard-below-aggregate"),
-        (guarded(MERGE, NEWER, columns="id, ts, lag(ts) over (partition by id order by ts) n"), "guard-below-aggregate"),
-        (guarded(MERGE, NEWER, tail="limit 10"), "guard-below-aggregate"),
-        (guarded(MERGE, NEWER, columns="id, ts, current_timestamp() as loaded_at"), "load-time"),
-        (guarded("materialized='incremental', incremental_strategy='insert_overwrite'", NEWER), "overwrites-table"),
-        (guarded(OVERWRITE, NEWER), "guard-not-partition"),
-        (model(MERGE, "select id, ts from {{ source('raw', 'events') }} union all select id, ts from {{ this }}"), "reads-itself"),
-        (model(MERGE, "{% if is_incremental() %}select 1 as id{% else %}select 2 as id{% endif %}"), "guard-changes-query"),
-        (
-            model(MERGE, "select id, {% if is_incremental() %}1{% else %}2{% endif %} as x from {{ source('raw', 'events') }}"),
-            "guard-changes-query",
-        ),
-        (
-            model(
-                MERGE,
-                "select u.id, e.ts from {{ source('raw', 'users') }} u left join (select * from {{ source('raw', 'events') }}"
-                f"{{% if is_incremental() %}} where {NEWER}{{% endif %}}) e on e.id = u.id",
-            ),
-            "guard-below-join",
-        ),
-        (
-            model(
-                MERGE,
-                f"with e as (select * from {{{{ source('raw', 'events') }}}} {{% if is_incremental() %}}where {NEWER}{{% endif %}})\n"
-                "select a.id, b.ts from e a join e b on a.id = b.parent",
-            ),
-            "guard-below-join",
-        ),
-    ],
+    REFUSED,
 )
 def test_what_is_more_than_leaving_out_rows_is_refused(tmp_path: Path, files: dict[str, str], code: str) -> None:
     found = taken(tmp_path, files)
@@ -109,12 +54,7 @@ def test_what_is_more_than_leaving_out_rows_is_refused(tmp_path: Path, files: di
 
 @pytest.mark.parametrize(
     ("columns", "condition", "tail"),
-    [
-        ("id, day", "day >= (select max(day) from {{ this }})", ""),
-        ("day, count(*) n", "day >= (select max(day) from {{ this }})", "group by day"),
-        ("date(ts) as day, count(*) n", "date(ts) >= (select max(day) from {{ this }})", "group by 1"),
-        ("day, id, rank() over (partition by day order by id) r", "day >= date '{{ var('since') }}'", ""),
-    ],
+    WHOLE_PARTITIONS,
 )
 def test_insert_overwrite_of_whole_partitions(tmp_path: Path, columns: str, condition: str, tail: str) -> None:
     found = taken(tmp_path, guarded(OVERWRITE, condition, columns, tail))
@@ -124,17 +64,11 @@ def test_insert_overwrite_of_whole_partitions(tmp_path: Path, columns: str, cond
 
 
 def test_the_newest_row_of_each_key_is_the_same_table(tmp_path: Path) -> None:
-    body = (
-        "select id, ts from (select id, ts, row_number() over (partition by id order by ts desc) as n\n"
-        f"from {{{{ source('raw', 'events') }}}}{{% if is_incremental() %}} where {NEWER}{{% endif %}}) where n = 1"
-    )
-    assert item(taken(tmp_path, model(MERGE, body)), "m").verdict == "changed"
+    assert item(taken(tmp_path, model(MERGE, NEWEST_ROW)), "m").verdict == "changed"
 
 
 def test_a_guard_in_each_branch_of_union_all(tmp_path: Path) -> None:
-    part = f"select id, ts from {{{{ source('raw', '%s') }}}} {{%% if is_incremental() %%}}where {NEWER}{{%% endif %%}}"
-    found = taken(tmp_path, model(MERGE, f"{part % 'events'}\nunion all\n{part % 'users'}"))
-    assert item(found, "m").verdict == "changed"
+    assert item(taken(tmp_path, model(MERGE, GUARDED_UNION)), "m").verdict == "changed"
 
 
 @pytest.mark.parametrize(
@@ -194,16 +128,7 @@ def test_a_guard_in_a_macro(tmp_path: Path) -> None:
     assert text(found, "macros/newer.sql") == "{% macro newer() %}{% endmacro %}"
 
 
-SOURCE = "{{ source('raw', 'events') }}"
-IF = "{% if is_incremental() %}"
-
-
-def first_of_each(where: str, order: str = "ts desc", more: str = "") -> str:
-    ranked = f"select id, ts, row_number() over (partition by id order by {order}) as n{more} from {SOURCE}{IF} where {NEWER}{{% endif %}}"
-    return f"select id, ts from ({ranked}) where {where}"
-
-
-@pytest.mark.parametrize("where", ["n = 1", "1 = n", "n <= 1", "n < 2", "id > 0 and n = 1"])
+@pytest.mark.parametrize("where", FIRST_ROWS)
 def test_the_first_row_may_be_chosen_in_several_ways(tmp_path: Path, where: str) -> None:
     assert item(taken(tmp_path, model(MERGE, first_of_each(where))), "m").verdict == "changed"
 
@@ -308,17 +233,7 @@ def test_a_bound_above_the_maximum_leaves_out_rows_for_good(tmp_path: Path, boun
 
 @pytest.mark.parametrize(
     "bound",
-    [
-        "(select max(ts) - interval '3' day from {{ this }})",
-        "date_add((select max(ts) from {{ this }}), -3)",
-        "date_sub((select max(ts) from {{ this }}), 0)",
-        "timestampadd(day, -3, (select max(ts) from {{ this }}))",
-        "(select date_trunc('day', max(ts)) from {{ this }})",
-        "(select date(max(ts)) - 1 from {{ this }})",
-        "current_timestamp() - interval 1 day",
-        "now() - interval 3 days",
-        "to_date('2020-01-01')",
-    ],
+    BOUNDS_BACK,
 )
 def test_a_bound_that_goes_back_is_a_lower_bound(tmp_path: Path, bound: str) -> None:
     found = taken(tmp_path, guarded(MERGE, f"ts > {bound}"))
@@ -367,14 +282,6 @@ def test_a_model_that_is_disabled_for_good_stays_disabled(tmp_path: Path) -> Non
     found = taken(tmp_path, {"models/m.sql": "{{ config(enabled=false) }}select 1 as a"})
     assert codes(found, "m") == ["disabled"]
     assert "enabled=false" in text(found, "models/m.sql")
-
-
-START = "{% if not is_incremental() %} and ts >= '2020-01-01' {% endif %}"
-
-
-def started(condition: str, start: str = START, columns: str = "id, ts") -> dict[str, str]:
-    source = "{{ source('raw', 'events') }}"
-    return model(MERGE, f"select {columns} from {source} where id > 0 {{% if is_incremental() %}} and {condition} {{% endif %}} {start}")
 
 
 def test_a_start_of_the_first_run_stays_where_later_runs_only_go_above_it(tmp_path: Path) -> None:

@@ -111,14 +111,7 @@ def source_of(project: Public, clones: Path | None, work: Path) -> Path:
 
 def imported(project: Public, repository: Path, work: Path) -> tuple[dict[str, Any], float, int]:
     """The scorecard of a project at its commit, and the seconds and the most MB of memory that the import took."""
-    for path, content in files(repository, project.commit):
-        file = work / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
-    root = work / project.folder
-    profile = yaml.safe_load((root / "dbt_project.yml").read_text(encoding="utf-8")).get("profile", "default")
-    target = {"type": "spark", "method": "session", "schema": "default", "host": "none"}
-    (root / "profiles.yml").write_text(yaml.safe_dump({profile: {"target": "prod", "outputs": {"prod": target}}}), encoding="utf-8")
+    root = unpacked(project, repository, work)
     command = [sys.executable, "-m", "mvbuild.cli.main", "import", "dbt", str(root), "--check", "--output", "json", *project.options]
     began = time.monotonic()
     with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as wrong:
@@ -134,6 +127,19 @@ def imported(project: Public, repository: Path, work: Path) -> tuple[dict[str, A
             raise SystemExit(f"{project.name}: {wrong.read().decode()}")
     found: dict[str, Any] = json.loads(text)
     return found, seconds, used.ru_maxrss // 1024
+
+
+def unpacked(project: Public, repository: Path, work: Path) -> Path:
+    """The folder of a project at its commit, with a profile for Spark."""
+    for path, content in files(repository, project.commit):
+        file = work / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    root = work / project.folder
+    profile = yaml.safe_load((root / "dbt_project.yml").read_text(encoding="utf-8")).get("profile", "default")
+    target = {"type": "spark", "method": "session", "schema": "default", "host": "none"}
+    (root / "profiles.yml").write_text(yaml.safe_dump({profile: {"target": "prod", "outputs": {"prod": target}}}), encoding="utf-8")
+    return root
 
 
 def files(repository: Path, commit: str) -> Iterator[tuple[str, bytes]]:

@@ -118,7 +118,9 @@ def _guard(select: exp.Select, conditions: Iterable[exp.Expr], root: exp.Expr, m
     if len(columns) != 1:
         raise NotProven("guard-several")
     column = next(bounds[0][0].find_all(exp.Column))
-    reached = climb(select, (column, *(low for low, _ in bounds)), root, guarded)
+    lows = {low.sql(): low for low, _ in bounds}
+    # `date(ts) >= ... and ts > ...` cuts through a day: only the column itself has all or none of its rows.
+    reached = climb(select, (column, *(lows.values() if len(lows) == 1 else ())), root, guarded)
     for _, compared in bounds:
         if compared is not None and compared not in reached.exposed:
             raise NotProven(

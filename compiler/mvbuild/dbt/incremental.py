@@ -21,7 +21,8 @@ _IDENTIFIER = re.compile(r"`[^`]+`|[A-Za-z_]\w*")
 class Shown:
     """What was proven about an incremental model.
 
-    `keys`: the table is dbt's only if these columns together are unique. `keeps`: dbt's table keeps rows that the query no longer returns.
+    `keys`: the table is dbt's only if these columns together are unique. `keeps`: new rows of a table can
+    end others of the result, which dbt's table keeps.
     `joins`: a run leaves out rows of a guarded table, and not those that it joins with them.
     """
 
@@ -60,7 +61,8 @@ def shown_equal(config: Mapping[str, Any], full: str, incremental: str, model: s
             raise NotProven("guard-not-partition", _not_partition(guard, partitions))
         if guard.newest_first and (strategy != "merge" or guard.newest_first != set(keys)):
             raise NotProven("guard-below-aggregate", "The guard leaves out rows before a window function")
-    return Shown(guards=found, keys=keys if strategy == "merge" else (), joins=joins)
+    is_rewritten = bool(found) and not any(guard.newest_first for guard in found)
+    return Shown(guards=found, keys=keys if strategy == "merge" else (), keeps=not is_rewritten, joins=joins)
 
 
 def _append(config: Mapping[str, Any]) -> str:

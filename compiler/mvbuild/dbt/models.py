@@ -228,8 +228,8 @@ def _tell(model: ModelImport, shown: Shown, guard: Span | None) -> None:
         columns = ", ".join(f"'{g.column}'" for g in shown.guards)
         message = f"The guard on {columns} is removed; it only leaves out rows" if columns else "The branch of is_incremental() is removed"
         model.item.add("guard-removed", message, guard)
-    elif shown.keeps:
-        model.item.add("kept-rows", "Rows that the query no longer returns leave the MV; dbt keeps them")
+    if shown.keeps:
+        model.item.add("kept-rows", "Rows that the query no longer returns leave the MV; dbt keeps them", guard)
     if shown.joins:
         model.item.add("joined-tables", "dbt keeps what a run has joined to a row; the MV follows the joined tables", guard)
     model.tested_keys = shown.keys

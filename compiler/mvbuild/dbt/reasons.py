@@ -43,7 +43,8 @@ REASONS: Mapping[str, ReasonCode] = {
     "not-incremental": _changed("`is_incremental()` is false in a model that is not incremental, so its branch is removed."),
     "unique-key-tested": _changed(
         "A test is added that the `unique_key` is unique, because only then the table is the same as dbt's.",
-        "Keep the test: a refresh that breaks it is not published.",
+        "Keep the test: a refresh that breaks it is not published. A row with NULL in its key is in the MV once; dbt inserts it in each "
+        "run that reads it.",
     ),
     "hook-removed": _changed(
         "A hook that changes no row is removed: it optimizes the table, sets its properties or grants rights.",

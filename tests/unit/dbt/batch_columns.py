@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
@@ -46,10 +46,11 @@ _NAMES = (
 
 @dataclass(frozen=True, order=True)
 class Leaf:
-    """A column of a table, or a field of a struct in one: ("payload", "ts")."""
+    """A column of a table, or a field of a struct in one: ("payload", "ts"). `computed`: what was asked for is more than its value."""
 
     table: str
     path: tuple[str, ...]
+    computed: bool = field(default=False, compare=False)
 
 
 @dataclass
@@ -127,12 +128,14 @@ class Reader:
                 for leaf in self.leaves(scope, column):
                     if leaf not in found.leaves:
                         found.passive.add(leaf)
-                    found.leaves[leaf] = None
+                    found.leaves.setdefault(replace(leaf, computed=False))
                     self._use(scope, column, leaf, found)
 
     def _use(self, scope: Scope, column: exp.Expr, leaf: Leaf, found: Columns) -> None:
         if column.find_ancestor(exp.Where, exp.Join, exp.Group, exp.Window, exp.Having, exp.Qualify, exp.Distinct, exp.SetOperation):
             found.passive.discard(leaf)
+        if leaf.computed:
+            return
         node: exp.Expr = column
         while isinstance(node.parent, _PASSED) and not (isinstance(node.parent, exp.If) and node.arg_key == "this"):
             node = node.parent
@@ -165,7 +168,7 @@ class Reader:
         elif isinstance(other, (*_TIMES, exp.CurrentDate, exp.CurrentTimestamp)):
             hints.add("TIMESTAMP")
         elif isinstance(other, exp.Column):
-            for twin in self.leaves(scope, other):
+            for twin in (twin for twin in self.leaves(scope, other) if not twin.computed):
                 found.leaves.setdefault(twin)
                 found.same[found.of(leaf)] = found.of(twin)
                 if equal and twin != leaf:
@@ -198,10 +201,10 @@ class Reader:
             if projection.alias_or_name.lower() == path[0]:
                 inner = projection.unalias()
                 if isinstance(inner, exp.Column):
-                    yield from (Leaf(leaf.table, (*leaf.path, *path[1:])) for leaf in self.leaves(source, inner))
+                    yield from (Leaf(leaf.table, (*leaf.path, *path[1:]), leaf.computed) for leaf in self.leaves(source, inner))
                 else:
                     for column in inner.find_all(exp.Column):
-                        yield from self.leaves(source, column)
+                        yield from (replace(leaf, computed=True) for leaf in self.leaves(source, column))
                 return
         for projection in source.expression.expressions:
             if projection.is_star:

@@ -24,8 +24,7 @@ def clock(batch: int) -> datetime:
 
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """A column or a field of a struct. `ordered`: a guard bounds it. `passive`: it is only in projections. `family`: equal for fields that
-    are compared with each other."""
+    """A column or a field of a struct. `ordered`: a guard bounds it. `passive`: it is only in projections."""
 
     path: tuple[str, ...]
     type: str
@@ -34,6 +33,8 @@ class Field:
     passive: bool = False
     values: tuple[str, ...] = ()
     size: int = 3
+    share: tuple[int, int] = (0, 1)
+    """Which of how many tables it is whose rows together have this key: their values differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +162,8 @@ class _Made:
         if f.values and chance < 0.8:
             text = self.random.choice(f.values)
             return text if f.type == "VARCHAR" else _number(text, f.type)
-        number = self.random.randint(1, f.size)
+        at, of = f.share
+        number = self.random.randint(1, f.size) * of + at
         if f.type in ("TIMESTAMP", "DATE"):
             return _time(f.type, self._old())
         return {"BOOLEAN": number % 2 == 0, "VARCHAR": f"v{number}", "DOUBLE": float(number)}.get(f.type, number)

@@ -88,9 +88,21 @@ JOINS: Mapping[str, Files] = {
     "a filter by another table": model(
         MERGE, f"select id, ts from {SOURCE} e where user_id in (select id from {USERS}){newer(word='and')}"
     ),
+    "a table with itself": model(
+        MERGE,
+        f"select a.id, a.ts, count(b.v) as n from {SOURCE} a left join {SOURCE} b on b.parent = a.id{newer(f'a.{NEWER}')} group by a.id, a.ts",
+    ),
     "a scalar subquery": model(MERGE, f"select id, ts, (select max(v) from {USERS}) as most from {SOURCE}{newer()}"),
 }
 """Other tables than the guarded one are read too."""
+KEPT: Mapping[str, Files] = {
+    "newest row, unless it is deleted": model(
+        MERGE,
+        "select id, ts from (select id, ts, status, row_number() over (partition by id order by ts desc) as n"
+        f" from {SOURCE}{newer()}) where n = 1 and status = 'paid'",
+    ),
+}
+"""New rows end others of the result, which dbt keeps."""
 UNGUARDED: Mapping[str, Files] = {
     "merge without a guard": model(MERGE, f"select id, ts, v from {SOURCE} where status = 'paid'"),
     "partitions without a guard": model(OVERWRITE, f"select day, count(*) as n from {SOURCE} where status = 'paid' group by day"),
@@ -108,11 +120,21 @@ def taken_models() -> dict[str, Files]:
     }
     found |= {f"newest row, {where}": model(MERGE, first_of_each(where)) for where in FIRST_ROWS}
     found |= {"newest row": model(MERGE, NEWEST_ROW), "a guard in each branch": model(MERGE, GUARDED_UNION), "a start": started(NEWER)}
-    return {**found, **JOINS, **UNGUARDED}
+    return {**found, **JOINS, **KEPT, **UNGUARDED}
 
 
 # Refused
 
+TWO_BOUNDS: Mapping[str, Files] = {
+    "partitions": guarded(OVERWRITE, "date(ts) >= date('2020-01-01') and ts > (select max(ts) from {{ this }})", "id, ts, date(ts) as day"),
+    "groups": guarded(
+        MERGE.replace("'id'", "'day'"),
+        "date(ts) >= (select max(day) from {{ this }}) and ts > timestamp '2024-03-12 11:45:00'",
+        "date(ts) as day, count(*) as n",
+        "group by date(ts)",
+    ),
+}
+"""The second bound cuts through the days of the first."""
 REFUSED: list[tuple[Files, str]] = [
     (guarded("materialized='incremental'", NEWER), "append-keeps-rows"),
     (guarded("materialized='incremental', unique_key='id'", NEWER), "append-keeps-rows"),
@@ -163,4 +185,6 @@ REFUSED: list[tuple[Files, str]] = [
         ),
         "guard-below-join",
     ),
+    (TWO_BOUNDS["partitions"], "guard-not-partition"),
+    (TWO_BOUNDS["groups"], "guard-below-aggregate"),
 ]

@@ -148,10 +148,13 @@ def test_types_survive_the_way_through_iceberg(lake: Any, name: str) -> None:
 
 
 def test_all_columns_that_cannot_be_stored_are_named(lake: Any) -> None:
-    of_spark_4 = {"i.element": "array(make_interval(1)) AS i", "j": "parse_json('1') AS j"} if IS_SPARK_4 else {}
-    error = failed(lake, f"SELECT {', '.join(('NULL AS n', 'struct() AS e', '1 AS fine', *of_spark_4.values()))}")
+    columns = {"n": "NULL AS n", "o.element": "array(NULL) AS o"}
+    if IS_SPARK_4:
+        # Spark 3.5 fails to analyze `struct()`, has no variants, and does not say which column is an interval.
+        columns |= {"e": "struct() AS e", "i.element": "array(make_interval(1)) AS i", "j": "parse_json('1') AS j"}
+    error = failed(lake, f"SELECT 1 AS fine, {', '.join(columns.values())}")
     assert error.condition == "mvbuild.UNSTORABLE_COLUMN"
-    assert all(f"'{column}'" in str(error) for column in ("n", "e", *of_spark_4))
+    assert all(f"'{column}'" in str(error) for column in columns)
     assert "'fine'" not in str(error)
 
 

@@ -24,6 +24,7 @@ from mvbuild.artifacts.files import Stamp, write_executed, write_json, write_tex
 from mvbuild.artifacts.timestamps import timestamp
 from mvbuild.cache.keys import digest
 from mvbuild.diagnostics import ProjectError, error
+from mvbuild.graph.exposures import exposures_of
 from mvbuild.graph.graph_cache import frame_of, outline_of, outlined, restored
 from mvbuild.graph.model import CompileOptions, Graph, IndirectSelection, ModelNode, NodeId
 from mvbuild.graph.resolve import build
@@ -110,7 +111,7 @@ def _built(opened: Opened, env: Mapping[str, str], inline: str | None = None) ->
             project.cache.save()
     graph = build(project, parsed)
     _require_representations(graph)
-    _ = graph.exposures  # what is wrong in them is an error of the project
+    exposures_of(graph)  # what is wrong in them is an error of the project
     return graph
 
 

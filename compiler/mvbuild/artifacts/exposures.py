@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from mvbuild.graph.exposures import ExposureNode
-from mvbuild.graph.model import Graph, ModelNode, SeedNode, TableNode
+from mvbuild.graph.exposures import exposures_of
+from mvbuild.graph.model import ExposureNode, Graph, ModelNode, SeedNode, TableNode
 
 
 def exposures(graph: Graph) -> dict[str, dict[str, Any]]:
     """By id."""
-    return {one.id: _entry(graph, one) for one in graph.exposures}
+    return {one.id: _entry(graph, one) for one in exposures_of(graph)}
 
 
 def _entry(graph: Graph, node: ExposureNode) -> dict[str, Any]:

@@ -9,8 +9,7 @@ from mvbuild.incremental.operators import Operator, outline
 from mvbuild.serve.words import size
 
 if TYPE_CHECKING:
-    from mvbuild.incremental.choose import StrategyChoice
-    from mvbuild.incremental.kept_views import AuxiliaryPlan, PlannedView
+    from mvbuild.incremental.choice import AuxiliaryPlan, PlannedView, StrategyChoice
 
 
 def views_text(choice: StrategyChoice | None) -> list[str]:

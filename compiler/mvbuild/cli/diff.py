@@ -29,7 +29,7 @@ def command(
 ) -> int:
     """Compare each MV and seed of a branch with main: rows added, removed and changed, figures for each column, and samples."""
     from mvbuild import api
-    from mvbuild.cli.output import is_quiet
+    from mvbuild.cli.modes import is_quiet
     from mvbuild.cli.progress import Progress
 
     graph = options.graph()

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mvbuild.cli.options import Options, branch_option, env, is_terminal, project_options
+from mvbuild.cli.modes import is_terminal
+from mvbuild.cli.options import Options, branch_option, env, project_options
 
 if TYPE_CHECKING:
     from mvbuild.graph.model import Graph

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from mvbuild import __version__
-from mvbuild.cli.progress import counts, done, moved
+from mvbuild.cli.totals import counts, done, moved
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
 from mvbuild.refresh.result import Finished, Message, NodeResult, RunResult, Started, Tested, TestResult
 

@@ -16,7 +16,8 @@ import click
 
 from mvbuild import __version__
 from mvbuild.cli.dbt_options import INSTEAD
-from mvbuild.cli.options import is_debug, output_options
+from mvbuild.cli.modes import is_debug
+from mvbuild.cli.options import output_options
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -12,6 +12,7 @@ import click
 
 from mvbuild.cli import proposals
 from mvbuild.cli.dbt_options import RESOURCE_TYPES, WITHOUT_MEANING
+from mvbuild.cli.modes import remembered, warnings_are_errors
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -44,14 +45,14 @@ class Options:
             threads=threads,
             branch=self.branch,
             state=self.state,
-            indirect=_meta().get(_INDIRECT, "eager"),
-            resource_types=_meta().get(_TYPES, RESOURCE_TYPES),
+            indirect=remembered().get(_INDIRECT, "eager"),
+            resource_types=remembered().get(_TYPES, RESOURCE_TYPES),
             inline=inline,
         )
         report((*graph.problems, *graph.warnings))
         if warnings_are_errors() and graph.warnings:
             raise click.exceptions.Exit(2)
-        store = _meta().get(_STORE)
+        store = remembered().get(_STORE)
         return graph.with_tests(strict=warnings_are_errors(), store=store) if warnings_are_errors() or store is not None else graph
 
 
@@ -67,7 +68,7 @@ def project_options(command: F) -> F:
             vars=vars_of(vars),
             target_path=Path(target_path) if target_path else None,
             branch=branch,
-            state=_meta().get(_STATE),
+            state=remembered().get(_STATE),
         )
         return command(options=options, **kwargs)
 
@@ -159,29 +160,8 @@ def _repeated(args: Iterable[str], lists: Collection[str]) -> Iterator[str]:
         yield arg
 
 
-def warnings_are_errors() -> bool:
-    """--warn-error."""
-    return bool(_meta().get(_STRICT))
-
-
-def is_debug() -> bool:
-    """Whether unexpected failures are shown in full."""
-    return bool(_meta().get(_DEBUG))
-
-
-def is_json() -> bool:
-    """Whether messages and progress are JSON: the option --log-format of the command."""
-    return _meta().get(_FORMAT) == "json"
-
-
-_DEBUG, _STATE, _LIST, _FORMAT = "mvbuild.debug", "mvbuild.state", "mvbuild.list", "mvbuild.log_format"
-_STRICT, _STORE, _INDIRECT = "mvbuild.warn_error", "mvbuild.store_failures", "mvbuild.indirect_selection"
-_TYPES = "mvbuild.resource_types"
-
-
-def _meta() -> Mapping[str, Any]:
-    context = click.get_current_context(silent=True)
-    return context.meta if context else {}
+_STATE, _LIST, _TYPES = "mvbuild.state", "mvbuild.list", "mvbuild.resource_types"
+_STORE, _INDIRECT = "mvbuild.store_failures", "mvbuild.indirect_selection"
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: object) -> None:
@@ -333,10 +313,3 @@ _OUTPUT = (
     ),
     *(click.option(f"--{name}/--no-{name}", default=None, expose_value=False, hidden=True) for name in WITHOUT_MEANING),
 )
-
-
-def is_terminal() -> bool:
-    """Whether progress may move the cursor: stderr is a capable terminal, and this is not CI."""
-    import sys
-
-    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and not os.environ.get("CI")

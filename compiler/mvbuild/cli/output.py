@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mvbuild.cli.options import is_json
+from mvbuild.cli.modes import is_json, is_quiet, warnings_are_errors
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.diagnostics.render import to_text
 
@@ -16,16 +16,10 @@ if TYPE_CHECKING:
     from mvbuild.project.loaded import LoadedProject
 
 
-def is_quiet() -> bool:
-    """Whether only errors and the requested data are printed: the option --quiet of the command."""
-    context = click.get_current_context(silent=True)
-    return bool(context and context.meta.get("mvbuild.quiet"))
-
-
 def report(diagnostics: Iterable[Diagnostic]) -> int:
     """Print diagnostics to stderr, errors first. Returns the exit code for them: 2 if one is an error."""
-    shown = [d for d in diagnostics if d.severity == "error" or not is_quiet() or _warnings_are_errors()]
-    if _warnings_are_errors():
+    shown = [d for d in diagnostics if d.severity == "error" or not is_quiet() or warnings_are_errors()]
+    if warnings_are_errors():
         shown = [replace(d, severity="error") if d.severity == "warning" else d for d in shown]
     diagnostics = sorted(shown, key=lambda d: d.severity != "error")
     if diagnostics and is_json():
@@ -36,15 +30,9 @@ def report(diagnostics: Iterable[Diagnostic]) -> int:
         click.echo(colored(to_text(diagnostics)), err=True)
     is_wrong = any(d.severity == "error" for d in diagnostics)
     context = click.get_current_context(silent=True)
-    if is_wrong and _warnings_are_errors() and context:
+    if is_wrong and warnings_are_errors() and context:
         context.find_root().meta["mvbuild.wrong"] = True
     return 2 if is_wrong else 0
-
-
-def _warnings_are_errors() -> bool:
-    from mvbuild.cli.options import warnings_are_errors
-
-    return warnings_are_errors()
 
 
 def say(message: str) -> None:

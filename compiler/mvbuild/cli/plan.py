@@ -14,7 +14,7 @@ from mvbuild.serve.words import reason_text, refused_data, size
 if TYPE_CHECKING:
     from mvbuild.formats.failed_tests import FailedTests
     from mvbuild.graph.model import Graph
-    from mvbuild.incremental.choose import StrategyChoice
+    from mvbuild.incremental.choice import StrategyChoice
     from mvbuild.incremental.cost import Cost
     from mvbuild.plan.model import Plan, Step
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import click
 
 from mvbuild.cli.live import LiveLine
-from mvbuild.cli.options import is_json, is_terminal
-from mvbuild.cli.output import colored, is_quiet, table
+from mvbuild.cli.modes import is_json, is_quiet, is_terminal
+from mvbuild.cli.output import colored, table
+from mvbuild.cli.totals import done, moved
 from mvbuild.diagnostics.render import to_text
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
 from mvbuild.refresh.result import EngineStarted, Entered, Finished, Message, NodeResult, RunResult, Started, Tested, TestResult, count_rows
@@ -158,11 +159,6 @@ def progress_of(graph: Graph, *, together: bool = False) -> Progress | JsonLog:
     return Progress(graph, quiet=is_quiet())
 
 
-def moved(result: RunResult) -> list[str]:
-    """What a run renamed and dropped."""
-    return [*(f"renamed {old} to {new}" for old, new in result.renamed), *(f"dropped {name}" for name in result.dropped)]
-
-
 def _findings(one: Verified) -> list[str]:
     """What is reported about one MV in addition to the result."""
     extra, missing = f"{count_rows(one.extra)} only in its storage", f"{count_rows(one.missing)} only in its query"
@@ -216,26 +212,6 @@ def _test_lines(test: TestResult, index: int, total: int) -> list[str]:
     count = f" {test.failures}" if test.failures else ""
     why = f" ({test.message})" if test.status in ("skipped", "error") else ""
     return _lines(f"{index} of {total} {word}{count} {test.name}", why, f"{test.seconds:.2f}s", word)
-
-
-def done(result: RunResult) -> str:
-    """`Done. PASS=1 WARN=0 ... TOTAL=1`."""
-    numbers = counts(result)
-    return "Done. " + " ".join(f"{k}={v}" for k, v in numbers.items()) + f" TOTAL={sum(numbers.values())}"
-
-
-def counts(result: RunResult) -> dict[str, int]:
-    """How many nodes and tests ended in which way, in dbt's words."""
-    statuses = Counter(r.status for r in result.results)
-    tests = Counter(t.status for t in result.all_tests)
-    return {
-        "PASS": statuses["success"] + tests["pass"],
-        "WARN": tests["warn"],
-        "ERROR": statuses["error"] + tests["fail"] + tests["error"],
-        "SKIP": statuses["skipped"] + tests["skipped"],
-        "NO-OP": 0,
-        "REUSED": statuses["reused"],
-    }
 
 
 def _outcome(result: NodeResult) -> tuple[str, str, str]:

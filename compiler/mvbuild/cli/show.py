@@ -34,7 +34,8 @@ def command(
     """Show rows of MODEL: from its storage if the policy allows that, or if newer data failed its tests; otherwise from its query."""
     from mvbuild import api
     from mvbuild.api.compilation import INLINE
-    from mvbuild.cli.output import is_quiet, report, say, table
+    from mvbuild.cli.modes import is_quiet
+    from mvbuild.cli.output import report, say, table
     from mvbuild.cli.progress import Progress
     from mvbuild.diagnostics import warning
     from mvbuild.serve.words import caution, origin

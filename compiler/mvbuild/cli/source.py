@@ -29,7 +29,7 @@ def freshness(options: Options, select: tuple[str, ...], exclude: tuple[str, ...
     """Compare the age of each source with its `freshness`, and write target/sources.json. Its age is that of its current snapshot: no query
     runs, and Spark is not needed. The exit code is 1 if a source is too old."""
     from mvbuild.api.source_freshness import source_freshness
-    from mvbuild.cli.options import warnings_are_errors
+    from mvbuild.cli.modes import warnings_are_errors
     from mvbuild.cli.output import report, say
     from mvbuild.serve.words import duration, utc
 

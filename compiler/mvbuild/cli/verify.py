@@ -42,7 +42,8 @@ def command(
     """Compute each MV again from the snapshots that its last refresh read, and compare the result with its storage. Without names: all
     MVs."""
     from mvbuild import api
-    from mvbuild.cli.output import is_quiet, report
+    from mvbuild.cli.modes import is_quiet
+    from mvbuild.cli.output import report
     from mvbuild.cli.progress import Progress
     from mvbuild.verify.model import Checked
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mvbuild.cli.options import Options, branch_option, env, is_json, project_options
+from mvbuild.cli.modes import is_json
+from mvbuild.cli.options import Options, branch_option, env, project_options
 
 if TYPE_CHECKING:
     from mvbuild.watch.events import Event

@@ -14,6 +14,7 @@ from mvbuild.dbt.import_state import ImportState, ModelImport
 from mvbuild.dbt.scorecard import Item
 from mvbuild.dbt.staying import read_instead
 from mvbuild.diagnostics import Diagnostic, ProjectError
+from mvbuild.graph.exposures import exposures_of
 from mvbuild.graph.model import SeedNode
 from mvbuild.project.seeds import check
 from mvbuild.source import Span
@@ -87,7 +88,7 @@ def _compile(root: Path, files: Files, written: dict[str, str], vars: Mapping[st
         graph = api.compile(root, vars=vars, env=env)
         yield from graph.problems
         # Read now, because a wrong one is an error of the commands that read them.
-        _ = graph.exposures, graph.unit_tests
+        _ = exposures_of(graph), graph.unit_tests
         check(node.seed for node in graph.nodes.values() if isinstance(node, SeedNode))
     except ProjectError as exc:
         yield from (d for d in exc.diagnostics if d.severity == "error")

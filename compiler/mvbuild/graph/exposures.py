@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
 from mvbuild.graph.access import refusal
-from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode, TableNode
-from mvbuild.project.exposures import Exposure, Read, read_exposures
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExposureNode:
-    """An exposure and the nodes that it reads. mvbuild builds nothing for it."""
-
-    id: str
-    exposure: Exposure
-    reads: tuple[NodeId, ...]
+from mvbuild.graph.model import ExposureNode, Graph, ModelNode, NodeId, SeedNode, TableNode
+from mvbuild.project.exposures import Read, read_exposures
 
 
 def exposures_of(graph: Graph) -> tuple[ExposureNode, ...]:

@@ -16,7 +16,7 @@ from mvbuild.project.loaded import DataTest, LoadedProject, ModelFile, Seed, Sou
 from mvbuild.source import MappedText, Span
 
 if TYPE_CHECKING:
-    from mvbuild.graph.exposures import ExposureNode
+    from mvbuild.project.exposures import Exposure
     from mvbuild.project.unit_tests import UnitTest
 
 IndirectSelection = Literal["eager", "cautious", "buildable", "empty"]
@@ -140,6 +140,15 @@ class TestNode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExposureNode:
+    """An exposure and the nodes that it reads. mvbuild builds nothing for it."""
+
+    id: str
+    exposure: Exposure
+    reads: tuple[NodeId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompileOptions:
     """How a project was read, so that another version of it can be read in the same way."""
 
@@ -214,13 +223,6 @@ class Graph:
         from mvbuild.project.unit_tests import read_unit_tests
 
         return read_unit_tests(self.project)
-
-    @cached_property
-    def exposures(self) -> tuple[ExposureNode, ...]:
-        """Read when they are needed. Raises ProjectError, but not after a project was compiled without one."""
-        from mvbuild.graph.exposures import exposures_of
-
-        return exposures_of(self)
 
     @property
     def contracts(self) -> tuple[NodeId, ...]:

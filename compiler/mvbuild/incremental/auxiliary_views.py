@@ -13,13 +13,14 @@ from hashlib import sha256
 
 from mvbuild.incremental.algebra import leaves
 from mvbuild.incremental.auxiliary_cost import cost_of_views
-from mvbuild.incremental.choose import NO_CHANGE, Question, StrategyChoice, cheapest_of, without_rows_alone
+from mvbuild.incremental.choice import NO_CHANGE, AuxiliaryPlan, PlannedView, StrategyChoice
+from mvbuild.incremental.choose import Question, cheapest_of, without_rows_alone
 from mvbuild.incremental.cost import CHEAPER
 from mvbuild.incremental.cuts import Cut, divided, follows_deletes
 from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.hypothetical import answers
 from mvbuild.incremental.inputs import Input, Inputs, changes_of, columns_read, marked, shape_of_inputs, total
-from mvbuild.incremental.kept_views import AuxiliaryPlan, KeptInput, PlannedView, over
+from mvbuild.incremental.kept_views import KeptInput, over
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.shape import Shape
 from mvbuild.incremental.strategies import FULL

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.file_places import metadata_columns_of
 from mvbuild.freshness.model import Reason
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.graph.model import ModelNode
+from mvbuild.incremental.choice import NO_CHANGE, Considered, StrategyChoice
 from mvbuild.incremental.cost import CHEAPER, LARGE, Cost, cost_of, full_cost
 from mvbuild.incremental.experience import corrections
 from mvbuild.incremental.inputs import Inputs, ReadChange, changes_of, inputs_of, shape_of_inputs, span_of
-from mvbuild.incremental.kept_views import AuxiliaryPlan
 from mvbuild.incremental.key_ranges import without_empty
 from mvbuild.incremental.reasons import GENERAL, UNINFORMATIVE, Refused
 from mvbuild.incremental.rewrite import Rewrite, StrategyInput
@@ -31,10 +31,6 @@ from mvbuild.storage.names import known_as
 from mvbuild.storage.proof import is_proven
 from mvbuild.storage.stored import stored
 
-NO_CHANGE = "no-change"
-"""No change affects the query: only the record moves on."""
-_FIRST = ("never-refreshed", "definition-changed", "layout-changed", "session-changed", "forced", "auxiliary-views-built")
-"""Reasons for a full refresh that are not about the query, so that no policy can prevent it."""
 _OF_REASON: Mapping[str, str] = {
     "never-refreshed": "never-refreshed",
     "storage-missing": "never-refreshed",
@@ -68,54 +64,6 @@ _OF_ROWS = (
     "snapshot-expired",
 )
 """The query is the same, but what it reads is different."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Considered:
-    """A strategy, and the reason against it; `code` is empty for the one that was chosen."""
-
-    strategy: str
-    code: str
-    message: str
-    span: Span | None = None
-    """The operator that prevents it, where the user wrote it."""
-    work: Cost | None = None
-    """Its work, if it could be used."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StrategyChoice:
-    """How an MV is refreshed."""
-
-    strategy: str
-    code: str
-    """The code of the reason for a full refresh; empty for an incremental one."""
-    message: str
-    span: Span | None = None
-    considered: tuple[Considered, ...] = ()
-    expected: Cost | None = None
-    full: Cost | None = None
-    shape: Shape | None = None
-    rewrite: Rewrite | None = None
-    difference: Difference | None = None
-    inputs: Inputs | None = None
-    changes: Mapping[int, TableChange] = field(default_factory=dict)
-    auxiliary: AuxiliaryPlan | None = None
-    """The auxiliary views that the refresh keeps, and from which the MV is refreshed."""
-
-    @property
-    def is_incremental(self) -> bool:
-        return self.strategy != FULL
-
-    @property
-    def is_no_change(self) -> bool:
-        """Whether only the record moves on."""
-        return self.strategy == NO_CHANGE
-
-    @property
-    def breaks_policy(self) -> bool:
-        """Whether `incremental_strict` forbids it."""
-        return self.strategy == FULL and self.code not in _FIRST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

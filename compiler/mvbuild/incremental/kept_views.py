@@ -1,41 +1,14 @@
-"""The types of a plan for auxiliary views: AuxiliaryPlan, PlannedView for each of them, and KeptInput after it was written."""
+"""the tables of a query + its auxiliary views as a refresh leaves them -> Inputs of the query over both."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from mvbuild.freshness.observed import Leaf, Pin
-from mvbuild.incremental.cuts import Cut, Division
 from mvbuild.incremental.inputs import Input, Inputs
-from mvbuild.names import TableIdentifier
 from mvbuild.ports.states import TableState
 from mvbuild.storage.names import known_as
-
-if TYPE_CHECKING:
-    from mvbuild.incremental.choose import StrategyChoice
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedView:
-    """One auxiliary view, and how it is brought up to date; an empty strategy if that depends on a view before it."""
-
-    cut: Cut
-    name: TableIdentifier
-    choice: StrategyChoice
-    rows: int | None = None
-    bytes: int | None = None
-    """What it has now; None if it does not exist."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuxiliaryPlan:
-    """The auxiliary views of a refresh. `given`: the tables of the MV's own query, at the last refresh and now."""
-
-    division: Division
-    given: Inputs
-    views: tuple[PlannedView, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

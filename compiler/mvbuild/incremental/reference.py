@@ -9,7 +9,8 @@ import sys
 from collections.abc import Iterable
 
 from mvbuild.incremental.algebra import leaves
-from mvbuild.incremental.choose import Considered, main_reason
+from mvbuild.incremental.choice import Considered
+from mvbuild.incremental.choose import main_reason
 from mvbuild.incremental.hypothetical import Kinds, answers, guessed_types
 from mvbuild.incremental.reasons import CODES, Refused
 from mvbuild.incremental.samples import ONE_TABLE, TWO_TABLES, Sample

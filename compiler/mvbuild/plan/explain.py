@@ -13,7 +13,8 @@ from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.observed import Leaf, World
 from mvbuild.freshness.pins import leaf_table, pin
 from mvbuild.graph.model import ModelNode, SeedNode
-from mvbuild.incremental.choose import Question, StrategyChoice
+from mvbuild.incremental.choice import StrategyChoice
+from mvbuild.incremental.choose import Question
 from mvbuild.incremental.cost import Cost
 from mvbuild.incremental.hypothetical import Kinds, answers, keys_of
 from mvbuild.incremental.inputs import Input, Inputs, ReadChange, marked, recorded_at, shape_of_inputs, span_of

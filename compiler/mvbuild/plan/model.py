@@ -15,7 +15,7 @@ from mvbuild.plan.removed import Removed
 from mvbuild.plan.renames import Rename
 
 if TYPE_CHECKING:
-    from mvbuild.incremental.choose import StrategyChoice
+    from mvbuild.incremental.choice import StrategyChoice
 
 Action = Literal["load", "create", "replace", "refresh", "redefine", "record", "alter", "convert", "reuse", "blocked"]
 """load a seed · create or replace a plain view · refresh an MV · redefine: the view gets a new text with the same meaning, and is refreshed

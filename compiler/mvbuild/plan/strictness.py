@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mvbuild.diagnostics import Diagnostic, error, warning
 from mvbuild.graph.model import ModelNode
-from mvbuild.incremental.choose import StrategyChoice
+from mvbuild.incremental.choice import StrategyChoice
 from mvbuild.incremental.reasons import CODES
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mvbuild.formats.properties import REFRESH_SNAPSHOT
 from mvbuild.freshness.indirect import indirect
-from mvbuild.incremental.choose import StrategyChoice
+from mvbuild.incremental.choice import StrategyChoice
 from mvbuild.refresh.auxiliary_views import WrittenView, publish_views
 from mvbuild.refresh.outcome import Outcome
 from mvbuild.refresh.pinned import Pinned

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from mvbuild.freshness.observed import World
 from mvbuild.incremental.algebra import projected
 from mvbuild.incremental.auxiliary_views import choice_of_query, choice_of_view, computed_now, query_in_full
-from mvbuild.incremental.choose import Question, StrategyChoice
+from mvbuild.incremental.choice import AuxiliaryPlan, PlannedView, StrategyChoice
+from mvbuild.incremental.choose import Question
 from mvbuild.incremental.cost import Cost
 from mvbuild.incremental.cuts import Cut
-from mvbuild.incremental.kept_views import AuxiliaryPlan, KeptInput, PlannedView
+from mvbuild.incremental.kept_views import KeptInput
 from mvbuild.incremental.strategies import FULL, refused_by_settings
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.question import question

@@ -9,7 +9,8 @@ from mvbuild.diagnostics import ProjectError
 from mvbuild.freshness.rules import judge_one
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.auxiliary_views import with_auxiliary_views
-from mvbuild.incremental.choose import StrategyChoice, choose
+from mvbuild.incremental.choice import StrategyChoice
+from mvbuild.incremental.choose import choose
 from mvbuild.incremental.strategies import FULL, refused_by_settings
 from mvbuild.plan.model import Plan, Step
 from mvbuild.plan.question import has_moved, question

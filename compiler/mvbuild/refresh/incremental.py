@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental.algebra import Ref, Relation, walk
-from mvbuild.incremental.choose import StrategyChoice
+from mvbuild.incremental.choice import StrategyChoice
 from mvbuild.incremental.rewrite import OverwritePartitions
 from mvbuild.incremental.sizes import StorageSize
 from mvbuild.incremental.statements import Difference, condition_of

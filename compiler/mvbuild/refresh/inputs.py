@@ -30,7 +30,7 @@ from mvbuild.incremental.bounds import (
     values_sql,
 )
 from mvbuild.incremental.change_filters import change_filters
-from mvbuild.incremental.choose import StrategyChoice
+from mvbuild.incremental.choice import StrategyChoice
 from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.delta import KEYS, Cte
 from mvbuild.incremental.emit import sql_of

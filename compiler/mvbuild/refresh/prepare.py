@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.clock import values_read
 from mvbuild.graph.model import TestNode
-from mvbuild.incremental.choose import StrategyChoice
+from mvbuild.incremental.choice import StrategyChoice
 from mvbuild.ports.commits import TableLayout, ViewCommit
 from mvbuild.ports.engine import PreparedQuery
 from mvbuild.ports.session import session_of

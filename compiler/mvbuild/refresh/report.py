@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mvbuild.graph.model import ModelNode
-from mvbuild.incremental.choose import StrategyChoice
+from mvbuild.incremental.choice import StrategyChoice
 from mvbuild.ports.states import Snapshot
 from mvbuild.refresh.auxiliary_views import WrittenView
 from mvbuild.refresh.outcome import Outcome

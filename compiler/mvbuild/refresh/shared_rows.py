@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 
-from mvbuild.incremental.choose import StrategyChoice
+from mvbuild.incremental.choice import StrategyChoice
 from mvbuild.incremental.inputs import columns_read
 from mvbuild.ports.changes import NetRows, TableChange
 from mvbuild.ports.table_changes import TableChanges

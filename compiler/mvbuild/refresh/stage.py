@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mvbuild.incremental.choose import StrategyChoice
+from mvbuild.incremental.choice import StrategyChoice
 from mvbuild.incremental.inputs import Inputs
 from mvbuild.ports.catalog import Catalog, CommitConflict
 from mvbuild.ports.states import Snapshot, TableState

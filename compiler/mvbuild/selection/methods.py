@@ -9,6 +9,7 @@ from typing import Any
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
 from mvbuild.graph.access import group_of, group_of_test
+from mvbuild.graph.exposures import exposures_of
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TableNode, TestNode, ViewNode
 from mvbuild.project.loaded import DataTest, ModelVersion, Properties, SourceTable
 from mvbuild.project.model_versions import order
@@ -247,7 +248,9 @@ def _exposure(graph: Graph, known: Known, value: str) -> set[NodeId]:  # noqa: A
     """The name of an exposure, also after that of the project."""
     project = graph.project.name
     return {
-        one.id for one in graph.exposures if fnmatchcase(one.exposure.name, value) or fnmatchcase(f"{project}.{one.exposure.name}", value)
+        one.id
+        for one in exposures_of(graph)
+        if fnmatchcase(one.exposure.name, value) or fnmatchcase(f"{project}.{one.exposure.name}", value)
     }
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error, warning
+from mvbuild.graph.exposures import exposures_of
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode, TableNode
 from mvbuild.selection.grammar import Criterion, Difference, Expression, Intersection, Union, union_of
 from mvbuild.selection.known import Judge, Known
@@ -38,7 +39,7 @@ def select_all(
     default = None if words.parts or without.parts else next((s for s in selection.selectors.values() if s.default), None)
     everything = not words.parts and default is None
     if everything:
-        chosen = {*(i.id for i in items(graph)), *selection.units, *(one.id for one in (graph.exposures if units else ()))}
+        chosen = {*(i.id for i in items(graph)), *selection.units, *(one.id for one in (exposures_of(graph) if units else ()))}
     else:
         chosen = selection.of(default.definition if default else words)
         chosen |= selection.further_tests(chosen)
@@ -88,7 +89,7 @@ class _Selection:
         reached = set(found)
         tests = {test.id: test.reads for test in self.graph.tests if test.id in found}
         if any(id.startswith("exposure.") for id in found):
-            tests |= {one.id: one.reads for one in self.graph.exposures if one.id in found}
+            tests |= {one.id: one.reads for one in exposures_of(self.graph) if one.id in found}
         # A test or an exposure has no children; its parents are one step away.
         nodes = {id for id in found if id in self.graph.nodes}
         if criterion.parents:
@@ -103,7 +104,7 @@ class _Selection:
             reached |= self.graph.descendants(nodes)
             reached |= self.graph.ancestors(reached & self.graph.nodes.keys())
         if self.exposures and (criterion.children or criterion.childrens_parents):
-            reached |= {one.id for one in self.graph.exposures if not reached.isdisjoint(one.reads)}
+            reached |= {one.id for one in exposures_of(self.graph) if not reached.isdisjoint(one.reads)}
         return self._with_tests(reached)
 
     def _with_tests(self, chosen: set[NodeId]) -> set[NodeId]:

@@ -10,7 +10,7 @@ from mvbuild.formats.record import NO_SNAPSHOT, RefreshRecord
 from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.observed import World
 from mvbuild.graph.model import ModelNode, Node
-from mvbuild.incremental.choose import StrategyChoice
+from mvbuild.incremental.choice import StrategyChoice
 from mvbuild.incremental.reasons import CODES
 from mvbuild.plan.explain import Explanation, Verdict, explain_step, verdicts_of
 from mvbuild.ports.states import TableState

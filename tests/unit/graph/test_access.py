@@ -9,6 +9,7 @@ import pytest
 from mvbuild.api.compilation import compile
 from mvbuild.artifacts.manifest import manifest
 from mvbuild.diagnostics import ProjectError
+from mvbuild.graph.exposures import exposures_of
 from mvbuild.selection.select import select_all
 from unit.cli.bad_input import call
 from unit.worlds import write_project
@@ -30,7 +31,7 @@ FILES = {
 def refused(root: Path, files: dict[str, str]) -> list[tuple[str, str]]:
     write_project(root, {**FILES, **files})
     with pytest.raises(ProjectError) as caught:
-        _ = compile(root).exposures
+        exposures_of(compile(root))
     return [(d.code, f"{d.span.file.path}:{d.span.text}" if d.span else "") for d in caught.value.diagnostics]
 
 

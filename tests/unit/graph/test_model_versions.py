@@ -12,6 +12,7 @@ from mvbuild.artifacts.manifest import manifest
 from mvbuild.artifacts.unit_tests import unit_tests
 from mvbuild.diagnostics import ProjectError
 from mvbuild.graph.definition import definition
+from mvbuild.graph.exposures import exposures_of
 from mvbuild.graph.model import Graph
 from mvbuild.selection.select import select_all
 from unit.worlds import Shop, base_table, write_project
@@ -170,7 +171,7 @@ unit_tests:
   - {name: w, model: new, given: [{input: "ref('people', v=3)", rows: []}, {input: ref('people'), rows: []}], expect: {rows: []}}
 """
     graph = project(tmp_path, {"models/more.yml": yml})
-    (exposure,) = graph.exposures
+    (exposure,) = exposures_of(graph)
     assert exposure.reads == ("model.shop.people.v2", "model.shop.people.v3")
     assert any("relationships" in test.name and test.reads == ("model.shop.any", "model.shop.people.v3") for test in graph.tests)
     units = unit_tests(graph)

@@ -16,7 +16,7 @@ from mvbuild.freshness.observed import Pin
 from mvbuild.freshness.pins import pin
 from mvbuild.graph.model import ModelNode
 from mvbuild.incremental import choose as choosing
-from mvbuild.incremental.choose import StrategyChoice
+from mvbuild.incremental.choice import StrategyChoice
 from mvbuild.incremental.hypothetical import Kinds, answers
 from mvbuild.incremental.inputs import recorded_at
 from mvbuild.incremental.reasons import CODES, Refused

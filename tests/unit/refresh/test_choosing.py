@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mvbuild.incremental.choose import Question, StrategyChoice, choose
+from mvbuild.incremental.choice import StrategyChoice
+from mvbuild.incremental.choose import Question, choose
 from mvbuild.incremental.table_changes import Changes
 from mvbuild.names import TableIdentifier
 from mvbuild.refresh import choosing

@@ -1,4 +1,4 @@
-"""expressions with aggregate functions + the keys of their groups -> an Aggregate, and the expressions over its columns."""
+"""expressions with aggregate functions + the Grouping of the rows -> an Aggregate, and the expressions over its columns."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from sqlglot import exp
 from mvbuild.incremental.algebra import Aggregate, Item, Relation, column, names_in
 from mvbuild.incremental.building import Building
 from mvbuild.incremental.functions import called, is_aggregate, is_scalar, unwrapped
+from mvbuild.incremental.grouping_sets import Grouping
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.scopes import Scope, known, only_child, placed, replaced, resolved
 from mvbuild.incremental.syntax import unsupported
@@ -18,7 +19,7 @@ CLAUSES = (exp.Star, exp.Where, exp.Ordered, exp.Order, exp.Filter, exp.WithinGr
 
 
 def aggregated(
-    building: Building, scope: Scope, relation: Relation, keys: tuple[Item, ...], written: Sequence[exp.Expr]
+    building: Building, scope: Scope, grouping: Grouping, written: Sequence[exp.Expr]
 ) -> tuple[Relation, list[exp.Expr]]:
     """Scalar subqueries are evaluated after the aggregate."""
     values: list[Item] = []
@@ -32,8 +33,8 @@ def aggregated(
             marker = f"mvbuild_subquery_{at}_{number}"
             subqueries.append((at, marker, found.this))
             found.replace(known(marker))
-        results.append(_over(building, resolved(holder.this, scope), keys, values))
-    made: Relation = Aggregate(relation, keys, tuple(values))
+        results.append(_over(building, resolved(holder.this, scope), grouping, values))
+    made: Relation = Aggregate(grouping.relation, grouping.keys, tuple(values))
     for at, marker, subquery in subqueries:
         made, scalar = building.scalar(building, made, subquery, scope.below)
         results[at] = replaced(results[at], marker, scalar)
@@ -53,15 +54,15 @@ def _require_grouped(results: Sequence[exp.Expr], allowed: set[str]) -> None:
         raise Refused("unsupported-operator", "a column that is neither grouped nor aggregated", result)
 
 
-def _over(building: Building, expression: exp.Expr, keys: tuple[Item, ...], values: list[Item]) -> exp.Expr:
+def _over(building: Building, expression: exp.Expr, grouping: Grouping, values: list[Item]) -> exp.Expr:
     """The expression with keys and aggregate functions replaced by the aggregate's columns."""
     holder = exp.paren(expression, copy=False)
     pending = [holder.this]
     while pending:
         node = pending.pop(0)
-        key = next((k for k in keys if k.expression == node), None)
-        if key is not None:
-            node.replace(placed(column(key.name), node))
+        known_value = grouping.value(node)
+        if known_value is not None:
+            node.replace(placed(known_value, node))
             continue
         function = unwrapped(node)
         if is_aggregate(function) and not isinstance(node.parent, exp.Window):

@@ -96,6 +96,24 @@ class Filter(_Unary):
     predicate: exp.Expr
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Expand(Project):
+    """The rows that GROUPING SETS groups, over an `Explode` that repeats each row for every set. Its items have NULL in place of keys that a
+    set does not have."""
+
+    keys: tuple[Item, ...]
+    """The name of each key, and its value in the rows below."""
+    sets: tuple[tuple[str, ...], ...]
+    """The names of the keys that each set has."""
+    number: str
+    """The column that tells the sets apart: `grouping_id()`."""
+
+    @property
+    def source(self) -> Relation | None:
+        """The rows that are repeated; None if they are no longer those of the query."""
+        return self.child.child if isinstance(self.child, Explode) else None
+
+
 Likeness = Literal["cast", "equal", "same"]
 """What an equality says of its sides. `cast`: it compares after a cast; '01' = 1 holds, but '01' and '1' are two keys. `equal`: one type,
 but equal values may have different texts, as 0.0 and -0.0. `same`: every function gives the same for both."""

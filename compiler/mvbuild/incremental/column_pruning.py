@@ -40,7 +40,7 @@ def pruned(relation: Relation, wanted: Iterable[str] | None = None) -> Relation:
         return replace(relation, sources=kept or relation.sources[:1])
     if isinstance(relation, Project):
         items = tuple(i for i in relation.items if i.name in needed) or relation.items[:1]
-        return Project(pruned(relation.child, _names(i.expression for i in items)), items)
+        return replace(relation, child=pruned(relation.child, _names(i.expression for i in items)), items=items)
     if isinstance(relation, Filter):
         return Filter(pruned(relation.child, needed | names_in(relation.predicate)), relation.predicate)
     if isinstance(relation, Join):

@@ -10,6 +10,7 @@ from sqlglot import exp
 from mvbuild.incremental.algebra import (
     Aggregate,
     Distinct,
+    Expand,
     Explode,
     Filter,
     Item,
@@ -152,11 +153,22 @@ class _Emitter:
         return self._over(node.child, node.child.columns, _named(value, node.name))
 
     def aggregate(self, node: Aggregate) -> exp.Expr:
+        if isinstance(node.child, Expand) and node.child.source is not None and self._dialect == "spark":
+            return self._grouping_sets(node, node.child, node.child.source)
         # Without GROUP BY, only an aggregate makes one row of everything.
         items = _items((*node.keys, *node.values)) or [_named(exp.Count(this=exp.Star()), "one_row")]
         # A number would be a position.
         keys = [exp.Literal.number(at + 1) if i.expression.is_number else i.expression.copy() for at, i in enumerate(node.keys)]
         return _select(items, self.derived(node.child), group=exp.Group(expressions=keys) if keys else None)
+
+    def _grouping_sets(self, node: Aggregate, expand: Expand, source: Relation) -> exp.Expr:
+        """As it was written: Spark has no other text for this plan."""
+        values = {**{key.name: key.expression for key in expand.keys}, expand.number: exp.GroupingId()}
+        items = [_named(values[item.expression.name].copy(), item.name) for item in node.keys]
+        sets = [exp.Tuple(expressions=[values[name].copy() for name in names]) for names in expand.sets]
+        keys = [key.expression.copy() for key in expand.keys]
+        group = exp.Group(expressions=keys, grouping_sets=[exp.GroupingSets(expressions=sets)])
+        return _select([*items, *_items(node.values)], self.derived(source), group=group)
 
     def window(self, node: Window) -> exp.Expr:
         return self._over(node.child, node.child.columns, *_items(node.values))
@@ -245,6 +257,7 @@ _WRITERS: Mapping[type, Callable[..., exp.Expr]] = {
     Ref: _Emitter.ref,
     OneRow: _Emitter.one_row,
     Project: _Emitter.project,
+    Expand: _Emitter.project,
     Filter: _Emitter.filter,
     Join: _Emitter.join,
     Scalar: _Emitter.scalar,

@@ -10,6 +10,7 @@ from sqlglot import exp
 from mvbuild.incremental.algebra import (
     Aggregate,
     Distinct,
+    Expand,
     Explode,
     Filter,
     Item,
@@ -76,7 +77,9 @@ class _Outline:
 
     def lines(self, relation: Relation, depth: int) -> Iterator[Operator]:
         # The lines below come first, because their columns are named there.
-        below = [list(self.lines(child, depth + 1)) for child in relation.children]
+        # The rows below grouping sets are repeated for each of them: that goes without saying.
+        children = (relation.source,) if isinstance(relation, Expand) and relation.source is not None else relation.children
+        below = [list(self.lines(child, depth + 1)) for child in children]
         text = self._text(relation)
         if text is None:
             (only,) = below
@@ -90,6 +93,9 @@ class _Outline:
         """None for an operator that only picks columns."""
         if isinstance(relation, Scan):
             return f"scan {self.tables[relation.leaf]}"
+        if isinstance(relation, Expand):
+            self._name(relation.keys)
+            return f"grouping sets {', '.join(self._set(names) for names in relation.sets)}"
         if isinstance(relation, Project):
             return self._project(relation)
         if isinstance(relation, Filter):
@@ -135,6 +141,9 @@ class _Outline:
         texts = [f"{self._sql(item.expression)} as {plain_name(item.name)}" for item in computed]
         self.shown.update({item.name: plain_name(item.name) for item in computed})
         return f"compute {', '.join(texts)}" if texts else None
+
+    def _set(self, names: Sequence[str]) -> str:
+        return f"({', '.join(self.shown[name] for name in names)})"
 
     def _by_position(self, columns: Sequence[str]) -> None:
         self.shown.update({name: plain_name(name) for name in columns})

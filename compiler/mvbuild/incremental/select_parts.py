@@ -11,8 +11,8 @@ from mvbuild.incremental.aggregates import CLAUSES, aggregated
 from mvbuild.incremental.algebra import Item, Project, Relation, Window, column, conjuncts
 from mvbuild.incremental.building import Building, require_scalar
 from mvbuild.incremental.functions import POSITIONS, RANKINGS, is_aggregate, is_scalar, unwrapped
+from mvbuild.incremental.grouping_sets import Sets, grouping, written_sets
 from mvbuild.incremental.push_filters import filtered
-from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.scopes import Scope, known, only_child, resolved
 from mvbuild.incremental.subqueries import scalars
 from mvbuild.incremental.syntax import aggregates_in, require, unsupported
@@ -41,8 +41,7 @@ class SelectParts:
             return relation, values
         written = [self._with_aliases(value, dict(list(aliases.items())[:at]), own) for at, value in enumerate(written)]
         if grouped or any(aggregates_in(value) for value in written):
-            keys = self._group_keys(group, selected, own)
-            relation, values = self._grouped(relation, keys, written, having, aliases, own)
+            relation, values = self._grouped(relation, group, selected, written, having)
         else:
             values = []
             for value in written:
@@ -88,43 +87,41 @@ class SelectParts:
                 one.replace(value if isinstance(value, exp.Column | exp.Placeholder) else exp.paren(value))
         return only_child(holder)
 
-    def _group_keys(self, group: exp.Expr | None, selected: list[tuple[str, exp.Expr]], own: frozenset[str]) -> list[exp.Expr]:
+    def _group_keys(
+        self, group: exp.Expr | None, selected: list[tuple[str, exp.Expr]], own: frozenset[str]
+    ) -> tuple[list[exp.Expr], Sets | None]:
+        """The keys, and the grouping sets if there are any, as they were written but without positions and aliases."""
         if group is None:
-            return []
-        require(group, {"expressions", "all"}, "unsupported-operator")
+            return [], None
+        assert isinstance(group, exp.Group)
         if group.args.get("all"):
-            return [value for _, value in selected if not aggregates_in(value)]
+            require(group, {"all"}, "unsupported-operator")
+            return [value for _, value in selected if not aggregates_in(value)], None
         aliases = {name.lower(): value for name, value in selected}
-        keys = []
-        for one in group.expressions:
+
+        def meant(one: exp.Expr) -> exp.Expr:
             if isinstance(one, exp.Literal) and not one.is_string:
-                keys.append(selected[int(one.name) - 1][1])
-            elif isinstance(one, exp.Rollup | exp.Cube | exp.GroupingSets):
-                raise Refused("unsupported-operator", "ROLLUP, CUBE and GROUPING SETS are not refreshed incrementally", one)
-            else:
-                keys.append(self._with_aliases(one, aliases, own).unnest())
-        return keys
+                return selected[int(one.name) - 1][1]
+            return self._with_aliases(one, aliases, own).unnest()
+
+        return written_sets(group, meant)
 
     def _grouped(
         self,
         relation: Relation,
-        keys: list[exp.Expr],
-        selected: list[exp.Expr],
+        group: exp.Expr | None,
+        selected: list[tuple[str, exp.Expr]],
+        written: list[exp.Expr],
         having: exp.Expr | None,
-        aliases: Mapping[str, exp.Expr],
-        own: frozenset[str],
     ) -> tuple[Relation, list[exp.Expr]]:
-        items: list[Item] = []
-        for key in keys:
-            value = resolved(key, self.scope)
-            require_scalar(value)
-            if any(value == item.expression for item in items):
-                continue
-            items.append(Item(self.building.computed(key.alias_or_name or "key", value), value))
+        own, aliases = self.scope.column_names, {name.lower(): value for name, value in selected}
+        keys, sets = self._group_keys(group, selected, own)
+        values = [(key.alias_or_name, resolved(key, self.scope)) for key in keys]
+        chosen = [[resolved(key, self.scope) for key in one] for one in sets] if sets is not None else None
+        rows = grouping(self.building, relation, values, chosen, group)
         conditions = [self._with_aliases(c, aliases, own) for c in conjuncts(having.this if having else None)]
-        made, values = aggregated(self.building, self.scope, relation, tuple(items), [*selected, *conditions])
-        chosen, filters = values[: len(selected)], values[len(selected) :]
-        return filtered(made, filters), chosen
+        made, results = aggregated(self.building, self.scope, rows, [*written, *conditions])
+        return filtered(made, results[len(written) :]), results[: len(written)]
 
     def _windowed(self, relation: Relation, expressions: list[exp.Expr]) -> tuple[Relation, list[exp.Expr]]:
         items: list[Item] = []

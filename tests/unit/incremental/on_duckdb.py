@@ -241,11 +241,13 @@ def bag(rows: Sequence[Row]) -> Counter[Row]:
 
 
 def like_spark(sql: str) -> str:
-    """DuckDB's count_if of nothing is NULL, Spark's is 0."""
-    if "COUNT_IF(" not in sql:
+    """DuckDB's count_if of nothing is NULL, Spark's is 0. The grouping set () of no rows is a row in DuckDB, and none in Spark."""
+    if not any(word in sql for word in ("COUNT_IF(", "ROLLUP", "CUBE", "GROUPING SETS")):
         return sql
 
     def change(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Select) and node.args.get("group") and node.args["group"].find(exp.Rollup, exp.Cube, exp.GroupingSets):
+            return node.having("count(*) > 0", dialect="duckdb")
         return exp.Count(this=exp.Case(ifs=[exp.If(this=node.this, true=exp.Literal.number(1))])) if isinstance(node, exp.CountIf) else node
 
     return sqlglot.parse_one(sql, read="duckdb").transform(change).sql("duckdb")

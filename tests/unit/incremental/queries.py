@@ -77,6 +77,8 @@ VALUED = 40_000
 """From this seed on queries join VALUES."""
 NEWEST = 50_000
 """From this seed on queries take the newest row of each key, below joins and aggregates."""
+GROUPED = 60_000
+"""From this seed on queries have grouping sets."""
 PROOF = 1_000_000
 """From this seed on, which the proofs of many cases use, each of these kinds has its share."""
 COMMON = ("k", "v")
@@ -102,8 +104,9 @@ def generated(seed: int) -> Generated:
         maker.later = random.Random(seed + 1)
     if kind == CLOCKED:
         maker.clock = random.Random(seed + 2)
-    if kind in (SHAPED, VALUED, NEWEST):
-        query = {SHAPED: maker.of_shape, VALUED: maker.of_values, NEWEST: maker.of_newest}[kind]()
+    of_kind = {SHAPED: maker.of_shape, VALUED: maker.of_values, NEWEST: maker.of_newest, GROUPED: maker.of_grouping_sets}
+    if kind in of_kind:
+        query = of_kind[kind]()
     else:
         query = maker.of_time() if maker.clock is not None and maker.clock.random() < 0.3 else maker.top().text
     change: Change = random_.choice(("inserts", "inserts", "deletes", "mixed", "mixed"))
@@ -117,8 +120,8 @@ def generated(seed: int) -> Generated:
 def kind_of_seed(seed: int) -> int:
     """The kind of query that a seed gives, as the first seed of its kind; 0 for those that were there first."""
     if seed >= PROOF:
-        return (0, LATER, LATER, LATER, 0, LATER, CLOCKED, SHAPED, VALUED, NEWEST, NEWEST, NEWEST)[seed // 2 % 12]
-    return max(start for start in (0, LATER, CLOCKED, SHAPED, VALUED, NEWEST) if seed >= start)
+        return (0, LATER, LATER, LATER, 0, LATER, CLOCKED, SHAPED, VALUED, NEWEST, NEWEST, NEWEST, GROUPED, GROUPED)[seed // 2 % 14]
+    return max(start for start in (0, LATER, CLOCKED, SHAPED, VALUED, NEWEST, GROUPED) if seed >= start)
 
 
 def query_over(
@@ -843,6 +846,53 @@ class _Maker:
         if self.chance(0.5):
             return f"SELECT w.label, count(*) AS n, sum(a.v) AS s {below} GROUP BY w.label"
         return f"SELECT w.label, a.k, a.v {below}"
+
+    def of_grouping_sets(self) -> str:
+        """ROLLUP, CUBE or GROUPING SETS over one table or two, alone or below other operators."""
+        self.operators.add("grouping sets")
+        first, other = (self.random.choice(list(self.schemas)) for _ in range(2))
+        columns = [_Column(f"a.{name}", type_) for name, type_ in self.schemas[first].columns.items()]
+        below = f"FROM {{{first}}} AS a"
+        if self.chance(0.4):
+            join = self.random.choice(("JOIN", "JOIN", "LEFT JOIN", "FULL JOIN"))
+            below += f" {join} {{{other}}} AS b ON {self.random.choice(('a.k = b.k', 'a.v = b.k'))}"
+            columns.extend(_Column(f"b.{name}", type_) for name, type_ in self.schemas[other].columns.items())
+        if self.chance(0.3):
+            below += f" WHERE {self.condition(columns)}"
+        x, y, z = (self.random.choice(("a.k", "a.v", self.random.choice(columns).text, "coalesce(a.k, 0)")) for _ in range(3))
+        forms = (
+            f"ROLLUP ({x}, {y})",
+            f"CUBE ({x}, {y})",
+            f"ROLLUP ({x})",
+            f"GROUPING SETS (({x}, {y}), ({y}), ())",
+            f"GROUPING SETS (({y}), ({x}))",
+            f"{x}, ROLLUP ({y}, {z})",
+            f"CUBE ({x}, ({y}, {z}))",
+            f"{z}, GROUPING SETS (({x}), ({y}))",
+            f"ROLLUP ({x}), ROLLUP ({y})",
+        )
+        by = self.random.choice(forms)
+        keys = [key for key in dict.fromkeys(sorted((x, y, z), key=by.find)) if key in by]
+        shown = [*keys] if self.chance(0.85) else keys[1:]
+        number = [f"grouping_id({', '.join(keys)})"] if self.chance(0.4) else []
+        number += [f"grouping({self.random.choice(keys)})"] if self.chance(0.25) else []
+        values = ["count(*)", *(item.text for item in self.followed(columns))] if self.chance(0.5) else []
+        values = values or [item.text for item in self.aggregates(columns)]
+        items = [*shown, *number, *values]
+        having = self.random.choice(("", "", "", " HAVING count(*) > 1", f" HAVING grouping({keys[0]}) = 0"))
+        chosen = ", ".join(f"{item} AS c{at}" for at, item in enumerate(items))
+        query = f"SELECT {chosen} {below} GROUP BY {by}{having}"
+        last = f"c{len(items) - 1}"
+        return self.random.choice(
+            (
+                query,
+                query,
+                query,
+                f"SELECT c0, count(*) AS n, max({last}) AS m FROM ({query}) AS q GROUP BY c0",
+                f"SELECT q.c0, q.{last}, b.v FROM ({query}) AS q JOIN {{{other}}} AS b ON b.k = {self.random.choice(('q.c0', 'b.v'))}",
+                f"SELECT * FROM ({query}) AS q WHERE c0 IS NOT NULL",
+            )
+        )
 
     def of_newest(self) -> str:
         """The idiom of a staging view: the newest row of each key; then what marts do with it."""

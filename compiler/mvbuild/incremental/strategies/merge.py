@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from mvbuild.incremental.aggregate_arguments import never_null, simple, where
-from mvbuild.incremental.algebra import Aggregate, Filter, Item, Project, Relation, column, names_in, substituted, union
+from mvbuild.incremental.algebra import Aggregate, Expand, Filter, Item, Project, Relation, column, names_in, substituted, union
 from mvbuild.incremental.functions import unwrapped
 from mvbuild.incremental.kinds import kind_of
 from mvbuild.incremental.reasons import Refused
@@ -51,10 +51,8 @@ def rewrite(case: StrategyInput) -> Rewrite:
     root, names, computed = _outputs(case)
     aggregate = _aggregate(root)
     values = {item.name: item.expression for item in aggregate.values}
-    keys = {item.name for item in aggregate.keys}
     stored = names
-    if not keys <= stored.keys():
-        raise Refused("no-key", "a column of GROUP BY is not among the outputs")
+    keys = _stored_keys(case, aggregate, stored)
     deltas = case.deltas()
     delta = deltas.of(aggregate.child)
     if not delta.all:
@@ -63,10 +61,10 @@ def rewrite(case: StrategyInput) -> Rewrite:
     outputs = {stored[name]: plan.merged(expression) for name, expression in values.items() if name in stored}
     outputs |= {name: plan.computed(name, expression) for name, expression in computed.items()}
     source = plan.source(delta.plus, delta.minus)
-    key_pairs = tuple((stored[item.name], item.name) for item in aggregate.keys)
-    inserts: dict[str, exp.Expr] = {stored[item.name]: exp.column(item.name, SOURCE, quoted=True) for item in aggregate.keys}
+    key_pairs = tuple((stored[name], name) for name in keys)
+    inserts: dict[str, exp.Expr] = {stored[name]: exp.column(name, SOURCE, quoted=True) for name in keys}
     inserts |= {name: made.insert for name, made in outputs.items()}
-    lives = plan.lives() if keys and plan.has_minus else None
+    lives = plan.lives() if aggregate.keys and plan.has_minus else None
     write = Upsert(
         delta=source,
         keys=key_pairs,
@@ -107,6 +105,23 @@ def _aggregate(root: Relation) -> Aggregate:
     if not isinstance(root, Aggregate):
         raise Refused("no-aggregate", "the query does not end in an aggregate")
     return root
+
+
+def _stored_keys(case: StrategyInput, aggregate: Aggregate, stored: Mapping[str, str]) -> tuple[str, ...]:
+    """The keys by which a group is found in the storage. The number of a grouping set need not be there if no other key can be NULL: then
+    those that are NULL show which set it is."""
+    names = tuple(item.name for item in aggregate.keys if item.name in stored)
+    missing = [item.name for item in aggregate.keys if item.name not in stored]
+    if not missing:
+        return names
+    expand = aggregate.child
+    if not isinstance(expand, Expand) or expand.source is None:
+        raise Refused("no-key", "a column of GROUP BY is not among the outputs")
+    known = never_null(expand.source, case.shape.required)
+    nullable = [key for key in expand.keys if not isinstance(key.expression, exp.Column) or key.expression.name not in known]
+    if not names or missing != [expand.number] or nullable:
+        raise Refused("no-key", "without grouping_id() among the outputs, it is unknown to which grouping set a row with NULL belongs")
+    return names
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +171,11 @@ class _Plan:
         """A value made of counts, sums and averages that are outputs too: their types in the storage are those that Spark computes with."""
         made: dict[str, _Merged] = {}
         values = {item.name: item.expression for item in self.aggregate.values}
+        if isinstance(self.aggregate.child, Expand) and names_in(expression) == {self.aggregate.child.number}:
+            # grouping(): the same as long as the group exists.
+            of_set = exp.column(self.aggregate.child.number, SOURCE, quoted=True)
+            first = self._cast(output, substituted(expression, {self.aggregate.child.number: of_set}))
+            return _Merged(exp.column(output, TARGET, quoted=True), first)
         for name in sorted(names_in(expression)):
             if name not in self.stored or not isinstance(unwrapped(values.get(name, exp.Null())), _COMPUTED_WITH):
                 text = values[name].sql("spark") if name in values else name

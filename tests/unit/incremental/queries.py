@@ -859,40 +859,42 @@ class _Maker:
             columns.extend(_Column(f"b.{name}", type_) for name, type_ in self.schemas[other].columns.items())
         if self.chance(0.3):
             below += f" WHERE {self.condition(columns)}"
-        x, y, z = (self.random.choice(("a.k", "a.v", self.random.choice(columns).text, "coalesce(a.k, 0)")) for _ in range(3))
+        some = [self.random.choice(columns).text for _ in range(2)]
+        x, y, z = self.random.sample(list(dict.fromkeys(("a.k", "a.v", *some, "coalesce(a.v, 0)"))), 3)
         forms = (
-            f"ROLLUP ({x}, {y})",
-            f"CUBE ({x}, {y})",
-            f"ROLLUP ({x})",
-            f"GROUPING SETS (({x}, {y}), ({y}), ())",
-            f"GROUPING SETS (({y}), ({x}))",
-            f"{x}, ROLLUP ({y}, {z})",
-            f"CUBE ({x}, ({y}, {z}))",
-            f"{z}, GROUPING SETS (({x}), ({y}))",
-            f"ROLLUP ({x}), ROLLUP ({y})",
+            (f"ROLLUP ({x}, {y})", [x, y]),
+            (f"CUBE ({x}, {y})", [x, y]),
+            (f"ROLLUP ({x})", [x]),
+            (f"GROUPING SETS (({x}, {y}), ({y}), ())", [x, y]),
+            (f"GROUPING SETS (({y}), ({x}))", [y, x]),
+            (f"{x}, ROLLUP ({y}, {z})", [x, y, z]),
+            (f"CUBE ({x}, ({y}, {z}))", [x, y, z]),
+            (f"{z}, GROUPING SETS (({x}), ({y}))", [z, x, y]),
+            (f"ROLLUP ({x}), ROLLUP ({y})", [x, y]),
         )
-        by = self.random.choice(forms)
-        keys = [key for key in dict.fromkeys(sorted((x, y, z), key=by.find)) if key in by]
+        by, keys = self.random.choice(forms)
+        number, one = f"grouping_id({', '.join(keys)})", f"grouping({self.random.choice(keys)})"
+        if self.chance(0.35):
+            items = [*keys, number, *([one] if self.chance(0.3) else []), "count(*)", *(i.text for i in self.followed(columns))]
+            return self.as_columns(items, f"{below} GROUP BY {by}")
         shown = [*keys] if self.chance(0.85) else keys[1:]
-        number = [f"grouping_id({', '.join(keys)})"] if self.chance(0.4) else []
-        number += [f"grouping({self.random.choice(keys)})"] if self.chance(0.25) else []
-        values = ["count(*)", *(item.text for item in self.followed(columns))] if self.chance(0.5) else []
-        values = values or [item.text for item in self.aggregates(columns)]
-        items = [*shown, *number, *values]
+        items = [*shown, *([number] if self.chance(0.4) else []), *([one] if self.chance(0.25) else [])]
+        items.extend(item.text for item in self.aggregates(columns))
         having = self.random.choice(("", "", "", " HAVING count(*) > 1", f" HAVING grouping({keys[0]}) = 0"))
-        chosen = ", ".join(f"{item} AS c{at}" for at, item in enumerate(items))
-        query = f"SELECT {chosen} {below} GROUP BY {by}{having}"
-        last = f"c{len(items) - 1}"
+        query, last = self.as_columns(items, f"{below} GROUP BY {by}{having}"), f"c{len(items) - 1}"
         return self.random.choice(
             (
                 query,
                 query,
                 query,
                 f"SELECT c0, count(*) AS n, max({last}) AS m FROM ({query}) AS q GROUP BY c0",
-                f"SELECT q.c0, q.{last}, b.v FROM ({query}) AS q JOIN {{{other}}} AS b ON b.k = {self.random.choice(('q.c0', 'b.v'))}",
+                f"SELECT q.c0, q.{last}, b.v FROM ({query}) AS q JOIN {{{other}}} AS b ON CAST(b.k AS STRING) = CAST(q.c0 AS STRING)",
                 f"SELECT * FROM ({query}) AS q WHERE c0 IS NOT NULL",
             )
         )
+
+    def as_columns(self, items: Sequence[str], rest: str) -> str:
+        return f"SELECT {', '.join(f'{item} AS c{at}' for at, item in enumerate(items))} {rest}"
 
     def of_newest(self) -> str:
         """The idiom of a staging view: the newest row of each key; then what marts do with it."""

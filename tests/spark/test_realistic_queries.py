@@ -12,7 +12,7 @@ from mvbuild.parse.clock_reads import clock_reads, values_at, with_values
 from mvbuild.refresh.round_trip import round_trip_difference
 from mvbuild.source import MappedText, SourceFile
 from spark.conftest import Lake
-from unit.incremental import newest_rows
+from unit.incremental import newest_rows, operator_queries
 from unit.incremental.realistic import INCREMENTAL, QUERIES, REQUIRED, TABLES, Realistic
 
 pytestmark = pytest.mark.proof
@@ -54,7 +54,7 @@ def difference(lake: Lake, query: Realistic) -> str:
     return round_trip_difference(lake.engine, at_first.text, query.shape, source)
 
 
-CHOSEN = [query for query in (*QUERIES, *newest_rows.QUERIES) if query.refresh == INCREMENTAL]
+CHOSEN = [query for query in (*QUERIES, *newest_rows.QUERIES, *operator_queries.QUERIES) if query.refresh == INCREMENTAL]
 
 
 @pytest.mark.parametrize("query", CHOSEN, ids=[query.name for query in CHOSEN])

@@ -18,9 +18,7 @@ CLAUSES = (exp.Star, exp.Where, exp.Ordered, exp.Order, exp.Filter, exp.WithinGr
 """The parts of an aggregate or window function that are not values."""
 
 
-def aggregated(
-    building: Building, scope: Scope, grouping: Grouping, written: Sequence[exp.Expr]
-) -> tuple[Relation, list[exp.Expr]]:
+def aggregated(building: Building, scope: Scope, grouping: Grouping, written: Sequence[exp.Expr]) -> tuple[Relation, list[exp.Expr]]:
     """Scalar subqueries are evaluated after the aggregate."""
     values: list[Item] = []
     results: list[exp.Expr] = []

@@ -98,8 +98,8 @@ class Filter(_Unary):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expand(Project):
-    """The rows that GROUPING SETS groups, over an `Explode` that repeats each row for every set. Its items have NULL in place of keys that a
-    set does not have."""
+    """The rows that GROUPING SETS groups, over an `Explode` that repeats each row for every set. Its items have NULL in place of the keys
+    that a set does not have."""
 
     keys: tuple[Item, ...]
     """The name of each key, and its value in the rows below."""

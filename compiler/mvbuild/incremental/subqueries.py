@@ -26,6 +26,7 @@ from mvbuild.incremental.algebra import (
 from mvbuild.incremental.building import Building, require_scalar
 from mvbuild.incremental.from_clause import from_clause
 from mvbuild.incremental.functions import EXACT_AGGREGATES, NULL_OF_NOTHING, called, unwrapped
+from mvbuild.incremental.grouping_sets import Grouping
 from mvbuild.incremental.push_filters import filtered
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.scopes import Block, Scope, as_written, known, refers_out, resolved, selected_columns, with_ctes
@@ -203,7 +204,8 @@ def _correlated_scalar(
     inner, made = from_clause(building, select, scope.below)
     inner = where(building, inner, conjunction([p for p in conjuncts(select.args["where"].this) if p not in outer]), made)
     keys, on = _compared(building, outer, made, scope)
-    aggregate, (value,) = aggregated(building, made, inner, tuple(keys), [select.expressions[0].unalias()])
+    rows = Grouping(relation=inner, keys=tuple(keys), written=tuple(key.expression for key in keys))
+    aggregate, (value,) = aggregated(building, made, rows, [select.expressions[0].unalias()])
     if not isinstance(aggregate, Aggregate) or not aggregate.values:
         raise Refused("unsupported-operator", "a correlated subquery without an aggregate", select)
     require_scalar(value)

@@ -140,9 +140,9 @@ def test_snapshots_that_cancel_out(built: Shop) -> None:
 
 
 def test_a_query_without_a_tree(of: Shop) -> None:
-    of.write({"models/spending.sql": "SELECT customer_id, count(*) AS n FROM raw.orders GROUP BY ROLLUP (customer_id)\n"})
+    of.write({"models/spending.sql": "SELECT customer_id, count(*) AS n FROM raw.orders GROUP BY ROLLUP (customer_id), customer_id, ()\n"})
     found = section(lines(of, "explain", "spending"), "Query")
-    assert found[1] == "    unknown: ROLLUP, CUBE and GROUPING SETS are not refreshed incrementally"
+    assert found[1] == "    unknown: GROUP BY has the same grouping set twice"
     assert found[2].startswith("      --> models/spending.sql:1:")
 
 

@@ -152,7 +152,7 @@ QUERIES: tuple[Realistic, ...] = (
     Realistic("top_ten", "SELECT customer_id, sum(amount) AS spent FROM {orders} GROUP BY customer_id ORDER BY spent DESC LIMIT 10", "limit"),
     Realistic("share_of_all", "SELECT customer_id, sum(amount) / (SELECT sum(amount) FROM {orders}) AS share FROM {orders} GROUP BY customer_id", "scalar-subquery-changed"),
     Realistic("above_average", "SELECT order_id FROM {orders} WHERE amount > (SELECT avg(amount) FROM {orders})", "scalar-subquery-changed"),
-    Realistic("rollup", "SELECT country, segment, count(*) AS n FROM {customers} GROUP BY ROLLUP (country, segment)", "unsupported-operator"),
+    Realistic("rollup", "SELECT country, segment, count(*) AS n FROM {customers} GROUP BY ROLLUP (country, segment)"),
     Realistic("last_order_of_each", "SELECT c.customer_id, (SELECT max(o.order_date) FROM {orders} AS o WHERE o.customer_id = c.customer_id) AS last_order FROM {customers} AS c"),
     Realistic("nobody_in", "SELECT product_id FROM {products} WHERE product_id NOT IN (SELECT product_id FROM {orders})", "not-in-nullable"),
     # --- item 5: forms of SELECT and FROM ------------------------------------------------------------------------------------------

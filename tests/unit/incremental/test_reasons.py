@@ -73,7 +73,7 @@ def test_of_a_query(code: str) -> None:
 
 def unsupported() -> str:
     with pytest.raises(Refused) as caught:
-        _ = Sample("rollup", f"SELECT customer_id FROM {{orders}} {GROUP} WITH ROLLUP").shape
+        _ = Sample("sample", "SELECT customer_id FROM {orders} TABLESAMPLE (10 PERCENT)").shape
     return caught.value.code
 
 

@@ -99,7 +99,8 @@ TRAPS = [
     Trap("QUALIFY", "SELECT k, v FROM {a} QUALIFY rank() OVER (PARTITION BY k ORDER BY v DESC) = 1", [table("a", [A, B, C], [A, C])], {"affected-keys": "", "bag": ""}),
     Trap("LIMIT", "SELECT k, v FROM {a} ORDER BY v DESC, k LIMIT 2", [table("a", [A, B], [A, B, C])], {"bag": "limit", "full-diff": ""}),
     Trap("a function of no row", "SELECT k, rand() AS r FROM {a}", [table("a", [A], [A, B])], {"append": "unsupported-operator"}),
-    Trap("GROUP BY ROLLUP", "SELECT k, s, count(*) n FROM {a} GROUP BY ROLLUP (k, s)", [table("a", [A], [A, B])], {"merge": "unsupported-operator", "bag": "unsupported-operator"}),
+    Trap("GROUP BY ROLLUP", "SELECT k, s, count(*) n FROM {a} GROUP BY ROLLUP (k, s)", [table("a", [A], [A, B])], {"merge": "no-key", "affected-keys": "", "bag": ""}),
+    Trap("the total of everything", "SELECT k, grouping_id(k) AS g, count(*) n FROM {a} GROUP BY CUBE (k)", [table("a", [A], [A, B, C])], {"merge": "", "affected-keys": "", "bag": ""}),
     Trap("all is deleted", "SELECT a.k, count(*) n FROM {a} a JOIN {b} b ON a.k = b.k GROUP BY a.k", [table("a", [A, B], []), table("b", [A], [])], {"merge": "", "affected-keys": ""}),
     Trap("all is new", "SELECT a.k, b.v FROM {a} a JOIN {b} b ON a.k = b.k", [table("a", [], [A, B]), table("b", [], [A])], {"append": ""}),
 ]  # fmt: skip

@@ -1,0 +1,31 @@
+"""Queries with operators that have several forms in Spark: grouping sets."""
+
+from __future__ import annotations
+
+from unit.incremental.realistic import Realistic
+
+_COUNTED = "SELECT country, segment, count(*) AS n, sum(credit) AS s FROM {customers}"
+QUERIES = (
+    Realistic("cube", f"{_COUNTED} GROUP BY CUBE (country, segment)"),
+    Realistic("with_rollup", f"{_COUNTED} GROUP BY country, segment WITH ROLLUP"),
+    Realistic("with_cube", f"{_COUNTED} GROUP BY country, segment WITH CUBE"),
+    Realistic("grouping_sets", f"{_COUNTED} GROUP BY GROUPING SETS ((segment), (country, segment), ())"),
+    Realistic("grouping_sets_behind", f"{_COUNTED} GROUP BY country, segment GROUPING SETS ((segment), (country, segment), ())"),
+    Realistic("grouping_set_of_all", "SELECT count(*) AS n FROM {customers} GROUP BY GROUPING SETS (())"),
+    Realistic("crossed_sets", f"{_COUNTED} GROUP BY is_active, ROLLUP (country), CUBE (segment)"),
+    Realistic("crossed_in_another_order", f"{_COUNTED} GROUP BY GROUPING SETS ((country), (segment)), is_active"),
+    Realistic("nested_sets", f"{_COUNTED} GROUP BY GROUPING SETS (ROLLUP (country, segment), (is_active))"),
+    Realistic("compound_keys", f"{_COUNTED} GROUP BY CUBE ((country, segment), is_active)"),
+    Realistic("grouping_functions", "SELECT country, segment, grouping(country) AS a, grouping(segment) AS b, grouping_id() AS c, grouping_id(country, segment) AS d, count(*) AS n FROM {customers} GROUP BY CUBE (country, segment)"),
+    Realistic("sets_of_expressions", "SELECT trunc(order_date, 'MM') AS month, upper(channel) AS c, sum(amount) AS s FROM {orders} GROUP BY ROLLUP (trunc(order_date, 'MM'), upper(channel))"),
+    Realistic("sets_by_alias_and_position", "SELECT trunc(order_date, 'MM') AS month, channel, sum(amount) AS s FROM {orders} GROUP BY ROLLUP (month, 2)"),
+    Realistic("aggregate_of_a_key", "SELECT product_id, channel, max(product_id) AS m, count(channel) AS n FROM {orders} GROUP BY ROLLUP (product_id, channel)"),
+    Realistic("distinct_in_sets", "SELECT channel, status, count(DISTINCT customer_id) AS n, count(*) FILTER (WHERE amount > 10) AS m FROM {orders} GROUP BY CUBE (channel, status)"),
+    Realistic("having_grouping", f"{_COUNTED} GROUP BY ROLLUP (country, segment) HAVING grouping(segment) = 0 AND count(*) > 1"),
+    Realistic("label_of_totals", "SELECT CASE WHEN grouping(country) = 1 THEN 'all' ELSE country END AS country, count(*) AS n FROM {customers} GROUP BY ROLLUP (country)"),
+    Realistic("sets_over_a_join", "SELECT c.country, p.category, sum(o.amount) AS s, count(*) AS n FROM {orders} AS o JOIN {customers} AS c ON o.customer_id = c.customer_id JOIN {products} AS p ON o.product_id = p.product_id GROUP BY ROLLUP (c.country, p.category)"),
+    Realistic("sets_below_a_window", "SELECT country, segment, n, rank() OVER (PARTITION BY country ORDER BY n DESC) AS r FROM (SELECT country, segment, count(*) AS n FROM {customers} GROUP BY ROLLUP (country, segment))"),
+    Realistic("window_over_sets", "SELECT country, segment, sum(credit) AS s, rank() OVER (PARTITION BY grouping(country) + grouping(segment), CASE WHEN grouping(segment) = 0 THEN country END ORDER BY sum(credit) DESC) AS r FROM {customers} GROUP BY ROLLUP (country, segment)"),
+    Realistic("sets_of_one", f"{_COUNTED} GROUP BY GROUPING SETS ((country, segment))"),
+    Realistic("rows_below_having", "SELECT country, n FROM (SELECT country, segment, count(*) AS n FROM {customers} WHERE is_active GROUP BY CUBE (country, segment)) WHERE country = 'DE'"),
+)  # fmt: skip

@@ -194,6 +194,25 @@ class Aggregate(_Unary):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Pivot(Project):
+    """PIVOT: the columns of an `Aggregate` with a value for each case and function."""
+
+    by: str
+    """The column whose values become columns."""
+    cases: tuple[exp.Expr, ...]
+    """Those values."""
+    functions: tuple[exp.Expr, ...]
+    """Aggregate functions over the columns below the aggregate."""
+    results: tuple[str, ...]
+    """The names of the columns: for each case one for each function."""
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """The columns below the aggregate that are no keys."""
+        return tuple(dict.fromkeys((*(found.name for one in self.functions for found in one.find_all(exp.Column)), self.by)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Window(_Unary):
     """The rows of `child`, with window functions as further columns."""
 

@@ -13,6 +13,7 @@ from mvbuild.incremental.algebra import (
     Join,
     Limit,
     OneRow,
+    Pivot,
     Project,
     Ref,
     Relation,
@@ -38,6 +39,9 @@ def pruned(relation: Relation, wanted: Iterable[str] | None = None) -> Relation:
     if isinstance(relation, Scan):
         kept = tuple(pair for pair in relation.sources if pair[0] in needed)
         return replace(relation, sources=kept or relation.sources[:1])
+    if isinstance(relation, Pivot):
+        # Its columns are written with all of its functions.
+        return replace(relation, child=pruned(relation.child))
     if isinstance(relation, Project):
         items = tuple(i for i in relation.items if i.name in needed) or relation.items[:1]
         return replace(relation, child=pruned(relation.child, _names(i.expression for i in items)), items=items)

@@ -17,6 +17,7 @@ from mvbuild.incremental.algebra import (
     Join,
     Limit,
     OneRow,
+    Pivot,
     Project,
     Ref,
     Relation,
@@ -194,6 +195,22 @@ class _Emitter:
         source.set("pivots", [made])
         return _select([column(name) for name in node.columns], source)
 
+    def pivot(self, node: Pivot) -> exp.Expr:
+        groups = node.child
+        if self._dialect != "spark" or not isinstance(groups, Aggregate) or not set(node.used) <= set(groups.child.columns):
+            return self.project(node)
+        several = len(node.functions) > 1
+        functions = [_named(one.copy(), f"f{at}") if several else one.copy() for at, one in enumerate(node.functions)]
+        cases = [exp.PivotAlias(this=case.copy(), alias=exp.to_identifier(f"c{at}")) for at, case in enumerate(node.cases)]
+        made = exp.Pivot(expressions=functions, fields=[exp.In(this=column(node.by), expressions=cases)], unpivot=False)
+        # Every column below is a key, or one that it names.
+        below = _select([*_items(groups.keys), *(column(name) for name in node.used)], self.derived(groups.child))
+        self._aliases += 1
+        source = exp.Subquery(this=below, alias=exp.TableAlias(this=exp.to_identifier(f"t{self._aliases}")), pivots=[made])
+        names = [f"c{case}_f{at}" if several else f"c{case}" for case in range(len(cases)) for at in range(len(functions))]
+        values = {**{key.name: column(key.name) for key in groups.keys}, **dict(zip(node.results, map(exp.column, names), strict=True))}
+        return _select([_named(values[item.name], item.name) for item in node.items], source)
+
     def union(self, node: Union) -> exp.Expr:
         return self._combined(exp.Union, [self._by_name(p, node.columns) for p in node.parts], distinct=False)
 
@@ -258,6 +275,7 @@ _WRITERS: Mapping[type, Callable[..., exp.Expr]] = {
     OneRow: _Emitter.one_row,
     Project: _Emitter.project,
     Expand: _Emitter.project,
+    Pivot: _Emitter.pivot,
     Filter: _Emitter.filter,
     Join: _Emitter.join,
     Scalar: _Emitter.scalar,

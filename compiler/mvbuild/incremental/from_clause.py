@@ -11,10 +11,10 @@ from mvbuild.incremental.algebra import Explode, Item, Join, OneRow, Project, Re
 from mvbuild.incremental.building import Building, require_scalar
 from mvbuild.incremental.constant_rows import rows_of_values
 from mvbuild.incremental.functions import is_generator
+from mvbuild.incremental.pivots import pivoted
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.scopes import Scope, TreeColumn, aliased, resolved, source, value_of
 from mvbuild.incremental.syntax import join_kind, require, unsupported
-from mvbuild.incremental.unpivot import unpivoted
 from mvbuild.lineage.expression_type import generated_types
 from mvbuild.lineage.joins import left_side, merged, natural_names
 from mvbuild.lineage.scopes import Source, Tables
@@ -48,7 +48,7 @@ def _table(building: Building, node: exp.Expr, scope: Scope) -> tuple[Relation, 
     if pivots:
         bare = node.copy()
         bare.set("pivots", None)
-        return unpivoted(building, *_table(building, bare, scope), pivots)
+        return pivoted(building, *_table(building, bare, scope), pivots)
     if isinstance(node, exp.Values):
         return rows_of_values(building, node)
     if isinstance(node, exp.Subquery):

@@ -1,10 +1,11 @@
-"""Queries with operators that have several forms in Spark: grouping sets."""
+"""Queries with operators that have several forms in Spark: grouping sets and PIVOT."""
 
 from __future__ import annotations
 
 from unit.incremental.realistic import Realistic
 
 _COUNTED = "SELECT country, segment, count(*) AS n, sum(credit) AS s FROM {customers}"
+_SOLD = "(SELECT product_id, channel, status, amount, quantity, order_date FROM {orders})"
 QUERIES = (
     Realistic("cube", f"{_COUNTED} GROUP BY CUBE (country, segment)"),
     Realistic("with_rollup", f"{_COUNTED} GROUP BY country, segment WITH ROLLUP"),
@@ -28,4 +29,13 @@ QUERIES = (
     Realistic("window_over_sets", "SELECT country, segment, sum(credit) AS s, rank() OVER (PARTITION BY grouping(country) + grouping(segment), CASE WHEN grouping(segment) = 0 THEN country END ORDER BY sum(credit) DESC) AS r FROM {customers} GROUP BY ROLLUP (country, segment)"),
     Realistic("sets_of_one", f"{_COUNTED} GROUP BY GROUPING SETS ((country, segment))"),
     Realistic("rows_below_having", "SELECT country, n FROM (SELECT country, segment, count(*) AS n FROM {customers} WHERE is_active GROUP BY CUBE (country, segment)) WHERE country = 'DE'"),
+    Realistic("pivot_of_counts", f"SELECT * FROM {_SOLD} PIVOT (count(*) AS n, sum(amount) AS s FOR channel IN ('web', 'shop' AS store))"),
+    Realistic("pivot_of_dates_and_counts", f"SELECT * FROM {_SOLD} PIVOT (count(amount) AS n, max(order_date) AS m FOR channel IN ('web', 'shop' AS store))"),
+    Realistic("pivot_by_number", "SELECT * FROM (SELECT channel, quantity, amount FROM {orders}) PIVOT (avg(amount) FOR quantity IN (1, 2 AS two, 3))"),
+    Realistic("pivot_of_text", "SELECT * FROM (SELECT product_id, channel, status FROM {orders}) PIVOT (min(status) FOR channel IN ('web', 'shop'))"),
+    Realistic("pivot_of_distinct", "SELECT * FROM (SELECT product_id, channel, status FROM {orders}) PIVOT (count(DISTINCT status) FOR channel IN ('web', 'shop'))"),
+    Realistic("pivot_of_expressions", f"SELECT product_id, status, web_a + coalesce(shop_a, 0) AS s FROM {_SOLD} PIVOT (sum(amount * quantity) AS a, max(order_date) AS d FOR channel IN ('web', 'shop'))"),
+    Realistic("pivot_of_a_table", "SELECT * FROM {events} PIVOT (sum(seconds) FOR kind IN ('view', 'buy')) AS p"),
+    Realistic("pivot_below_a_join", "SELECT c.name, p.web FROM {customers} AS c JOIN (SELECT * FROM (SELECT customer_id, channel, amount FROM {orders}) PIVOT (sum(amount) FOR channel IN ('web', 'shop'))) AS p ON p.customer_id = c.customer_id"),
+    Realistic("pivot_below_an_aggregate", "SELECT web > 10 AS much, count(*) AS n FROM (SELECT customer_id, channel, amount FROM {orders}) PIVOT (sum(amount) FOR channel IN ('web', 'shop')) GROUP BY web > 10"),
 )  # fmt: skip

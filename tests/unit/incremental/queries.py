@@ -79,6 +79,8 @@ NEWEST = 50_000
 """From this seed on queries take the newest row of each key, below joins and aggregates."""
 GROUPED = 60_000
 """From this seed on queries have grouping sets."""
+PIVOTED = 70_000
+"""From this seed on queries have PIVOT."""
 PROOF = 1_000_000
 """From this seed on, which the proofs of many cases use, each of these kinds has its share."""
 COMMON = ("k", "v")
@@ -104,7 +106,13 @@ def generated(seed: int) -> Generated:
         maker.later = random.Random(seed + 1)
     if kind == CLOCKED:
         maker.clock = random.Random(seed + 2)
-    of_kind = {SHAPED: maker.of_shape, VALUED: maker.of_values, NEWEST: maker.of_newest, GROUPED: maker.of_grouping_sets}
+    of_kind = {
+        SHAPED: maker.of_shape,
+        VALUED: maker.of_values,
+        NEWEST: maker.of_newest,
+        GROUPED: maker.of_grouping_sets,
+        PIVOTED: maker.of_pivot,
+    }
     if kind in of_kind:
         query = of_kind[kind]()
     else:
@@ -120,8 +128,10 @@ def generated(seed: int) -> Generated:
 def kind_of_seed(seed: int) -> int:
     """The kind of query that a seed gives, as the first seed of its kind; 0 for those that were there first."""
     if seed >= PROOF:
-        return (0, LATER, LATER, LATER, 0, LATER, CLOCKED, SHAPED, VALUED, NEWEST, NEWEST, NEWEST, GROUPED, GROUPED)[seed // 2 % 14]
-    return max(start for start in (0, LATER, CLOCKED, SHAPED, VALUED, NEWEST, GROUPED) if seed >= start)
+        return (0, LATER, LATER, LATER, 0, LATER, CLOCKED, SHAPED, VALUED, NEWEST, NEWEST, NEWEST, GROUPED, GROUPED, PIVOTED)[
+            seed // 2 % 15
+        ]
+    return max(start for start in (0, LATER, CLOCKED, SHAPED, VALUED, NEWEST, GROUPED, PIVOTED) if seed >= start)
 
 
 def query_over(
@@ -892,6 +902,28 @@ class _Maker:
                 f"SELECT * FROM ({query}) AS q WHERE c0 IS NOT NULL",
             )
         )
+
+    def of_pivot(self) -> str:
+        """PIVOT over one table or two. Counts are left out: those of no rows are NULL in Spark, and 0 in DuckDB."""
+        self.operators.add("pivot")
+        table, other = (self.random.choice(list(self.schemas)) for _ in range(2))
+        columns = [_Column(f"a.{name}", type_) for name, type_ in self.schemas[table].columns.items()]
+        by = self.random.choice([c for c in columns if c.type in ("int", "bigint", "string")])
+        cases = self.random.choice(
+            (("0", "1", "2 AS two"), ("1",)) if by.type != "string" else (("'x'", "'y' AS why", "''"), ("'x' AS c",))
+        )
+        numbers = [column for column in columns if column.type in ("int", "decimal", "bigint")]
+        value = self.expression(columns, "int").text if self.chance(0.3) else self.random.choice(numbers).text
+        keys = self.random.choice(("a.k AS k, ", "a.k AS k, ", "a.v AS v, a.k AS k, ", ""))
+        function = self.random.choice(("sum", "sum", "min", "max", "avg"))
+        below = f"FROM {{{table}}} AS a" + (f" JOIN {{{other}}} AS b ON a.k = b.k" if self.chance(0.3) else "")
+        where = f" WHERE {self.condition(columns)}" if self.chance(0.3) else ""
+        functions = f"{function}(x)" if self.chance(0.6) else f"{function}(x) AS p, max(x) AS q"
+        made = f"(SELECT {keys}{by.text} AS b, {value} AS x {below}{where}) PIVOT ({functions} FOR b IN ({', '.join(cases)}))"
+        query = f"SELECT * FROM {made}"
+        if keys and self.chance(0.3):
+            return f"SELECT p.k, b.v, b.k AS other FROM ({query}) AS p {self.random.choice(('LEFT JOIN', 'JOIN'))} {{{other}}} AS b ON p.k = b.k"
+        return query
 
     def as_columns(self, items: Sequence[str], rest: str) -> str:
         return f"SELECT {', '.join(f'{item} AS c{at}' for at, item in enumerate(items))} {rest}"

@@ -255,6 +255,11 @@ class Unpivot(Explode):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class TimeWindow(Explode):
+    """window(): each row with every window of time that it is in. The generator is the call."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Union:
     """UNION ALL, by position."""
 

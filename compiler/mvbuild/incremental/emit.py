@@ -24,6 +24,7 @@ from mvbuild.incremental.algebra import (
     Scalar,
     Scan,
     SetOperation,
+    TimeWindow,
     Union,
     Unpivot,
     Window,
@@ -182,6 +183,9 @@ class _Emitter:
         lateral = exp.Lateral(this=node.generator.copy(), view=True, outer=node.outer, alias=alias)
         return self._over(node.child, node.columns, laterals=[lateral])
 
+    def time_window(self, node: TimeWindow) -> exp.Expr:
+        return self._over(node.child, node.child.columns, _named(node.generator.copy(), node.names[0]))
+
     def unpivot(self, node: Unpivot) -> exp.Expr:
         label, value = (exp.to_identifier(name, quoted=True) for name in node.names)
         columns = [
@@ -283,6 +287,7 @@ _WRITERS: Mapping[type, Callable[..., exp.Expr]] = {
     Window: _Emitter.window,
     Explode: _Emitter.explode,
     Unpivot: _Emitter.unpivot,
+    TimeWindow: _Emitter.time_window,
     Union: _Emitter.union,
     Distinct: _Emitter.distinct,
     SetOperation: _Emitter.set_operation,

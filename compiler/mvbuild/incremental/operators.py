@@ -22,6 +22,7 @@ from mvbuild.incremental.algebra import (
     Scalar,
     Scan,
     SetOperation,
+    TimeWindow,
     Union,
     Unpivot,
     Window,
@@ -116,6 +117,8 @@ class _Outline:
             self.shown.update({name: plain_name(name) for name in relation.names})
             if isinstance(relation, Unpivot):
                 return f"unpivot {', '.join(self._sql(one) for one in relation.generator.expressions)}"
+            if isinstance(relation, TimeWindow):
+                return f"time window {self._sql(relation.generator)}"
             return f"lateral view {self._sql(relation.generator)}"
         if isinstance(relation, Union):
             self._by_position(relation.columns)

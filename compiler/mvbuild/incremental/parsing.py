@@ -50,9 +50,16 @@ def _renamed(tokens: Sequence[Token], at: int) -> Token:
     """The name of a call gets a prefix, so that sqlglot knows no such function."""
     token = tokens[at]
     name = token.text.lower()
+    if token.token_type == TokenType.WINDOW and at + 1 < len(tokens) and tokens[at + 1].token_type in (TokenType.L_PAREN, TokenType.DOT):
+        # The function and its column, which sqlglot would read as the WINDOW clause.
+        return _prefixed(token)
     if name not in _BY_NAME or token.token_type in (TokenType.STRING, TokenType.IDENTIFIER) or not _is_called(tokens, at):
         return token
-    return Token(TokenType.VAR, _PREFIX + name, token.line, token.col, token.start, token.end, token.comments)
+    return _prefixed(token)
+
+
+def _prefixed(token: Token) -> Token:
+    return Token(TokenType.VAR, _PREFIX + token.text.lower(), token.line, token.col, token.start, token.end, token.comments)
 
 
 def _is_called(tokens: Sequence[Token], at: int) -> bool:

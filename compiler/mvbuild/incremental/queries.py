@@ -15,6 +15,7 @@ from mvbuild.incremental.scopes import Block, Scope, known, resolved, selected_c
 from mvbuild.incremental.select_parts import SelectParts
 from mvbuild.incremental.subqueries import where
 from mvbuild.incremental.syntax import aggregates_in, require, require_join_hints, unsupported, with_windows
+from mvbuild.incremental.time_windows import with_time_window
 from mvbuild.lineage.types import common
 
 _OF_SELECT = set("expressions from_ joins laterals where group having qualify distinct order limit offset with_ hint windows".split())
@@ -92,6 +93,7 @@ def _select(building: Building, tree: exp.Select, scope: Scope) -> Block:
     relation, inner = from_clause(building, tree, scope)
     condition = tree.args.get("where")
     relation = where(building, relation, condition.this if condition else None, inner)
+    relation, inner, tree = with_time_window(building, relation, inner, tree)
     relation, tree = _generated(building, relation, inner, tree)
     selected = selected_columns(tree, inner)
     relation, values = SelectParts(building, inner, tree).compute(relation, selected)

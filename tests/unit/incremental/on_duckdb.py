@@ -7,6 +7,7 @@ refresh are run as one query, since tables that are made and dropped cost more t
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -96,7 +97,8 @@ class OnDuckDB:
 
     def __post_init__(self) -> None:
         sql = self.query.format(**{t.name: f'"{t.name}_VERSION"' for t in self.tables}, today="DATE 'today_VERSION'")
-        self._text = like_spark(sqlglot.transpile(sql.replace('"', "`"), read="spark", write="duckdb")[0])
+        text = _TIME_WINDOW.sub("TIME_WINDOW(", sql.replace('"', "`"))
+        self._text = like_spark(sqlglot.transpile(text, read="spark", write="duckdb")[0])
         self._begin()
 
     def _begin(self) -> None:
@@ -237,23 +239,58 @@ class Metadata:
 
 def bag(rows: Sequence[Row]) -> Counter[Row]:
     """Floats without their last digits; NaN equals NaN."""
-    return Counter(tuple(_comparable(value) for value in row) if any(type(v) is float for v in row) else tuple(row) for row in rows)
+    return Counter(tuple(_comparable(value) for value in row) if any(type(v) in (float, dict) for v in row) else tuple(row) for row in rows)
 
 
 def like_spark(sql: str) -> str:
-    """DuckDB's count_if of nothing is NULL, Spark's is 0. The grouping set () of no rows is a row in DuckDB, and none in Spark."""
-    if not any(word in sql for word in ("COUNT_IF(", "ROLLUP", "CUBE", "GROUPING SETS")):
+    """DuckDB's count_if of nothing is NULL, Spark's is 0. The grouping set () of no rows is a row in DuckDB, and none in Spark. DuckDB has no
+    window()."""
+    if not any(word in sql for word in ("COUNT_IF(", "ROLLUP", "CUBE", "GROUPING SETS", "WINDOW(")):
         return sql
 
     def change(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Select) and node.args.get("group") and node.args["group"].find(exp.Rollup, exp.Cube, exp.GroupingSets):
-            return node.having("count(*) > 0", dialect="duckdb")
+        if isinstance(node, exp.Select):
+            if node.args.get("group") and node.args["group"].find(exp.Rollup, exp.Cube, exp.GroupingSets):
+                node = node.having("count(*) > 0", dialect="duckdb")
+            return _with_time_windows(node)
         return exp.Count(this=exp.Case(ifs=[exp.If(this=node.this, true=exp.Literal.number(1))])) if isinstance(node, exp.CountIf) else node
 
-    return sqlglot.parse_one(sql, read="duckdb").transform(change).sql("duckdb")
+    return sqlglot.parse_one(_TIME_WINDOW.sub("TIME_WINDOW(", sql), read="duckdb").transform(change).sql("duckdb")
+
+
+_TIME_WINDOW = re.compile(r"\bwindow\(", re.IGNORECASE)
+"""The function, under a name that is no keyword."""
+
+
+def _with_time_windows(select: exp.Select) -> exp.Select:
+    """Each row with every window that it is in, as a join with the list of its windows."""
+    calls = [c for c in select.find_all(exp.Anonymous) if c.name.lower() == "time_window" and c.parent_select is select]
+    if not calls:
+        return select
+    time, *lengths = calls[0].expressions
+    listed = _windows(time.sql("duckdb"), [one.name for one in lengths])
+    for one in calls:
+        one.replace(exp.column("time_window"))
+    made: exp.Select = select.join(f"UNNEST({listed}) AS time_windows(time_window)", join_type="cross", dialect="duckdb")
+    return made
+
+
+def _windows(time: str, lengths: Sequence[str]) -> str:
+    """The list of the windows of a time."""
+    size, slide, first = [*(_hours(one) for one in lengths), *[_hours(lengths[0]), 0][len(lengths) - 1 :]]
+    starts = (f"time_bucket(INTERVAL {slide} HOUR, {time}, INTERVAL {first} HOUR) - INTERVAL {back} HOUR" for back in range(0, size, slide))
+    windows = ", ".join(f"{{'start': {start}, 'end': {start} + INTERVAL {size} HOUR}}" for start in starts)
+    return f"CASE WHEN {time} IS NULL THEN [] ELSE [{windows}] END"
+
+
+def _hours(text: str) -> int:
+    number, unit = text.split()
+    return int(number) * (24 if unit.startswith("day") else 1)
 
 
 def _comparable(value: Any) -> Any:
+    if type(value) is dict:
+        return tuple(value.values())
     return value if type(value) is not float else "NaN" if math.isnan(value) else round(value, 9) + 0.0
 
 

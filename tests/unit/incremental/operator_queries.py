@@ -1,4 +1,4 @@
-"""Queries with operators that have several forms in Spark: grouping sets and PIVOT."""
+"""Queries with operators that have several forms in Spark: grouping sets, PIVOT and windows of time."""
 
 from __future__ import annotations
 
@@ -38,4 +38,11 @@ QUERIES = (
     Realistic("pivot_of_a_table", "SELECT * FROM {events} PIVOT (sum(seconds) FOR kind IN ('view', 'buy')) AS p"),
     Realistic("pivot_below_a_join", "SELECT c.name, p.web FROM {customers} AS c JOIN (SELECT * FROM (SELECT customer_id, channel, amount FROM {orders}) PIVOT (sum(amount) FOR channel IN ('web', 'shop'))) AS p ON p.customer_id = c.customer_id"),
     Realistic("pivot_below_an_aggregate", "SELECT web > 10 AS much, count(*) AS n FROM (SELECT customer_id, channel, amount FROM {orders}) PIVOT (sum(amount) FOR channel IN ('web', 'shop')) GROUP BY web > 10"),
+    Realistic("window_and_key", "SELECT window(happened_at, '1 hour').start AS hour, kind, count(*) AS n, sum(seconds) AS s FROM {events} GROUP BY window(happened_at, '1 hour'), kind"),
+    Realistic("window_by_its_name", "SELECT window.start, window.end, kind, count(*) AS n FROM {events} GROUP BY window(happened_at, '1 day'), kind"),
+    Realistic("sliding_window", "SELECT window.start AS begun, count(*) AS n FROM {events} WHERE seconds > 1 GROUP BY window(happened_at, '1 hour', '20 minutes')"),
+    Realistic("shifted_window", "SELECT window.end AS ended, max(seconds) AS m FROM {events} GROUP BY window(happened_at, '1 hour', '1 hour', '15 minutes')"),
+    Realistic("window_of_rows", "SELECT event_id, window(happened_at, '1 day') AS w FROM {events}"),
+    Realistic("window_below_an_aggregate", "SELECT w.start AS day, sum(seconds) AS s FROM (SELECT seconds, window(happened_at, '1 day') AS w FROM {events}) GROUP BY w"),
+    Realistic("window_over_a_join", "SELECT window(e.happened_at, '6 hours').start AS begun, c.country, count(*) AS n FROM {events} AS e JOIN {customers} AS c ON e.customer_id = c.customer_id GROUP BY window(e.happened_at, '6 hours'), c.country HAVING count(*) > 1"),
 )  # fmt: skip

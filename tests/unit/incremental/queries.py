@@ -81,8 +81,11 @@ GROUPED = 60_000
 """From this seed on queries have grouping sets."""
 PIVOTED = 70_000
 """From this seed on queries have PIVOT."""
+TIMED = 80_000
+"""From this seed on queries have windows of time."""
 PROOF = 1_000_000
 """From this seed on, which the proofs of many cases use, each of these kinds has its share."""
+_SHARES = (0, LATER, LATER, LATER, 0, LATER, CLOCKED, SHAPED, VALUED, NEWEST, NEWEST, NEWEST, GROUPED, GROUPED, PIVOTED, TIMED)
 COMMON = ("k", "v")
 """Columns that every table has."""
 
@@ -99,6 +102,8 @@ class Generated:
 def generated(seed: int) -> Generated:
     random_, kind = random.Random(seed), kind_of_seed(seed)
     schemas = {name: _schema(random_) for name in "abc"[: random_.choice((1, 2, 2, 2, 3))]}
+    if kind == TIMED:
+        schemas = {name: replace(schema, columns={**schema.columns, "t": "timestamp"}) for name, schema in schemas.items()}
     if kind == CLOCKED:
         schemas = {name: replace(schema, columns={**schema.columns, "t": "date"}) for name, schema in schemas.items()}
     maker = _Maker(random_, schemas, any_order=random_.random() < 0.15)
@@ -112,6 +117,7 @@ def generated(seed: int) -> Generated:
         NEWEST: maker.of_newest,
         GROUPED: maker.of_grouping_sets,
         PIVOTED: maker.of_pivot,
+        TIMED: maker.of_time_window,
     }
     if kind in of_kind:
         query = of_kind[kind]()
@@ -128,10 +134,8 @@ def generated(seed: int) -> Generated:
 def kind_of_seed(seed: int) -> int:
     """The kind of query that a seed gives, as the first seed of its kind; 0 for those that were there first."""
     if seed >= PROOF:
-        return (0, LATER, LATER, LATER, 0, LATER, CLOCKED, SHAPED, VALUED, NEWEST, NEWEST, NEWEST, GROUPED, GROUPED, PIVOTED)[
-            seed // 2 % 15
-        ]
-    return max(start for start in (0, LATER, CLOCKED, SHAPED, VALUED, NEWEST, GROUPED, PIVOTED) if seed >= start)
+        return _SHARES[seed // 2 % len(_SHARES)]
+    return max(start for start in (0, LATER, CLOCKED, SHAPED, VALUED, NEWEST, GROUPED, PIVOTED, TIMED) if seed >= start)
 
 
 def query_over(
@@ -900,6 +904,31 @@ class _Maker:
                 f"SELECT c0, count(*) AS n, max({last}) AS m FROM ({query}) AS q GROUP BY c0",
                 f"SELECT q.c0, q.{last}, b.v FROM ({query}) AS q JOIN {{{other}}} AS b ON CAST(b.k AS STRING) = CAST(q.c0 AS STRING)",
                 f"SELECT * FROM ({query}) AS q WHERE c0 IS NOT NULL",
+            )
+        )
+
+    def of_time_window(self) -> str:
+        """window() of a time: in groups, as a column, and below other operators."""
+        self.operators.add("time window")
+        table, other = (self.random.choice(list(self.schemas)) for _ in range(2))
+        columns = [_Column(f"a.{name}", type_) for name, type_ in self.schemas[table].columns.items()]
+        below = f"FROM {{{table}}} AS a"
+        if self.chance(0.3):
+            below += f" {self.random.choice(('JOIN', 'LEFT JOIN', 'RIGHT JOIN'))} {{{other}}} AS b ON a.k = b.k"
+        where = f" WHERE {self.condition(columns)}" if self.chance(0.3) else ""
+        lengths = self.random.choice(
+            ("'1 day'", "'6 hours'", "'12 hours', '6 hours'", "'1 day', '6 hours'", "'12 hours', '12 hours', '3 hours'")
+        )
+        call = f"window(a.t, {lengths})"
+        values = ", ".join(f"{item.text} AS c{at}" for at, item in enumerate(self.aggregates(columns)))
+        return self.random.choice(
+            (
+                f"SELECT {call}.start AS begun, {values} {below}{where} GROUP BY {call}",
+                f"SELECT {call} AS w, a.k, {values} {below}{where} GROUP BY {call}, a.k",
+                f"SELECT a.k, count(*) AS n, {values} {below}{where} GROUP BY a.k, {call} HAVING count(*) > 1",
+                f"SELECT a.k, a.v, {call} AS w {below}{where}",
+                f"SELECT w, count(*) AS n, sum(v) AS s FROM (SELECT a.v, {call} AS w {below}{where}) AS q GROUP BY w",
+                f"SELECT q.begun, b.k FROM (SELECT a.k, {call}.start AS begun {below}{where}) AS q JOIN {{{other}}} AS b ON b.k = q.k",
             )
         )
 

@@ -29,6 +29,7 @@ TYPES: tuple[Mapping[str, Any], ...] = (
         "weight": "double",
         "status": "string",
         "order_date": "date",
+        "paid_at": "timestamptz",
         "items": {"type": "list", "element": "string"},
         "labels": {"type": "map", "key": "string", "value": "string"},
     },
@@ -163,6 +164,15 @@ ONE_TABLE = (
     Sample("`LIMIT`", "SELECT id FROM {orders} ORDER BY amount LIMIT 10"),
     Sample("`ORDER BY` alone", "SELECT id FROM {orders} ORDER BY amount"),
     Sample("`ROLLUP`, `CUBE`, `GROUPING SETS`", "SELECT customer_id, count(*) AS n FROM {orders} GROUP BY ROLLUP (customer_id)"),
+    Sample(
+        "`ROLLUP`, `CUBE`, `GROUPING SETS` with `grouping_id()`",
+        "SELECT customer_id, grouping_id() AS g, count(*) AS n FROM {orders} GROUP BY ROLLUP (customer_id)",
+    ),
+    Sample("`PIVOT`", "SELECT * FROM (SELECT customer_id, status, amount FROM {orders}) PIVOT (sum(amount) FOR status IN ('new', 'paid'))"),
+    Sample(
+        "windows of time",
+        "SELECT window(paid_at, '1 hour').start AS hour, count(*) AS n FROM {orders} GROUP BY window(paid_at, '1 hour')",
+    ),
     Sample(
         "`UNPIVOT`",
         "SELECT id, kind, number FROM (SELECT id, customer_id, amount FROM {orders}) UNPIVOT (number FOR kind IN (customer_id, amount))",

@@ -46,7 +46,7 @@ def rewrite(case: StrategyInput) -> Rewrite:
     >>> formula(write.delta)
     'aggregate[customer_id, SUM(mvbuild_weight)](project[customer_id, 1](orders.plus))'
     >>> {name: value.sql() for name, value in write.updates.items()}
-    {'n': 'CAST(("t"."n" + COALESCE("d"."count_9", 0)) AS BIGINT)'}
+    {'n': 'CAST(("t"."n" + COALESCE("d"."count_10", 0)) AS BIGINT)'}
     """
     root, names, computed = _outputs(case)
     aggregate = _aggregate(root)

@@ -33,6 +33,7 @@ from mvbuild.incremental.algebra import (
     Window,
     at,
     column,
+    conjuncts,
     leaves,
     names_in,
     substituted,
@@ -256,8 +257,6 @@ class Deltas:
 
     def _join_keys(self, join: Join) -> tuple[exp.Expr, ...]:
         pairs = equal_columns(join)
-        if join.kind == "null-aware-anti":
-            raise Refused("not-in-nullable", "NOT IN with a subquery that changed", join.on)
         if join.kind == "full":
             if not pairs:
                 raise Refused("unsupported-operator", "FULL JOIN without an equality of two columns", join.on)
@@ -345,7 +344,23 @@ class Deltas:
         if not self.changes(join.right):
             return ()
         if join.kind == "null-aware-anti":
-            raise Refused("not-in-nullable", "NOT IN with a subquery that changed", join.on)
+            return (*self._keys_of_nulls(join, _items(items, on_left)), *self._keys_of_equals(join, items, on_left, on_right))
+        return self._keys_of_equals(join, items, on_left, on_right)
+
+    def _keys_of_nulls(self, join: Join, items: tuple[Item, ...]) -> tuple[Relation, ...]:
+        """Keys of the left rows of NOT IN that depend on whether the right side has rows, or a NULL: those with NULL, and all of them if a
+        NULL comes or goes."""
+        self._require_steady(join.left)
+        (on,) = conjuncts(join.on)
+        found = []
+        for part in self.of(join.right).all:
+            found.append(Project(Join(Filter(join.left, _is_null(on.left)), part, "semi", None), items))
+            found.append(Project(Join(join.left, Filter(part, _is_null(on.right)), "semi", None), items))
+        return tuple(found)
+
+    def _keys_of_equals(
+        self, join: Join, items: tuple[Item, ...], on_left: list[exp.Expr], on_right: list[exp.Expr] | None
+    ) -> tuple[Relation, ...]:
         if on_right is not None:
             return self.changed_keys(join.right, _items(items, on_right))
         self._require_steady(join.left)
@@ -409,6 +424,10 @@ def _counts_rows(node: exp.Expr) -> bool:
 def _argument(node: exp.Expr) -> exp.Expr:
     found: exp.Expr = node.this
     return found.expressions[0] if isinstance(found, exp.Distinct) else found
+
+
+def _is_null(value: exp.Expr) -> exp.Expr:
+    return exp.Is(this=value.copy() if isinstance(value, exp.Column) else exp.paren(value), expression=exp.Null())
 
 
 def _in_union(union_: Union, number: int, rows: Relation) -> Relation:

@@ -64,7 +64,6 @@ CODES: Mapping[str, tuple[str, str]] = {
         "An aggregate without GROUP BY below another operator depends on all rows of a table that changed.",
         "Make it an MV of its own.",
     ),
-    "not-in-nullable": ("NOT IN with a subquery that changed: one NULL in it empties the result.", "Write NOT EXISTS."),
     "unsupported-operator": (
         "An operator that mvbuild does not refresh incrementally.",
         "See docs/incremental-table.md, and write it with other operators.",

@@ -154,7 +154,7 @@ QUERIES: tuple[Realistic, ...] = (
     Realistic("above_average", "SELECT order_id FROM {orders} WHERE amount > (SELECT avg(amount) FROM {orders})", "scalar-subquery-changed"),
     Realistic("rollup", "SELECT country, segment, count(*) AS n FROM {customers} GROUP BY ROLLUP (country, segment)"),
     Realistic("last_order_of_each", "SELECT c.customer_id, (SELECT max(o.order_date) FROM {orders} AS o WHERE o.customer_id = c.customer_id) AS last_order FROM {customers} AS c"),
-    Realistic("nobody_in", "SELECT product_id FROM {products} WHERE product_id NOT IN (SELECT product_id FROM {orders})", "not-in-nullable"),
+    Realistic("nobody_in", "SELECT product_id FROM {products} WHERE product_id NOT IN (SELECT product_id FROM {orders})"),
     # --- item 5: forms of SELECT and FROM ------------------------------------------------------------------------------------------
     Realistic("group_by_alias", "SELECT date_trunc('MONTH', order_date) AS month, sum(amount) AS revenue FROM {orders} GROUP BY month"),
     Realistic("group_by_alias_of_case", "SELECT CASE WHEN amount < 100 THEN 'small' ELSE 'large' END AS band, channel, count(*) AS n FROM {orders} GROUP BY band, channel"),

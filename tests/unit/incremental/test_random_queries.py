@@ -77,7 +77,7 @@ OPERATOR_FLOORS: Mapping[str, tuple[int, int]] = {
     "min max": (18, 23),
     "nested aggregate": (1, 5),
     "not exists": (4, 4),
-    "not in": (0, 0),
+    "not in": (1, 1),
     "null-safe equality": (26, 24),
     "order of rows": (2, 3),
     "qualify": (2, 4),

@@ -47,7 +47,6 @@ OF_QUERIES: dict[str, tuple[str, Kinds, str]] = {
     "window-without-partition": ("SELECT id, rank() OVER (ORDER BY amount) AS r FROM {orders}", "inserts", "bag"),
     "scalar-subquery-changed": ("SELECT id FROM {orders} WHERE id > (SELECT max(customer_id) FROM {customers})", "inserts", "bag"),
     "global-aggregate": ("SELECT max(amount) AS m FROM {orders}", "inserts", "bag"),
-    "not-in-nullable": ("SELECT id FROM {orders} WHERE id NOT IN (SELECT customer_id FROM {customers})", "inserts", "bag"),
     "uncomparable-column": ("SELECT id, labels FROM {orders}", "inserts", "bag"),
     "no-aggregate": ("SELECT id FROM {orders}", "inserts", "merge"),
     "not-linear": (f"SELECT customer_id, count(*) AS n FROM {{orders}} {GROUP}", "inserts", "append"),

@@ -251,8 +251,8 @@ def like_spark(sql: str) -> str:
     def change(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Select):
             if node.args.get("group") and node.args["group"].find(exp.Rollup, exp.Cube, exp.GroupingSets):
-                node = node.having("count(*) > 0", dialect="duckdb")
-            return _with_time_windows(node)
+                node.having("count(*) > 0", dialect="duckdb", copy=False)
+            _with_time_windows(node)
         return exp.Count(this=exp.Case(ifs=[exp.If(this=node.this, true=exp.Literal.number(1))])) if isinstance(node, exp.CountIf) else node
 
     return sqlglot.parse_one(_TIME_WINDOW.sub("TIME_WINDOW(", sql), read="duckdb").transform(change).sql("duckdb")
@@ -262,17 +262,16 @@ _TIME_WINDOW = re.compile(r"\bwindow\(", re.IGNORECASE)
 """The function, under a name that is no keyword."""
 
 
-def _with_time_windows(select: exp.Select) -> exp.Select:
-    """Each row with every window that it is in, as a join with the list of its windows."""
+def _with_time_windows(select: exp.Select) -> None:
+    """Each row comes with every window that it is in, by a join with the list of its windows."""
     calls = [c for c in select.find_all(exp.Anonymous) if c.name.lower() == "time_window" and c.parent_select is select]
     if not calls:
-        return select
+        return
     time, *lengths = calls[0].expressions
     listed = _windows(time.sql("duckdb"), [one.name for one in lengths])
     for one in calls:
         one.replace(exp.column("time_window"))
-    made: exp.Select = select.join(f"UNNEST({listed}) AS time_windows(time_window)", join_type="cross", dialect="duckdb")
-    return made
+    select.join(f"UNNEST({listed}) AS time_windows(time_window)", join_type="cross", dialect="duckdb", copy=False)
 
 
 def _windows(time: str, lengths: Sequence[str]) -> str:

@@ -106,7 +106,7 @@ class Expand(Project):
     sets: tuple[tuple[str, ...], ...]
     """The names of the keys that each set has."""
     number: str
-    """The column that tells the sets apart: `grouping_id()`."""
+    """The column by which the sets differ: `grouping_id()`."""
 
     @property
     def source(self) -> Relation | None:
@@ -208,7 +208,7 @@ class Pivot(Project):
 
     @property
     def used(self) -> tuple[str, ...]:
-        """The columns below the aggregate that are no keys."""
+        """The columns below the aggregate that are not keys."""
         return tuple(dict.fromkeys((*(found.name for one in self.functions for found in one.find_all(exp.Column)), self.by)))
 
 

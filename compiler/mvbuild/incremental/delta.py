@@ -352,10 +352,11 @@ class Deltas:
         NULL comes or goes."""
         self._require_steady(join.left)
         (on,) = conjuncts(join.on)
+        value, listed = on.this, on.expression
         found = []
         for part in self.of(join.right).all:
-            found.append(Project(Join(Filter(join.left, _is_null(on.left)), part, "semi", None), items))
-            found.append(Project(Join(join.left, Filter(part, _is_null(on.right)), "semi", None), items))
+            found.append(Project(Join(Filter(join.left, _is_null(value)), part, "semi", None), items))
+            found.append(Project(Join(join.left, Filter(part, _is_null(listed)), "semi", None), items))
         return tuple(found)
 
     def _keys_of_equals(

@@ -259,7 +259,7 @@ def like_spark(sql: str) -> str:
 
 
 _TIME_WINDOW = re.compile(r"\bwindow\(", re.IGNORECASE)
-"""The function, under a name that is no keyword."""
+"""The function, whose name is a keyword of DuckDB."""
 
 
 def _with_time_windows(select: exp.Select) -> None:

@@ -16,9 +16,12 @@ SOLD = "(SELECT k, place, v, day FROM raw.sales)"
 QUERIES: Mapping[str, str] = {
     "rollup": "SELECT k, place, count(*) AS n, sum(v) AS s FROM raw.sales GROUP BY ROLLUP (k, place)",
     "merged_cube": "SELECT k, place, grouping_id() AS g, grouping(k) AS of_k, count(*) AS n, sum(v) AS s, count(v) AS c FROM raw.sales GROUP BY CUBE (k, place)",
-    "merged_by_required": "SELECT id % 3 AS third, count(*) AS n FROM raw.sales GROUP BY ROLLUP (id % 3)",
+    "rollup_of_an_expression": "SELECT third, count(*) AS n FROM (SELECT id % 3 AS third FROM raw.sales) GROUP BY ROLLUP (third)",
     "required": "SELECT id, code, count(*) AS n FROM raw.sales GROUP BY GROUPING SETS ((id), (code), ())",
-    "shares": "SELECT k, place, max(v) AS m, count(DISTINCT id) AS d FROM raw.sales GROUP BY k, GROUPING SETS ((place), (trunc(day, 'MM'), place)) HAVING count(*) > 1",
+    "crossed": (
+        "SELECT k, place, max(v) AS m, count(DISTINCT id) AS d FROM (SELECT *, trunc(day, 'MM') AS month FROM raw.sales) "
+        "GROUP BY k, GROUPING SETS ((place), (month, place)) HAVING count(*) > 1"
+    ),
     "counts": f"SELECT * FROM {SOLD} PIVOT (count(*) AS n, count(v) AS c, sum(v) AS s FOR place IN ('north', 'south' AS s, 'nowhere'))",
     "counts_and_days": f"SELECT * FROM {SOLD} PIVOT (count(v) AS c, max(day) AS last FOR place IN ('north', 'south'))",
     "pivot_by_number": "SELECT * FROM (SELECT place, k, v FROM raw.sales) PIVOT (sum(v) FOR k IN (1, 2 AS two, 7))",

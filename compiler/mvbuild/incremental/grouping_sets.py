@@ -133,7 +133,11 @@ def grouping(
     items = tuple(Item(building.computed(name, key), key) for name, key in zip(names, written, strict=True))
     if sets is None:
         return Grouping(relation=relation, keys=items, written=tuple(written))
-    if len(written) > _MOST_KEYS or any(key.is_number for key in written):
+    for key in written:
+        if not isinstance(key, exp.Column):
+            # Spark names such a key by its text, so that plans of the same query differ.
+            raise Refused("unsupported-operator", "grouping sets of an expression: compute it as a column of a subquery", key)
+    if len(written) > _MOST_KEYS:
         raise unsupported(node or written[0])
     places = [frozenset(written.index(key) for key in chosen) for chosen in sets]
     if len(set(places)) < len(places):

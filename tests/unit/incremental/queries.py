@@ -866,7 +866,8 @@ class _Maker:
         self.operators.add("grouping sets")
         first, other = (self.random.choice(list(self.schemas)) for _ in range(2))
         columns = [_Column(f"a.{name}", type_) for name, type_ in self.schemas[first].columns.items()]
-        below = f"FROM {{{first}}} AS a"
+        columns.append(_Column("a.e", "int"))
+        below = f"FROM (SELECT *, coalesce(v, 0) AS e FROM {{{first}}}) AS a"
         if self.chance(0.4):
             join = self.random.choice(("JOIN", "JOIN", "LEFT JOIN", "FULL JOIN"))
             below += f" {join} {{{other}}} AS b ON {self.random.choice(('a.k = b.k', 'a.v = b.k'))}"
@@ -874,7 +875,7 @@ class _Maker:
         if self.chance(0.3):
             below += f" WHERE {self.condition(columns)}"
         some = [self.random.choice(columns).text for _ in range(2)]
-        x, y, z = self.random.sample(list(dict.fromkeys(("a.k", "a.v", *some, "coalesce(a.v, 0)"))), 3)
+        x, y, z = self.random.sample(list(dict.fromkeys(("a.k", "a.v", "a.e", *some))), 3)
         forms = (
             (f"ROLLUP ({x}, {y})", [x, y]),
             (f"CUBE ({x}, {y})", [x, y]),

@@ -59,9 +59,10 @@ def test_each_set_has_the_number_that_grouping_id_has_in_spark(by: str, numbers:
         "GROUPING SETS ((customer_id, status), (status, customer_id))",
         "ROLLUP (customer_id, status), ROLLUP (customer_id)",
         "customer_id GROUPING SETS ((customer_id, status))",
+        "ROLLUP (customer_id, upper(status))",
     ],
 )
-def test_equal_sets_and_unknown_keys_are_refused(by: str) -> None:
+def test_equal_sets_unknown_keys_and_expressions_are_refused(by: str) -> None:
     with pytest.raises(Refused):
         shape(f"{SELECT} {by}")
 

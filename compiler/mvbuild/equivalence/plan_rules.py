@@ -3,7 +3,7 @@
 Each law holds for all rows, so a plan and the one that it becomes return the same bag:
 
 * a condition on columns by which a window is partitioned keeps or removes whole partitions: it may be applied before or after the window,
-  and the same holds for the groups of an aggregate below the window
+  and the same holds for the groups of an aggregate below the window, and for the rows of an inner join below that
 * a projection of an aggregate's values can be part of the aggregate. Spark keeps it apart if it uses a value twice
 * an inner list of columns may have any order, and a column twice: the list above it names what it reads by id
 """
@@ -53,6 +53,9 @@ def with_filters_above_windows(node: Node) -> Node:
 
 def _without(node: Node, partition: frozenset[str]) -> tuple[Node, list[str]]:
     """A relation below a window without its conditions on the partition columns, and these."""
+    if node.text.startswith("Join Inner") and len(node.children) == 2:
+        (left, of_left), (right, of_right) = (_without(child, partition) for child in node.children)
+        return Node(node.text, [left, right]), [*of_left, *of_right]
     if len(node.children) != 1:
         return node, []
     if node.text.startswith("Filter "):

@@ -23,7 +23,7 @@ def without_renames(plan: str) -> str:
     """A column that is another one under a new id becomes that one. A projection of plain columns is removed, except the first one, which
     defines the columns of the result, and the first ones below UNION, which works by position."""
     # Spark keeps the word CROSS even if a join without a condition has got one.
-    plan = _without_long_names(plan).replace("Join Cross, ", "Join Inner, ")
+    plan = re.sub(r"\bJoin Cross(?=,|$)", "Join Inner", _without_long_names(plan), flags=re.MULTILINE)
     plan = _HINT.sub(r"\1", plan)
     # Spark ignores the case of a unit of time.
     plan = re.sub(r"\bdate_trunc\((\w+), ", lambda match: match[0].lower(), plan)

@@ -187,3 +187,39 @@ def test_another_inner_list_is_another_query(inner: str) -> None:
 def test_a_list_whose_positions_are_read_keeps_its_order(above: tuple[str, ...]) -> None:
     one, other = ("Project [k#1L, v#3]", TABLE), ("Project [v#3, k#1L]", TABLE)
     assert difference((*above, *one), (*above, *other)) == "Spark's plans differ"
+
+
+def _joined(kind: str, on_left: str, on_right: str, above: str = "") -> str:
+    """A window over a join of two tables, each with a condition."""
+    lines = [above] if above else []
+    lines += ["Window [rank(v#3) windowspecdefinition(k#1L, c#7L, v#3 ASC NULLS FIRST) AS r#4], [k#1L, c#7L], [v#3 ASC NULLS FIRST]"]
+    lines += [f"Join {kind}, (g#2 = g#8)"]
+    at = len(lines)
+    text = "\n".join(f"{'   ' * (n - 1)}+- {line}" if n else line for n, line in enumerate(lines))
+    for branch, condition, table in ((":-", on_left, TABLE), ("+-", on_right, "RelationV2[c#7L, g#8] lake.raw.c")):
+        indent = "   " * (at - 1)
+        below = f"{indent}{':' if branch == ':-' else ' '}  +- "
+        text += f"\n{indent}{branch} Filter {condition}\n{below}{table}" if condition else f"\n{indent}{branch} {table}"
+    return f"== Optimized Logical Plan ==\n{text}\n\n== Physical Plan ==\n{text}\n"
+
+
+def test_a_condition_on_the_partition_may_be_below_an_inner_join() -> None:
+    both = "Filter (isnotnull(k#1L) AND isnotnull(c#7L))"
+    above = _joined("Inner", "", "", both)
+    assert plan_difference(_joined("Inner", "isnotnull(k#1L)", "isnotnull(c#7L)"), above, physical=False) == ""
+    assert plan_difference(_joined("Inner", "isnotnull(k#1L)", "", "Filter isnotnull(c#7L)"), above, physical=False) == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "left", "right"), [("LeftOuter", "", "isnotnull(c#7L)"), ("LeftSemi", "isnotnull(k#1L)", ""), ("Inner", "isnotnull(v#3)", "")]
+)
+def test_below_another_join_it_stays(kind: str, left: str, right: str) -> None:
+    above = _joined(kind, "", "", f"Filter {left or right}")
+    assert plan_difference(_joined(kind, left, right), above, physical=False) == "Spark's plans differ"
+
+
+def test_a_join_without_a_condition_may_be_called_cross() -> None:
+    plans = [f"Join {kind}\n:- {TABLE}\n+- RelationV2[c#7L] lake.raw.c" for kind in ("Inner", "Cross")]
+    one, other = (f"== Optimized Logical Plan ==\n{text}\n\n== Physical Plan ==\n{text}\n" for text in plans)
+    assert plan_difference(one, other, physical=False) == ""
+    assert plan_difference(one, other.replace("Join Cross", "Join LeftOuter"), physical=False) == "Spark's plans differ"

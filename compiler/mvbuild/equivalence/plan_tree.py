@@ -19,16 +19,17 @@ class Node:
 
 def tree_of(lines: Sequence[str]) -> list[Node]:
     roots: list[Node] = []
-    path: list[Node] = []
+    above: list[tuple[int, Node]] = []
     for line in lines:
         match = _LINE.match(line)
         assert match is not None
         depth = len(match["indent"]) // _WIDTH + (1 if match["branch"] else 0)
         node = Node(match["text"])
-        # The plan of a subquery is indented one level deeper than a child.
-        parent = path[min(depth, len(path)) - 1] if depth and path else None
-        (parent.children if parent else roots).append(node)
-        path[depth:] = [node]
+        # The plan of a subquery is indented one level deeper than a child, with all that is below it.
+        while above and above[-1][0] >= depth:
+            above.pop()
+        (above[-1][1].children if above else roots).append(node)
+        above.append((depth, node))
     return roots
 
 

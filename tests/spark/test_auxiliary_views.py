@@ -25,6 +25,7 @@ QUERIES: Mapping[str, str] = {
     "total": "SELECT sum(v) AS total FROM raw.sales",
     "by_country": f"SELECT country, sum(id) / count(*) AS mean FROM ({NEWEST}) GROUP BY country",
     "best": "SELECT k, sum(v) AS total FROM raw.sales GROUP BY k ORDER BY total DESC, k LIMIT 2",
+    "best_written": "SELECT s.k, sum(v) AS total FROM raw.sales s GROUP BY s.k ORDER BY SUM(v) DESC, S.k LIMIT 2",
     "running": "SELECT k, total, sum(total) OVER (ORDER BY k) AS so_far FROM (SELECT k, sum(v) AS total FROM raw.sales GROUP BY k) AS q",
     "in_file": "SELECT k, sum(v) / count(*) AS mean FROM raw.sales GROUP BY k",
 }

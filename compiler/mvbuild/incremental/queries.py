@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from sqlglot import exp
@@ -40,13 +41,27 @@ def _limited(tree: exp.Expr, block: Block) -> Block:
     if limit is None and offset is None:
         # If all rows are kept, their order has no meaning for readers.
         return block
-    parts = tuple(_ordered(one, block) for one in (order.expressions if order else ()))
+    written = _written(tree, block)
+    parts = tuple(_ordered(one, block, written) for one in (order.expressions if order else ()))
     limited = Limit(block.relation, parts, limit.expression if limit else None, offset.expression if offset else None)
     return Block(limited, block.columns)
 
 
-def _ordered(ordered: exp.Expr, block: Block) -> exp.Expr:
-    """A part of ORDER BY, over the columns of the result."""
+def _written(tree: exp.Expr, block: Block) -> Mapping[exp.Expr, str]:
+    """What SELECT computes, as it is written -> the column of the result."""
+    selected = tree.expressions if isinstance(tree, exp.Select) else []
+    if len(selected) != len(block.columns) or any(one.find(exp.Star) and not one.find(exp.Func) for one in selected):
+        return {}
+    return {_without_case(one.unalias()): unique for one, (_, unique) in zip(selected, block.columns, strict=True)}
+
+
+def _without_case(node: exp.Expr) -> exp.Expr:
+    """Names are equal whatever their case."""
+    return node.transform(lambda one: exp.to_identifier(one.name.lower()) if isinstance(one, exp.Identifier) else one)
+
+
+def _ordered(ordered: exp.Expr, block: Block, written: Mapping[exp.Expr, str]) -> exp.Expr:
+    """A part of ORDER BY, over the columns of the result: their names, their places, or what they are computed from."""
     made = ordered.copy()
     if isinstance(made.this, exp.Literal) and not made.this.is_string:
         made.set("this", column(block.columns[int(made.this.name) - 1][1]))
@@ -55,7 +70,10 @@ def _ordered(ordered: exp.Expr, block: Block) -> exp.Expr:
         value = resolved(made.this, Scope(tables=source("", block.columns)))
         require_scalar(value)
     except Refused as exc:
-        raise Refused("limit", "LIMIT depends on every row", ordered) from exc
+        same = written.get(_without_case(made.this))
+        if same is None:
+            raise Refused("limit", "LIMIT depends on every row", ordered) from exc
+        value = column(same)
     made.set("this", value)
     return made
 

@@ -732,8 +732,17 @@ class _Maker:
         """The first rows in an order that leaves no choice."""
         self.operators.add("limit")
         query = self.query(depth - 1)
-        order = ", ".join(name for name, _ in query.columns)
-        return _Query(f"SELECT * FROM ({query.text}) ORDER BY {order} LIMIT {self.random.randint(1, 4)}", query.columns)
+        most = self.random.randint(1, 4)
+        if self.chance(0.5):
+            order = ", ".join(name for name, _ in query.columns)
+            return _Query(f"SELECT * FROM ({query.text}) ORDER BY {order} LIMIT {most}", query.columns)
+        # By what SELECT computes, and not by the names that it gives.
+        alias = self.name("x")
+        columns = [(self.name("c"), type_) for _, type_ in query.columns]
+        written = [f"{alias}.{name}" for name, _ in query.columns]
+        selected = ", ".join(f"{value} AS {name}" for value, (name, _) in zip(written, columns, strict=True))
+        order = ", ".join(value.upper() if self.chance(0.3) else value for value in written)
+        return _Query(f"SELECT {selected} FROM ({query.text}) {alias} ORDER BY {order} LIMIT {most}", columns)
 
     def table(self) -> tuple[str, str]:
         return self.random.choice(list(self.schemas)), self.name("x")

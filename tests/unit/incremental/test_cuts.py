@@ -30,6 +30,7 @@ GROUPS = "aggregate[customer_id, SUM(amount), COUNT(*), COUNT(amount)](orders)"
         ("SELECT count(*) AS n FROM {orders} GROUP BY customer_id", ["aggregate[customer_id, COUNT(*)](orders)"]),
         ("SELECT sum(id) AS s FROM {orders}", ["aggregate[SUM(id), COUNT(*)](orders)"]),
         (f"{PER_CUSTOMER} ORDER BY s DESC LIMIT 3", [GROUPS]),
+        (f"{PER_CUSTOMER} ORDER BY SUM(Amount) DESC, Customer_id LIMIT 3", [GROUPS]),
         (f"SELECT customer_id, sum(s) OVER (ORDER BY customer_id) AS t FROM ({PER_CUSTOMER}) AS q", [GROUPS]),
         (f"SELECT id, country FROM {{orders}} JOIN ({NEWEST}) AS c USING (customer_id)", ["filter[window = 1](window(customers))"]),
         # Already followed from the storage.

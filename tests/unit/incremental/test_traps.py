@@ -100,6 +100,7 @@ TRAPS = [
     Trap("a window of everything", "SELECT k, rank() OVER (ORDER BY v) r FROM {a}", [table("a", [A, B], [A, C])], {"bag": "window-without-partition", "full-diff": ""}),
     Trap("QUALIFY", "SELECT k, v FROM {a} QUALIFY rank() OVER (PARTITION BY k ORDER BY v DESC) = 1", [table("a", [A, B, C], [A, C])], {"affected-keys": "", "bag": ""}),
     Trap("LIMIT", "SELECT k, v FROM {a} ORDER BY v DESC, k LIMIT 2", [table("a", [A, B], [A, B, C])], {"bag": "limit", "full-diff": ""}),
+    Trap("LIMIT in the order of what SELECT computes", "SELECT x.k, sum(v) AS v FROM {a} x GROUP BY x.k ORDER BY SUM(v) DESC, X.k LIMIT 2", [table("a", [A, B], [A, B, C])], {"bag": "limit", "full-diff": ""}),
     Trap("a function of no row", "SELECT k, rand() AS r FROM {a}", [table("a", [A], [A, B])], {"append": "unsupported-operator"}),
     Trap("GROUP BY ROLLUP", "SELECT k, s, count(*) n FROM {a} GROUP BY ROLLUP (k, s)", [table("a", [A], [A, B])], {"merge": "no-key", "affected-keys": "", "bag": ""}),
     Trap("the total of everything", "SELECT k, grouping_id(k) AS g, count(*) n FROM {a} GROUP BY CUBE (k)", [table("a", [A], [A, B, C])], {"merge": "", "affected-keys": "", "bag": ""}),

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from mvbuild.dbt.import_state import DescribedImport, ImportState
 from mvbuild.dbt.read import entries_of, get, items_of, text_of
 from mvbuild.dbt.scorecard import Item, Kind
-from mvbuild.project.keys import EXPOSURE, UNIT_TEST, Block, check
+from mvbuild.project.key_types import Block, check
+from mvbuild.project.keys import EXPOSURE, UNIT_TEST
 from mvbuild.project.table_calls import table_call
 from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNode, plain
 

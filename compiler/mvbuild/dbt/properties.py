@@ -15,7 +15,8 @@ from mvbuild.dbt.settings import MATERIALIZED as _BECOMES
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.project.folders import layer_of, read_folders
 from mvbuild.project.folders import setting_of as setting_of_node
-from mvbuild.project.keys import COLUMN, COLUMN_CONFIG, GROUP, MODEL, SEED, SOURCE, SOURCE_CONFIG, SOURCE_TABLE, Block
+from mvbuild.project.key_types import Block
+from mvbuild.project.keys import COLUMN, COLUMN_CONFIG, GROUP, MODEL, SEED, SOURCE, SOURCE_CONFIG, SOURCE_TABLE
 from mvbuild.project.yaml_spans import Entry, MapNode, Node, ScalarNode
 
 _OTHER: Mapping[str, tuple[Kind, str]] = {

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from mvbuild.project.keys import PROJECT, PROPERTIES, TEST_ARGUMENTS, TESTS, Block, Key, key_of
+from mvbuild.project.key_types import Block, Key
+from mvbuild.project.keys import PROJECT, PROPERTIES, TEST_ARGUMENTS, TESTS, key_of
 from mvbuild.project.project_file import NAMES
 from mvbuild.project.setting import EMPTY
 from mvbuild.project.setting_values import OneOf

@@ -11,7 +11,8 @@ from typing import Any, Literal, cast
 
 from mvbuild.diagnostics import Diagnostic, Note, error
 from mvbuild.project.counting import SETTINGS, counting_of, problem_of
-from mvbuild.project.keys import CUSTOM_TEST, SAYS, TEST_ARGUMENTS, TESTS, Block, Key, check
+from mvbuild.project.key_types import SAYS, Block, Key, check
+from mvbuild.project.keys import CUSTOM_TEST, TEST_ARGUMENTS, TESTS
 from mvbuild.project.loaded import DataTest
 from mvbuild.project.yaml_spans import ListNode, MapNode, Node, ScalarNode, is_empty, plain
 from mvbuild.source import Span

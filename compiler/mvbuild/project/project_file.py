@@ -13,7 +13,8 @@ from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.project import targets
 from mvbuild.project.files import read_text
 from mvbuild.project.folders import layer_of
-from mvbuild.project.keys import IGNORED_OF_DBT, PROJECT, check
+from mvbuild.project.key_types import check
+from mvbuild.project.keys import IGNORED_OF_DBT, PROJECT
 from mvbuild.project.loaded import NAMESPACE_RULES, NamespaceRule, Publish, Target
 from mvbuild.project.setting import Layer
 from mvbuild.project.target_names import TargetNames

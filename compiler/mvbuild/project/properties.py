@@ -12,7 +12,8 @@ from mvbuild.project.counting import Counting
 from mvbuild.project.data_tests import Tested, read_tests, repeated
 from mvbuild.project.folders import layer_of, repeated_settings, setting_of
 from mvbuild.project.groups import read_group
-from mvbuild.project.keys import PROPERTIES, check
+from mvbuild.project.key_types import check
+from mvbuild.project.keys import PROPERTIES
 from mvbuild.project.loaded import Column, DataTest, Deprecation, Group, ModelVersion, Properties, SourceTable
 from mvbuild.project.model_versions import default_alias, deprecation_of, versions_of
 from mvbuild.project.setting import EMPTY, Layer, Setting

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 
+from mvbuild.project.key_types import SAYS, Block, Key
 from mvbuild.project.keys import (
     COLUMN,
     EXPOSURE,
@@ -14,7 +15,6 @@ from mvbuild.project.keys import (
     MODEL,
     PROJECT,
     PROPERTIES,
-    SAYS,
     SEED,
     SOURCE,
     SOURCE_AGE,
@@ -32,8 +32,6 @@ from mvbuild.project.keys import (
     UNIT_VERSIONS,
     VERSION,
     VERSION_COLUMN,
-    Block,
-    Key,
     key_of,
 )
 from mvbuild.project.settings import ALIASES, MODEL_SETTINGS, SEED_SETTINGS, SettingKey

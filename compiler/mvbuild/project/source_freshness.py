@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Literal
 
 from mvbuild.diagnostics import Diagnostic, did_you_mean, error
-from mvbuild.project.keys import count_of
+from mvbuild.project.key_types import count_of
 from mvbuild.project.yaml_spans import MapNode, Node, ScalarNode, is_empty
 
 PERIODS = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1), "day": timedelta(days=1)}

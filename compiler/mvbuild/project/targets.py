@@ -11,7 +11,7 @@ from typing import Any
 
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
 from mvbuild.project.catalog_properties import misspelt
-from mvbuild.project.keys import count_of
+from mvbuild.project.key_types import count_of
 from mvbuild.project.loaded import SparkSettings, Target
 from mvbuild.project.setting_values import as_text, duration
 from mvbuild.project.yaml_spans import Entry, MapNode, Node, ScalarNode, is_empty, plain

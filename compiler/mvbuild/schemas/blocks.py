@@ -1,4 +1,4 @@
-"""Key, Block -> schema: what `project.keys.check` accepts in a mapping; requirements beyond the kind of a key are in `_MORE`."""
+"""Key, Block -> schema: what `project.key_types.check` accepts in a mapping; requirements beyond the kind of a key are in `_MORE`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from mvbuild.project.exposures import MATURITIES
 from mvbuild.project.exposures import TYPES as EXPOSURE_TYPES
+from mvbuild.project.key_types import Block, Key, Kind
 from mvbuild.project.keys import (
     COLUMN,
     EXPOSURE,
@@ -19,9 +20,6 @@ from mvbuild.project.keys import (
     TEST_ARGUMENTS,
     TEST_CONFIG,
     TESTS,
-    Block,
-    Key,
-    Kind,
 )
 from mvbuild.project.loaded import NAMESPACE_RULES
 from mvbuild.project.source_freshness import PERIODS

@@ -56,7 +56,7 @@ class Lookup(Protocol):
 
     @property
     def tags(self) -> Mapping[str, str]:
-        """Full name -> a text for the next `look_up`, by which the catalog can say that a name is as it was without returning its metadata.
+        """Full name -> a text for the next `look_up`, with which the catalog can report that nothing changed, without returning metadata.
         Empty if it has a cheaper way."""
 
     def load(self, identifiers: Iterable[TableIdentifier]) -> Mapping[TableIdentifier, State]:

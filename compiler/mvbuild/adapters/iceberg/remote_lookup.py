@@ -1,7 +1,7 @@
 """names + tags of an earlier lookup -> Lookup of a remote catalog, which returns the metadata with the name.
 
-A REST catalog may give a table an ETag, and later say by it that the table is as it was (`loadTable` in the REST specification): then its
-metadata is neither sent nor parsed. Views have no ETag there. Their tag says that the name is that of a view, which saves a request.
+A REST catalog may give a table an ETag, and later report that the table has not changed since (`loadTable` in the REST specification). Its
+metadata is then neither sent nor parsed. Views have no ETag there. Their tag says that the name is that of a view, which saves a request.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def origin_of(properties: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A name that exists. Without a state it is as its tag says."""
+    """A name that exists. Without a state, it has not changed since the catalog returned the tag."""
 
     state: State | None
     tag: Tag | None

@@ -25,7 +25,7 @@ class ViewStore(Protocol):
     """Why an MV cannot be one metadata file here: that requires replacing a view only if it is still the one that was read."""
 
     def load(self, identifier: TableIdentifier) -> ViewState | None:
-        """The view; None if there is no such view."""
+        """The view; None if it does not exist."""
 
     def names(self, namespace: tuple[str, ...]) -> list[tuple[str, ...]]:
         """Namespace and name of each view."""

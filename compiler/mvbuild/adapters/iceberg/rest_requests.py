@@ -60,7 +60,7 @@ class Rest:
         return str(self._catalog.url(endpoint, **names))
 
     def read(self, url: str) -> Raw | None:
-        """The answer; None if there is no such thing."""
+        """The response as JSON; None if the server has nothing at this address."""
         response = self._answer("GET", url, None)
         if response.status_code == 404:
             return None
@@ -70,8 +70,8 @@ class Rest:
         return found
 
     def table(self, identifier: TableIdentifier, etag: str) -> tuple[Table | None, str] | None:
-        """A table and its ETag, which is empty if the server gives none. Without the table if it is as it was when the server gave `etag`.
-        None if there is no such table."""
+        """A table and its ETag, which is empty if the server returns none. The table is None if it has not changed since the server
+        returned `etag`. None if the table does not exist."""
         mode = self._catalog.properties.get(_MODE)
         url = self.url("namespaces/{namespace}/tables/{name}", identifier) + (f"?snapshots={mode}" if mode else "")
         response = self._answer("GET", url, None, {"If-None-Match": etag} if etag else None)

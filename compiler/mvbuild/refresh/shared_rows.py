@@ -6,11 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import TYPE_CHECKING
 
-from mvbuild.incremental.choice import StrategyChoice
-from mvbuild.incremental.inputs import columns_read
 from mvbuild.ports.changes import NetRows, TableChange
 from mvbuild.ports.table_changes import TableChanges
+
+if TYPE_CHECKING:
+    from mvbuild.incremental.choice import StrategyChoice
 
 MAX_KEPT = 500_000
 """The limit of rows that are kept until the end of a run."""
@@ -30,6 +32,9 @@ class SharedRows:
     def expect(self, choices: Iterable[StrategyChoice]) -> None:
         """What the MVs of a plan will ask for."""
         for choice in choices:
+            # Imported here because a run that finds nothing to do interprets no query.
+            from mvbuild.incremental.inputs import columns_read
+
             columns = columns_read(choice.shape.root) if choice.shape is not None and choice.is_incremental else {}
             for leaf, change in choice.changes.items():
                 self._wanted[_key(change)] |= columns.get(leaf, frozenset())

@@ -323,6 +323,17 @@ def with_children(relation: Relation, children: tuple[Relation, ...]) -> Relatio
     return replace(relation, child=children[0])  # type: ignore[arg-type]
 
 
+def has_one_row(relation: Relation) -> bool:
+    """Whether it has at most one row, whatever is in its tables."""
+    if isinstance(relation, Aggregate):
+        return not relation.keys
+    if isinstance(relation, Join):
+        return relation.kind in ("inner", "left") and all(has_one_row(side) for side in relation.children)
+    if isinstance(relation, Scalar | Filter) or type(relation) is Project:
+        return has_one_row(relation.child)
+    return isinstance(relation, OneRow)
+
+
 def walk(relation: Relation) -> Iterator[Relation]:
     """All nodes, parents first."""
     yield relation

@@ -10,6 +10,8 @@ Three kinds of results are kept:
   computed again
 * the groups of an aggregate at the top, with the counts and sums that keep them mergeable, below HAVING and computed columns
 * the groups of an aggregate below an operator that depends on every row (LIMIT, a window without PARTITION BY, a scalar subquery)
+* the rows of a join below LIMIT
+* for an aggregate of everything with `count(DISTINCT x)`, the groups of x
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ from mvbuild.incremental.algebra import (
     with_children,
 )
 from mvbuild.incremental.delta import is_unsteady
+from mvbuild.incremental.distinct_groups import distinct_groups
 from mvbuild.incremental.functions import unwrapped
 from mvbuild.incremental.hypothetical import answers
 from mvbuild.incremental.kinds import kind_of_type
@@ -69,6 +72,9 @@ class Division:
 
     cuts: tuple[Cut, ...]
     shape: Shape
+    proof: Shape | None = None
+    """The query over the auxiliary views in the user's own terms, where `shape` computes an aggregate from other groups than those of the
+    query."""
 
     @property
     def whole(self) -> Shape:
@@ -80,7 +86,8 @@ class Division:
 
         for cut in self.cuts:
             roots[cut.leaf] = map_scans(cut.shape.root, put_back)
-        return replace(self.shape, root=map_scans(self.shape.root, put_back))
+        shown = self.proof or self.shape
+        return replace(shown, root=map_scans(shown.root, put_back))
 
 
 def divided(shape: Shape, tables: int) -> Division | None:
@@ -92,10 +99,12 @@ def divided(shape: Shape, tables: int) -> Division | None:
     ['aggregate[customer_id, AVG(amount), COUNT(*), SUM(amount), COUNT(amount)](orders)']
     """
     cutter = _Cutter(shape=shape, first=tables, is_followed=follows_deletes(shape))
-    root = cutter.at_top(shape.root)
+    plain = cutter.at_top(shape.root)
+    root = cutter.from_distinct_values(plain)
     if not cutter.cuts:
         return None
-    return Division(cuts=tuple(cutter.cuts), shape=cutter.shape_of(root, shape.outputs))
+    proof = cutter.shape_of(plain, shape.outputs) if plain is not root else None
+    return Division(cuts=tuple(cutter.cuts), shape=cutter.shape_of(root, shape.outputs), proof=proof)
 
 
 @dataclass
@@ -148,11 +157,36 @@ class _Cutter:
 
     def _inside(self, relation: Relation, *, of_all_rows: bool = False) -> Relation:
         """The operator itself stays, its inputs may be kept."""
+        if isinstance(relation, Limit):
+            return replace(relation, child=self._limited(relation.child))
         if isinstance(relation, Aggregate):
             of_all_rows = False
-        if isinstance(relation, Limit | Scalar) or (isinstance(relation, Window) and not partition_columns(relation)):
+        if isinstance(relation, Scalar) or (isinstance(relation, Window) and not partition_columns(relation)):
             of_all_rows = True
         return with_children(relation, tuple(self.below(child, of_all_rows=of_all_rows) for child in relation.children))
+
+    def from_distinct_values(self, relation: Relation) -> Relation:
+        """The aggregates of everything that count distinct values, computed from a group for each value."""
+        if self.is_followed:
+            return relation
+        relation = with_children(relation, tuple(self.from_distinct_values(child) for child in relation.children))
+        found = distinct_groups(relation, {**self.shape.types, **self.types}) if isinstance(relation, Aggregate) else None
+        if found is None:
+            return relation
+        known = dict(self.types)
+        self.types.update(found.types)
+        kept = self._groups(found.groups)
+        if isinstance(kept, Scan):
+            return found.over(kept)
+        self.types = known
+        return relation
+
+    def _limited(self, relation: Relation) -> Relation:
+        """The rows of which LIMIT takes the first ones. If no part of them is worth keeping, all are, unless a table already has them."""
+        before = len(self.cuts)
+        found = self.below(relation, of_all_rows=True)
+        is_plain = all(type(node) in (Project, Filter, Scan) for node in walk(found))
+        return found if len(self.cuts) > before or is_plain else self._kept(found)
 
     # --- what is kept --------------------------------------------------------------------------------------------------------------
 
@@ -185,11 +219,18 @@ class _Cutter:
         made = self.shape_of(relation, tuple((name, name) for name in relation.columns))
         if not leaves(relation) or not all(_can_be_kept(made.types.get(name)) for name in relation.columns):
             return relation
-        if not follows_deletes(made):
+        if not self._is_followed(made):
             return relation
         leaf = self.first + len(self.cuts)
         self.cuts.append(Cut(leaf=leaf, shape=made))
         return Scan(leaf, tuple((name, name) for name in relation.columns))
+
+
+    def _is_followed(self, shape: Shape) -> bool:
+        """Whether a strategy follows the tables; those of scalar subqueries change less often than what they are compared with."""
+        of_subqueries = frozenset[int]().union(*(leaves(node.subquery) for node in walk(shape.root) if isinstance(node, Scalar)))
+        changed = leaves(shape.root) - of_subqueries
+        return bool(changed) and follows_deletes(shape, changed)
 
 
 def _can_be_kept(type_: Type | None) -> bool:
@@ -198,9 +239,9 @@ def _can_be_kept(type_: Type | None) -> bool:
     return kind_of_type(type_) not in ("uncomparable", "unknown") and not any(word in str(type_) for word in _NOT_OF_TABLES)
 
 
-def follows_deletes(shape: Shape) -> bool:
-    """Whether a strategy other than a full computation can be used if rows are added and removed."""
-    return any(one.refused is None for one in answers(shape, "deletes") if one.strategy not in COMPLETE)
+def follows_deletes(shape: Shape, changed: frozenset[int] | None = None) -> bool:
+    """Whether a strategy other than a full computation can be used if rows are added and removed. `changed`: of these tables, or of all."""
+    return any(one.refused is None for one in answers(shape, "deletes", changed=changed) if one.strategy not in COMPLETE)
 
 
 def _merges(shape: Shape) -> bool:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import Distinct, Item, Limit, Project, Relation, SetOperation, Union, column, renamed
+from mvbuild.incremental.algebra import Distinct, Item, Limit, Project, Relation, SetOperation, Union, column, has_one_row, renamed
 from mvbuild.incremental.building import Building, require_scalar
 from mvbuild.incremental.from_clause import exploded, from_clause
 from mvbuild.incremental.functions import is_generator
@@ -38,7 +38,7 @@ def query(building: Building, tree: exp.Expr, scope: Scope) -> Block:
 
 def _limited(tree: exp.Expr, block: Block) -> Block:
     limit, offset, order = (tree.args.get(key) for key in ("limit", "offset", "order"))
-    if limit is None and offset is None:
+    if (limit is None and offset is None) or (offset is None and _is_some(limit) and has_one_row(block.relation)):
         # If all rows are kept, their order has no meaning for readers.
         return block
     written = _written(tree, block)
@@ -66,16 +66,39 @@ def _ordered(ordered: exp.Expr, block: Block, written: Mapping[exp.Expr, str]) -
     if isinstance(made.this, exp.Literal) and not made.this.is_string:
         made.set("this", column(block.columns[int(made.this.name) - 1][1]))
         return made
+    scope = Scope(tables=source("", block.columns))
     try:
-        value = resolved(made.this, Scope(tables=source("", block.columns)))
+        value = resolved(_with_results(made.this, scope, written), scope)
         require_scalar(value)
     except Refused as exc:
-        same = written.get(_without_case(made.this))
-        if same is None:
-            raise Refused("limit", "LIMIT depends on every row", ordered) from exc
-        value = column(same)
+        raise Refused("limit", "LIMIT depends on every row", ordered) from exc
     made.set("this", value)
     return made
+
+
+def _with_results(value: exp.Expr, scope: Scope, written: Mapping[exp.Expr, str]) -> exp.Expr:
+    """An expression of ORDER BY with columns of the result in place of what they are computed from. A name of the result comes first."""
+
+    def result_of(node: exp.Expr) -> str | None:
+        return written.get(_without_case(node))
+
+    def is_other(name: exp.Expr) -> bool:
+        try:
+            return not (isinstance(found := resolved(name, scope), exp.Column) and found.name == result_of(name))
+        except Refused:
+            return False
+
+    def placed(node: exp.Expr) -> exp.Expr:
+        same = result_of(node)
+        return node if same is None or any(is_other(name) for name in node.find_all(exp.Column)) else known(same)
+
+    return value.transform(placed)
+
+
+def _is_some(limit: exp.Expr) -> bool:
+    """LIMIT with a number other than 0."""
+    number = limit.expression
+    return isinstance(number, exp.Literal) and not number.is_string and number.name.isdigit() and int(number.name) > 0
 
 
 def _set_operation(building: Building, tree: exp.SetOperation, scope: Scope) -> Block:

@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sqlglot import exp
 
-from mvbuild.incremental import cuts
-from mvbuild.incremental.algebra import Scan, walk
+from mvbuild.incremental import cuts, queries
+from mvbuild.incremental.algebra import Item, Scan, walk
 from mvbuild.incremental.cuts import divided
+from mvbuild.incremental.distinct_groups import _Drafted
 from mvbuild.incremental.samples import formula, shape
 from unit.incremental.on_cuts import Through, through_cuts
 from unit.incremental.on_duckdb import Table, connected
@@ -33,6 +35,26 @@ GROUPS = "aggregate[customer_id, SUM(amount), COUNT(*), COUNT(amount)](orders)"
         (f"{PER_CUSTOMER} ORDER BY SUM(Amount) DESC, Customer_id LIMIT 3", [GROUPS]),
         (f"SELECT customer_id, sum(s) OVER (ORDER BY customer_id) AS t FROM ({PER_CUSTOMER}) AS q", [GROUPS]),
         (f"SELECT id, country FROM {{orders}} JOIN ({NEWEST}) AS c USING (customer_id)", ["filter[window = 1](window(customers))"]),
+        # A scalar subquery and what is compared with it change at different times.
+        (
+            f"{PER_CUSTOMER} HAVING sum(amount) > (SELECT avg(customer_id) FROM {{customers}}) ORDER BY s LIMIT 3",
+            [GROUPS, "aggregate[AVG(customer_id), COUNT(*), SUM(customer_id), COUNT(customer_id)](customers)"],
+        ),
+        # LIMIT of one row takes it.
+        ("SELECT sum(id) AS s FROM {orders} ORDER BY s LIMIT 3", ["aggregate[SUM(id), COUNT(*)](orders)"]),
+        (
+            "SELECT id, country FROM {orders} JOIN {customers} USING (customer_id) ORDER BY id LIMIT 3",
+            ["inner join[customer_id = customer_id](orders, customers)"],
+        ),
+        ("SELECT count(DISTINCT customer_id) AS n FROM {orders}", ["aggregate[customer_id, COUNT(*)](orders)"]),
+        (
+            "SELECT count(DISTINCT customer_id) AS n, avg(amount) AS a FROM {orders}",
+            ["aggregate[customer_id, SUM(amount), COUNT(amount), COUNT(*)](orders)"],
+        ),
+        ("SELECT count(DISTINCT customer_id) AS n, count(DISTINCT id) AS i FROM {orders}", []),
+        ("SELECT count(DISTINCT weight) AS n FROM {orders}", []),
+        ("SELECT count(DISTINCT id) AS n, sum(weight) AS w FROM {orders}", []),
+        ("SELECT count(DISTINCT id) AS n, collect_set(status) AS w FROM {orders}", []),
         # Already followed from the storage.
         ("SELECT customer_id, count(*) AS n FROM {orders} GROUP BY customer_id", []),
         (NEWEST, []),
@@ -103,7 +125,12 @@ LATEST = (
 )
 
 
-@pytest.mark.parametrize("query", [SUMS, LATEST])
+VALUES = "SELECT count(DISTINCT g) AS n, count(*) AS c, count(v) AS v, sum(v) AS s, min(v) AS lo, max(v) AS hi, avg(v) AS a FROM {b} WHERE v > 2"
+FIRST = "SELECT x.k, y.v FROM {a} x JOIN {b} y ON x.k = y.k ORDER BY y.v, x.k LIMIT 2"
+ONE = "SELECT g, s FROM (SELECT g, sum(v) AS s FROM {b} GROUP BY g) AS q WHERE s < (SELECT sum(k) FROM {a}) ORDER BY s, g LIMIT 2"
+
+
+@pytest.mark.parametrize("query", [SUMS, LATEST, VALUES, f"{VALUES} AND v > 100", FIRST, ONE])
 def test_what_faults_are_planted_in_is_right(query: str) -> None:
     for required in (frozenset(), frozenset({"v"})):
         found = played(query, required)
@@ -128,3 +155,27 @@ def test_a_view_without_its_rows_is_found(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 KEPT = cuts._Cutter._kept
+
+
+@pytest.mark.parametrize(
+    ("query", "function", "change"),
+    [
+        ("SELECT count(DISTINCT v) AS n FROM {b}", "made", lambda found: replace(found, totals=_of_all_groups(found.totals))),
+        (f"{VALUES} AND v > 100", "_count", lambda made: made.this),
+        (VALUES, "_total", lambda made: exp.func("coalesce", exp.null(), made.copy() + exp.Literal.number(1))),
+    ],
+)
+def test_wrong_totals_of_distinct_values_are_found(monkeypatch: pytest.MonkeyPatch, query: str, function: str, change: Any) -> None:
+    true = getattr(_Drafted, function)
+    monkeypatch.setattr(_Drafted, function, lambda self, *args: change(true(self, *args)))
+    assert played(query).wrong
+
+
+def _of_all_groups(totals: tuple[Item, ...]) -> tuple[Item, ...]:
+    """The group of NULL is counted."""
+    return tuple(Item(item.name, exp.Count(this=exp.Star())) for item in totals)
+
+
+def test_a_limit_dropped_where_there_are_more_rows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queries, "has_one_row", lambda relation: True)
+    assert played(FIRST).wrong

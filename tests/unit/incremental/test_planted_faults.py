@@ -237,7 +237,7 @@ def rows_with_nulls_are_not_removed(patch: Patch) -> None:
 
 @planted("group by", "global aggregate", by=("merge",))
 def the_sum_of_no_values_is_zero(patch: Patch) -> None:
-    patch.setattr(merge, "_unless_zero", lambda counted, value: value)
+    patch.setattr(merge, "unless_zero", lambda counted, value: value)
 
 
 @planted("group by", "global aggregate", by=("merge",))

@@ -123,11 +123,11 @@ def test_nothing_is_taken_away_from_a_float_sum() -> None:
     ("type_", "expected"), [("decimal(10, 2)", ""), ("decimal(26, 4)", "not-mergeable"), ("decimal(27, 12)", "not-mergeable")]
 )
 def test_an_average_has_the_digits_that_spark_gives_it(type_: str, expected: str) -> None:
-    from mvbuild.incremental.strategies.merge import _has_fewer_digits
+    from mvbuild.incremental.averages import has_fewer_digits
 
     precision, scale = (int(part) for part in type_.removeprefix("decimal(").removesuffix(")").split(","))
     total, average = f"decimal({min(precision + 10, 38)}, {scale})", f"decimal({min(precision + 4, 38)}, {min(scale + 4, 38)})"
-    assert _has_fewer_digits(total, average) == bool(expected)
+    assert has_fewer_digits(total, average) == bool(expected)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from mvbuild.incremental.aggregate_arguments import never_null, simple, where
 from mvbuild.incremental.algebra import Aggregate, Expand, Filter, Item, Project, Relation, column, names_in, substituted, union
+from mvbuild.incremental.averages import average, has_fewer_digits, loses_digits, unless_zero
 from mvbuild.incremental.functions import unwrapped
 from mvbuild.incremental.kinds import kind_of
 from mvbuild.incremental.reasons import Refused
@@ -22,14 +23,6 @@ UPDATES_GROUPS = True
 _COMPUTED_WITH = (exp.Count, exp.CountIf, exp.Sum, exp.Avg)
 """Spark gives these a type that Iceberg has, so that their stored value is the one that Spark computes with. A smallint it has not."""
 WEIGHT = "mvbuild_weight"
-EXACT_INTEGERS = 2**53
-"""Spark averages integers as doubles, which are exact up to this value."""
-MAX_PRECISION = 38
-"""The digits of decimals in Spark; adding two of them needs one more digit."""
-COUNT_DIGITS = 20
-"""The digits of the decimal that Spark makes of a bigint."""
-KEPT_SCALE = 6
-"""If a result would have too many digits, Spark drops fractional digits down to this number."""
 
 
 def refused_by_settings(settings: Mapping[str, str], types: Iterable[Any]) -> Refused | None:
@@ -216,7 +209,7 @@ class _Plan:
         if (type_ in ("float", "double") or kind == "float") and (self.case.float_tolerance is None or self.has_minus):
             # Nothing can be subtracted from NaN or Infinity, and 1e17 absorbs small addends.
             raise Refused("float-sum", f"{expression.sql('spark')} adds floating point numbers", expression)
-        if isinstance(type_, str) and type_.startswith("decimal") and _loses_digits(type_):
+        if isinstance(type_, str) and type_.startswith("decimal") and loses_digits(type_):
             raise Refused("not-mergeable", f"{expression.sql('spark')} has the largest precision of a decimal", expression)
         t, d = exp.column(output, TARGET, quoted=True), exp.column(name, SOURCE, quoted=True)
         if not self.has_minus:
@@ -225,7 +218,7 @@ class _Plan:
         plus, minus = (exp.column(f"{name}_{side}", SOURCE, quoted=True) for side in ("plus", "minus"))
         change = self._cast(output, exp.Sub(this=_or_zero(plus), expression=_or_zero(minus)))
         updated = self._cast(output, exp.Add(this=_or_zero(t), expression=change))
-        return _Merged(_unless_zero(counted[0], updated), _unless_zero(counted[1], change.copy()))
+        return _Merged(unless_zero(counted[0], updated), unless_zero(counted[1], change.copy()))
 
     def _avg(self, argument: exp.Expr | None, output: str) -> _Merged:
         """From the matching sum and count, as Spark computes it."""
@@ -236,23 +229,13 @@ class _Plan:
         total = self._sibling(lambda f, a: isinstance(f, exp.Sum) and a == argument)
         if total is None:
             raise Refused("not-mergeable", f"avg({argument.sql('spark')}) needs sum({argument.sql('spark')}) beside it", argument)
-        if _has_fewer_digits(self.case.types[self.stored[total[0]]], self.case.types[output]):
+        if has_fewer_digits(self.case.types[self.stored[total[0]]], self.case.types[output]):
             raise Refused("not-mergeable", f"avg({argument.sql('spark')}) has more digits than a sum divided by a count", argument)
         sums = self._sum(total[1], argument, self.stored[total[0]], total[0])
         counts = self._count_of(argument, total[1], code="not-mergeable")
-        made = [self._ratio(s, c, output, kind) for s, c in zip((sums.update, sums.insert), counts, strict=True)]
+        type_ = self.case.types[output]
+        made = [average(s, c, _SQL_TYPES.get(type_, type_), kind) for s, c in zip((sums.update, sums.insert), counts, strict=True)]
         return _Merged(*made)
-
-    def _ratio(self, total: exp.Expr, counted: exp.Expr, output: str, kind: str) -> exp.Expr:
-        value = total.copy()
-        if kind == "integer":
-            value = exp.Cast(this=exp.paren(value), to=exp.DataType.build("double"))
-            too_large = exp.GT(this=exp.Abs(this=value.copy()), expression=exp.Literal.number(EXACT_INTEGERS))
-            stop = exp.Anonymous(this="raise_error", expressions=[exp.Literal.string("a sum is too large for an exact average")])
-            stopped = exp.Cast(this=stop, to=exp.DataType.build("double"))
-            value = exp.Case(ifs=[exp.If(this=too_large, true=stopped)], default=value)
-        divided = exp.Div(this=exp.paren(value), expression=exp.paren(counted.copy()), typed=False, safe=False)
-        return _unless_zero(counted, self._cast(output, divided))
 
     def lives(self) -> tuple[exp.Expr, exp.Expr]:
         """The row count of a group after the change, for a matched and for a new row."""
@@ -314,11 +297,6 @@ def _or_zero(value: exp.Expr) -> exp.Expr:
     return exp.Coalesce(this=value.copy(), expressions=[exp.Literal.number(0)])
 
 
-def _unless_zero(counted: exp.Expr, value: exp.Expr) -> exp.Expr:
-    empty = exp.EQ(this=exp.paren(counted.copy()), expression=exp.Literal.number(0))
-    return exp.Case(ifs=[exp.If(this=empty, true=exp.Null())], default=value)
-
-
 def _either(t: exp.Expr, d: exp.Expr, both: exp.Expr) -> exp.Expr:
     """The combined value, or the one that exists."""
 
@@ -326,26 +304,6 @@ def _either(t: exp.Expr, d: exp.Expr, both: exp.Expr) -> exp.Expr:
         return exp.Is(this=value.copy(), expression=exp.Null())
 
     return exp.Case(ifs=[exp.If(this=missing(t), true=d.copy()), exp.If(this=missing(d), true=t.copy())], default=both)
-
-
-def _loses_digits(type_: str) -> bool:
-    """Whether Spark rounds the sum of two such decimals."""
-    precision, scale = _decimal(type_)
-    return precision >= MAX_PRECISION and scale > KEPT_SCALE
-
-
-def _has_fewer_digits(total: Any, average: Any) -> bool:
-    """Whether a sum divided by a count has fewer digits in Spark than the average of the same decimals."""
-    if not (isinstance(total, str) and total.startswith("decimal") and isinstance(average, str) and average.startswith("decimal")):
-        return False
-    precision, scale = _decimal(total)
-    wide = precision + COUNT_DIGITS + 1 > MAX_PRECISION
-    return wide and max(MAX_PRECISION - (precision - scale), KEPT_SCALE) < _decimal(average)[1]
-
-
-def _decimal(type_: str) -> tuple[int, int]:
-    precision, scale = (int(part) for part in type_.removeprefix("decimal(").rstrip(")").split(","))
-    return precision, scale
 
 
 _COMBINED: Mapping[type, Callable[[exp.Expr, exp.Expr], exp.Expr]] = {

@@ -225,7 +225,6 @@ class _Cutter:
         self.cuts.append(Cut(leaf=leaf, shape=made))
         return Scan(leaf, tuple((name, name) for name in relation.columns))
 
-
     def _is_followed(self, shape: Shape) -> bool:
         """Whether a strategy follows the tables; those of scalar subqueries change less often than what they are compared with."""
         of_subqueries = frozenset[int]().union(*(leaves(node.subquery) for node in walk(shape.root) if isinstance(node, Scalar)))

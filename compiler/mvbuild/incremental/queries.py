@@ -95,9 +95,9 @@ def _with_results(value: exp.Expr, scope: Scope, written: Mapping[exp.Expr, str]
     return value.transform(placed)
 
 
-def _is_some(limit: exp.Expr) -> bool:
+def _is_some(limit: exp.Expr | None) -> bool:
     """LIMIT with a number other than 0."""
-    number = limit.expression
+    number = limit.expression if limit is not None else None
     return isinstance(number, exp.Literal) and not number.is_string and number.name.isdigit() and int(number.name) > 0
 
 

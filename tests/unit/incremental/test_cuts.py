@@ -125,7 +125,9 @@ LATEST = (
 )
 
 
-VALUES = "SELECT count(DISTINCT g) AS n, count(*) AS c, count(v) AS v, sum(v) AS s, min(v) AS lo, max(v) AS hi, avg(v) AS a FROM {b} WHERE v > 2"
+VALUES = (
+    "SELECT count(DISTINCT g) AS n, count(*) AS c, count(v) AS v, sum(v) AS s, min(v) AS lo, max(v) AS hi, avg(v) AS a FROM {b} WHERE v > 2"
+)
 FIRST = "SELECT x.k, y.v FROM {a} x JOIN {b} y ON x.k = y.k ORDER BY y.v, x.k LIMIT 2"
 ONE = "SELECT g, s FROM (SELECT g, sum(v) AS s FROM {b} GROUP BY g) AS q WHERE s < (SELECT sum(k) FROM {a}) ORDER BY s, g LIMIT 2"
 

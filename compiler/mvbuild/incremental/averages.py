@@ -41,8 +41,8 @@ def loses_digits(type_: str) -> bool:
 
 
 def has_fewer_digits(total: Any, mean: Any) -> bool:
-    """Whether a sum divided by a count has fewer digits in Spark than the average of the same decimals. `total`, `mean`: types; false if they
-    are not decimals."""
+    """Whether a sum divided by a count has fewer digits in Spark than the average of the same decimals. Both are types;
+    false if they are not decimals."""
     if not (isinstance(total, str) and total.startswith("decimal") and isinstance(mean, str) and mean.startswith("decimal")):
         return False
     precision, scale = _decimal(total)

@@ -3,7 +3,8 @@
     .venv/bin/python tests/benchmarks/spark_versions.py 3.5 4.0 4.1 --report docs/proofs/spark-versions.md
 
 For each version it makes a virtual environment in the folder for temporary files, with that PySpark before the packages of the environment
-that runs this script. `--only sample,tpch` runs some of the parts.
+that runs this script. `--only sample,tpch` runs some of the parts. The histories have a journal in that folder: after an interruption, those
+that were played are not played again. `--again` forgets them.
 """
 
 from __future__ import annotations
@@ -27,13 +28,14 @@ PYTEST = "-m pytest -q -p no:cacheprovider"
 PARTS = {
     "sample": (f"{BENCHMARKS}/spark_differences.py", f"{BENCHMARKS}/spark_sample.py"),
     "tpch": (f"{BENCHMARKS}/tpch.py --scale 0.01 --rounds 3 --rotate --sets a",),
-    "histories": (f"{BENCHMARKS}/refresh_histories.py --histories 50 --seed 2400 --rounds 2 --mvs 3",),
+    "histories": (f"{BENCHMARKS}/refresh_histories.py --histories 50 --seed 2400 --rounds 2 --mvs 3 --journal {{journal}}",),
     "engine": (f"{PYTEST} tests/spark/test_engine.py tests/spark/test_function_registry.py tests/spark/test_equivalence.py",),
     "spark": (f"{PYTEST} tests/spark",),
     "connect": (f"{BENCHMARKS}/connect.py --scale 0.01 --rounds 1",),
     "behaviour": (f"{PYTEST} tests/behaviour",),
 }
-"""Commands of each part, after the name of Python. pytest leaves out what is marked `proof`, unless a file is named."""
+"""Commands of each part, after the name of Python. pytest leaves out what is marked `proof`, unless a file is named.
+`{journal}` is a file of this version, where a part notes what it did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,14 +79,18 @@ def _paths() -> list[str]:
     return [path for path in sys.path if path.endswith("site-packages")]
 
 
+def journal(version: str) -> Path:
+    """Of a full version, such as 3.5.8."""
+    return HOME / f"journal-{version}.jsonl"
+
+
 def outcome(version: str, python: Path, command: str) -> Outcome:
     started = monotonic()
     # The programs of the shared packages.
     path = os.pathsep.join([str(python.parent), sysconfig.get_path("scripts"), os.environ.get("PATH", "")])
     environ = {**os.environ, "PATH": path}
-    done = subprocess.run(
-        [str(python), *command.split()], cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    words = command.format(journal=journal(version)).split()
+    done = subprocess.run([str(python), *words], cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return Outcome(version=version, command=command, code=done.returncode, seconds=monotonic() - started, output=done.stdout)
 
 
@@ -106,15 +112,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("versions", nargs="+", metavar="VERSION", help="3.5, 4.0 or 4.1")
     parser.add_argument("--only", default=",".join(PARTS), help="parts, with commas: " + ", ".join(PARTS))
+    parser.add_argument("--again", action="store_true", help="play histories again that an earlier call played")
     parser.add_argument("--report", type=Path, help="write the table and the last lines of each command here")
     options = parser.parse_args()
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     outcomes: list[Outcome] = []
     for version in options.versions:
         python = environment(version)
+        full = full_version(python)
+        if options.again:
+            journal(full).unlink(missing_ok=True)
         for part in options.only.split(","):
             for command in PARTS[part]:
-                outcomes.append(one := outcome(full_version(python), python, command))
+                outcomes.append(one := outcome(full, python, command))
                 print(f"{one.version} {command}: {'passed' if one.code == 0 else f'exit {one.code}'}, {one.seconds:.0f} s", flush=True)
                 if one.code:
                     print(one.output[-6000:], flush=True)

@@ -13,7 +13,7 @@ from mvbuild.graph.model import NodeId
 from mvbuild.ports.clock import Clock
 
 UNHEALTHY_MS = 120_000
-"""Without a successful poll for this long, the watcher is not healthy."""
+"""The watcher is not healthy if a successful poll is overdue by this long."""
 
 
 @dataclass
@@ -35,11 +35,14 @@ class Metrics:
     _poll_failures: int = 0
     _reload_failures: int = 0
     _polled_ms: int | None = None
+    _pause_ms: int = 0
     _lock: Lock = field(default_factory=Lock)
 
-    def polled(self, at_ms: int, seconds: float) -> None:
+    def polled(self, at_ms: int, seconds: float, pause: float = 0.0) -> None:
+        """The next poll is intended after a pause of so many seconds."""
         with self._lock:
             self._polls += 1
+            self._pause_ms = round(pause * 1000)
             self._polled_ms, self._poll_seconds = at_ms, seconds
 
     def poll_failed(self) -> None:
@@ -73,7 +76,7 @@ class Metrics:
         """Whether the catalog was read lately, and what to say about it."""
         with self._lock:
             age = None if self._polled_ms is None else self.clock.now_ms() - self._polled_ms
-            ok = age is not None and age <= UNHEALTHY_MS
+            ok = age is not None and age <= UNHEALTHY_MS + self._pause_ms
             return ok, {"ok": ok, "seconds_since_poll": None if age is None else age / 1000, "failing": sorted(self._failing)}
 
     def text(self) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from mvbuild.freshness.clock import next_move_ms
 from mvbuild.freshness.observed import World
@@ -21,7 +22,10 @@ from mvbuild.ports.states import State, TableState
 from mvbuild.storage.embedded import with_embedded
 
 WHOLE_MS = 300_000
-"""How often everything is read again: the stamps do not show, for example, a new table whose name differs only by case."""
+"""How often everything is read again, at most: the stamps do not show, for example, a new table whose name differs only by case."""
+
+Read = Literal["stamps", "changes", "everything"]
+"""What a poll read: nothing but stamps; what changed since the last one, even if that was everything; everything, because it was time."""
 
 _Stamps = Mapping[TableIdentifier, object]
 
@@ -36,6 +40,10 @@ class Poller:
     clock: Clock
     observe: Callable[[], World]
     """Reads everything."""
+    whole_ms: int = WHOLE_MS
+    """How often it is called although no stamp differs."""
+    last: Read = "everything"
+    """By the last poll."""
     _world: World | None = None
     _names: tuple[TableIdentifier, ...] = ()
     _stamps: _Stamps = field(default_factory=dict)
@@ -46,10 +54,12 @@ class Poller:
     def poll(self) -> World:
         """The same object as before if nothing changed."""
         now = self.clock.now_ms()
-        if self._world is None or now - self._whole_ms >= WHOLE_MS:
+        if self._world is None or now - self._whole_ms >= self.whole_ms:
+            self.last = "everything"
             return self._read_all(now)
         stamps = self._read_stamps(self._names)
         changed = [name for name in self._names if stamps.get(name) != self._stamps.get(name)]
+        self.last = "changes" if changed else "stamps"
         if not changed:
             return self._at(now) if self._moves_ms is not None and now >= self._moves_ms else self._world
         if not all(_is_alone(self._world.observed.states.get(name)) and name in stamps for name in changed):

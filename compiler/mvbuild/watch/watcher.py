@@ -25,6 +25,7 @@ from mvbuild.verify.model import Checked
 from mvbuild.watch.due import Due, batches, find_due
 from mvbuild.watch.events import Event, Kind
 from mvbuild.watch.metrics import Metrics
+from mvbuild.watch.pace import Pace
 from mvbuild.watch.poll import Poller
 from mvbuild.watch.refresh import Refresher
 from mvbuild.watch.retries import Retries
@@ -32,8 +33,6 @@ from mvbuild.watch.warm import WarmEngine
 
 RELOAD_SECONDS = 2.0
 """How often the files of the project are looked at."""
-CPU_SHARE = 0.01
-"""Polling may take this share of a core: with many tables on a slow catalog, the watcher polls less often."""
 LONGEST_PAUSE = 30.0
 """Seconds between polls while the catalog cannot be reached, and between looks at what is running."""
 _COLD_MS = 15_000
@@ -96,9 +95,12 @@ class Watcher:
     late: set[NodeId] = field(default_factory=set)
     poll_failures: int = 0
     _reloaded: float = 0.0
-    _pause: float = 0.0
+    _pace: Pace = field(init=False)
     _seen: tuple[World, Mapping[NodeId, Freshness]] | None = None
     _reporting: Lock = field(default_factory=Lock)
+
+    def __post_init__(self) -> None:
+        self._pace = Pace(interval=self.interval)
 
     def start(self) -> None:
         """Compile the project. Raises ProjectError."""
@@ -110,7 +112,7 @@ class Watcher:
     def turn(self) -> float:
         """Do what is due. Returns how many seconds to wait before the next turn."""
         self._collect()
-        self._reload()
+        cost = self._reload()
         before, began = self.cpu(), self.clock.monotonic()
         try:
             due, world = self._look()
@@ -119,14 +121,15 @@ class Watcher:
         if self.poll_failures:
             self.report("poll-recovered", "the catalog can be read again")
         self.poll_failures = 0
-        self.metrics.polled(self.clock.now_ms(), self.clock.monotonic() - began)
-        if not self.running:
-            self._pause = max(self.interval, (self.cpu() - before) / CPU_SHARE)
+        seconds = self.clock.monotonic() - began
         self._report_lags(world, due)
+        if not self.running:
+            self._keep_pace(cost + self.cpu() - before)
+        self.metrics.polled(self.clock.now_ms(), seconds, self._pace.pause)
         started = self._start(world, due)
         if not self.running and not started and self.warm.stop_if_idle():
             self.report("spark", "Spark was stopped: it was not used")
-        wait = max(self._pause, self.interval)
+        wait = self._pace.pause
         if due.next_ms is not None:
             wait = min(wait, max(0.05, (due.next_ms - self.clock.now_ms()) / 1000))
         return wait
@@ -145,6 +148,12 @@ class Watcher:
         self.report("stopped", "the watcher has stopped")
 
     # --- what is due ---------------------------------------------------------------------------------------------------------------
+
+    def _keep_pace(self, cost: float) -> None:
+        assert self.opened is not None
+        poller = self.opened.poller
+        self._pace.looked(poller.last, cost)
+        poller.whole_ms = self._pace.whole_ms
 
     def _look(self) -> tuple[Due, World]:
         assert self.opened is not None
@@ -250,13 +259,19 @@ class Watcher:
 
     # --- the project and the catalog -----------------------------------------------------------------------------------------------
 
-    def _reload(self) -> None:
-        now = self.clock.monotonic()
+    def _reload(self) -> float:
+        """Returns what looking for edits took of CPU."""
+        now, before = self.clock.monotonic(), self.cpu()
         if not self.reload or now - self._reloaded < RELOAD_SECONDS:
-            return
+            return 0.0
         self._reloaded = now
-        if not self.project.edited():
-            return
+        edited = self.project.edited()
+        cost = self.cpu() - before
+        if edited:
+            self._take_up()
+        return cost
+
+    def _take_up(self) -> None:
         try:
             self.opened = self.project.load()
         except ProjectError as exc:

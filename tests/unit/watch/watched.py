@@ -36,6 +36,15 @@ class CountedEngine(RecordingEngine):
         self.closed += 1
 
 
+@dataclass(kw_only=True)
+class CostlyPoller(Poller):
+    of: Watched
+
+    def poll(self) -> World:
+        self.of.used += self.of.cost
+        return super().poll()
+
+
 @dataclass
 class Watched:
     """A project that is watched. Batches run at once, in the turn that starts them, unless `holds`."""
@@ -52,6 +61,11 @@ class Watched:
     held: list[Callable[[], None]] = field(default_factory=list)
     nonce: int = 0
     commits: int = 0
+    cost: float = 0.0
+    """Of CPU, in seconds, for each poll, and for each look at the files."""
+    whole_cost: float = 0.0
+    """The same for reading everything, besides."""
+    used: float = 0.0
 
     def __post_init__(self) -> None:
         self.engine = CountedEngine(self.shop.catalog)
@@ -60,7 +74,7 @@ class Watched:
         self.watcher = Watcher(
             project=self,
             clock=self.clock,
-            cpu=lambda: 0.0,
+            cpu=lambda: self.used,
             submit=self._submit,
             warm=self.warm,
             on_event=self.events.append,
@@ -70,6 +84,7 @@ class Watched:
         self.watcher.start()
 
     def edited(self) -> bool:
+        self.used += self.cost
         return self.is_edited
 
     def load(self) -> Opened:
@@ -78,9 +93,10 @@ class Watched:
 
         def read() -> World:
             self.observed += 1
+            self.used += self.whole_cost
             return observe(graph, self.shop.catalog, at_ms=self.clock.at_ms)
 
-        poller = Poller(graph=graph, catalog=self.shop.catalog, sources=None, clock=self.clock, observe=read)
+        poller = CostlyPoller(of=self, graph=graph, catalog=self.shop.catalog, sources=None, clock=self.clock, observe=read)
         refresher = Refresher(catalog=self.shop.catalog, open_session=self._session, warm=self.warm, threads=1)
         return Opened(graph=graph, poller=poller, refresher=refresher)
 

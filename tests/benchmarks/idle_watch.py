@@ -2,8 +2,8 @@
 
     .venv/bin/python tests/benchmarks/idle_watch.py [--mvs 1000] [--minutes 11] [--format table-properties metadata-file]
 
-The time is counted from the second poll on, and ends after the catalog was read whole at least once more. There is no Spark: a `java` that only
-records that it was called stands in its place. CPU is user and system time of the process and of all below it.
+The time is counted from the second poll on, and ends after the catalog was read whole at least once more. There is no Spark: `java` is a program that only
+records that it was called. CPU is user and system time of the process and of all below it.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def is_printed(shown: list[str], printed: list[str]) -> bool:
-    """Whether the lines stand in it one below the other. Rows of a table may have any order, and there are no more of them."""
+    """Whether it has these lines one below the other. Rows of a table may have any order, and there are no more of them."""
     body = next((at for at, line in enumerate(shown, 1) if line and set(line) <= {"-", " "}), len(shown))
     head, rows = shown[:body], sorted(shown[body:])
     places = [at + body for at in range(len(printed)) if printed[at : at + body] == head]

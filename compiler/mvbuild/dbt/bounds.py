@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 
 from sqlglot import exp
 
@@ -17,6 +18,18 @@ _BACK = (exp.Sub, exp.DateSub, exp.TimestampSub, exp.DatetimeSub)
 _ON = (exp.Add, exp.DateAdd, exp.TimestampAdd, exp.TsOrDsAdd, exp.AddMonths)
 """Functions that move their first argument backward, or forward."""
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+_LONGEST = timedelta(days=366)
+_UNITS: Mapping[str, timedelta] = {
+    "SECOND": timedelta(seconds=1),
+    "MINUTE": timedelta(minutes=1),
+    "HOUR": timedelta(hours=1),
+    "DAY": timedelta(days=1),
+    "WEEK": timedelta(days=7),
+    "MONTH": timedelta(days=31),
+    "QUARTER": timedelta(days=92),
+    "YEAR": _LONGEST,
+}
+"""The longest that each may be."""
 _LOWER: Mapping[type[exp.Expr], bool] = {exp.GT: False, exp.GTE: False, exp.LT: True, exp.LTE: True}
 """Comparison -> whether the bounded side is the right one."""
 
@@ -31,16 +44,79 @@ class NotProven(Exception):
 
 def lower_bound(condition: exp.Expr, model: str) -> tuple[exp.Expr, str | None]:
     """What is bounded (a column, its day or similar), and the column of the table whose maximum is the bound."""
-    swapped = _LOWER.get(type(condition))
-    if swapped is None:
-        raise NotProven("guard-not-lower-bound")
-    low, high = (condition.this, condition.expression) if not swapped else (condition.expression, condition.this)
+    low, high = _sides(condition)
     column: exp.Expr = low
     while isinstance(column, _WRAPPERS):
         column = column.this
     if not isinstance(column, exp.Column) or sum(1 for _ in low.find_all(exp.Column)) != 1:
         raise NotProven("guard-not-lower-bound")
     return low.unnest(), _constant(high, model)
+
+
+def is_passed(start: exp.Expr, bound: exp.Expr, now: datetime) -> bool:
+    """Whether a lower bound by the clock is above a constant lower bound of the same value, now and ever after."""
+    (low, constant), (other, moving) = _sides(start), _sides(bound)
+    begins, back = _instant(constant), _reach_back(moving)
+    if low.unnest() != other.unnest() or begins is None or back is None:
+        return False
+    # A day for time zones.
+    return begins <= now.astimezone(UTC).replace(tzinfo=None) - back - timedelta(days=1)
+
+
+def _sides(condition: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
+    """The lower and the upper side of a comparison."""
+    swapped = _LOWER.get(type(condition))
+    if swapped is None:
+        raise NotProven("guard-not-lower-bound")
+    return (condition.expression, condition.this) if swapped else (condition.this, condition.expression)
+
+
+def _instant(node: exp.Expr) -> datetime | None:
+    """The time that a constant names: `'2020-01-01'`, `date '2020-01-01'`, `to_timestamp('2020-01-01 10:00:00')`."""
+    while isinstance(node, (exp.Cast, exp.Date, exp.TsOrDsToDate, exp.Timestamp, exp.Paren)):
+        node = node.this
+    if not isinstance(node, exp.Literal) or not node.is_string:
+        return None
+    try:
+        found = datetime.fromisoformat(node.name)
+    except ValueError:
+        return None
+    return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
+
+
+def _reach_back(node: exp.Expr) -> timedelta | None:
+    """How far a bound lies before the clock at most; None if it is not the clock with constant steps."""
+    if isinstance(node, (exp.CurrentDate, exp.CurrentTimestamp)) or (isinstance(node, exp.Anonymous) and node.name.lower() == "now"):
+        return timedelta(days=1)
+    if isinstance(node, _WRAPPERS):
+        inner = _reach_back(node.this)
+        unit = str(node.args.get("unit") or "day").strip("'\"").upper()
+        return inner + _UNITS.get(unit, _LONGEST) if inner is not None else None
+    if isinstance(node, (*_BACK, *_ON)):
+        inner, step = _reach_back(node.this), _length(node.expression, str(node.args.get("unit") or "day"))
+        return inner + step if inner is not None and step is not None else None
+    return None
+
+
+def _length(step: exp.Expr, unit: str) -> timedelta | None:
+    """The length of a literal number or interval, whatever its sign."""
+    if isinstance(step, exp.Interval):
+        return _length(step.this, str(step.args.get("unit") or "")) if step.this else None
+    if isinstance(step, (exp.Neg, exp.Paren)):
+        return _length(step.this, unit)
+    if isinstance(step, exp.Mul):
+        factors = [part for part in (step.this, step.expression) if _number(part) not in (1, -1)]
+        return _length(factors[0], unit) if len(factors) == 1 else None
+    longest, number = _UNITS.get(unit.strip("'\"").upper().removesuffix("S")), _number(step)
+    return longest * abs(number) if longest is not None and number is not None else None
+
+
+def _number(node: exp.Expr) -> float | None:
+    if isinstance(node, (exp.Neg, exp.Paren)):
+        inner = _number(node.this)
+        return -inner if inner is not None and isinstance(node, exp.Neg) else inner
+    match = _NUMBER.fullmatch(node.name.strip()) if isinstance(node, exp.Literal) else None
+    return float(match[0]) if match else None
 
 
 def _constant(node: exp.Expr, model: str) -> str | None:
@@ -86,10 +162,9 @@ def _sign(step: exp.Expr) -> int:
         return _sign(value.this) * _sign(value.expression)
     if isinstance(value, exp.Add) and (sign := _sign(value.this)) == _sign(value.expression):
         return sign
-    match = _NUMBER.fullmatch(value.name.strip()) if isinstance(value, exp.Literal) else None
-    if match is None:
+    number = _number(value)
+    if number is None:
         raise NotProven("guard-not-lower-bound")
-    number = float(match[0])
     return (number > 0) - (number < 0)
 
 

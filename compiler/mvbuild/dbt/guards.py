@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from mvbuild.dbt.bounds import NotProven, lower_bound
+from mvbuild.dbt.bounds import NotProven, is_passed, lower_bound
 from mvbuild.dbt.climb import branches, climb, conjuncts
 from mvbuild.parse.dialect import parse, tokenize
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """The additional conditions of one SELECT: the column that they bound from below, and the output columns that contain it, in lower
-    case."""
+    """The additional conditions of one SELECT, in WHERE or ON: the column that they bound from below, and the output columns that contain
+    it, in lower case."""
 
     column: str
     exposed: frozenset[str]
@@ -37,18 +38,16 @@ def tree_of(sql: str) -> exp.Expr:
     return trees[0]
 
 
-def guards(full: str, incremental: str, model: str) -> tuple[tuple[Guard, ...], bool]:
+def guards(full: str, incremental: str, model: str, now: datetime) -> tuple[tuple[Guard, ...], bool]:
     """The guards of an incremental model; none if both queries are the same. And whether it reads other tables besides the guarded ones.
-    Raises NotProven."""
+    All of dbt's runs come after `now`. Raises NotProven."""
     whole, pruned = tree_of(full), tree_of(incremental)
     extras: list[_Extra] = []
     _compare(whole, pruned, extras)
     guarded = {id(extra.select) for extra in extras}
     found = [_guard(extra.select, extra.conditions, pruned, model, guarded) for extra in extras]
     for extra, guard in zip(extras, found, strict=True):
-        _require_reached(extra, model)
-        if extra.starts and (len(found) > 1 or not guard.whole):
-            raise NotProven("guard-changes-query")
+        _require_reached(extra, model, now, is_alone=len(found) == 1 and guard.whole)
     if len(found) > 1 and not _in_branches([extra.select for extra in extras], pruned):
         raise NotProven("guard-several")
     return tuple(found), bool(found) and _count_reads(whole) > len(found)
@@ -83,6 +82,8 @@ def _compare(whole: exp.Expr, pruned: exp.Expr, extras: list[_Extra]) -> None:
         if more:
             extras.append(_Extra(pruned, more, starts))
         keys.discard("where")
+    if isinstance(pruned, exp.Join) and _filters(pruned):
+        keys.discard("on")
     for key in keys:
         left, right = whole.args.get(key), pruned.args.get(key)
         lefts, rights = (v if isinstance(v, list) else [v] for v in (left, right))
@@ -96,8 +97,8 @@ def _compare(whole: exp.Expr, pruned: exp.Expr, extras: list[_Extra]) -> None:
 
 
 def _more(whole: exp.Expr, pruned: exp.Expr) -> tuple[list[exp.Expr], list[exp.Expr]]:
-    """The conditions that only the WHERE of `pruned` has, and those that only the WHERE of `whole` has."""
-    ours, theirs = (list(conjuncts(select.args.get("where"))) for select in (whole, pruned))
+    """The conditions that only `pruned` has, and those that only `whole` has."""
+    ours, theirs = (list(_conditions(select)) for select in (whole, pruned))
     starts = []
     for condition in ours:
         if condition in theirs:
@@ -107,6 +108,23 @@ def _more(whole: exp.Expr, pruned: exp.Expr) -> tuple[list[exp.Expr], list[exp.E
     if starts and not theirs:
         raise NotProven("guard-changes-query")
     return theirs, starts
+
+
+def _conditions(select: exp.Expr) -> Iterator[exp.Expr]:
+    """The conditions in WHERE, and those in the ON of joins, that each row of a SELECT satisfies."""
+    yield from conjuncts(select.args.get("where"))
+    for join in select.args.get("joins") or ():
+        if _filters(join) and (on := join.args.get("on")) is not None:
+            yield from conjuncts(exp.Where(this=on.copy()))
+
+
+def _filters(join: exp.Expr) -> bool:
+    """Whether the ON of a join is a condition like one in WHERE: it is an inner join, and no later one adds rows without it."""
+    if join.args.get("side") or join.args.get("method") or str(join.args.get("kind") or "").upper() not in ("", "INNER", "CROSS"):
+        return False
+    joins = join.parent.args.get("joins") or [] if join.parent else []
+    at = next((i for i, other in enumerate(joins) if other is join), 0)
+    return not any(str(other.args.get("side") or "").upper() in ("RIGHT", "FULL") for other in joins[at + 1 :])
 
 
 # The conditions
@@ -131,20 +149,33 @@ def _guard(select: exp.Select, conditions: Iterable[exp.Expr], root: exp.Expr, m
     return Guard(column=column.name.lower(), exposed=reached.exposed, whole=reached.whole, newest_first=reached.newest_first)
 
 
-def _require_reached(extra: _Extra, model: str) -> None:
+def _require_reached(extra: _Extra, model: str, now: datetime, *, is_alone: bool) -> None:
     """Raise NotProven unless each incremental row satisfies the conditions of the full query alone (`{% if not is_incremental() %}`).
 
-    All rows of the table satisfy a lower bound of the first run, so a row above the largest of them satisfies it too. A lookback or a
-    default for the maximum could go below the bound.
+    All rows of the table satisfy a lower bound of the first run, so a row above the largest of them satisfies it too, if there is no other
+    guard (`is_alone`). A lookback from the maximum, or a default for it, could go below the bound. A lookback from the clock could not,
+    once the clock is far enough above the bound.
     """
-    largest = {low.sql() for condition in extra.conditions for low in [lower_bound(condition, model)[0]] if _is_above_maximum(condition)}
     for start in extra.starts:
         try:
             low, compared = lower_bound(start, model)
+            is_reached = compared is None and (
+                any(is_passed(start, condition, now) for condition in extra.conditions)
+                or (is_alone and isinstance(low, exp.Column) and low.sql() in _above_the_largest(extra, model))
+            )
         except NotProven:
-            raise NotProven("guard-changes-query") from None
-        if compared is not None or not isinstance(low, exp.Column) or low.sql() not in largest:
-            raise NotProven("guard-changes-query")
+            is_reached = False
+        if not is_reached:
+            raise NotProven("guard-changes-query", _unreached(start))
+
+
+def _unreached(start: exp.Expr) -> str:
+    return f"'{start.sql('spark')}' is a condition of the first run, and it is not visible that all rows of later runs satisfy it"
+
+
+def _above_the_largest(extra: _Extra, model: str) -> set[str]:
+    """The columns that a guard compares with their own maximum."""
+    return {lower_bound(condition, model)[0].sql() for condition in extra.conditions if _is_above_maximum(condition)}
 
 
 def _is_above_maximum(condition: exp.Expr) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from mvbuild.dbt.drafts import Draft
@@ -108,6 +109,8 @@ class DescribedImport:
 @dataclass(slots=True)
 class ImportState:
     project: DbtProject
+    now: datetime
+    """When the import began."""
     items: list[Item] = field(default_factory=list)
     models: dict[str, ModelImport] = field(default_factory=dict)
     seeds: dict[str, SeedImport] = field(default_factory=dict)

@@ -204,7 +204,8 @@ def _incremental(work: ImportState, model: ModelImport, renderings: Renderings) 
             )
         if model.of_run:
             raise NotProven("load-time", f"The incremental query uses '{model.of_run}': each row keeps the value of the run that wrote it")
-        shown = shown_equal(model.config, model.full.text, rendered.text.text, model.name, work.project.target.adapter)
+        queries = (model.full.text, rendered.text.text)
+        shown = shown_equal(model.config, *queries, model.name, work.project.target.adapter, work.now)
         _require_same_for_each_run(model, renderings)
     except NotProven as exc:
         is_guard = exc.code.startswith("guard")

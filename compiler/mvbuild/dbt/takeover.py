@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +53,11 @@ def take_over(
     profiles: tuple[Path, ...] = (),
     vars: Mapping[str, Any] | None = None,
     env: Mapping[str, str],
+    now: datetime | None = None,
 ) -> Takeover:
-    """Raises ProjectError if there is no dbt project that can be read."""
+    """`now` is the time of the import, by default that of the machine. Raises ProjectError if there is no dbt project that can be read."""
     project = read_project(root.resolve(), profiles=profiles, target=target, vars=vars or {}, env=env, schema=schema)
-    work = ImportState(project)
+    work = ImportState(project, now or datetime.now(UTC))
     whole = work.item("project", project.name, project.file.line_span(1))
     for diagnostic in project.unreadable:
         item = work.item("resource", diagnostic.span.file.path if diagnostic.span else "?", diagnostic.span or whole.span)

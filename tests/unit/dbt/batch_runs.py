@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -332,18 +332,23 @@ def _tree(sql: str) -> exp.Expr:
 
 def _bounded(full: exp.Expr, guarded: Reader) -> set[Leaf]:
     """What the conditions bound that only the query with its guard has."""
-    known = {condition.sql() for where in full.find_all(exp.Where) for condition in where.this.flatten() if isinstance(where.this, exp.And)}
-    known |= {where.this.sql() for where in full.find_all(exp.Where)}
+    known = {condition.sql() for select in full.find_all(exp.Select) for condition in _conditions(select)}
     found: set[Leaf] = set()
     for scope in guarded.scopes:
-        where = scope.expression.args.get("where") if isinstance(scope.expression, exp.Select) else None
-        conditions = () if where is None else where.this.flatten() if isinstance(where.this, exp.And) else (where.this,)
-        for condition in conditions:
+        for condition in _conditions(scope.expression) if isinstance(scope.expression, exp.Select) else ():
             if condition.sql() not in known:
                 for column in condition.walk(prune=lambda n: isinstance(n, exp.Query)):
                     if isinstance(column, exp.Column):
                         found.update(guarded.leaves(scope, column))
     return found
+
+
+def _conditions(select: exp.Select) -> Iterator[exp.Expr]:
+    """Those of WHERE and of the ON of joins."""
+    where = select.args.get("where")
+    for clause in (where and where.this, *(join.args.get("on") for join in select.args.get("joins") or ())):
+        if clause is not None:
+            yield from clause.flatten() if isinstance(clause, exp.And) else (clause,)
 
 
 def _share(leaf: Leaf, keyed: set[Leaf]) -> tuple[int, int]:

@@ -41,6 +41,22 @@ def newer(condition: str = NEWER, word: str = "where") -> str:
 
 # Taken
 
+LAST_WEEK = "ts >= date_trunc('day', now() - interval '1 week')"
+STARTED_BY_CLOCK: Mapping[str, Files] = {
+    "a start before a look back": started(LAST_WEEK),
+    "a start before a look back in days": started("ts > current_date - 3", START.replace("'2020-01-01'", "timestamp '2020-01-01'")),
+    "a start before a look back in each branch": model(
+        MERGE,
+        "\nunion all\n".join(
+            f"select id, ts from {table} where id > 0 {IF} and {LAST_WEEK} {{% endif %}} {START}" for table in (SOURCE, USERS)
+        ),
+    ),
+    "a start before a look back in ON": model(
+        MERGE,
+        f"select e.id, e.ts, u.name from {SOURCE} e join {USERS} u on u.id = e.user_id {IF} and e.{LAST_WEEK} {{% endif %}} {START.replace('ts', 'e.ts')}",
+    ),
+}
+"""The first run begins at a constant, and later ones look back from the clock."""
 LOWER_BOUNDS = [
     NEWER,
     "e.TS >= (select max(ts) from {{ this }})",
@@ -92,6 +108,7 @@ JOINS: Mapping[str, Files] = {
         MERGE,
         f"select a.id, a.ts, count(b.v) as n from {SOURCE} a left join {SOURCE} b on b.parent = a.id{newer(f'a.{NEWER}')} group by a.id, a.ts",
     ),
+    "a guard in ON": model(MERGE, f"select e.id, e.ts, u.name {JOINED}{newer(f'e.{NEWER}', 'and')}"),
     "a scalar subquery": model(MERGE, f"select id, ts, (select max(v) from {USERS}) as most from {SOURCE}{newer()}"),
 }
 """Other tables than the guarded one are read too."""
@@ -120,7 +137,7 @@ def taken_models() -> dict[str, Files]:
     }
     found |= {f"newest row, {where}": model(MERGE, first_of_each(where)) for where in FIRST_ROWS}
     found |= {"newest row": model(MERGE, NEWEST_ROW), "a guard in each branch": model(MERGE, GUARDED_UNION), "a start": started(NEWER)}
-    return {**found, **JOINS, **KEPT, **UNGUARDED}
+    return {**found, **STARTED_BY_CLOCK, **JOINS, **KEPT, **UNGUARDED}
 
 
 # Refused
@@ -184,6 +201,15 @@ REFUSED: list[tuple[Files, str]] = [
             "select a.id, b.ts from e a join e b on a.id = b.parent",
         ),
         "guard-below-join",
+    ),
+    # In the ON of a join that keeps rows without a partner.
+    (
+        model(MERGE, f"select e.id, e.ts, u.name {JOINED.replace('join', 'left join')}{newer(f'e.{NEWER}', 'and')}"),
+        "guard-changes-query",
+    ),
+    (
+        model(MERGE, f"select e.id, e.ts {JOINED}{newer(f'e.{NEWER}', 'and')} full join {USERS} w on w.id = e.id"),
+        "guard-changes-query",
     ),
     (TWO_BOUNDS["partitions"], "guard-not-partition"),
     (TWO_BOUNDS["groups"], "guard-below-aggregate"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from unit.dbt.incremental_cases import (
     REFUSED,
     SOURCE,
     START,
+    STARTED_BY_CLOCK,
     WHOLE_PARTITIONS,
     first_of_each,
     guarded,
@@ -289,6 +291,32 @@ def test_a_start_of_the_first_run_stays_where_later_runs_only_go_above_it(tmp_pa
     assert "guard-removed" in codes(found, "m"), item(found, "m").reasons
     assert text(found, "models/m.sql").split("where")[1].split() == ["id", ">", "0", "and", "ts", ">=", "'2020-01-01'"]
     assert item(taken(tmp_path, started(NEWER.replace(">", ">="), START.replace(">=", ">"))), "m").verdict == "changed"
+
+
+@pytest.mark.parametrize("name", STARTED_BY_CLOCK)
+def test_a_start_that_the_clock_has_passed_stays(tmp_path: Path, name: str) -> None:
+    found = taken(tmp_path, STARTED_BY_CLOCK[name], now=datetime(2023, 2, 1, tzinfo=UTC))
+    assert item(found, "m").verdict == "changed", item(found, "m").reasons
+    assert "2020-01-01" in text(found, "models/m.sql")
+
+
+@pytest.mark.parametrize("name", STARTED_BY_CLOCK)
+def test_a_start_that_a_look_back_from_the_clock_can_still_go_below_is_refused(tmp_path: Path, name: str) -> None:
+    found = taken(tmp_path, STARTED_BY_CLOCK[name], now=datetime(2020, 1, 4, tzinfo=UTC))
+    assert "guard-changes-query" in codes(found, "m")
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "day >= current_date - 3",
+        "ts >= current_date - day",
+        "ts >= current_date - interval '3' year - interval 'x' day",
+        "date(ts) >= current_date - 3",
+    ],
+)
+def test_a_look_back_that_does_not_show_that_the_start_is_passed_is_refused(tmp_path: Path, condition: str) -> None:
+    assert item(taken(tmp_path, started(condition)), "m").verdict == "refused"
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from mvbuild.refresh.outcome import AuditFailed
 from mvbuild.refresh.result import Entered, Event, Finished, NodeResult, RunResult, Started
 from mvbuild.refresh.run_id import SCRATCH_NAMESPACE, left_over
 from mvbuild.refresh.session import RunSession
+from mvbuild.refresh.source_tests import run_source_tests
 from mvbuild.storage.auxiliary_views import listed_views
 
 OnEvent = Callable[[Event], None]
@@ -36,15 +37,22 @@ def run_plan(
     started_ms, began = session.clock.now_ms(), session.clock.monotonic()
     session.on_stage = lambda node, stage: on_event(Entered(node=node, stage=stage))
     remove_leftovers(plan.world, session)
-    schedule = _Schedule(plan=plan, session=session, rows=rows, fail_fast=fail_fast, on_event=on_event)
     try:
+        sources = run_source_tests(session, plan, on_event)
+        schedule = _Schedule(plan=plan, session=session, rows=rows, fail_fast=fail_fast, on_event=on_event, stopped=sources.stopped)
         schedule.run(threads)
     except BaseException:
         if session.pending:
             session.pending.discard()
         raise
     results = tuple(schedule.done[s.node] for s in plan.steps)
-    found = RunResult(results=results, started_ms=started_ms, seconds=session.clock.monotonic() - began)
+    found = RunResult(
+        results=results,
+        tests=sources.results,
+        started_ms=started_ms,
+        seconds=session.clock.monotonic() - began,
+        diagnostics=sources.diagnostics,
+    )
     if session.pending is None:
         return found
     published = publish_together(found, session.pending, on_event)
@@ -58,6 +66,8 @@ class _Schedule:
     rows: Mapping[NodeId, SeedRows]
     fail_fast: bool
     on_event: OnEvent
+    stopped: Mapping[NodeId, str]
+    """The steps that may not begin, and why."""
     done: dict[NodeId, NodeResult] = field(default_factory=dict)
     running: dict[Future[NodeResult], NodeId] = field(default_factory=dict)
     steps: dict[NodeId, Step] = field(default_factory=dict)
@@ -127,6 +137,8 @@ class _Schedule:
             )
         if step.action == "reuse":
             return NodeResult(node=step.node, status="reused", message="", reasons=step.reasons, started_ms=now)
+        if step.node in self.stopped:
+            return NodeResult(node=step.node, status="skipped", message=self.stopped[step.node], reasons=step.reasons, started_ms=now)
         # A conversion moves no row, and does not need its inputs.
         needed = () if step.action == "convert" else self.waiting[step.node]
         failed = [id for id in needed if self.done[id].status in ("error", "skipped")]

@@ -32,6 +32,15 @@ class Returned(Exception):
         self.value = value
 
 
+class Missing(StrictUndefined):
+    """A name without a value, which nothing can use. But a macro may ask whether it was given a parameter: `{% if column %}`."""
+
+    def __bool__(self) -> bool:
+        if self._undefined_hint is not None and self._undefined_hint.startswith("parameter "):
+            return False
+        return super().__bool__()
+
+
 class Sandbox(SandboxedEnvironment):
     """Jinja's own sandbox, with a budget per template.
 
@@ -43,7 +52,7 @@ class Sandbox(SandboxedEnvironment):
 
     def __init__(self) -> None:
         super().__init__(
-            undefined=StrictUndefined,
+            undefined=Missing,
             keep_trailing_newline=True,
             optimized=False,
             finalize=self._written,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date
 from hashlib import md5
@@ -14,10 +14,11 @@ from mvbuild.project.counting import SETTINGS, counting_of, problem_of
 from mvbuild.project.key_types import SAYS, Block, Key, check
 from mvbuild.project.keys import CUSTOM_TEST, TEST_ARGUMENTS, TESTS
 from mvbuild.project.loaded import DataTest
-from mvbuild.project.yaml_spans import ListNode, MapNode, Node, ScalarNode, is_empty, plain
+from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNode, is_empty, plain
 from mvbuild.source import Span
 
 _LONGEST = 64
+_RENDERED = ("severity", "enabled", *SETTINGS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +40,51 @@ def read_tests(node: Node | None, tested: Tested, column: str | None, report: li
                 yield test
 
 
-def repeated(tests: tuple[DataTest, ...]) -> Iterator[Diagnostic]:
-    """Tests of one table with the same name."""
+def told_apart(tests: Iterable[DataTest], tested: Tested, report: list[Diagnostic]) -> Iterator[DataTest]:
+    """The tests with different names. Names that are made of the arguments leave out punctuation, so other arguments can make the same one:
+    the second test gets a hash of its arguments. Two tests that do the same, or that YAML gives one name, are an error."""
     first: dict[str, DataTest] = {}
     for test in tests:
         other = first.setdefault(test.name, test)
+        is_given = test.name != _name(test.kind, tested, test.column, test.arguments)
+        if other is not test and not is_given and test.arguments != other.arguments:
+            test = replace(test, name=_hashed(test.name, repr(sorted(test.arguments.items()))))
+            other = first.setdefault(test.name, test)
         if other is not test:
             notes = (Note(message="first defined here", span=other.span),)
             help = "Remove one of them, or give it another `name:`."
-            yield error("duplicate-name", f"Duplicate test '{test.name}'", test.span, help=help, notes=notes)
+            report.append(error("duplicate-name", f"Duplicate test '{test.name}'", test.span, help=help, notes=notes))
+        yield test
+
+
+def with_settings(node: Node, render: Callable[[Node], Node]) -> Node:
+    """The tree of a file with the templates in settings of tests rendered. Those in their arguments are rendered where they are used."""
+    if isinstance(node, ListNode):
+        items = tuple(with_settings(item, render) for item in node.items)
+        return node if all(new is old for new, old in zip(items, node.items, strict=True)) else replace(node, items=items)
+    if not isinstance(node, MapNode):
+        return node
+    return _changed(node, lambda e: _of_tests(e.node, render) if e.key in ("data_tests", "tests") else with_settings(e.node, render))
+
+
+def _of_tests(node: Node, render: Callable[[Node], Node]) -> Node:
+    """The list of the tests of something."""
+
+    def settings(entry: Entry) -> Node:
+        return _changed(entry.node, settings) if entry.key == "config" else render(entry.node) if entry.key in _RENDERED else entry.node
+
+    if not isinstance(node, ListNode):
+        return node
+    items = tuple(_changed(item, lambda kind: _changed(kind.node, settings)) for item in node.items)
+    return node if all(new is old for new, old in zip(items, node.items, strict=True)) else replace(node, items=items)
+
+
+def _changed(node: Node, change: Callable[[Entry], Node]) -> Node:
+    """A mapping with other values; the same one if none is another."""
+    if not isinstance(node, MapNode):
+        return node
+    entries = tuple(e if (new := change(e)) is e.node else replace(e, node=new) for e in node.entries)
+    return node if all(new is old for new, old in zip(entries, node.entries, strict=True)) else replace(node, entries=entries)
 
 
 def _kind_of(item: Node, report: list[Diagnostic]) -> tuple[str, Span, MapNode | None] | None:
@@ -158,4 +195,8 @@ def _name(kind: str, tested: Tested, column: str, arguments: dict[str, Any]) -> 
     clean = "__".join(re.sub(r"[^0-9a-zA-Z_]+", "_", part) for part in flat)
     whole = f"{tested.prefix}{kind.replace('.', '_')}_{tested.name}_{clean}"
     # As in dbt, so that a table of its failures has a name that every catalog accepts.
-    return whole if kind in TESTS or len(whole) < _LONGEST else f"{whole[:30]}_{md5(whole.encode(), usedforsecurity=False).hexdigest()}"
+    return whole if kind in TESTS or len(whole) < _LONGEST else _hashed(whole)
+
+
+def _hashed(name: str, more: str = "") -> str:
+    return f"{name[:30]}_{md5((name + more).encode(), usedforsecurity=False).hexdigest()}"

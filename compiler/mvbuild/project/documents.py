@@ -9,9 +9,10 @@ from mvbuild.cache.codec import Uncacheable
 from mvbuild.cache.keys import digest
 from mvbuild.cache.store import Table
 from mvbuild.diagnostics import Diagnostic
+from mvbuild.project.data_tests import with_settings
 from mvbuild.project.project_file import Templates
 from mvbuild.project.properties import CODEC, NOT_RENDERED, Described, NamedEntry, read_properties
-from mvbuild.project.yaml_spans import read_yaml
+from mvbuild.project.yaml_spans import Node, read_yaml
 from mvbuild.source import SourceFile
 from mvbuild.workers import Workers
 
@@ -65,11 +66,15 @@ def _read(file: SourceFile, templates: Templates | None, cache: Table | None) ->
     report = list(wrong)
     if tree is None:
         return (), report
-    rendered = templates.render(tree, file.text, NOT_RENDERED) if templates else tree
+    rendered = _rendered(tree, templates, file.text) if templates and "{{" in file.text else tree
     found = tuple(read_properties(file, rendered, report))
     if cache is not None and rendered is tree and not report and (text := _dumped(found, file)) is not None:
         cache.put(_key(file), text)
     return found, report
+
+
+def _rendered(tree: Node, templates: Templates, text: str) -> Node:
+    return with_settings(templates.render(tree, text, NOT_RENDERED), lambda node: templates.render(node, text))
 
 
 def _dumped(entries: tuple[NamedEntry, ...], file: SourceFile) -> str | None:

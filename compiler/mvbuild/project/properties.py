@@ -9,7 +9,7 @@ from typing import Any
 from mvbuild.cache.codec import Codec
 from mvbuild.diagnostics import Diagnostic, Note, error
 from mvbuild.project.counting import Counting
-from mvbuild.project.data_tests import Tested, read_tests, repeated
+from mvbuild.project.data_tests import Tested, read_tests, told_apart
 from mvbuild.project.folders import layer_of, repeated_settings, setting_of
 from mvbuild.project.groups import read_group
 from mvbuild.project.key_types import check
@@ -151,11 +151,10 @@ def _properties(file: SourceFile, node: MapNode, tested: Tested, report: list[Di
         if type_node is not None and column.data_type is not None:
             types[column.name] = setting_of(type_node)
         tests.extend(read_tests(_tests_node(item), tested, column.name, report))
-    report.extend(repeated(tuple(tests)))
     properties = Properties(
         description=_text(node, "description") or "",
         columns=tuple(columns.values()),
-        tests=tuple(tests),
+        tests=tuple(told_apart(tests, tested, report)),
         deprecation=deprecation_of(node, report),
         patch_path=file.path,
     )

@@ -348,3 +348,10 @@ def test_a_value_of_the_run_is_not_known_where_macros_are_loaded() -> None:
     macros = {"run": "{% set at = run_started_at ~ '' %}{% macro run() %}{{ at }}{% endmacro %}"}
     (found,) = Renderer(project({}, macros=macros), {}).diagnostics
     assert (found.code, found.severity, str(found.span)) == ("not-needed", "error", "macros/run.sql:1:1")
+
+
+def test_a_macro_may_ask_for_a_parameter_that_it_was_not_given_but_not_use_it():
+    macros = {"m": "{% macro asks(a) %}{% if a %}{{ a }}{% else %}none{% endif %}{% endmacro %}{% macro uses(a) %}{{ a }}{% endmacro %}"}
+    assert text_of("{{ asks() }} {{ asks(1) }}", macros=macros).text == "none 1"
+    assert only("{{ uses() }}", macros=macros).code == "undefined-name"
+    assert only("{% if nothing %}1{% endif %}").code == "undefined-name"

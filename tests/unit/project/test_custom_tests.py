@@ -121,3 +121,36 @@ def test_errors_have_a_place(case: str, tmp_path: Path) -> None:
     assert found.span is not None
     assert (found.code, f"{found.span.file.path}:{found.span.position[0]}") == (code, place), found
     assert help in found.help
+
+
+def test_settings_may_be_templates_and_arguments_wait_for_their_use(tmp_path: Path) -> None:
+    yaml = """
+models:
+  - name: orders
+    columns:
+      - name: amount
+        data_tests:
+          - above: {severity: "{{ 'warn' if target.type == 'spark' else 'error' }}", least: "{{ one_more(1) }}"}
+          - above: {least: 9, config: {enabled: "{{ target.type != 'spark' }}"}}
+"""
+    files = {"models/m.yml": yaml, "macros/one_more.sql": "{% macro one_more(n) %}{{ n + 1 }}{% endmacro %}"}
+    test = _only(_graph(tmp_path, files))
+    assert test.severity == "warn"
+    assert test.query is not None
+    assert test.query.sql.text.rstrip().endswith("<= 2")
+
+
+def test_tests_whose_names_differ_only_by_punctuation_are_two(tmp_path: Path) -> None:
+    yaml = "models: [{name: orders, columns: [{name: amount, data_tests: [{above: {least: -1}}, {above: {least: '+1'}}, {above: {least: 1}}]}]}]"  # noqa: E501
+    first, second, third = _graph(tmp_path, {"models/m.yml": yaml}).tests
+    assert (first.name, third.name) == ("above_orders_amount___1", "above_orders_amount__1")
+    assert second.name.startswith("above_orders_amount___1_")
+    assert {t.query.sql.text.rstrip().split()[-1] for t in (first, second, third) if t.query} == {"-1", "+1", "1"}
+
+
+@pytest.mark.parametrize("more", ["", ", severity: warn"])
+def test_the_same_test_twice_is_an_error(tmp_path: Path, more: str) -> None:
+    yaml = f"models: [{{name: orders, columns: [{{name: amount, data_tests: [{{above: {{least: 1}}}}, {{above: {{least: 1{more}}}}}]}}]}}]"
+    with pytest.raises(ProjectError) as raised:
+        _graph(tmp_path, {"models/m.yml": yaml})
+    assert [d.code for d in raised.value.diagnostics] == ["duplicate-name"]

@@ -141,7 +141,7 @@ models:
 
 
 def test_tests_whose_names_differ_only_by_punctuation_are_two(tmp_path: Path) -> None:
-    yaml = "models: [{name: orders, columns: [{name: amount, data_tests: [{above: {least: -1}}, {above: {least: '+1'}}, {above: {least: 1}}]}]}]"  # noqa: E501
+    yaml = "models: [{name: orders, columns: [{name: amount, data_tests: [{above: {least: -1}}, {above: {least: '+1'}}, {above: {least: 1}}]}]}]"
     first, second, third = _graph(tmp_path, {"models/m.yml": yaml}).tests
     assert (first.name, third.name) == ("above_orders_amount___1", "above_orders_amount__1")
     assert second.name.startswith("above_orders_amount___1_")

@@ -12,6 +12,7 @@ from mvbuild.dbt.import_state import ImportState, ModelImport
 from mvbuild.dbt.models import setting_of
 from mvbuild.dbt.project_file import Taken, project_file
 from mvbuild.dbt.read import YamlFile, entries_of, get, items_of, text_of
+from mvbuild.dbt.snapshots import files_of
 from mvbuild.dbt.staying import references, staying_yaml
 from mvbuild.dbt.table_names import MACROS
 from mvbuild.dbt.yaml_draft import YamlDraft
@@ -39,6 +40,7 @@ def assemble(work: ImportState) -> Files:
             for null in seed.nulls:
                 draft.replace(null.start, null.end, "")
             files[seed.file.path] = draft.result
+    files.update((path, _computed(text, one.item.span)) for path, text, one in files_of(work))
     files.update(_macros(work))
     files.update(_tests(work))
     if sources := staying_yaml(work):

@@ -159,3 +159,17 @@ def macro_blocks(text: TemplateText) -> dict[str, Span]:
             name, start = opened.pop()
             blocks[name] = Span(text.file, start, tag[-1].end)
     return blocks
+
+
+def snapshot_bodies(text: TemplateText) -> dict[str, Span]:
+    """Snapshots of a file by their name: what is between their tags."""
+    found: dict[str, Span] = {}
+    opened: tuple[str, int] | None = None
+    for tag in text.tags:
+        words = _words(tag)
+        if tag[0].kind == "block_begin" and words[:1] == ("snapshot",) and len(words) > 1:
+            opened = words[1], tag[-1].end
+        elif tag[0].kind == "block_begin" and words[:1] == ("endsnapshot",) and opened:
+            found[opened[0]] = Span(text.file, opened[1], tag[0].start)
+            opened = None
+    return found

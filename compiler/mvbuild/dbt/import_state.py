@@ -106,6 +106,20 @@ class DescribedImport:
     reads: dict[str, Span] = field(default_factory=dict)
 
 
+@dataclass(slots=True, kw_only=True)
+class SnapshotImport:
+    """A snapshot in a SQL file: the text between its tags, and what is written for it if it is taken: a model, and a test of it."""
+
+    name: str
+    path: str
+    item: Item
+    body: str
+    config: dict[str, Any] = field(default_factory=dict)
+    reads: dict[str, Span] = field(default_factory=dict)
+    written: str = ""
+    test: str = ""
+
+
 @dataclass(slots=True)
 class ImportState:
     project: DbtProject
@@ -115,6 +129,8 @@ class ImportState:
     models: dict[str, ModelImport] = field(default_factory=dict)
     seeds: dict[str, SeedImport] = field(default_factory=dict)
     snapshots: dict[str, Item] = field(default_factory=dict)
+    snapshot_blocks: dict[str, SnapshotImport] = field(default_factory=dict)
+    """Those of SQL files."""
     python: dict[str, Item] = field(default_factory=dict)
     templates: dict[str, Template] = field(default_factory=dict)
     """Every SQL template by its path."""
@@ -162,4 +178,7 @@ class ImportState:
         if name.startswith("source."):
             source = self.sources.get(name.removeprefix("source."))
             return "source" if source is not None and source.verdict == "refused" else None
-        return "snapshot" if name in self.snapshots else "Python model" if name in self.python else None
+        snapshot = self.snapshots.get(name)
+        if snapshot is not None:
+            return "snapshot" if snapshot.verdict == "refused" else None
+        return "Python model" if name in self.python else None

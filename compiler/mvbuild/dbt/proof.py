@@ -45,6 +45,7 @@ def cascade(work: ImportState) -> None:
     """Refuse everything that reads a refused thing."""
     readers: list[tuple[Item, Mapping[str, Span], ModelImport | None]] = [(m.item, m.reads, m) for m in work.models.values() if m.enabled]
     readers += [(item, reads, None) for _, item, reads in work.sql_tests.values()]
+    readers += [(one.item, one.reads, None) for one in work.snapshot_blocks.values()]
     readers += [(described.item, described.reads, None) for described in work.described]
     readers += [(t.item, {**t.reads, **_tested(t.of, t.item.span)}, None) for t in work.generic_tests]
     is_new = True
@@ -119,6 +120,9 @@ def _item_at(work: ImportState, path: str, origin: Span | None) -> Item | None:
     for model in work.models.values():
         if model.template.path == place or (path.endswith(f"/{model.name}_unique_key.sql") and origin == model.item.span):
             return model.item
+    for one in work.snapshot_blocks.values():
+        if origin == one.item.span:
+            return one.item
     for seed in work.seeds.values():
         if seed.file.path in (place, path):
             return seed.item

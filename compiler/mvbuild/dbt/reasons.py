@@ -46,6 +46,12 @@ REASONS: Mapping[str, ReasonCode] = {
         "Keep the test: a refresh that breaks it is not published. A row with NULL in its key is in the MV once; dbt inserts it in each "
         "run that reads it.",
     ),
+    "snapshot-of-versions": _changed(
+        "A snapshot of the newest version of each row becomes an MV of all versions, with the columns of dbt: `dbt_scd_id`, "
+        "`dbt_updated_at`, `dbt_valid_from`, `dbt_valid_to`.",
+        "The MV has every version that the base table has; dbt's table has those that its runs saw, and keeps those that leave the base "
+        "table. A test is added that no two versions of a key begin at once.",
+    ),
     "hook-removed": _changed(
         "A hook that changes no row is removed: it optimizes the table, sets its properties or grants rights.",
         "`mvbuild maintain` keeps tables small; grant rights in the catalog.",

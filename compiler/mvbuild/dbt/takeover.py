@@ -20,6 +20,7 @@ from mvbuild.dbt.read import read_project
 from mvbuild.dbt.rendering import Renderings, start
 from mvbuild.dbt.scorecard import Item, Scorecard
 from mvbuild.dbt.seeds import judge_seeds
+from mvbuild.dbt.snapshots import judge_snapshots
 from mvbuild.dbt.templates import installed_packages, judge_macros, judge_uses, read_templates
 from mvbuild.parse.libraries import has_macro
 from mvbuild.parse.sql import parse_query
@@ -70,6 +71,7 @@ def take_over(
     unknown = read_layers(work)
     judge_macros(work)
     renderings = start(work, env)
+    judge_snapshots(work, renderings)
     judge_models(work, renderings)
     judge_seeds(work)
     judge_properties(work)

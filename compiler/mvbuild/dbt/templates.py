@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from mvbuild.dbt.blocks import cut_guards, cut_tags, lexed, macro_blocks
+from mvbuild.dbt.blocks import cut_guards, cut_tags, lexed, macro_blocks, snapshot_bodies
 from mvbuild.dbt.drafts import Draft
 from mvbuild.dbt.hooks import macro_texts
-from mvbuild.dbt.import_state import ImportState, ModelImport, Template
+from mvbuild.dbt.import_state import ImportState, ModelImport, SnapshotImport, Template
 from mvbuild.dbt.keywords import keyword_columns
 from mvbuild.dbt.read import DbtFile
 from mvbuild.dbt.scorecard import Item
@@ -114,6 +114,12 @@ def judge_uses(work: ImportState, item: Item, template: Template) -> None:
             _refused_macro(work, item, use, use.root)
 
 
+def refusal(work: ImportState, use: Use) -> str:
+    """Why a template cannot use a name, or nothing."""
+    problem = _problem(work, use)
+    return problem[1] if problem else f"The macro '{use.root}' is refused" if _is_refused_macro(work, use) else ""
+
+
 def _is_refused_macro(work: ImportState, use: Use) -> bool:
     own = use.attribute is None or use.root == work.project.name
     name = use.attribute if use.root == work.project.name and use.attribute else use.root
@@ -202,11 +208,15 @@ def _model(work: ImportState, file: DbtFile) -> None:
 
 def _snapshots(work: ImportState, file: DbtFile) -> None:
     text = lexed(file.file)
-    found = cut_tags(Draft(file.file), text).snapshots if text else {}
-    for name, span in (found or {file.stem: file.start}).items():
+    bodies = snapshot_bodies(text) if text else {}
+    for name, span in (cut_tags(Draft(file.file), text).snapshots if text else {file.stem: file.start}).items():
         item = work.item("snapshot", name, span)
-        item.add("snapshot", "A snapshot keeps versions that its query no longer returns", span)
         work.snapshots[name.lower()] = item
+        if name in bodies:
+            block = SnapshotImport(name=name, path=file.path, item=item, body=bodies[name].text)
+            work.snapshot_blocks[name.lower()] = block
+        else:
+            item.add("snapshot", "Its template cannot be parsed", span)
 
 
 def _macro_file(work: ImportState, file: DbtFile) -> None:

@@ -29,7 +29,7 @@ from dbt_scorecards import PROJECTS, Public, source_of, unpacked  # noqa: E402
 
 from mvbuild.dbt.takeover import Takeover, take_over  # noqa: E402
 from unit.dbt.batch_runs import Played, play  # noqa: E402
-from unit.dbt.incremental_cases import taken_models  # noqa: E402
+from unit.dbt.incremental_cases import RUN_DAYS, taken_models  # noqa: E402
 from unit.dbt.projects import taken  # noqa: E402
 
 
@@ -59,7 +59,7 @@ def main() -> int:
 def _imports(given: argparse.Namespace, work: Path) -> Iterator[tuple[str, Takeover]]:
     if not given.project:
         for at, (name, files) in enumerate(taken_models().items()):
-            yield name, taken(work / str(at), files)
+            yield name, taken(work / str(at), files, vars=RUN_DAYS)
     for name in given.project:
         if Path(name, "dbt_project.yml").exists():
             yield name, take_over(Path(name), vars=yaml.safe_load(given.vars), env=dict(os.environ))

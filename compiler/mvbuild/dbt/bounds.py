@@ -30,6 +30,7 @@ _UNITS: Mapping[str, timedelta] = {
     "YEAR": _LONGEST,
 }
 """The longest that each may be."""
+_MIRRORED: Mapping[type[exp.Expr], type[exp.Binary]] = {exp.GT: exp.LT, exp.GTE: exp.LTE, exp.LT: exp.GT, exp.LTE: exp.GTE}
 _LOWER: Mapping[type[exp.Expr], bool] = {exp.GT: False, exp.GTE: False, exp.LT: True, exp.LTE: True}
 """Comparison -> whether the bounded side is the right one."""
 
@@ -53,14 +54,26 @@ def lower_bound(condition: exp.Expr, model: str) -> tuple[exp.Expr, str | None]:
     return low.unnest(), _constant(high, model)
 
 
-def is_passed(start: exp.Expr, bound: exp.Expr, now: datetime) -> bool:
-    """Whether a lower bound by the clock is above a constant lower bound of the same value, now and ever after."""
+def upper_bound(condition: exp.Expr) -> tuple[exp.Expr, bool] | None:
+    """What a condition bounds from above by a constant time, and whether it leaves out that time itself; None for any other condition."""
+    mirrored = _MIRRORED.get(type(condition))
+    if mirrored is None:
+        return None
+    flipped = mirrored(this=condition.this.copy(), expression=condition.expression.copy())
+    try:
+        bounded, compared = lower_bound(flipped, "")
+    except NotProven:
+        return None
+    is_time = compared is None and _earliest(_sides(flipped)[1], datetime.max, of_run=True) is not None
+    return (bounded, isinstance(condition, (exp.LT, exp.GT))) if is_time else None
+
+
+def is_passed(start: exp.Expr, bound: exp.Expr, now: datetime, *, of_run: bool) -> bool:
+    """Whether a lower bound is above a constant lower bound of the same value, now and ever after. It is the clock, or a variable `of_run`,
+    whose values only grow."""
     (low, constant), (other, moving) = _sides(start), _sides(bound)
-    begins, back = _instant(constant), _reach_back(moving)
-    if low.unnest() != other.unnest() or begins is None or back is None:
-        return False
-    # A day for time zones.
-    return begins <= now.astimezone(UTC).replace(tzinfo=None) - back - timedelta(days=1)
+    begins, earliest = _instant(constant), _earliest(moving, now.astimezone(UTC).replace(tzinfo=None), of_run=of_run)
+    return low.unnest() == other.unnest() and begins is not None and earliest is not None and begins <= earliest
 
 
 def _sides(condition: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
@@ -75,7 +88,7 @@ def _instant(node: exp.Expr) -> datetime | None:
     """The time that a constant names: `'2020-01-01'`, `date '2020-01-01'`, `to_timestamp('2020-01-01 10:00:00')`."""
     while isinstance(node, (exp.Cast, exp.Date, exp.TsOrDsToDate, exp.Timestamp, exp.Paren)):
         node = node.this
-    if not isinstance(node, exp.Literal) or not node.is_string:
+    if not isinstance(node, exp.Literal) or not node.is_string or "-" not in node.name:
         return None
     try:
         found = datetime.fromisoformat(node.name)
@@ -84,17 +97,20 @@ def _instant(node: exp.Expr) -> datetime | None:
     return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
 
 
-def _reach_back(node: exp.Expr) -> timedelta | None:
-    """How far a bound lies before the clock at most; None if it is not the clock with constant steps."""
+def _earliest(node: exp.Expr, now: datetime, *, of_run: bool) -> datetime | None:
+    """The earliest value that a bound can have from now on; None if it is not the clock or such a variable with constant steps."""
     if isinstance(node, (exp.CurrentDate, exp.CurrentTimestamp)) or (isinstance(node, exp.Anonymous) and node.name.lower() == "now"):
-        return timedelta(days=1)
+        # A day for time zones.
+        return now - timedelta(days=1)
+    if isinstance(node, exp.Literal):
+        return _instant(node) if of_run else None
     if isinstance(node, _WRAPPERS):
-        inner = _reach_back(node.this)
+        inner = _earliest(node.this, now, of_run=of_run)
         unit = str(node.args.get("unit") or "day").strip("'\"").upper()
-        return inner + _UNITS.get(unit, _LONGEST) if inner is not None else None
+        return inner - _UNITS.get(unit, _LONGEST) if inner is not None else None
     if isinstance(node, (*_BACK, *_ON)):
-        inner, step = _reach_back(node.this), _length(node.expression, str(node.args.get("unit") or "day"))
-        return inner + step if inner is not None and step is not None else None
+        inner, step = _earliest(node.this, now, of_run=of_run), _length(node.expression, str(node.args.get("unit") or "day"))
+        return inner - step if inner is not None and step is not None else None
     return None
 
 

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from mvbuild.dbt.bounds import NotProven, is_passed, lower_bound
+from mvbuild.dbt.bounds import NotProven, is_passed, lower_bound, upper_bound
 from mvbuild.dbt.climb import branches, climb, conjuncts
 from mvbuild.parse.dialect import parse, tokenize
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runs:
+    """What is known of dbt's runs: all of them come `after` a time. `other`: the incremental query if the variables of the run have other
+    values; None if there are none. Their values only grow from those that were given."""
+
+    after: datetime
+    other: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +32,8 @@ class Guard:
     exposed: frozenset[str]
     whole: bool = True
     """Whether every row of the result is bounded, and not only those of one branch of a UNION."""
+    is_window: bool = False
+    """Whether variables of the run bound it from above too."""
     newest_first: frozenset[str] = frozenset()
     """The output columns that are the keys of a `row_number() ... = 1` above the guard, which keeps the newest row of each key."""
 
@@ -38,16 +49,18 @@ def tree_of(sql: str) -> exp.Expr:
     return trees[0]
 
 
-def guards(full: str, incremental: str, model: str, now: datetime) -> tuple[tuple[Guard, ...], bool]:
+def guards(full: str, incremental: str, model: str, runs: Runs) -> tuple[tuple[Guard, ...], bool]:
     """The guards of an incremental model; none if both queries are the same. And whether it reads other tables besides the guarded ones.
-    All of dbt's runs come after `now`. Raises NotProven."""
+    Raises NotProven."""
     whole, pruned = tree_of(full), tree_of(incremental)
     extras: list[_Extra] = []
     _compare(whole, pruned, extras)
+    moves = _moving(runs)
+    bounds = [_bounds(extra.conditions, moves) for extra in extras]
     guarded = {id(extra.select) for extra in extras}
-    found = [_guard(extra.select, extra.conditions, pruned, model, guarded) for extra in extras]
-    for extra, guard in zip(extras, found, strict=True):
-        _require_reached(extra, model, now, is_alone=len(found) == 1 and guard.whole)
+    found = [_guard(extra.select, of, pruned, model, guarded) for extra, of in zip(extras, bounds, strict=True)]
+    for extra, guard, of in zip(extras, found, bounds, strict=True):
+        _require_reached(extra, of, model, runs.after, is_alone=len(found) == 1 and guard.whole)
     if len(found) > 1 and not _in_branches([extra.select for extra in extras], pruned):
         raise NotProven("guard-several")
     return tuple(found), bool(found) and _count_reads(whole) > len(found)
@@ -130,8 +143,58 @@ def _filters(join: exp.Expr) -> bool:
 # The conditions
 
 
-def _guard(select: exp.Select, conditions: Iterable[exp.Expr], root: exp.Expr, model: str, guarded: Collection[int]) -> Guard:
-    bounds = [lower_bound(condition, model) for condition in conditions]
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """The lower bounds of a SELECT, each with whether variables of the run move it; and what such variables bound from above, each with
+    whether the bound itself is left out."""
+
+    lower: tuple[tuple[exp.Expr, bool], ...]
+    above: tuple[tuple[exp.Expr, bool], ...]
+
+
+def _moving(runs: Runs) -> Callable[[exp.Expr], bool]:
+    """Whether a condition depends on a variable of the run."""
+    if runs.other is None:
+        return lambda _: False
+    fixed = {condition.sql() for select in tree_of(runs.other).find_all(exp.Select) for condition in _conditions(select)}
+    return lambda condition: condition.sql() not in fixed
+
+
+def _bounds(conditions: Iterable[exp.Expr], moves: Callable[[exp.Expr], bool]) -> _Bounds:
+    """A window of the run, such as `day >= start and day < end`, `day between start and end` or `day = start`, is a lower and an upper
+    bound. An upper bound that does not move leaves out rows for good."""
+    lower: list[tuple[exp.Expr, bool]] = []
+    upper: list[tuple[exp.Expr, bool]] = []
+    for condition in conditions:
+        moving = moves(condition)
+        for part in _parts(condition) if moving else (condition,):
+            above = upper_bound(part) if moving else None
+            if above is not None:
+                upper.append(above)
+            else:
+                lower.append((part, moving))
+    return _Bounds(lower=tuple(lower), above=tuple(upper))
+
+
+def _parts(condition: exp.Expr) -> tuple[exp.Expr, ...]:
+    """The two comparisons that BETWEEN and `=` consist of."""
+    if isinstance(condition, exp.Between) and not condition.args.get("symmetric"):
+        low, high = condition.args["low"], condition.args["high"]
+    elif isinstance(condition, exp.EQ):
+        low = high = condition.expression
+    else:
+        return (condition,)
+    return exp.GTE(this=condition.this.copy(), expression=low.copy()), exp.LTE(this=condition.this.copy(), expression=high.copy())
+
+
+def _guard(select: exp.Select, of: _Bounds, root: exp.Expr, model: str, guarded: Collection[int]) -> Guard:
+    bounds = [lower_bound(condition, model) for condition, _ in of.lower]
+    # Windows without their first and their last moment would leave gaps.
+    moved = {
+        (low.sql(), isinstance(condition, (exp.GT, exp.LT))) for (low, _), (condition, moves) in zip(bounds, of.lower, strict=True) if moves
+    }
+    if any(not {(low.sql(), open_) for open_ in (False, not ends_open)} & moved for low, ends_open in of.above):
+        raise NotProven("guard-not-lower-bound")
     columns = {column.sql() for low, _ in bounds for column in low.find_all(exp.Column)}
     if len(columns) != 1:
         raise NotProven("guard-several")
@@ -146,22 +209,28 @@ def _guard(select: exp.Select, conditions: Iterable[exp.Expr], root: exp.Expr, m
                 f"The guard filters '{column.sql('spark')}' and compares it with '{compared}' of the table, "
                 "and it is not visible that the one contains the other",
             )
-    return Guard(column=column.name.lower(), exposed=reached.exposed, whole=reached.whole, newest_first=reached.newest_first)
+    return Guard(
+        column=column.name.lower(),
+        exposed=reached.exposed,
+        whole=reached.whole,
+        is_window=bool(of.above),
+        newest_first=reached.newest_first,
+    )
 
 
-def _require_reached(extra: _Extra, model: str, now: datetime, *, is_alone: bool) -> None:
+def _require_reached(extra: _Extra, of: _Bounds, model: str, now: datetime, *, is_alone: bool) -> None:
     """Raise NotProven unless each incremental row satisfies the conditions of the full query alone (`{% if not is_incremental() %}`).
 
     All rows of the table satisfy a lower bound of the first run, so a row above the largest of them satisfies it too, if there is no other
-    guard (`is_alone`). A lookback from the maximum, or a default for it, could go below the bound. A lookback from the clock could not,
-    once the clock is far enough above the bound.
+    guard (`is_alone`). A lookback from the maximum, or a default for it, could go below the bound. The clock, and what a variable of the
+    run is from the next run on, could not, once they are far enough above the bound.
     """
     for start in extra.starts:
         try:
             low, compared = lower_bound(start, model)
             is_reached = compared is None and (
-                any(is_passed(start, condition, now) for condition in extra.conditions)
-                or (is_alone and isinstance(low, exp.Column) and low.sql() in _above_the_largest(extra, model))
+                any(is_passed(start, condition, now, of_run=moves) for condition, moves in of.lower)
+                or (is_alone and isinstance(low, exp.Column) and low.sql() in _above_the_largest(of, model))
             )
         except NotProven:
             is_reached = False
@@ -173,9 +242,9 @@ def _unreached(start: exp.Expr) -> str:
     return f"'{start.sql('spark')}' is a condition of the first run, and it is not visible that all rows of later runs satisfy it"
 
 
-def _above_the_largest(extra: _Extra, model: str) -> set[str]:
+def _above_the_largest(of: _Bounds, model: str) -> set[str]:
     """The columns that a guard compares with their own maximum."""
-    return {lower_bound(condition, model)[0].sql() for condition in extra.conditions if _is_above_maximum(condition)}
+    return {lower_bound(condition, model)[0].sql() for condition, _ in of.lower if _is_above_maximum(condition)}
 
 
 def _is_above_maximum(condition: exp.Expr) -> bool:

@@ -55,6 +55,8 @@ class ModelImport:
     """The query of an incremental model while is_incremental() is true."""
     written: MappedText | None = None
     """The query of the new model, of an incremental one."""
+    run_values: Mapping[str, str] = field(default_factory=dict)
+    """The given values of the variables of the run that its guarded query uses."""
     of_run: str = ""
     """The name in its full query whose value differs in each run."""
     reads: dict[str, Span] = field(default_factory=dict)

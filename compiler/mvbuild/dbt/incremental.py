@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from sqlglot import exp
 
 from mvbuild.dbt.bounds import NotProven
 from mvbuild.dbt.climb import conjuncts
-from mvbuild.dbt.guards import Guard, guards, tree_of
+from mvbuild.dbt.guards import Guard, Runs, guards, tree_of
 from mvbuild.parse.determinism import nondeterministic_word
 
 _IDENTIFIER = re.compile(r"`[^`]+`|[A-Za-z_]\w*")
@@ -33,8 +32,8 @@ class Shown:
     joins: bool = False
 
 
-def shown_equal(config: Mapping[str, Any], full: str, incremental: str, model: str, adapter: str, now: datetime) -> Shown:
-    """Prove that the full query returns dbt's table, if all of dbt's runs come after `now`. Raises NotProven."""
+def shown_equal(config: Mapping[str, Any], full: str, incremental: str, model: str, adapter: str, runs: Runs) -> Shown:
+    """Prove that the full query returns dbt's table. Raises NotProven."""
     strategy = str(config.get("incremental_strategy") or ("merge" if adapter == "databricks" else "append")).lower()
     if strategy == "append":
         raise NotProven("append-keeps-rows", _append(config))
@@ -44,7 +43,7 @@ def shown_equal(config: Mapping[str, Any], full: str, incremental: str, model: s
     if strategy not in ("merge", "insert_overwrite"):
         raise NotProven("strategy", f"The incremental strategy '{strategy}' cannot be imported")
     try:
-        found, joins = guards(full, incremental, model, now)
+        found, joins = guards(full, incremental, model, runs)
     except RecursionError as exc:
         raise NotProven("guard-changes-query", "The query is nested too deeply to be compared") from exc
     partitions = _columns(config.get("partition_by"))

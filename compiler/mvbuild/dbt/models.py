@@ -8,6 +8,7 @@ from typing import Any
 from mvbuild.dbt.blocks import lexed
 from mvbuild.dbt.bounds import NotProven
 from mvbuild.dbt.config_calls import Argument, ConfigCall, config_calls, remove_arguments
+from mvbuild.dbt.guards import Runs
 from mvbuild.dbt.hooks import statements
 from mvbuild.dbt.import_state import ImportState, ModelImport, Template
 from mvbuild.dbt.incremental import Shown, shown_equal
@@ -205,13 +206,21 @@ def _incremental(work: ImportState, model: ModelImport, renderings: Renderings) 
         if model.of_run:
             raise NotProven("load-time", f"The incremental query uses '{model.of_run}': each row keeps the value of the run that wrote it")
         queries = (model.full.text, rendered.text.text)
-        shown = shown_equal(model.config, *queries, model.name, work.project.target.adapter, work.now)
+        runs = Runs(after=work.now, other=_other_run(model, renderings))
+        shown = shown_equal(model.config, *queries, model.name, work.project.target.adapter, runs)
         _require_same_for_each_run(model, renderings)
     except NotProven as exc:
         is_guard = exc.code.startswith("guard")
         model.item.add(exc.code, str(exc), guard if is_guard and guard else strategy_span)
         return
     _tell(model, shown, guard)
+
+
+def _other_run(model: ModelImport, renderings: Renderings) -> str | None:
+    """The incremental query if the variables of the run have other values; None if there are none."""
+    rendered = renderings.with_other_variables(model.template, incremental=True)
+    model.run_values = {name: value for name, value in renderings.given(renderings.asked).items() if isinstance(value, str)}
+    return rendered.text.text if renderings.asked and rendered.text is not None else None
 
 
 def _require_same_for_each_run(model: ModelImport, renderings: Renderings) -> None:
@@ -229,6 +238,8 @@ def _tell(model: ModelImport, shown: Shown, guard: Span | None) -> None:
         columns = ", ".join(f"'{g.column}'" for g in shown.guards)
         message = f"The guard on {columns} is removed; it only leaves out rows" if columns else "The branch of is_incremental() is removed"
         model.item.add("guard-removed", message, guard)
+    if any(g.is_window for g in shown.guards):
+        model.item.add("run-window", "Each run of dbt reads the rows between variables of the run; the MV has all rows at once", guard)
     if shown.keeps:
         model.item.add("kept-rows", "Rows that the query no longer returns leave the MV; dbt keeps them", guard)
     if shown.joins:

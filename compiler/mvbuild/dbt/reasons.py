@@ -31,6 +31,11 @@ REASONS: Mapping[str, ReasonCode] = {
         "The table is the one that `dbt run --full-refresh` builds: with late rows that dbt skipped, and without rows that the query no "
         "longer returns and that dbt keeps.",
     ),
+    "run-window": _changed(
+        "Each run of dbt reads the rows between two variables of the run, such as a day. The MV has all rows at once.",
+        "The table is the one that `dbt run --full-refresh` builds. So do runs whose windows follow one another without gaps, from the "
+        "values on that you gave with `--vars`.",
+    ),
     "kept-rows": _changed(
         "dbt's runs delete no rows or partitions, so its table keeps those that the query no longer returns. The MV does not.",
         "The table is the one that `dbt run --full-refresh` builds.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ class Renderings:
     """For the full query: a variable of the run has another value than the given one or the default."""
     asked: dict[str, None]
     """The variables of the run that `other` was asked for."""
+    variables: Mapping[str, Any]
 
     def full(self, template: Template) -> Rendered:
         self.mode.incremental = False
@@ -56,14 +57,21 @@ class Renderings:
 
     def run_variables(self, template: Template) -> tuple[str, ...]:
         """The variables that the full query uses and dbt_project.yml does not set: each run may have other values for them."""
-        self.asked.clear()
         self.with_other_variables(template)
         return tuple(self.asked)
 
-    def with_other_variables(self, template: Template) -> Rendered:
-        """The full query if each variable of the run has another value."""
-        self.mode.incremental = False
-        return self.other.render(SourceFile(template.path, template.prepared.text), template.file.stem)
+    def with_other_variables(self, template: Template, *, incremental: bool = False) -> Rendered:
+        """The query if each variable of the run has another value."""
+        self.asked.clear()
+        self.mode.incremental = incremental
+        try:
+            return self.other.render(SourceFile(template.path, template.prepared.text), template.file.stem)
+        finally:
+            self.mode.incremental = False
+
+    def given(self, names: Iterable[str]) -> Mapping[str, Any]:
+        """The values of variables that were given, or are set."""
+        return {name: self.variables[name] for name in names if name in self.variables}
 
     def as_written(self, template: Template) -> Rendered:
         """The text that the new project gets."""
@@ -98,6 +106,7 @@ def start(work: ImportState, env: Mapping[str, str]) -> Renderings:
         guarded=Renderer(loaded, env, {**extra, "var": var}),
         other=Renderer(loaded, env, {**extra, "var": other_var}),
         asked=asked,
+        variables=variables,
     )
 
 

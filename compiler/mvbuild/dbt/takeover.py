@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,13 +28,15 @@ from mvbuild.parse.sql import parse_query
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncrementalModel:
-    """An incremental model of dbt: its queries without and with is_incremental(), and the query of the new model."""
+    """An incremental model of dbt: its queries without and with is_incremental(), and the query of the new model. `run_values`: the given
+    values of the variables of the run."""
 
     item: Item
     config: Mapping[str, Any]
     full: str
     guarded: str
     written: str
+    run_values: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +96,7 @@ def _incremental(work: ImportState) -> Iterator[IncrementalModel]:
     for model in work.models.values():
         if model.full is not None and model.guarded is not None and model.written is not None:
             queries = {"full": model.full.text, "guarded": model.guarded.text, "written": model.written.text}
-            yield IncrementalModel(item=model.item, config=model.config, **queries)
+            yield IncrementalModel(item=model.item, config=model.config, run_values=model.run_values, **queries)
 
 
 def _sql_tests(work: ImportState, renderings: Renderings) -> None:

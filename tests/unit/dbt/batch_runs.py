@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 from typing import Any
 
 import duckdb
@@ -221,6 +222,8 @@ class Run:
         if (side, batch) in self._texts:
             return self._texts[side, batch]
 
+        days = _run_days(self.model.run_values)
+
         def change(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Table):
                 if node.name.lower() in self._ctes:
@@ -237,6 +240,8 @@ class Run:
                 return exp.cast(exp.Literal.string(now.isoformat(" ")), "timestamp")
             if isinstance(node, exp.Literal) and node.is_string and node.name == ANY_VALUE:
                 return exp.Literal.string("2000-01-01")
+            if isinstance(node, exp.Literal) and node.is_string and node.name in days and side == "guarded":
+                return exp.Literal.string((now.date() + days[node.name]).isoformat())
             return node
 
         tree = self.trees[side]
@@ -324,6 +329,12 @@ class Run:
 
 class _Skip(Exception):
     """A history says nothing about the model."""
+
+
+def _run_days(values: Mapping[str, str]) -> Mapping[str, timedelta]:
+    """The days that were given for variables of the run -> how far each is from the first one, which is the day of the run."""
+    found = {value: date.fromisoformat(value) for value in values.values() if re.fullmatch(r"\d{4}-\d\d-\d\d", value)}
+    return {value: day - min(found.values()) for value, day in found.items()}
 
 
 def _tree(sql: str) -> exp.Expr:

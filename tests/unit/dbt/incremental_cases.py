@@ -57,6 +57,25 @@ STARTED_BY_CLOCK: Mapping[str, Files] = {
     ),
 }
 """The first run begins at a constant, and later ones look back from the clock."""
+RUN_DAYS = {"first": "2024-01-01", "last": "2024-01-02"}
+"""Values of variables of the run."""
+FIRST, LAST = "date '{{ var(\"first\") }}'", "date '{{ var(\"last\") }}'"
+WINDOWS = [
+    f"day >= {FIRST} and day < {LAST}",
+    f"day >= {FIRST} - interval 1 day and {LAST} > day",
+    f"day between {FIRST} - 6 and {FIRST}",
+    f"day = {FIRST}",
+    f"day > {FIRST} and day <= {LAST}",
+]
+WINDOWED: Mapping[str, Files] = {
+    f"a window: {condition}": model(
+        OVERWRITE,
+        f"select day, count(*) as n from {SOURCE} where id > 0 {IF} and {condition} {{% else %}} and day >= '2020-01-01' {{% endif %}}"
+        " group by day",
+    )
+    for condition in WINDOWS
+}
+"""Each run reads the rows between two variables of the run."""
 LOWER_BOUNDS = [
     NEWER,
     "e.TS >= (select max(ts) from {{ this }})",
@@ -137,7 +156,7 @@ def taken_models() -> dict[str, Files]:
     }
     found |= {f"newest row, {where}": model(MERGE, first_of_each(where)) for where in FIRST_ROWS}
     found |= {"newest row": model(MERGE, NEWEST_ROW), "a guard in each branch": model(MERGE, GUARDED_UNION), "a start": started(NEWER)}
-    return {**found, **STARTED_BY_CLOCK, **JOINS, **KEPT, **UNGUARDED}
+    return {**found, **STARTED_BY_CLOCK, **WINDOWED, **JOINS, **KEPT, **UNGUARDED}
 
 
 # Refused

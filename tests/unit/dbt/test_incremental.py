@@ -7,19 +7,23 @@ import pytest
 
 from unit.dbt.incremental_cases import (
     BOUNDS_BACK,
+    FIRST,
     FIRST_ROWS,
     GUARDED_UNION,
     IF,
+    LAST,
     LOWER_BOUNDS,
     MERGE,
     NEWER,
     NEWEST_ROW,
     OVERWRITE,
     REFUSED,
+    RUN_DAYS,
     SOURCE,
     START,
     STARTED_BY_CLOCK,
     WHOLE_PARTITIONS,
+    WINDOWED,
     first_of_each,
     guarded,
     model,
@@ -317,6 +321,38 @@ def test_a_start_that_a_look_back_from_the_clock_can_still_go_below_is_refused(t
 )
 def test_a_look_back_that_does_not_show_that_the_start_is_passed_is_refused(tmp_path: Path, condition: str) -> None:
     assert item(taken(tmp_path, started(condition)), "m").verdict == "refused"
+
+
+@pytest.mark.parametrize("name", WINDOWED)
+def test_a_window_of_the_run_is_a_guard(tmp_path: Path, name: str) -> None:
+    found = taken(tmp_path, WINDOWED[name], vars=RUN_DAYS)
+    assert {"run-window", "guard-removed"} <= {*codes(found, "m")}, item(found, "m").reasons
+    assert "day >= '2020-01-01'" in text(found, "models/m.sql")
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "day >= date '2024-01-01' and day < date '2024-01-02'",  # constants: later rows are never read
+        f"day > {FIRST} and day < {LAST}",  # both ends are left out
+        f"day < {LAST}",
+        f"ts >= {FIRST} and day < {LAST}",
+        f"day >= {FIRST} and id < {LAST}",
+        "id = '{{ var(\"first\") }}' or id = 3",
+        "kind = '{{ var(\"country\") }}'",  # not a time
+        "day = date '{{ var(\"unset\") }}'",
+        f"day between {FIRST} and current_date",
+    ],
+)
+def test_what_is_not_a_window_that_moves_on(tmp_path: Path, condition: str) -> None:
+    files = guarded(OVERWRITE, condition, "day, count(*) n", "group by day")
+    found = taken(tmp_path, files, vars={**RUN_DAYS, "country": "de"})
+    assert any(code.startswith("guard-") for code in codes(found, "m")), item(found, "m").reasons
+
+
+def test_a_start_that_the_window_has_not_passed_is_refused(tmp_path: Path) -> None:
+    found = taken(tmp_path, WINDOWED[next(iter(WINDOWED))], vars={"first": "2019-12-31", "last": "2020-01-01"})
+    assert "guard-changes-query" in codes(found, "m")
 
 
 @pytest.mark.parametrize(

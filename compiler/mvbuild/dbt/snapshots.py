@@ -70,7 +70,7 @@ def _judge(work: ImportState, one: SnapshotImport, renderings: Renderings) -> No
     again = renderings.renderer.render(SourceFile(one.path, every), one.name)
     if again.text is None or tree_of(again.text.text) != _with_true(tree_of(rendered.text.text), rank):
         raise _stays(f"The condition '{rank} = 1' cannot be cut out of its text")
-    query, _ = parse_query(again.text.text)
+    query, _ = parse_query(again.text)
     for read in query.reads if query else ():
         if read.kind in ("ref", "source"):
             name = read.parts[0].lower()

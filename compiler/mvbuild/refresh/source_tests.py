@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 
 from mvbuild.diagnostics import Diagnostic
 from mvbuild.freshness.leaves import node_inputs
@@ -20,7 +19,7 @@ class SourceTests:
 
     results: tuple[TestResult, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
-    stopped: Mapping[NodeId, str] = MappingProxyType({})
+    stopped: Mapping[NodeId, str] = field(default_factory=dict)
 
 
 def run_source_tests(session: RunSession, plan: Plan, on_event: Callable[[Tested], None]) -> SourceTests:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mvbuild.refresh.result import Event, Finished, Tested
+from mvbuild.refresh import result as events_of
+from mvbuild.refresh.result import Event, Finished
 from unit.worlds import PROJECT, Shop, append, shop
 
 SOURCES = """
@@ -22,7 +23,7 @@ sources:
 RULE = "IS NULL"
 
 
-def tested(root: Path, more: str = "") -> Shop:
+def with_tests(root: Path, more: str = "") -> Shop:
     """One test of each base table; that of orders finds three rows."""
     made = shop(root, PROJECT | {"models/sources.yml": SOURCES.format(more=more)})
     made.engine.failures = {RULE: 3}
@@ -30,25 +31,25 @@ def tested(root: Path, more: str = "") -> Shop:
 
 
 def test_they_run_first_on_the_snapshots_that_the_refreshes_read(tmp_path: Path) -> None:
-    made = tested(tmp_path)
+    made = with_tests(tmp_path)
     made.engine.failures = {}
     events: list[Event] = []
     result = made.run(on_event=events.append)
     assert result.ok
     assert sorted(t.name for t in result.tests) == ["source_not_null_raw_orders_id", "source_unique_raw_customers_id"]
-    done = [type(e) for e in events if isinstance(e, (Tested, Finished))]
-    assert done == [Tested, Tested, Finished, Finished, Finished]
+    done = [type(e) for e in events if isinstance(e, (events_of.Tested, Finished))]
+    assert done == [events_of.Tested, events_of.Tested, Finished, Finished, Finished]
     first = next(s for s in made.engine.executed if RULE in s)
     assert f"VERSION AS OF {made.table('raw.orders').current_snapshot_id}" in first
     assert made.engine.executed.index(first) < 2
 
 
 def test_a_failure_stops_what_reads_the_source_and_nothing_else(tmp_path: Path) -> None:
-    made = tested(tmp_path).write({"models/people.sql": "SELECT id FROM raw.customers\n"})
+    made = with_tests(tmp_path).write({"models/people.sql": "SELECT id FROM raw.customers\n"})
     result = made.run()
     found = {r.node.rpartition(".")[2]: (r.status, r.message) for r in result.results}
     assert found["daily"] == ("skipped", "data test source_not_null_raw_orders_id of its source failed")
-    assert found["monthly"] == ("skipped", "lake.main.daily was skipped")
+    assert found["monthly"] == ("skipped", "main.daily was skipped")
     assert found["people"][0] == "success"
     assert found["orders_clean"][0] == "success"  # a view has no rows
     assert not result.ok
@@ -59,7 +60,7 @@ def test_a_failure_stops_what_reads_the_source_and_nothing_else(tmp_path: Path) 
 
 
 def test_rows_of_the_last_refresh_stay_until_the_source_is_right_again(tmp_path: Path) -> None:
-    made = tested(tmp_path)
+    made = with_tests(tmp_path)
     made.engine.failures = {}
     made.run()
     before = made.table("main.daily__storage").current_snapshot_id
@@ -70,7 +71,7 @@ def test_rows_of_the_last_refresh_stay_until_the_source_is_right_again(tmp_path:
 
 
 def test_nothing_is_tested_if_nothing_reads_the_source(tmp_path: Path) -> None:
-    made = tested(tmp_path)
+    made = with_tests(tmp_path)
     made.engine.failures = {}
     made.run()
     made.engine.executed.clear()
@@ -81,7 +82,7 @@ def test_nothing_is_tested_if_nothing_reads_the_source(tmp_path: Path) -> None:
 
 
 def test_a_warning_stops_nothing(tmp_path: Path) -> None:
-    made = tested(tmp_path, ": {severity: warn}")
+    made = with_tests(tmp_path, ": {severity: warn}")
     result = made.run()
     assert result.ok
     assert [t.status for t in result.tests if "not_null" in t.name] == ["warn"]
@@ -95,7 +96,7 @@ def test_a_sql_test_that_reads_only_sources_is_one_of_them(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("atomic", [False, True])
 def test_a_build_does_not_run_them_twice(tmp_path: Path, atomic: bool) -> None:
-    made = tested(tmp_path)
+    made = with_tests(tmp_path)
     made.engine.failures = {}
     names = [t.name for t in made.run(all_tests=True, atomic=atomic).all_tests]
     assert sorted(names) == ["source_not_null_raw_orders_id", "source_unique_raw_customers_id"]

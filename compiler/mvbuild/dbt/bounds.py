@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 
 from sqlglot import exp
 
@@ -72,7 +72,7 @@ def is_passed(start: exp.Expr, bound: exp.Expr, now: datetime, *, of_run: bool) 
     """Whether a lower bound is above a constant lower bound of the same value, now and ever after. It is the clock, or a variable `of_run`,
     whose values only grow."""
     (low, constant), (other, moving) = _sides(start), _sides(bound)
-    begins, earliest = _instant(constant), _earliest(moving, now.astimezone(UTC).replace(tzinfo=None), of_run=of_run)
+    begins, earliest = _instant(constant), _earliest(moving, now.astimezone(timezone.utc).replace(tzinfo=None), of_run=of_run)
     return low.unnest() == other.unnest() and begins is not None and earliest is not None and begins <= earliest
 
 
@@ -94,7 +94,7 @@ def _instant(node: exp.Expr) -> datetime | None:
         found = datetime.fromisoformat(node.name)
     except ValueError:
         return None
-    return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
+    return found.astimezone(timezone.utc).replace(tzinfo=None) if found.tzinfo else found
 
 
 def _earliest(node: exp.Expr, now: datetime, *, of_run: bool) -> datetime | None:

@@ -145,9 +145,8 @@ def _is_one(condition: exp.Expr) -> str | None:
 def _source_of(tree: exp.Select) -> exp.Select | None:
     """The only query that a SELECT reads: in FROM, or the WITH query that FROM names."""
     source = tree.args["from_"].this if tree.args.get("from_") else None
-    if isinstance(source, exp.Subquery):
-        inner = source.unnest()
-    else:
+    inner: exp.Expr | None = source.unnest() if isinstance(source, exp.Subquery) else None
+    if inner is None:
         named = [cte.this for cte in tree.find_all(exp.CTE) if isinstance(source, exp.Table) and cte.alias.lower() == source.name.lower()]
         inner = named[0] if len(named) == 1 else None
     return inner if isinstance(inner, exp.Select) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ def take_over(
 ) -> Takeover:
     """`now` is the time of the import, by default that of the machine. Raises ProjectError if there is no dbt project that can be read."""
     project = read_project(root.resolve(), profiles=profiles, target=target, vars=vars or {}, env=env, schema=schema)
-    work = ImportState(project, now or datetime.now(UTC))
+    work = ImportState(project, now or datetime.now(timezone.utc))
     whole = work.item("project", project.name, project.file.line_span(1))
     for diagnostic in project.unreadable:
         item = work.item("resource", diagnostic.span.file.path if diagnostic.span else "?", diagnostic.span or whole.span)

@@ -35,7 +35,7 @@ class Returned(Exception):
 class Missing(StrictUndefined):
     """A name without a value, which nothing can use. But a macro may ask whether it was given a parameter: `{% if column %}`."""
 
-    def __bool__(self) -> bool:
+    def __bool__(self) -> bool:  # type: ignore[override]
         if self._undefined_hint is not None and self._undefined_hint.startswith("parameter "):
             return False
         return super().__bool__()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from hashlib import md5
@@ -186,7 +186,7 @@ def _place(node: MapNode | None, key: str, default: Span) -> Span:
     return default
 
 
-def _name(kind: str, tested: Tested, column: str, arguments: dict[str, Any]) -> str:
+def _name(kind: str, tested: Tested, column: str, arguments: Mapping[str, Any]) -> str:
     """dbt's name: kind, table, and the arguments in the order of their keys."""
     flat = [column] if column else []
     for key in sorted(arguments):

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -299,14 +299,14 @@ def test_a_start_of_the_first_run_stays_where_later_runs_only_go_above_it(tmp_pa
 
 @pytest.mark.parametrize("name", STARTED_BY_CLOCK)
 def test_a_start_that_the_clock_has_passed_stays(tmp_path: Path, name: str) -> None:
-    found = taken(tmp_path, STARTED_BY_CLOCK[name], now=datetime(2023, 2, 1, tzinfo=UTC))
+    found = taken(tmp_path, STARTED_BY_CLOCK[name], now=datetime(2023, 2, 1, tzinfo=timezone.utc))
     assert item(found, "m").verdict == "changed", item(found, "m").reasons
     assert "2020-01-01" in text(found, "models/m.sql")
 
 
 @pytest.mark.parametrize("name", STARTED_BY_CLOCK)
 def test_a_start_that_a_look_back_from_the_clock_can_still_go_below_is_refused(tmp_path: Path, name: str) -> None:
-    found = taken(tmp_path, STARTED_BY_CLOCK[name], now=datetime(2020, 1, 4, tzinfo=UTC))
+    found = taken(tmp_path, STARTED_BY_CLOCK[name], now=datetime(2020, 1, 4, tzinfo=timezone.utc))
     assert "guard-changes-query" in codes(found, "m")
 
 

@@ -34,6 +34,11 @@ def unless_zero(counted: exp.Expr, value: exp.Expr) -> exp.Expr:
     return exp.Case(ifs=[exp.If(this=empty, true=exp.Null())], default=value)
 
 
+def may_overflow(type_: str) -> bool:
+    """Whether a sum of this type can have too many digits: Spark gives other sums ten digits more than their values."""
+    return _decimal(type_)[0] >= MAX_PRECISION
+
+
 def loses_digits(type_: str) -> bool:
     """Whether Spark rounds the sum of two such decimals. `type_`: `decimal(p, s)`."""
     precision, scale = _decimal(type_)

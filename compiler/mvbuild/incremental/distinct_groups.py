@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from mvbuild.incremental.aggregate_arguments import simple
 from mvbuild.incremental.algebra import Aggregate, Item, Project, Relation, column
-from mvbuild.incremental.averages import average, has_fewer_digits, loses_digits
+from mvbuild.incremental.averages import average, has_fewer_digits, may_overflow
 from mvbuild.incremental.kinds import kind_of
 from mvbuild.incremental.reasons import Refused
 from mvbuild.lineage.expression_type import type_of
@@ -106,7 +106,8 @@ class _Drafted:
             raise Refused("float-sum", "sums of floating point numbers depend on the order", item.expression)
         part = exp.Sum(this=argument.copy())
         type_, mean = (text(type_of(one, self.types)) for one in (part, exp.Avg(this=argument.copy())))
-        if type_ is None or (kind == "decimal" and loses_digits(type_)):
+        if type_ is None or (kind == "decimal" and may_overflow(type_)):
+            # With ANSI off, a group would be NULL and the sum of all groups would not.
             raise Refused("not-mergeable", "the largest precision of a decimal", item.expression)
         # Adding up sums of decimals adds digits again.
         total = exp.cast(self._total(item.name, part, exp.Sum), type_, dialect="spark")

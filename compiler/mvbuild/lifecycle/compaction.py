@@ -113,7 +113,7 @@ def _settled(session: RunSession, node: ModelNode, storage: TableState, *, compa
         if properties.REFRESH_SNAPSHOT in storage.properties:
             marks |= {properties.REFRESH_SNAPSHOT: str(head), **repeated_schema_property(storage)}
             views = views_of_rows(storage, record)
-            marks |= named_views(str(head), record, views) if views else {}
+            marks |= named_views(storage, str(head), record, views) if views else {}
         summary = summary_of(record, number, past.strategy, summary_value(storage, DEFINITION) or "")
         others = indirect(session.world, node, record)
         commit = recorded(node, storage, record, number, indirect=others, set_properties=marks, restate=summary)

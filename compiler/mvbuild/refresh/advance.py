@@ -26,10 +26,11 @@ def advance(
     choice: StrategyChoice,
     tests: tuple[TestResult, ...],
     mark: str = "",
-    views: tuple[WrittenView, ...] = (),
+    views: tuple[WrittenView, ...] | None = None,
 ) -> Outcome:
     """Readers downstream see no change. `tests`: the results of tests on the rows, which do not change. `mark`: see storage.proof.
-    `views`: the auxiliary views that this refresh brought up to date; without any, the MV keeps those that it has."""
+    `views`: the auxiliary views from which these rows were computed; None if nothing was computed, because no change of a table matters.
+    Then the rows are still those of the same views; but not after rows that happen to be the same were computed without views."""
     node, world = pinned.node, pinned.world
     storage, view = pinned.storage, world.observed.view(node.identifier)
     assert storage is not None, node.id
@@ -37,10 +38,11 @@ def advance(
     record = record_of(pinned, view.version_id)
     number = current_refresh_id(storage)
     changes = after_advance(storage, number, schemas=pinned.schemas, clock=pinned.clock, mark=mark)
-    if views:
-        named = named_views(storage.properties.get(REFRESH_SNAPSHOT, ""), record, [view.named for view in views])
-    else:
+    named: dict[str, str] = {}
+    if views is None:
         named = moved_views(storage, stored(storage).record, record)
+    elif views:
+        named = named_views(storage, storage.properties.get(REFRESH_SNAPSHOT, ""), record, [view.named for view in views])
     commit = recorded(
         node,
         storage,
@@ -52,7 +54,7 @@ def advance(
         restate=restated(storage, record, pinned.definition_mark),
     )
     of_view = properties_commit(world, node)
-    publish_views(session, world, views)
+    publish_views(session, world, views or ())
     session.publish([commit] if of_view is None else [of_view, commit], world)
     message = choice.message or "the rows are the same"
-    return Outcome(message=message, reused=True, tests=tests, details={**result_details(choice, None), **view_details(views)})
+    return Outcome(message=message, reused=True, tests=tests, details={**result_details(choice, None), **view_details(views or ())})

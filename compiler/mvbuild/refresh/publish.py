@@ -74,4 +74,7 @@ def _commit(session: RunSession, audited: Audited) -> TableCommit:
 
 
 def _named(staged: Staged) -> dict[str, str]:
-    return named_views(str(staged.snapshot.snapshot_id), staged.prepared.record, [v.named for v in staged.views]) if staged.views else {}
+    if not staged.views:
+        return {}
+    views = [one.named for one in staged.views]
+    return named_views(staged.place.before, str(staged.snapshot.snapshot_id), staged.prepared.record, views)

@@ -50,20 +50,9 @@ def view_name(storage: TableIdentifier, mv: TableIdentifier, number: int) -> Tab
 
 
 def listed_views(storage: TableState) -> tuple[NamedView, ...]:
-    """Every auxiliary view that the storage names, whether its snapshot still holds or not."""
+    """Every auxiliary view that the storage names, whether its snapshot still holds or not, and those that an earlier definition needed."""
     found = _decoded(storage.properties.get(NAMED))
-    try:
-        return tuple(
-            NamedView(
-                name=TableIdentifier(one["catalog"], tuple(one["namespace"]), one["name"]),
-                uuid=str(one["uuid"]),
-                snapshot_id=int(one["snapshot-id"]),
-                definition=str(one["definition"]),
-            )
-            for one in found.get("views", ())
-        )
-    except (KeyError, TypeError, ValueError):
-        return ()
+    return (*_entries(found, "views"), *_entries(found, "unused"))
 
 
 def views_of_rows(storage: TableState, record: RefreshRecord) -> tuple[NamedView, ...]:
@@ -72,27 +61,33 @@ def views_of_rows(storage: TableState, record: RefreshRecord) -> tuple[NamedView
     found = _decoded(storage.properties.get(NAMED))
     refreshed = storage.properties.get(REFRESH_SNAPSHOT)
     is_of_rows = refreshed is not None and found.get("refresh") == refreshed and found.get("read") == _states(record)
-    return listed_views(storage) if is_of_rows else ()
+    return _entries(found, "views") if is_of_rows else ()
 
 
 def renamed_views(storage: TableState, names: Mapping[TableIdentifier, TableIdentifier]) -> dict[str, str]:
     """The property when auxiliary views get other names. `names`: old -> new."""
     if not names:
         return {}
-    found = _decoded(storage.properties.get(NAMED))
-    views = [replace(one, name=names.get(one.name, one.name)) for one in listed_views(storage)]
-    return {NAMED: json.dumps({**found, "views": [_entry(one) for one in views]})}
+    found = dict(_decoded(storage.properties.get(NAMED)))
+    for key in ("views", "unused"):
+        found[key] = [_entry(replace(one, name=names.get(one.name, one.name))) for one in _entries(found, key)]
+    return {NAMED: json.dumps(found)}
 
 
-def named_views(refreshed: str, record: RefreshRecord, views: Iterable[NamedView]) -> dict[str, str]:
-    """The property of the storage. `refreshed`: the snapshot with the rows of the refresh."""
-    return {NAMED: json.dumps({"refresh": refreshed, "read": _states(record), "views": [_entry(one) for one in views]})}
+def named_views(storage: TableState, refreshed: str, record: RefreshRecord, views: Iterable[NamedView]) -> dict[str, str]:
+    """The property of the storage. `refreshed`: the snapshot with the rows of the refresh. Tables that an earlier definition needed and
+    this one does not stay listed, so that they are dropped and renamed with the MV."""
+    views = tuple(views)
+    names = {one.name for one in views}
+    unused = [_entry(one) for one in listed_views(storage) if one.name not in names]
+    found = {"refresh": refreshed, "read": _states(record), "views": [_entry(one) for one in views]}
+    return {NAMED: json.dumps({**found, "unused": unused} if unused else found)}
 
 
 def moved_views(storage: TableState, before: RefreshRecord | None, record: RefreshRecord) -> dict[str, str]:
     """The property when the record moves on and the rows stay: they are still those of the same auxiliary views."""
     found = views_of_rows(storage, before) if before is not None else ()
-    return named_views(storage.properties[REFRESH_SNAPSHOT], record, found) if found else {}
+    return named_views(storage, storage.properties[REFRESH_SNAPSHOT], record, found) if found else {}
 
 
 def computed_from(table: TableState) -> Computed | None:
@@ -114,6 +109,21 @@ def computed_from(table: TableState) -> Computed | None:
 def computed_summary(computed: Computed) -> dict[str, str]:
     """The entry of a snapshot's summary."""
     return {COMPUTED: json.dumps(asdict(computed))}
+
+
+def _entries(found: Mapping[str, Any], key: str) -> tuple[NamedView, ...]:
+    try:
+        return tuple(
+            NamedView(
+                name=TableIdentifier(one["catalog"], tuple(one["namespace"]), one["name"]),
+                uuid=str(one["uuid"]),
+                snapshot_id=int(one["snapshot-id"]),
+                definition=str(one["definition"]),
+            )
+            for one in found.get(key, ())
+        )
+    except (KeyError, TypeError, ValueError):
+        return ()
 
 
 def _entry(one: NamedView) -> dict[str, object]:

@@ -151,6 +151,29 @@ def test_drop_takes_the_views(tmp_path: Path) -> None:
     assert not of.catalog.load([name(VIEW), name("main.daily__storage"), name("main.daily")])
 
 
+BOTH = "SELECT a.id + b.n AS id FROM (SELECT sum(id) AS id FROM {o}) AS a CROSS JOIN (SELECT count(*) AS n FROM {o}) AS b"
+
+
+def test_a_view_that_the_definition_needs_no_more_stays_listed(tmp_path: Path) -> None:
+    """Until it is needed again, or dropped with its MV."""
+    of = made(tmp_path)
+    one = (tmp_path / "models/daily.sql").read_text(encoding="utf-8")
+    of.write({"models/daily.sql": BOTH.format(o="{{ ref('orders_clean') }}")})
+    both = [view.name for view in listed_views(refreshed(of))]
+    assert len(both) == 2
+    of.write({"models/daily.sql": one})
+    storage = refreshed(of)
+    record = stored(storage).record
+    assert record is not None
+    assert [view.name for view in views_of_rows(storage, record)] == both[:1]
+    assert [view.name for view in listed_views(storage)] == both
+    of.write({"models/daily.sql": BOTH.format(o="{{ ref('orders_clean') }}")})
+    assert [view.name for view in listed_views(refreshed(of))] == both
+    of.write({"models/daily.sql": one})
+    refreshed(of)
+    assert [table.identifier for table in find_named(of.world(), of.catalog, "daily").auxiliary] == both
+
+
 def test_a_removed_model_takes_its_views(tmp_path: Path) -> None:
     of = made(tmp_path)
     refreshed(of)

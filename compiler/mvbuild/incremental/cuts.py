@@ -27,6 +27,7 @@ from mvbuild.incremental.algebra import (
     Filter,
     Item,
     Limit,
+    Pivot,
     Project,
     Relation,
     Scalar,
@@ -122,13 +123,14 @@ class _Cutter:
         self.required = self.shape.required
 
     def shape_of(self, root: Relation, outputs: tuple[tuple[str, str], ...]) -> Shape:
-        return replace(self.shape, root=root, outputs=outputs, types={**self.shape.types, **self.types}, required=self._required(root))
+        return replace(self.shape, root=root, outputs=outputs, types={**self.shape.types, **self.types}, required=self._required())
 
-    def _required(self, root: Relation) -> frozenset[str]:
+    def _required(self) -> frozenset[str]:
         """A column that an auxiliary view reads may be NULL in its result, after an outer join."""
-        of_cuts = {name for node in walk(root) if isinstance(node, Scan) and node.leaf >= self.first for name in node.columns}
-        kept = {name for cut in self.cuts for name in never_null(cut.shape.root, cut.shape.required)}
-        return frozenset(name for name in self.shape.required if name not in of_cuts or name in kept)
+        may_be_null = frozenset[str]()
+        for cut in self.cuts:
+            may_be_null |= frozenset(cut.shape.root.columns) - never_null(cut.shape.root, cut.shape.required)
+        return self.shape.required - may_be_null
 
     # --- the tree, from the top ---------------------------------------------------------------------------------------------------
 
@@ -264,8 +266,9 @@ def _chain(relation: Relation, bottom: Relation) -> Relation:
     if not isinstance(relation, Project | Filter):
         return bottom
     inner = _chain(relation.child, bottom)
-    if isinstance(relation, Filter):
-        return Filter(inner, relation.predicate)
+    if isinstance(relation, Filter | Pivot):
+        # PIVOT has all of its keys, and only as itself Spark's plan of it.
+        return with_children(relation, (inner,))
     shown = {item.expression.name for item in relation.items if isinstance(item.expression, exp.Column)}
     unsteady = _bottom(relation)
     keys: tuple[str, ...] = ()

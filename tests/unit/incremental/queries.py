@@ -13,6 +13,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal
 
+from unit.incremental.mixed_queries import Mixed
 from unit.incremental.on_duckdb import Row, Table
 
 Type = Literal["int", "decimal", "string", "boolean", "date", "double", "bigint", "decimal4", "timestamp", "digits"]
@@ -83,9 +84,32 @@ PIVOTED = 70_000
 """From this seed on queries have PIVOT."""
 TIMED = 80_000
 """From this seed on queries have windows of time."""
+MIXED = 90_000
+"""From this seed on any operator may be below any other one."""
 PROOF = 1_000_000
 """From this seed on, which the proofs of many cases use, each of these kinds has its share."""
-_SHARES = (0, LATER, LATER, LATER, 0, LATER, CLOCKED, SHAPED, VALUED, NEWEST, NEWEST, NEWEST, GROUPED, GROUPED, PIVOTED, TIMED)
+_SHARES = (
+    0,
+    LATER,
+    LATER,
+    LATER,
+    0,
+    LATER,
+    CLOCKED,
+    SHAPED,
+    VALUED,
+    NEWEST,
+    NEWEST,
+    NEWEST,
+    GROUPED,
+    GROUPED,
+    PIVOTED,
+    TIMED,
+    MIXED,
+    MIXED,
+    MIXED,
+    MIXED,
+)
 COMMON = ("k", "v")
 """Columns that every table has."""
 
@@ -106,6 +130,8 @@ def generated(seed: int) -> Generated:
         schemas = {name: replace(schema, columns={**schema.columns, "t": "timestamp"}) for name, schema in schemas.items()}
     if kind == CLOCKED:
         schemas = {name: replace(schema, columns={**schema.columns, "t": "date"}) for name, schema in schemas.items()}
+    if kind == MIXED:
+        schemas = {name: replace(schema, columns={**schema.columns, "k": "int", "v": "int"}) for name, schema in schemas.items()}
     maker = _Maker(random_, schemas, any_order=random_.random() < 0.15)
     if kind and seed % 2:
         maker.later = random.Random(seed + 1)
@@ -118,6 +144,7 @@ def generated(seed: int) -> Generated:
         GROUPED: maker.of_grouping_sets,
         PIVOTED: maker.of_pivot,
         TIMED: maker.of_time_window,
+        MIXED: lambda: Mixed(random_, list(schemas), maker.operators).query(),
     }
     if kind in of_kind:
         query = of_kind[kind]()
@@ -135,7 +162,7 @@ def kind_of_seed(seed: int) -> int:
     """The kind of query that a seed gives, as the first seed of its kind; 0 for those that were there first."""
     if seed >= PROOF:
         return _SHARES[seed // 2 % len(_SHARES)]
-    return max(start for start in (0, LATER, CLOCKED, SHAPED, VALUED, NEWEST, GROUPED, PIVOTED, TIMED) if seed >= start)
+    return max(start for start in (0, LATER, CLOCKED, SHAPED, VALUED, NEWEST, GROUPED, PIVOTED, TIMED, MIXED) if seed >= start)
 
 
 def query_over(

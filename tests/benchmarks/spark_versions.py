@@ -31,7 +31,7 @@ PARTS = {
     "histories": (f"{BENCHMARKS}/refresh_histories.py --histories 50 --seed 2400 --rounds 2 --mvs 3 --journal {{journal}}",),
     "engine": (f"{PYTEST} tests/spark/test_engine.py tests/spark/test_function_registry.py tests/spark/test_equivalence.py",),
     "spark": (f"{PYTEST} tests/spark",),
-    "connect": (f"{BENCHMARKS}/connect.py --scale 0.01 --rounds 1",),
+    "connect": (f"{BENCHMARKS}/tpch_data.py --scale 0.01", f"{BENCHMARKS}/connect.py --scale 0.01 --rounds 1",),
     "behaviour": (f"{PYTEST} tests/behaviour",),
 }
 """Commands of each part, after the name of Python. pytest leaves out what is marked `proof`, unless a file is named.
@@ -110,7 +110,7 @@ def report(outcomes: Sequence[Outcome], commit: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("versions", nargs="+", metavar="VERSION", help="3.5, 4.0 or 4.1")
+    parser.add_argument("versions", nargs="+", metavar="VERSION", help="3.5, 4.0 or 4.1; or a patch version, such as 3.5.7")
     parser.add_argument("--only", default=",".join(PARTS), help="parts, with commas: " + ", ".join(PARTS))
     parser.add_argument("--again", action="store_true", help="play histories again that an earlier call played")
     parser.add_argument("--report", type=Path, help="write the table and the last lines of each command here")

@@ -31,7 +31,10 @@ PARTS = {
     "histories": (f"{BENCHMARKS}/refresh_histories.py --histories 50 --seed 2400 --rounds 2 --mvs 3 --journal {{journal}}",),
     "engine": (f"{PYTEST} tests/spark/test_engine.py tests/spark/test_function_registry.py tests/spark/test_equivalence.py",),
     "spark": (f"{PYTEST} tests/spark",),
-    "connect": (f"{BENCHMARKS}/tpch_data.py --scale 0.01", f"{BENCHMARKS}/connect.py --scale 0.01 --rounds 1",),
+    "connect": (
+        f"{BENCHMARKS}/tpch_data.py --scale 0.01",
+        f"{BENCHMARKS}/connect.py --scale 0.01 --rounds 1",
+    ),
     "behaviour": (f"{PYTEST} tests/behaviour",),
 }
 """Commands of each part, after the name of Python. pytest leaves out what is marked `proof`, unless a file is named.

@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+_STRING = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _TOKEN = re.compile(
-    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/|\{\#.*?\#\}|\{%.*?%\}|\{\{.*?\}\}"""
+    # A string in a tag may have a tag in it: {{ config(post_hook='{{ hook() }}') }}.
+    rf"""{_STRING}|`[^`]*`|--[^\n]*|/\*.*?\*/|\{{\#.*?\#\}}|\{{%(?:{_STRING}|[^'"])*?%\}}|\{{\{{(?:{_STRING}|[^'"])*?\}}\}}"""
     r"""|(?<=\()\s*(?P<values>values)\s*(?=\))"""
-    r"""|\b(?P<from>from)\b(?=\s*(?:[,)]|[=<>]|!=))""",
+    r"""|\b(?P<from>from)\b(?=\s*(?:[,)]|[=<>]|!=|as\b))""",
     re.IGNORECASE | re.DOTALL,
 )
 
 
 def keyword_columns(sql: str) -> Iterator[tuple[int, int]]:
-    """The places of `values` as the only argument of a function, and of `from` before a comma, a parenthesis or a comparison:
+    """The places of `values` as the only argument of a function, and of `from` before a comma, a parenthesis, a comparison or `as`:
     neither can be the keyword there."""
     for token in _TOKEN.finditer(sql):
         for name in ("values", "from"):

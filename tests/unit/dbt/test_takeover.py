@@ -168,6 +168,9 @@ def test_columns_named_like_keywords_are_quoted(tmp_path: Path) -> None:
         "a, from,", "a, `from`,"
     )
     assert codes(found, "m") == ["keyword-quoted"] * 6
+    hooked = "{{ config(meta={'a': '{{ [\\'x\\'] }}'}) }}select from as a, b as from, 'from as' as c from {{ source('raw', 'events') }}"
+    found = taken(tmp_path, {"models/m.sql": hooked})
+    assert text(found, "models/m.sql").endswith("}}select `from` as a, b as `from`, 'from as' as c from {{ source('raw', 'events') }}")
     same = "select 1 as a from (values (1)) union all select a from {{ source('raw', 'events') }} where 'when from =' = x"
     assert codes(taken(tmp_path, {"models/m.sql": same}), "m") == []
 

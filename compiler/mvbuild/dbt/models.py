@@ -27,6 +27,7 @@ from mvbuild.source import MappedText, SourceFile, Span
 
 STORED = ("table", "incremental", "materialized_view")
 """Materializations with rows of their own."""
+_SAME_NAME = ("name", "identifier", "table")
 _MERGED = ("meta", "tblproperties", "table_properties", "column_types")
 
 
@@ -257,9 +258,9 @@ def _check_cut(model: ModelImport, renderings: Renderings) -> None:
 
 
 def _check_this(work: ImportState, model: ModelImport, macros: Mapping[str, MacroUses]) -> None:
-    """`{{ this }}` and its parts are dbt's names; those outside the guards would be written into the query."""
+    """`{{ this }}` is dbt's name; outside the guards it would be written into the query. The name without its schema stays the same."""
     left = uses_of(SourceFile(model.template.path, model.template.final.result.text)).uses
-    if any(use.root == "this" for _, use in closure(left, macros)):
+    if any(use.root == "this" and use.attribute not in _SAME_NAME for _, use in closure(left, macros)):
         place = next((use.span for use in model.template.uses if use.root == "this"), None)
         model.item.add("this-used", "The query uses `{{ this }}`", work.origin(place) if place else None)
 

@@ -64,6 +64,10 @@ REASONS: Mapping[str, ReasonCode] = {
     "var-removed": _changed(
         "A variable whose value names the run is left out; the one that you gave was used.", "Pass it to `mvbuild run --vars` too."
     ),
+    "adapter-in-macro": _changed(
+        "A macro asks dbt's adapter somewhere. It is kept: a template that does not get to that place means the same, and one that does is "
+        "refused.",
+    ),
     "keyword-quoted": _changed("A column with the name of a keyword is quoted, which is the same column in Spark."),
     "same-as-dbt": _changed("A macro of the project has the name and the meaning of dbt's own."),
     "reads-table-of-dbt": _changed(

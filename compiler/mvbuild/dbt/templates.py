@@ -58,6 +58,7 @@ def is_dbts_own(body: str) -> bool:
     return _IS_INCREMENTAL.fullmatch(bare.replace("{%-", "{%").replace("-%}", "%}")) is not None
 
 
+_ADAPTER_IN_MACRO = "adapter-in-macro"
 _DISPATCH = re.compile(r"\s*\.\s*dispatch\(\s*['\"](\w+)['\"]\s*(?:,\s*(?:macro_namespace\s*=\s*)?['\"](\w+)['\"]\s*)?\)")
 
 
@@ -96,11 +97,16 @@ def judge_macros(work: ImportState) -> None:
             problem = _problem(work, use)
             if problem:
                 code, message, help = problem
-                item.add(code, message, work.origin(use.span), help=help)
+                item.add(_ADAPTER_IN_MACRO if _stops_if_reached(use, code) else code, message, work.origin(use.span), help=help)
     for name, macro in work.macros.items():
         for use, inner in closure(macro.uses, work.macros):
             if inner.root != name and _is_refused_macro(work, inner):
                 _refused_macro(work, work.macro_items[name], use, inner.root)
+
+
+def _stops_if_reached(use: Use, code: str) -> bool:
+    """Whether a template that gets to this place does not compile: then what it calls need not be refused before it is rendered."""
+    return code == "adapter-call" and use.root == "adapter" and use.attribute != "dispatch" and use.called
 
 
 def judge_uses(work: ImportState, item: Item, template: Template) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from mvbuild.api import compile
 from unit.dbt.incremental_cases import (
     BOUNDS_BACK,
     FIRST,
@@ -30,6 +31,7 @@ from unit.dbt.incremental_cases import (
     started,
 )
 from unit.dbt.projects import codes, item, taken, text
+from unit.worlds import write_project as write
 
 
 @pytest.mark.parametrize(
@@ -264,11 +266,24 @@ def test_a_unique_test_that_lets_rows_pass_does_not_prove_the_key(tmp_path: Path
     assert "tests/m_unique_key.sql" in found.files
 
 
-@pytest.mark.parametrize("part", ["{{ this }}", "{{ this.schema }}", "{{ this.identifier }}", "{{ shown() }}"])
-def test_the_name_of_dbts_table_is_not_written_into_a_query(tmp_path: Path, part: str) -> None:
-    files = {"models/m.sql": f"select '{part}' as a", "macros/shown.sql": "{% macro shown() %}{{ this.name }}{% endmacro %}"}
+@pytest.mark.parametrize("part", ["{{ this }}", "{{ this.schema }}", "{{ this.database }}", "{{ shown() }}"])
+def test_the_full_name_of_dbts_table_is_not_written_into_a_query(tmp_path: Path, part: str) -> None:
+    files = {"models/m.sql": f"select '{part}' as a", "macros/shown.sql": "{% macro shown() %}{{ this.schema }}{% endmacro %}"}
     found = taken(tmp_path, files)
     assert item(found, "m").verdict == "refused"
+
+
+@pytest.mark.parametrize("part", ["{{ this.name }}", "{{ this.identifier }}", "{{ this.table }}", "{{ shown() }}"])
+def test_the_name_without_its_schema_is_the_same_here(tmp_path: Path, part: str) -> None:
+    files = {
+        "models/m.sql": f"{{{{ config(alias='sales') }}}}select '{part}' as a",
+        "macros/shown.sql": "{% macro shown() %}{{ this.name }}{% endmacro %}",
+    }
+    found = taken(tmp_path, files)
+    assert item(found, "m").verdict == "unchanged", item(found, "m").reasons
+    write(tmp_path / "new", {path: text.text for path, text in found.files.items()})
+    (model,) = (node for node in compile(tmp_path / "new").nodes.values() if node.id == "model.shop.m")
+    assert "'sales' as a" in model.query.sql.text
 
 
 @pytest.mark.parametrize(

@@ -432,6 +432,24 @@ def test_every_reason_is_in_the_documentation() -> None:
     assert [code for code in REASONS if f"`{code}`" not in page] == []
 
 
+def test_a_macro_that_asks_the_adapter_refuses_only_those_who_get_there(tmp_path: Path) -> None:
+    macro = (
+        "{% macro more(known=none) %}{% if known is none %}{% for c in adapter.get_columns_in_relation(ref('a')) %}, {{ c.name }}{% endfor %}"
+        "{% else %}{% for c in known %}, {{ c }}{% endfor %}{% endif %}{% endmacro %}"
+    )
+    files = {
+        "macros/more.sql": macro,
+        "models/a.sql": "select 1 as x, 2 as y",
+        "models/asks.sql": "select x {{ more() }} from {{ ref('a') }}",
+        "models/knows.sql": "select x {{ more(['y']) }} from {{ ref('a') }}",
+    }
+    found = taken(tmp_path, files)
+    assert codes(found, "more", "macro") == ["adapter-in-macro"]
+    assert item(found, "knows").verdict == "unchanged"
+    assert codes(found, "asks") == ["does-not-compile"]
+    assert text(found, "macros/more.sql") == macro
+
+
 def test_macros_of_dbt_and_dbt_utils_are_kept(tmp_path: Path) -> None:
     sql = "select cast(1 as {{ dbt.type_string() }}) as a, {{ type_int() }}(1) as b, {{ dbt_utils.generate_surrogate_key(['a']) }} as k"
     files = {"packages.yml": "packages: [{package: dbt-labs/dbt_utils, version: 1.0.0}]", "models/m.sql": sql}
@@ -484,7 +502,7 @@ def test_dispatch_to_the_projects_own_macros_is_kept(tmp_path: Path) -> None:
 )
 def test_dispatch_to_others_is_refused(tmp_path: Path, macro: str) -> None:
     found = taken(tmp_path, {"macros/day.sql": macro, "models/m.sql": f"select {{{{ day('ts') }}}} as d from ({EVENTS})"})
-    assert codes(found, "m") == ["macro-refused"]
+    assert codes(found, "m") == ["does-not-compile" if "adapter.type" in macro else "macro-refused"]
 
 
 def test_target_in_yaml_is_rendered_as_dbt_does_and_kept(tmp_path: Path) -> None:

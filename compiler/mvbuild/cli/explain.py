@@ -49,10 +49,10 @@ def explanation_text(found: Explanation) -> str:
     """Paragraphs with titles."""
     given: set[tuple[str, str]] = set()
     blocks = [_head(found), ["Query", *_tree(found)], ["Changes since the last refresh", *map(_table_line, found.tables)]]
-    if found.choice and found.choice.auxiliary:
+    if found.kept:
         from mvbuild.cli.auxiliary_views import views_trees
 
-        blocks.append(["Auxiliary views", *(f"    {line}" for line in views_trees(found.choice))])
+        blocks.append(["Auxiliary views", *(f"    {line}" for line in views_trees(found.kept))])
     if found.choice:
         blocks.append([f"Next refresh: {_decision(found)}", *_verdicts(found.verdicts, given)])
     elif found.step.action in ("reuse", "record"):
@@ -68,6 +68,7 @@ def explanation_text(found: Explanation) -> str:
 def explanation_object(found: Explanation) -> dict[str, Any]:
     """The explanation as JSON."""
     from mvbuild.artifacts.run_results import reason_object
+    from mvbuild.cli.auxiliary_views import views_object
     from mvbuild.cli.plan import choice_object
     from mvbuild.diagnostics.render import location
 
@@ -82,6 +83,7 @@ def explanation_object(found: Explanation) -> dict[str, Any]:
         "unsupported": {"message": found.untold[0], "at": location(found.untold[1])} if found.untold else None,
         "tables": [_table_object(one) for one in found.tables],
         **choice_object(found.step.strategy, found.choice),
+        "auxiliary_views": views_object(found.kept),
         "strategies": [_verdict_object(one) for one in found.verdicts],
         "supposed": {one.change: [_verdict_object(v) for v in one.verdicts] for one in found.supposed},
     }

@@ -123,8 +123,12 @@ class _Drafted:
         return exp.Coalesce(this=self._total(name, part, exp.Sum), expressions=[exp.Literal.number(0)])
 
     def _total(self, name: str, part: exp.Expr, combine: type[exp.Expr]) -> exp.Expr:
-        of_each, of_all = f"{name}_of_each", f"{name}_of_all"
-        self.known[of_each] = type_of(part, self.types)
-        self.parts.append(Item(of_each, part))
-        self.totals.append(Item(of_all, combine(this=column(of_each))))
+        each = next((one.name for one in self.parts if one.expression == part), f"{name}_of_each")
+        if each not in self.known:
+            self.known[each] = type_of(part, self.types)
+            self.parts.append(Item(each, part))
+        total = combine(this=column(each))
+        of_all = next((one.name for one in self.totals if one.expression == total), f"{name}_of_all")
+        if of_all == f"{name}_of_all":
+            self.totals.append(Item(of_all, total))
         return column(of_all)

@@ -13,6 +13,7 @@ from mvbuild.freshness.model import Freshness
 from mvbuild.freshness.observed import Leaf, World
 from mvbuild.freshness.pins import leaf_table, pin
 from mvbuild.graph.model import ModelNode, SeedNode
+from mvbuild.incremental.auxiliary_views import with_auxiliary_views
 from mvbuild.incremental.choice import StrategyChoice
 from mvbuild.incremental.choose import Question
 from mvbuild.incremental.cost import Cost
@@ -92,6 +93,9 @@ class Explanation:
     verdicts: tuple[Verdict, ...]
     """For the actual changes; empty if there is nothing to refresh."""
     supposed: tuple[Supposed, ...]
+    """Of the query over its auxiliary views, if it has any."""
+    kept: StrategyChoice | None = None
+    """The choice with its auxiliary views; if there is nothing to refresh, one for no change."""
     untold: tuple[str, Span | None] | None = None
     """Why there is no tree: a message, and its place."""
     warnings: tuple[Diagnostic, ...] = ()
@@ -125,6 +129,9 @@ def explain_step(planned: Plan, step: Step, read: ReadChange) -> Explanation:
     given, shape, untold = _shape(asked, step, storage)
     tables = tuple(_tables(asked, leaves, record, given, shape))
     names = [_name(world, one.leaf) for one in given.inputs] if given else []
+    kept = step.choice or (_if_unchanged(asked, given, shape) if given and shape else None)
+    kept = kept if kept is not None and kept.auxiliary is not None else None
+    over = kept.auxiliary.division.shape if kept is not None and kept.auxiliary is not None else shape
     return Explanation(
         node=node,
         freshness=planned.freshness[node.id],
@@ -132,10 +139,15 @@ def explain_step(planned: Plan, step: Step, read: ReadChange) -> Explanation:
         tree=outline(shape, names) if shape else (),
         tables=tables,
         verdicts=tuple(verdicts_of(step.choice)) if step.choice else (),
-        supposed=tuple(_supposed(asked, given, shape, storage)) if given and shape else (),
+        supposed=tuple(_supposed(asked, given, over, storage, is_kept=kept is not None)) if given and over else (),
+        kept=kept,
         untold=untold,
         warnings=planned.warnings,
     )
+
+
+def _if_unchanged(asked: Question, given: Inputs, shape: Shape) -> StrategyChoice:
+    return with_auxiliary_views(asked, StrategyChoice(strategy=FULL, code="", message="", inputs=given, shape=shape))
 
 
 def _shape(asked: Question, step: Step, storage: TableState | None) -> tuple[Inputs | None, Shape | None, tuple[str, Span | None] | None]:
@@ -223,7 +235,8 @@ def verdicts_of(choice: StrategyChoice) -> Iterator[Verdict]:
         )
 
 
-def _supposed(asked: Question, given: Inputs, shape: Shape, storage: TableState | None) -> Iterator[Supposed]:
+def _supposed(asked: Question, given: Inputs, shape: Shape, storage: TableState | None, *, is_kept: bool) -> Iterator[Supposed]:
+    """`is_kept`: the query is one over auxiliary views, from which differences are always found."""
     names = [name for _, name in shape.outputs]
     types: Mapping[str, object] = {f["name"]: f["type"] for f in storage.schema["fields"]} if storage else {}
     changes: tuple[Kinds, ...] = ("inserts", "deletes")
@@ -234,7 +247,7 @@ def _supposed(asked: Question, given: Inputs, shape: Shape, storage: TableState 
             types=types if list(types) == names else None,
             partition_by=storage.partition_by if storage else (),
             float_tolerance=asked.node.model.config.float_tolerance,
-            has_children=asked.has_children,
+            has_children=asked.has_children or is_kept,
         )
         verdicts = [
             Verdict(strategy=one.strategy, keys=one.keys)

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from mvbuild.cli.explain import explanation_text
 from mvbuild.incremental.table_changes import Changes
 from mvbuild.lifecycle.drop import drop
 from mvbuild.lifecycle.removed_models import find_named, find_removed
+from mvbuild.plan.explain import explain
 from mvbuild.ports.commits import TableCommit
 from mvbuild.ports.states import TableState
 from mvbuild.refresh import stage
@@ -212,3 +214,18 @@ def test_views_are_renamed_with_their_mv(tmp_path: Path) -> None:
     assert [one.name for one in views_of_rows(storage, record)] == [name("main.total__auxiliary_1")]
     assert of.table("main.total__auxiliary_1").properties[OWNED_BY] == "model.shop.total"
     assert name(VIEW) not in of.catalog.load([name(VIEW)])
+
+
+@pytest.mark.parametrize("policy", ["always", "never"])
+def test_explain_shows_the_views_of_a_fresh_mv(tmp_path: Path, policy: str) -> None:
+    """And what is possible with them: nothing is possible without."""
+    of = made(tmp_path, policy)
+    refreshed(of)
+    world = of.world()
+    found = explain(world, world.graph.model("model.shop.daily"), of.changes)
+    assert found.choice is None
+    (_, deletes) = found.supposed
+    possible = [one.strategy for one in deletes.verdicts if one.is_possible]
+    text = explanation_text(found)
+    assert (f"lake.{VIEW}: no-change" in text) == (policy == "always"), text
+    assert possible == (["affected-keys", "bag", "full-diff"] if policy == "always" else [])

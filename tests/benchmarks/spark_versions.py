@@ -94,7 +94,7 @@ def outcome(version: str, python: Path, command: str) -> Outcome:
     environ = {**os.environ, "PATH": path}
     words = command.format(journal=journal(version)).split()
     done = subprocess.run([str(python), *words], cwd=ROOT, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    return Outcome(version=version, command=command, code=done.returncode, seconds=monotonic() - started, output=done.stdout)
+    return Outcome(version=version, command=" ".join(words), code=done.returncode, seconds=monotonic() - started, output=done.stdout)
 
 
 def full_version(python: Path) -> str:

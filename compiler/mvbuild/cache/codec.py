@@ -13,6 +13,10 @@ from typing import Any
 from mvbuild.source import MappedText, Segment, SourceFile, SourceMap, Span
 
 
+_PLAIN = frozenset((type(None), str, int, float, bool))
+"""Types that JSON has."""
+
+
 class Uncacheable(Exception):
     """A value that a cache does not store."""
 
@@ -41,19 +45,18 @@ class Codec:
 
     def _plain(self, value: Any, file: SourceFile) -> Any:
         kind = type(value)
-        if value is None or kind in (str, int, float, bool):
+        if kind in _PLAIN:
             return value
         if kind is Span:
             if value.file is not file:
                 raise Uncacheable
             return [0, value.start, value.end]
         if kind is tuple:
-            return [1, *[self._plain(item, file) for item in value]]
+            return [1, *self._all(value, file)]
         if kind is list:
-            return [2, *[self._plain(item, file) for item in value]]
+            return [2, *self._all(value, file)]
         if kind in (dict, MappingProxyType):
-            flat = [self._plain(part, file) for pair in value.items() for part in pair]
-            return [3 if kind is dict else 4, *flat]
+            return [3 if kind is dict else 4, *self._all((part for pair in value.items() for part in pair), file)]
         if kind is date:
             return [5, value.isoformat()]
         if kind is MappedText:
@@ -61,7 +64,10 @@ class Codec:
         index, names = self._names.get(kind, (None, ()))
         if index is None:
             raise Uncacheable
-        return [index + 7, *[self._plain(getattr(value, name), file) for name in names]]
+        return [index + 7, *self._all([getattr(value, name) for name in names], file)]
+
+    def _all(self, values: Iterable[Any], file: SourceFile) -> list[Any]:
+        return [value if type(value) in _PLAIN else self._plain(value, file) for value in values]
 
     def _value(self, plain: Any, file: SourceFile) -> Any:
         if type(plain) is not list:

@@ -20,6 +20,8 @@ _CLAUSES = (
     TokenType.EXCEPT,
     TokenType.INTERSECT,
 )
+_ENDS = (TokenType.R_PAREN, TokenType.GROUP_BY, TokenType.ORDER_BY)
+_FOLLOWS = (*_VALUES, TokenType.SELECT, TokenType.ALL, TokenType.L_PAREN)
 COMMA = "this comma"
 """Used in messages about commas only."""
 _JSON = "Read JSON fields with get_json_object() or variant_get(); quote names with special characters with `backticks`."
@@ -39,10 +41,9 @@ def trailing_commas(tokens: Sequence[Token], sql: MappedText, near: Token | None
 
 def _ends_list(after: Sequence[Token]) -> bool:
     """A word that begins a clause is a name for Spark, unless a value follows it."""
-    if not after or after[0].token_type in (TokenType.R_PAREN, TokenType.GROUP_BY, TokenType.ORDER_BY):
+    if not after or after[0].token_type in _ENDS:
         return True
-    follows = (*_VALUES, TokenType.SELECT, TokenType.ALL, TokenType.L_PAREN)
-    return after[0].token_type in _CLAUSES and len(after) > 1 and after[1].token_type in follows
+    return after[0].token_type in _CLAUSES and len(after) > 1 and after[1].token_type in _FOLLOWS
 
 
 def missing_between(tokens: Sequence[Token], token: Token) -> str:

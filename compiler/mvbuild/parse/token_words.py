@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from sqlglot import Token, TokenType
 from sqlglot.errors import TokenError
@@ -31,6 +31,9 @@ _BEFORE_ALIAS = frozenset(
     )
 )
 _NUMERIC = frozenset((TokenType.DOT, TokenType.NUMBER))
+_GLUED = _STRINGS | {TokenType.DOT}
+_KNOWN = 10_000
+"""The words that are remembered: those of a project occur again and again."""
 _WORD = re.compile(r"\w+")
 
 
@@ -41,8 +44,7 @@ class _Stream:
         self.texts = [token.text for token in tokens]
         self.types = [token.token_type for token in tokens]
         self.lowers = [text.lower() for text in self.texts]
-        is_word = _WORD.fullmatch
-        self.words = [is_word(text) is not None for text in self.texts]
+        self.words = [_is_word(text) for text in self.texts]
         self.depths = _depths(self.types)
 
     @cached_property
@@ -58,43 +60,55 @@ class _Stream:
         return words[0] if words else ""
 
 
-def strict_words(sql: str) -> Iterator[str]:
+@lru_cache(_KNOWN)
+def _is_word(text: str) -> bool:
+    return _WORD.fullmatch(text) is not None
+
+
+@lru_cache(_KNOWN)
+def _folded(raw: str) -> tuple[str, ...] | None:
+    """The words of a token in lower case; None if it is one word without upper-case letters, as most tokens of a query are."""
+    words = raw.lower().split()
+    return tuple(words) if words != [raw] else None
+
+
+def strict_words(sql: str) -> Sequence[str]:
     """See `fingerprint.fingerprint`."""
     return _words(sql, _StrictlyCased)
 
 
-def folded_words(sql: str) -> Iterator[str]:
+def folded_words(sql: str) -> Sequence[str]:
     """See `fingerprint.folded`."""
     return _words(sql, _cased)
 
 
-def _words(sql: str, keep: Callable[[_Stream], Container[int]]) -> Iterator[str]:
+def _words(sql: str, keep: Callable[[_Stream], Container[int]]) -> Sequence[str]:
     try:
         tokens = tokenize(sql)
     except TokenError:
-        yield sql
-        return
+        return [sql]
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
     stream = _Stream(tokens)
-    cased = keep(stream)
+    cased, types = keep(stream), stream.types
+    found: list[str] = []
     last_end = -2
-    for index, (token, kind) in enumerate(zip(tokens, stream.types, strict=True)):
-        start, end = token.start, token.end
+    for index, token in enumerate(tokens):
+        start, end, kind = token.start, token.end, types[index]
         if start <= last_end:
             # `10L` is three tokens over the same characters.
             continue
-        raw = sql[start : end + 1]
-        if start == last_end + 1 and index and _is_glue_significant(stream, index):
+        if start == last_end + 1 and index and (kind in _GLUED or types[index - 1] in _NUMERIC) and _is_glue_significant(stream, index):
             # 'a''b' is one quoted text, 'a' 'b' two strings; t.1 is a column, `t .1` is not.
-            yield "\x1e"
-        lower = raw.lower()
-        # Without upper-case letters both forms are equal, which is the case for most of a query.
-        if kind in _EXACT or (lower == raw and raw.isidentifier()) or (words := lower.split()) == [raw] or index in cased:
-            yield raw
+            found.append("\x1e")
+        raw = sql[start : end + 1]
+        words = _folded(raw) if kind not in _EXACT else None
+        if words is None or index in cased:
+            found.append(raw)
         else:
-            yield from words
+            found.extend(words)
         last_end = end
+    return found
 
 
 def _is_glue_significant(stream: _Stream, index: int) -> bool:
@@ -238,15 +252,18 @@ def _select_lists(stream: _Stream) -> Iterator[tuple[int, int]]:
     """[start, end) of the columns of each SELECT, starting with the index after the word itself."""
     types, depths = stream.types, stream.depths
     for index in (i for i, kind in enumerate(types) if kind == _SELECT):
-        end, depth = index + 1, depths[index]
-        while end < len(types) and (depths[end] > depth or (depths[end] == depth and not _ends_list(stream, end))):
-            end += 1
+        depth = depths[index]
+        for end in range(index + 1, len(types)):
+            if depths[end] < depth or (depths[end] == depth and types[end] not in _NO_ENDS and _ends_list(stream, end)):
+                break
+        else:
+            end = len(types)
         yield index + 1, end
 
 
 def _ends_list(stream: _Stream, index: int) -> bool:
     """Whether a token at the depth of a list's SELECT starts a clause."""
-    if stream.types[index] in _NO_ENDS or stream.first_word(index) not in _LIST_ENDS:
+    if stream.first_word(index) not in _LIST_ENDS:
         return False
     words = stream.texts[index].upper().split()
     is_distinct_from = words == ["FROM"] and stream.types[index - 1] == TokenType.DISTINCT

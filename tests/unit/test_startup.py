@@ -54,4 +54,4 @@ def test_loading_seeds_never_imports_spark_and_a_run_with_nothing_to_do_not_even
     loading = imported("run", "--project-dir", project)
     assert "pyiceberg" in loading
     assert "pyspark" not in loading
-    assert imported("run", "--project-dir", project).isdisjoint((*WORLD, "sqlglot"))
+    assert imported("run", "--project-dir", project).isdisjoint((*WORLD, "sqlglot", "jinja2"))

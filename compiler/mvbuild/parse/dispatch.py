@@ -7,11 +7,8 @@ from typing import Any
 
 from jinja2 import UndefinedError
 
-from mvbuild.parse.libraries import Library
+from mvbuild.parse.libraries import PREFIXES, Library
 from mvbuild.parse.package_macros import PackageMacros
-
-PREFIXES = ("spark__", "default__")
-"""The order in which dbt-spark looks for macros; the first existing one is used."""
 
 
 class Adapter:

@@ -9,8 +9,7 @@ from typing import Any
 
 from mvbuild.diagnostics import Diagnostic, did_you_mean, error
 from mvbuild.parse.file import ParsedFile
-from mvbuild.parse.libraries import LIBRARIES
-from mvbuild.parse.test_tag import PREFIX
+from mvbuild.parse.libraries import LIBRARIES, TEST_PREFIX
 from mvbuild.project.keys import TESTS
 from mvbuild.project.loaded import DataTest, LoadedProject, ModelFile, Seed, SourceTable
 from mvbuild.project.packages import Package
@@ -51,16 +50,16 @@ def template_of(tested: Tested, test: DataTest) -> SourceFile:
     library, _, kind = test.kind.rpartition(".")
     arguments = {"column_name": test.column, **test.arguments} if test.column else test.arguments
     given = "".join(f", {name}={_expression(value)}" for name, value in arguments.items())
-    call = f"{library}.{PREFIX}{kind}" if library else f"{PREFIX}{kind}"
+    call = f"{library}.{TEST_PREFIX}{kind}" if library else f"{TEST_PREFIX}{kind}"
     return SourceFile(f"{test.span.file.path}#{_table(tested)}.{test.name}", f"{{{{ {call}(model={rows}{given}) }}}}")
 
 
 def unknown_kind(test: DataTest, packages: Iterable[Package]) -> Diagnostic | None:
     """For a test that neither mvbuild's libraries nor the installed packages have."""
     library, _, kind = test.kind.rpartition(".")
-    if not library or PREFIX + kind in LIBRARIES.get(library, ()):
+    if not library or TEST_PREFIX + kind in LIBRARIES.get(library, ()):
         return None
-    known = [f"{of}.{name.removeprefix(PREFIX)}" for of, names in LIBRARIES.items() for name in names if name.startswith(PREFIX)]
+    known = [f"{of}.{name.removeprefix(TEST_PREFIX)}" for of, names in LIBRARIES.items() for name in names if name.startswith(TEST_PREFIX)]
     known += [f"{package.name}.{name}" for package in packages for file in package.macros for name in _DEFINED.findall(file.text)]
     if test.kind in known:
         return None

@@ -11,6 +11,10 @@ from typing import Any, NoReturn, Protocol
 from mvbuild.parse.dbt_macros import DBT, OF_SPARK, Macro
 from mvbuild.parse.dbt_utils import DBT_UTILS, EMPTY_KEYS, NULL_KEY, UNKNOWN, surrogate_key
 
+PREFIXES = ("spark__", "default__")
+"""The order in which dbt-spark looks for macros; the first existing one is used."""
+TEST_PREFIX = "test_"
+"""Of the macro of a test."""
 Stop = Callable[[str, str, str, str], NoReturn]
 """Ends a rendering with a code, a message, the word that caused it, and what to do."""
 

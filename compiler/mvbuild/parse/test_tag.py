@@ -6,8 +6,7 @@ from jinja2 import nodes
 from jinja2.ext import Extension
 from jinja2.parser import Parser
 
-PREFIX = "test_"
-"""Of the macro of a test."""
+from mvbuild.parse.libraries import TEST_PREFIX
 
 
 class TestTag(Extension):
@@ -19,7 +18,7 @@ class TestTag(Extension):
     def parse(self, parser: Parser) -> nodes.Node:
         tag = next(parser.stream)
         node = nodes.Macro(lineno=tag.lineno)
-        node.name = PREFIX + parser.parse_assign_target(name_only=True).name
+        node.name = TEST_PREFIX + parser.parse_assign_target(name_only=True).name
         parser.parse_signature(node)
         node.body = parser.parse_statements((f"name:end{tag.value}",), drop_needle=True)
         return node

@@ -14,7 +14,7 @@ from typing import Any
 
 from mvbuild.graph.definition import definition, fingerprint_of
 from mvbuild.graph.model import Graph, ModelNode, Node, NodeId, SeedNode, TestNode
-from mvbuild.parse.dispatch import PREFIXES
+from mvbuild.parse.libraries import PREFIXES
 from mvbuild.project.counting import DEFAULT
 from mvbuild.project.loaded import DataTest, Properties, SourceTable
 from mvbuild.project.setting import Setting

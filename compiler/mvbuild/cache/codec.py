@@ -12,7 +12,6 @@ from typing import Any
 
 from mvbuild.source import MappedText, Segment, SourceFile, SourceMap, Span
 
-
 _PLAIN = frozenset((type(None), str, int, float, bool))
 """Types that JSON has."""
 

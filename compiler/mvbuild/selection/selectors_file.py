@@ -9,7 +9,6 @@ from typing import Any
 from mvbuild.diagnostics import Diagnostic, ProjectError, did_you_mean, error
 from mvbuild.graph.model import Graph
 from mvbuild.project.files import read_text
-from mvbuild.project.interpolate import Interpolation
 from mvbuild.project.target_names import TargetNames
 from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNode, has_templates, read_yaml
 from mvbuild.selection.grammar import Criterion, Difference, Expression, Intersection, Union, criterion
@@ -46,6 +45,9 @@ def read_selectors(graph: Graph) -> Mapping[str, Selector]:
     reader = _Reader(list(wrong))
     if tree is not None and not wrong:
         if has_templates(tree):
+            # Imported here because most projects have no templates in YAML, and commands that render nothing start faster.
+            from mvbuild.project.interpolate import Interpolation
+
             interpolation = Interpolation(graph.reading.env, graph.project.vars, {"target": TargetNames.of(graph.project.target)})
             tree = interpolation.render(tree)
             reader.report += interpolation.diagnostics

@@ -27,6 +27,13 @@ QUERIES: Mapping[str, str] = {
     "best": "SELECT k, sum(v) AS total FROM raw.sales GROUP BY k ORDER BY total DESC, k LIMIT 2",
     "best_written": "SELECT s.k, sum(v) AS total FROM raw.sales s GROUP BY s.k ORDER BY SUM(v) DESC, S.k LIMIT 2",
     "running": "SELECT k, total, sum(total) OVER (ORDER BY k) AS so_far FROM (SELECT k, sum(v) AS total FROM raw.sales GROUP BY k) AS q",
+    "values": "SELECT count(DISTINCT k) AS ks, count(*) AS n, count(v) AS vs, sum(v) AS s, avg(v) AS a, avg(id) AS i, min(v) AS lo FROM raw.sales LIMIT 9",
+    "no_values": "SELECT count(DISTINCT v) AS vs, sum(v) AS s, count(*) AS n, max(k) AS k FROM raw.sales WHERE id > 100",
+    "first_rows": "SELECT s.id, c.country FROM raw.sales s JOIN raw.customers c ON s.k = c.id ORDER BY s.id + 1 DESC, c.country LIMIT 3",
+    "last_of": "SELECT k, grouping(k) AS g, sum(v) AS t FROM raw.sales GROUP BY ROLLUP (k) ORDER BY CASE WHEN grouping(k) = 0 THEN k END, t LIMIT 3",
+    "by_hidden": "SELECT k FROM raw.sales GROUP BY k ORDER BY count(*) DESC, sum(id), k LIMIT 3",
+    "newest": "SELECT s.id, s.v FROM raw.sales s JOIN raw.customers c ON s.k = c.id ORDER BY c.at DESC, s.k, id, v, c.country LIMIT 5",
+    "above": "SELECT k, sum(v) AS t FROM raw.sales GROUP BY k HAVING sum(v) > (SELECT max(at) FROM raw.customers) ORDER BY t, k LIMIT 2",
     "in_file": "SELECT k, sum(v) / count(*) AS mean FROM raw.sales GROUP BY k",
 }
 FILES = {

@@ -8,7 +8,7 @@ from itertools import chain
 
 from jinja2 import TemplateError, nodes
 
-from mvbuild.parse.dispatch import PREFIXES
+from mvbuild.parse.libraries import PREFIXES
 from mvbuild.parse.sandbox import Sandbox
 from mvbuild.parse.template_text import TemplateText
 from mvbuild.source import SourceFile, Span

@@ -15,8 +15,7 @@ from mvbuild.dbt.scorecard import Item
 from mvbuild.dbt.table_names import MACROS
 from mvbuild.dbt.template_uses import Use, closure, uses_of
 from mvbuild.parse.dbt_utils import UNKNOWN
-from mvbuild.parse.dispatch import PREFIXES
-from mvbuild.parse.libraries import LIBRARIES, has_macro
+from mvbuild.parse.libraries import LIBRARIES, PREFIXES, has_macro
 from mvbuild.source import MappedText, SourceFile, Span
 
 _QUERIES = ("run_query", "statement", "load_result", "store_result", "dbt_spark_get_query")

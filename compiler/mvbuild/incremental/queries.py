@@ -7,7 +7,19 @@ from typing import Literal
 
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import Distinct, Item, Limit, Project, Relation, SetOperation, Union, column, has_one_row, renamed
+from mvbuild.incremental.algebra import (
+    Distinct,
+    Item,
+    Limit,
+    Project,
+    Relation,
+    SetOperation,
+    Union,
+    column,
+    has_one_row,
+    projected,
+    renamed,
+)
 from mvbuild.incremental.building import Building, require_scalar
 from mvbuild.incremental.from_clause import exploded, from_clause
 from mvbuild.incremental.functions import is_generator
@@ -32,8 +44,47 @@ def query(building: Building, tree: exp.Expr, scope: Scope) -> Block:
     if isinstance(tree, exp.SetOperation):
         return _limited(tree, _set_operation(building, tree, scope))
     if isinstance(tree, exp.Select):
-        return _limited(tree, _select(building, tree, scope))
+        return _limited_select(building, tree, scope)
     raise unsupported(tree)
+
+
+def _limited_select(building: Building, tree: exp.Select, scope: Scope) -> Block:
+    """If ORDER BY sorts by what is not in the result, the rows have it until LIMIT has taken the first ones."""
+    block = _select(building, tree, scope)
+    try:
+        return _limited(tree, block)
+    except Refused as exc:
+        wider = _with_order_columns(tree, block) if tree.args.get("distinct") is None else None
+        if exc.code != "limit" or wider is None:
+            raise
+    found = _limited(wider, _select(building, wider, scope))
+    columns = found.columns[: len(block.columns)]
+    return Block(projected(found.relation, [unique for _, unique in columns]), columns)
+
+
+def _with_order_columns(tree: exp.Select, block: Block) -> exp.Select | None:
+    """The query with a further column for each part of ORDER BY that is not in the result. None if such a part also has names of the
+    result: in SELECT they could mean something else."""
+    made = tree.copy()
+    named, written = {name.lower(): unique for name, unique in block.columns}, _written(tree, block)
+    for at, part in enumerate(made.args["order"].expressions):
+        if _is_in_result(part, block, written):
+            continue
+        for one in part.this.find_all(exp.Column):
+            unique = named.get(one.name.lower()) if not one.table else None
+            if unique is not None and written.get(_without_case(one)) != unique:
+                return None
+        name = f"mvbuild_order_{at}"
+        made.append("expressions", exp.alias_(part.this.copy(), name, quoted=True))
+        part.set("this", exp.column(name, quoted=True))
+    return made
+
+
+def _is_in_result(part: exp.Expr, block: Block, written: Mapping[exp.Expr, str]) -> bool:
+    try:
+        return _ordered(part, block, written) is not None
+    except Refused:
+        return False
 
 
 def _limited(tree: exp.Expr, block: Block) -> Block:

@@ -10,9 +10,10 @@ import pytest
 from sqlglot import exp
 
 from mvbuild.incremental import cuts, queries
-from mvbuild.incremental.algebra import Item, Pivot, Scan, walk
+from mvbuild.incremental.algebra import Item, Limit, Pivot, Scan, walk
 from mvbuild.incremental.cuts import divided
 from mvbuild.incremental.distinct_groups import _Drafted
+from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.samples import formula, shape
 from unit.incremental.on_cuts import Through, through_cuts
 from unit.incremental.on_duckdb import Table, connected
@@ -94,6 +95,29 @@ def test_the_views_put_back_are_the_query() -> None:
     assert {n.leaf for n in walk(found.whole.root) if isinstance(n, Scan)} == {0, 1}
 
 
+@pytest.mark.parametrize(
+    ("query", "order"),
+    [
+        ("SELECT id FROM {orders} ORDER BY order_date DESC, id LIMIT 3", ["order_date", "id"]),
+        ("SELECT status FROM {orders} GROUP BY status ORDER BY count(*) DESC, 1 LIMIT 3", ["count", "status"]),
+        ("SELECT id AS customer_id, customer_id AS id FROM {orders} ORDER BY id, weight LIMIT 3", ["customer_id", "weight"]),
+        ("SELECT id FROM {orders} ORDER BY weight + 1, weight LIMIT 3", ["mvbuild_order_0", "weight"]),
+        # A name of the result and one that is not in it.
+        ("SELECT id AS amount FROM {orders} ORDER BY amount + weight LIMIT 3", None),
+        ("SELECT id AS customer_id, customer_id AS id FROM {orders} ORDER BY id + weight LIMIT 3", None),
+        # Not SQL.
+        ("SELECT DISTINCT id FROM {orders} ORDER BY amount LIMIT 3", None),
+    ],
+)
+def test_what_limit_sorts_by(query: str, order: list[str] | None) -> None:
+    if order is None:
+        with pytest.raises(Refused, match="LIMIT depends on every row"):
+            shape(query)
+        return
+    (limit,) = (node for node in walk(shape(query).root) if isinstance(node, Limit))
+    assert [part.this.name.rpartition("_")[0] for part in limit.order] == order
+
+
 # --- random queries ------------------------------------------------------------------------------------------------------------------
 
 CASES = int(os.environ.get("MVBUILD_CUT_CASES", "25"))
@@ -139,11 +163,14 @@ LATEST = (
 VALUES = (
     "SELECT count(DISTINCT g) AS n, count(*) AS c, count(v) AS v, sum(v) AS s, min(v) AS lo, max(v) AS hi, avg(v) AS a FROM {b} WHERE v > 2"
 )
+HIDDEN = "SELECT x.k AS v FROM {a} x JOIN {b} y ON x.k = y.k ORDER BY y.g + y.v DESC, x.k LIMIT 2"
+RENAMED = "SELECT y.v AS k, y.k AS v FROM {a} x JOIN {b} y ON x.k = y.k ORDER BY v, y.g, k LIMIT 3"
+MOST = "SELECT g FROM {b} GROUP BY g ORDER BY count(v) DESC, sum(v), g LIMIT 1"
 FIRST = "SELECT x.k, y.v FROM {a} x JOIN {b} y ON x.k = y.k ORDER BY y.v, x.k LIMIT 2"
 ONE = "SELECT g, s FROM (SELECT g, sum(v) AS s FROM {b} GROUP BY g) AS q WHERE s < (SELECT sum(k) FROM {a}) ORDER BY s, g LIMIT 2"
 
 
-@pytest.mark.parametrize("query", [SUMS, LATEST, VALUES, f"{VALUES} AND v > 100", FIRST, ONE])
+@pytest.mark.parametrize("query", [SUMS, LATEST, VALUES, f"{VALUES} AND v > 100", FIRST, ONE, HIDDEN, RENAMED, MOST])
 def test_what_faults_are_planted_in_is_right(query: str) -> None:
     for required in (frozenset(), frozenset({"v"})):
         found = played(query, required)

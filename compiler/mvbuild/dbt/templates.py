@@ -10,7 +10,7 @@ from mvbuild.dbt.drafts import Draft
 from mvbuild.dbt.hooks import macro_texts
 from mvbuild.dbt.import_state import ImportState, ModelImport, SnapshotImport, Template
 from mvbuild.dbt.keywords import keyword_columns
-from mvbuild.dbt.read import DbtFile
+from mvbuild.dbt.read import DbtFile, items_of, text_of
 from mvbuild.dbt.scorecard import Item
 from mvbuild.dbt.table_names import MACROS
 from mvbuild.dbt.template_uses import Use, closure, uses_of
@@ -156,6 +156,8 @@ def _problem(work: ImportState, use: Use) -> tuple[str, str, str] | None:
         return "config-get", f"'{full}' reads the model's configuration", ""
     if root == "run_started_at" and attribute not in (None, "strftime", "isoformat"):
         return "jinja-name", f"'{full}' exists in dbt but not in mvbuild", ""
+    if root == "api" and attribute == "Column" and work.project.target.adapter == "spark":
+        return None
     if root in _OF_DBT:
         return "jinja-name", f"'{full}' exists in dbt but not in mvbuild", ""
     if root == "target" and attribute == "type" and work.project.target.adapter == "spark":
@@ -184,17 +186,23 @@ def _library_problem(work: ImportState, library: str, name: str) -> tuple[str, s
 
 
 def _dispatch_problem(work: ImportState, use: Use) -> tuple[str, str, str] | None:
-    """`adapter.dispatch('name')` finds a macro of the project here as in dbt, if no package and no other adapter has one."""
+    """`adapter.dispatch('name')` finds a macro of the project here as in dbt: it comes before those of packages, unless `dispatch:` in the
+    project file says another order."""
     text = use.span.file.text
     found = _DISPATCH.match(text, use.span.end)
     name, namespace = (found[1], found[2]) if found else (None, None)
     if name and namespace and has_macro(namespace, name):
         return _library_problem(work, namespace, name)
-    is_searched = namespace in (None, work.project.name, *LIBRARIES)
+    is_searched = namespace in (None, work.project.name, *LIBRARIES) or namespace not in _reordered(work)
     own = name is not None and is_searched and any(f"{prefix}{name}" in work.macros for prefix in PREFIXES)
     if own and not (work.project.target.adapter == "databricks" and f"databricks__{name}" in work.macros):
         return None
     return "adapter-call", "'adapter.dispatch' chooses a macro that is not in this project", ""
+
+
+def _reordered(work: ImportState) -> set[str | None]:
+    """The namespaces for which the project file says where to look for macros."""
+    return {text_of(node, "macro_namespace") for node in items_of(work.project.tree, "dispatch")}
 
 
 def _model(work: ImportState, file: DbtFile) -> None:
@@ -313,7 +321,6 @@ def _inside(span: Span, block: Span | None) -> bool:
 
 def installed_packages(work: ImportState) -> Iterator[tuple[str, Span]]:
     """The packages of packages.yml and dependencies.yml: their names in templates, and where they are requested."""
-    from mvbuild.dbt.read import items_of, text_of
     from mvbuild.diagnostics import ProjectError
     from mvbuild.project.files import read_text
     from mvbuild.project.yaml_spans import read_yaml

@@ -16,26 +16,22 @@ class Adapter:
 
     __slots__ = ("_libraries", "_names", "_packages", "_project")
 
-    def __init__(
-        self, names: Mapping[str, Any], project: str, libraries: Mapping[str, Library], packages: Mapping[str, PackageMacros]
-    ) -> None:
+    def __init__(self, names: Mapping[str, Any], libraries: Mapping[str, Library], packages: Mapping[str, PackageMacros]) -> None:
         """`names` are those of the templates that use it."""
         self._names = names
         self._packages = packages
-        self._project = project
         self._libraries = libraries
 
     def dispatch(self, macro_name: str, macro_namespace: str | None = None) -> Any:
-        """This project's macro `spark__<name>` or `default__<name>`, otherwise that of the library or the package. Raises UndefinedError
-        if there is none."""
+        """This project's macro `spark__<name>` or `default__<name>`, otherwise that of the library or the package. As in dbt, a namespace
+        that is no package means this project. Raises UndefinedError if there is none."""
         library = self._libraries.get(macro_namespace or "dbt")
         if library is not None and (found := library.find(macro_name)) is not None:
             return found
         package = self._packages.get(macro_namespace or "")
-        if package is not None or macro_namespace in (None, self._project):
-            for prefix in PREFIXES:
-                if (found := self._names.get(f"{prefix}{macro_name}")) is not None:
-                    return found
+        for prefix in PREFIXES if library is None or macro_namespace is None else ():
+            if (found := self._names.get(f"{prefix}{macro_name}")) is not None:
+                return found
         for prefix in PREFIXES if package is not None else ():
             if package is not None and (found := package.find(f"{prefix}{macro_name}")) is not None:
                 return found
@@ -43,3 +39,22 @@ class Adapter:
 
     def quote(self, identifier: object) -> str:
         return f"`{identifier}`"
+
+
+class Column:
+    """`api.Column` in a template."""
+
+    __slots__ = ()
+
+    def translate_type(self, dtype: object) -> str:
+        """Spark's name of a type; dbt-spark has no other names for it."""
+        return str(dtype)
+
+
+class Api:
+    """`api` in a template."""
+
+    __slots__ = ("Column",)
+
+    def __init__(self) -> None:
+        self.Column = Column()

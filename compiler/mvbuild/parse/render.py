@@ -15,7 +15,7 @@ from jinja2.exceptions import SecurityError, TemplateAssertionError
 from mvbuild.diagnostics import Diagnostic, did_you_mean, error
 from mvbuild.parse.budget import Budget, TooMuch, check_template
 from mvbuild.parse.dbt_macros import DBT
-from mvbuild.parse.dispatch import Adapter
+from mvbuild.parse.dispatch import Adapter, Api
 from mvbuild.parse.libraries import libraries
 from mvbuild.parse.marking import Marker, Piece, mapped
 from mvbuild.parse.model import Asked, Rendered
@@ -67,7 +67,8 @@ class Renderer:
         self._table: dict[str, Any] = {**self._env.globals, **self._names.table(), **names}
         self._libraries = libraries(self._table, self._names.var, self._names.stop)
         self._packages = {one.name: PackageMacros(one.name, partial(self._load_package, one), self._names.stop) for one in project.packages}
-        self._table["adapter"] = Adapter(self._table, project.name, self._libraries, self._packages)
+        self._table["adapter"] = Adapter(self._table, self._libraries, self._packages)
+        self._table["api"] = Api()
         self._table.update({name: package for name, package in self._packages.items() if name not in self._table})
         for name in self._libraries.keys() & self._packages.keys():
             self._libraries[name].further = self._packages[name]
@@ -139,7 +140,7 @@ class Renderer:
         """Its macros. A file that cannot be loaded leaves out its macros: it may be for another database."""
         scope = Scope(self._table)
         scope["var"] = partial(self._names.var_of_package, package)
-        scope["adapter"] = Adapter(scope, self._names.project_name, self._libraries, self._packages)
+        scope["adapter"] = Adapter(scope, self._libraries, self._packages)
         current, budget = self._names.current, self._env.budget
         own: dict[str, Any] = {}
         for file in map(_with_plain_newlines, package.macros):

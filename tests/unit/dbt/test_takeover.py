@@ -432,6 +432,16 @@ def test_every_reason_is_in_the_documentation() -> None:
     assert [code for code in REASONS if f"`{code}`" not in page] == []
 
 
+def test_a_namespace_that_is_no_package_is_the_project_unless_the_project_file_says_another_order(tmp_path: Path) -> None:
+    macro = "{% macro day(c) %}{{ adapter.dispatch('day', 'other')(c) }}{% endmacro %}{% macro default__day(c) %}{{ c }}{% endmacro %}"
+    files = {"macros/day.sql": macro, "models/m.sql": f"select {{{{ day('ts') }}}} as d from ({EVENTS})"}
+    assert item(taken(tmp_path / "plain", files), "m").verdict == "unchanged"
+    project = (
+        "name: shop\nprofile: shop\nmodels: {+materialized: view}\ndispatch: [{macro_namespace: other, search_order: [other, shop]}]\n"
+    )
+    assert codes(taken(tmp_path / "ordered", {**files, "dbt_project.yml": project}), "m") == ["macro-refused"]
+
+
 def test_a_macro_that_asks_the_adapter_refuses_only_those_who_get_there(tmp_path: Path) -> None:
     macro = (
         "{% macro more(known=none) %}{% if known is none %}{% for c in adapter.get_columns_in_relation(ref('a')) %}, {{ c.name }}{% endfor %}"
@@ -494,7 +504,6 @@ def test_dispatch_to_the_projects_own_macros_is_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "macro",
     [
-        "{% macro day(c) %}{{ adapter.dispatch('day', 'other')(c) }}{% endmacro %}{% macro default__day(c) %}{{ c }}{% endmacro %}",
         "{% macro day(c) %}{{ adapter.dispatch('day')(c) }}{% endmacro %}",
         "{% macro day(c) %}{{ adapter.dispatch(c)(c) }}{% endmacro %}",
         "{% macro day(c) %}{{ adapter.dispatch('day')(c) }}{% endmacro %}{% macro default__day(c) %}{{ adapter.type(c) }}{% endmacro %}",

@@ -322,7 +322,14 @@ def test_dispatch_finds_the_macro_for_spark_else_the_default() -> None:
     }
     assert text_of("select {{ day('x') }}, {{ night('y') }}", macros=macros).text == "select spark x, night y"
     assert text_of("select {{ adapter.dispatch('day', 'dbt_utils')('x') }}", macros=macros).text == "select spark x"
-    assert only("{{ adapter.dispatch('day', 'other')('x') }}", macros=macros).code == "undefined-name"
+    # A namespace that is no package, as in dbt.
+    assert text_of("select {{ adapter.dispatch('day', 'other')('x') }}", macros=macros).text == "select spark x"
+    assert only("{{ adapter.dispatch('week', 'other')('x') }}", macros=macros).code == "undefined-name"
+
+
+def test_types_have_their_own_names() -> None:
+    assert text_of("select cast(1 as {{ api.Column.translate_type('bigint') }})").text == "select cast(1 as bigint)"
+    assert only("{{ api.Column.create('a', 'int') }}").code == "undefined-name"
 
 
 @pytest.mark.parametrize(

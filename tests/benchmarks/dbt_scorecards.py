@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,7 +32,7 @@ _SUFFIXES = (".sql", ".yml", ".yaml", ".csv", ".md", ".py")
 @dataclass(frozen=True, kw_only=True)
 class Public:
     """A project on GitHub. `before` is how many of its models were refused before mvbuild had dbt's macros and packages; `folder` is where
-    its dbt_project.yml is, and `env` what its own scheduler sets."""
+    its dbt_project.yml is, and `env` what its own scheduler sets. `users` has the models that a user of a package writes: they are read too."""
 
     name: str
     commit: str
@@ -39,6 +40,7 @@ class Public:
     before: int | None = None
     folder: str = ""
     env: tuple[tuple[str, str], ...] = ()
+    users: str = ""
 
 
 PROJECTS = (
@@ -48,7 +50,7 @@ PROJECTS = (
     Public(
         name="david-but-its-daweed/dbt-spark-models",
         commit="edcfcb96",
-        options=("--vars", "{start_date_ymd: '2024-01-01', end_date_ymd: '2024-01-02', table_name: t}"),
+        options=("--vars", "{start_date_ymd: '2025-09-08', end_date_ymd: '2025-09-09', table_name: t}"),
         before=253,
     ),
     Public(
@@ -57,8 +59,9 @@ PROJECTS = (
         options=(
             "--vars",
             "{claims_enabled: true, clinical_enabled: true, provider_attribution_enabled: true, semantic_layer_enabled: true, "
-            "cms_hcc_payment_year: 2024, tuva_last_run: '2024-01-01 00:00:00'}",
+            "cms_hcc_payment_year: 2024, tuva_last_run: '2024-01-01 00:00:00', _extension_columns_override: []}",
         ),
+        users="integration_tests/models",
         before=605,
     ),
     Public(name="duneanalytics/spellbook", commit="b7b19d1c41", before=632),
@@ -136,6 +139,8 @@ def unpacked(project: Public, repository: Path, work: Path) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
     root = work / project.folder
+    if project.users:
+        shutil.copytree(work / project.users, root / "models" / "of_a_user")
     profile = yaml.safe_load((root / "dbt_project.yml").read_text(encoding="utf-8")).get("profile", "default")
     target = {"type": "spark", "method": "session", "schema": "default", "host": "none"}
     (root / "profiles.yml").write_text(yaml.safe_dump({profile: {"target": "prod", "outputs": {"prod": target}}}), encoding="utf-8")

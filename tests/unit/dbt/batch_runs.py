@@ -7,6 +7,7 @@ The MV's side is the imported query over the tables as they are at the end. What
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +29,8 @@ from unit.dbt.batch_tables import statements
 MOST_LATE = 12
 MOST_SECONDS = 20
 """For the search of types. None for a model whose two queries are the same text."""
+MOST_SECONDS_OF_A_MODEL = 120
+"""Then DuckDB stops what it does: a join without its condition can take hours."""
 SPARK_ON_DUCKDB = (
     "CREATE OR REPLACE MACRO date_add(d, n) AS d + to_days(CAST(n AS INTEGER))",
     "CREATE OR REPLACE MACRO nvl(a, b) AS coalesce(a, b)",
@@ -63,8 +66,9 @@ class Played:
 
 def play(model: IncrementalModel, trials: int, adapter: str = "spark", kinds: Sequence[str] = KINDS) -> Played:
     found = Played()
+    limit = Limit(MOST_SECONDS_OF_A_MODEL)
     try:
-        run = Run(model, adapter)
+        run = Run(model, adapter, limit)
         for kind in KINDS:
             if kind not in kinds or not run.has(kind):
                 continue
@@ -76,6 +80,8 @@ def play(model: IncrementalModel, trials: int, adapter: str = "spark", kinds: Se
             raise NotRunnable(_most(found.skipped) or "generated rows do not reach the result")
     except NotRunnable as exc:
         found.reason = str(exc)
+    finally:
+        limit.end()
     found.by_text = is_rebuilt(model)
     return found
 
@@ -90,10 +96,34 @@ def _most(skipped: Counter[str]) -> str:
     return skipped.most_common(1)[0][0] if skipped else ""
 
 
+class Limit:
+    """Interrupts the connections that it is given, from a time on until it is ended."""
+
+    def __init__(self, seconds: float) -> None:
+        self._connections: list[duckdb.DuckDBPyConnection] = []
+        self._ended = threading.Event()
+        self._seconds = seconds
+        threading.Thread(target=self._wait, daemon=True).start()
+
+    def of(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+        self._connections.append(connection)
+        return connection
+
+    def end(self) -> None:
+        self._ended.set()
+
+    def _wait(self) -> None:
+        if self._ended.wait(self._seconds):
+            return
+        while not self._ended.wait(0.1):
+            for connection in self._connections:
+                connection.interrupt()
+
+
 class Run:
     """One model: its queries for DuckDB, and the tables that they read."""
 
-    def __init__(self, model: IncrementalModel, adapter: str) -> None:
+    def __init__(self, model: IncrementalModel, adapter: str, limit: Limit) -> None:
         self.model = model
         self.name = model.item.name
         config = model.config
@@ -101,7 +131,7 @@ class Run:
         self.keys = _names(config.get("unique_key"))
         self.partitions = _names(config.get("partition_by"))
         self._texts: dict[tuple[str, int], str] = {}
-        self.connection = duckdb.connect(":memory:")
+        self.connection = limit.of(duckdb.connect(":memory:"))
         self.connection.execute("SET threads = 1; PRAGMA disable_optimizer")
         for macro in SPARK_ON_DUCKDB:
             self.connection.execute(macro)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -32,7 +31,7 @@ _SUFFIXES = (".sql", ".yml", ".yaml", ".csv", ".md", ".py")
 @dataclass(frozen=True, kw_only=True)
 class Public:
     """A project on GitHub. `before` is how many of its models were refused before mvbuild had dbt's macros and packages; `folder` is where
-    its dbt_project.yml is, and `env` what its own scheduler sets. `users` has the models that a user of a package writes: they are read too."""
+    its dbt_project.yml is, and `env` what its own scheduler sets. `users` is the folder with the models that a user of a package writes: here each of them is a table."""
 
     name: str
     commit: str
@@ -139,8 +138,8 @@ def unpacked(project: Public, repository: Path, work: Path) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
     root = work / project.folder
-    if project.users:
-        shutil.copytree(work / project.users, root / "models" / "of_a_user")
+    for file in (work / project.users).glob("*.sql") if project.users else ():
+        (root / "models" / file.name).write_text(f"{{{{ config(materialized='table') }}}}\nselect * from of_a_user.{file.stem}\n")
     profile = yaml.safe_load((root / "dbt_project.yml").read_text(encoding="utf-8")).get("profile", "default")
     target = {"type": "spark", "method": "session", "schema": "default", "host": "none"}
     (root / "profiles.yml").write_text(yaml.safe_dump({profile: {"target": "prod", "outputs": {"prod": target}}}), encoding="utf-8")

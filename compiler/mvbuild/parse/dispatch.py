@@ -24,7 +24,7 @@ class Adapter:
 
     def dispatch(self, macro_name: str, macro_namespace: str | None = None) -> Any:
         """This project's macro `spark__<name>` or `default__<name>`, otherwise that of the library or the package. As in dbt, a namespace
-        that is no package means this project. Raises UndefinedError if there is none."""
+        that is not a package means this project. Raises UndefinedError if there is none."""
         library = self._libraries.get(macro_namespace or "dbt")
         if library is not None and (found := library.find(macro_name)) is not None:
             return found

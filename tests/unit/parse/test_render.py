@@ -322,7 +322,7 @@ def test_dispatch_finds_the_macro_for_spark_else_the_default() -> None:
     }
     assert text_of("select {{ day('x') }}, {{ night('y') }}", macros=macros).text == "select spark x, night y"
     assert text_of("select {{ adapter.dispatch('day', 'dbt_utils')('x') }}", macros=macros).text == "select spark x"
-    # A namespace that is no package, as in dbt.
+    # A namespace that is not a package, as in dbt.
     assert text_of("select {{ adapter.dispatch('day', 'other')('x') }}", macros=macros).text == "select spark x"
     assert only("{{ adapter.dispatch('week', 'other')('x') }}", macros=macros).code == "undefined-name"
 

@@ -21,6 +21,8 @@ def conf(**spark: Any) -> dict[str, str]:
 def test_a_local_session_is_small() -> None:
     found = conf(master="local[3]")
     assert (found["spark.sql.shuffle.partitions"], found["spark.driver.memory"], found["spark.ui.enabled"]) == ("6", "2g", "false")
+    # The plans of a thousand statements would fill the heap.
+    assert int(found["spark.sql.ui.retainedExecutions"]) < 100
     assert conf(master="local")["spark.sql.shuffle.partitions"] == "2"
 
 

@@ -48,6 +48,8 @@ def session_conf(target: Target, sources: Collection[SourceLocation] = ()) -> di
         "spark.master": master,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # Also without its pages, Spark keeps the plans and metrics of a thousand statements, which fill the heap in a run of many MVs.
+        **dict.fromkeys(("spark.sql.ui.retainedExecutions", "spark.ui.retainedJobs", "spark.ui.retainedStages"), "20"),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.catalogImplementation": "in-memory",
         # Plans are compared; without this, the plan of a table with more than 25 columns would be truncated.

@@ -141,7 +141,10 @@ def _with_results(value: exp.Expr, scope: Scope, written: Mapping[exp.Expr, str]
 
     def placed(node: exp.Expr) -> exp.Expr:
         same = result_of(node)
-        return node if same is None or any(is_other(name) for name in node.find_all(exp.Column)) else known(same)
+        # A result cannot be aggregated again, so names in an aggregate are those of the tables.
+        if same is None or (not isinstance(node, exp.AggFunc) and any(is_other(name) for name in node.find_all(exp.Column))):
+            return node
+        return known(same)
 
     return value.transform(placed)
 

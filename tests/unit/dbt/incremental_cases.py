@@ -65,7 +65,7 @@ WINDOWS = [
     f"day >= {FIRST} - interval 1 day and {LAST} > day",
     f"day between {FIRST} - 6 and {FIRST}",
     f"day = {FIRST}",
-    f"day > {FIRST} and day <= {LAST}",
+    f"day > {FIRST} - 1 and day <= {FIRST}",
 ]
 WINDOWED: Mapping[str, Files] = {
     f"a window: {condition}": model(

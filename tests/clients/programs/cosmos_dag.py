@@ -12,6 +12,8 @@ os.environ |= {
     "AIRFLOW_HOME": str(out / "airflow"),
     "AIRFLOW__CORE__LOAD_EXAMPLES": "false",
     "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "300",
+    # Otherwise Airflow reads only files with the word "airflow".
+    "AIRFLOW__CORE__DAG_DISCOVERY_SAFE_MODE": "false",
     "AIRFLOW__CORE__DAGS_FOLDER": str(out / "dags"),
     "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{out}/airflow.db",
     "AIRFLOW__COSMOS__ENABLE_TELEMETRY": "false",

@@ -6,6 +6,7 @@ python tests/benchmarks/spark_differences.py
 from __future__ import annotations
 
 import sys
+import tempfile
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
@@ -31,7 +32,8 @@ ERROR_MEANS_YES = ("ANSI is on by default",)
 
 
 def main() -> int:
-    with warm_spark(Path("/tmp/mvbuild-differences"), small=True) as spark:
+    with tempfile.TemporaryDirectory(prefix="mvbuild-differences-") as directory, warm_spark(Path(directory), small=True) as spark:
+        (Path(directory) / "other" / ".mvbuild").mkdir(parents=True)
         spark.sql("CREATE NAMESPACE IF NOT EXISTS other.main")
         spark.sql("CREATE OR REPLACE TABLE other.main.difference (k INT, v INT) USING iceberg")
         print(f"| | {spark.version} |")

@@ -4,7 +4,7 @@ An auxiliary view is a table with an inner result of an MV's query. For the alge
 base tables and auxiliary views, and each auxiliary view has a tree of its own, which may read those before it. Putting the trees back into
 the query gives the tree of the user's query, which Spark compares with the text (refresh/round_trip.py).
 
-Three kinds of results are kept:
+These results are kept:
 
 * what depends on the order of rows (`row_number() = 1`, `collect_list`, sums of floats) below another operator: what it was cannot be
   computed again
@@ -74,8 +74,7 @@ class Division:
     cuts: tuple[Cut, ...]
     shape: Shape
     proof: Shape | None = None
-    """The query over the auxiliary views in the user's own terms, where `shape` computes an aggregate from other groups than those of the
-    query."""
+    """The query over the auxiliary views as the user wrote it, if `shape` computes an aggregate in another way."""
 
     @property
     def whole(self) -> Shape:
@@ -184,7 +183,7 @@ class _Cutter:
         return relation
 
     def _limited(self, relation: Relation) -> Relation:
-        """The rows of which LIMIT takes the first ones. If no part of them is worth keeping, all are, unless a table already has them."""
+        """The rows below LIMIT. If no part of them is kept, all of them are, unless they are plainly the rows of one table."""
         before = len(self.cuts)
         found = self.below(relation, of_all_rows=True)
         is_plain = all(type(node) in (Project, Filter, Scan) for node in walk(found))
@@ -228,7 +227,8 @@ class _Cutter:
         return Scan(leaf, tuple((name, name) for name in relation.columns))
 
     def _is_followed(self, shape: Shape) -> bool:
-        """Whether a strategy follows the tables; those of scalar subqueries change less often than what they are compared with."""
+        """Whether a strategy follows changes of the tables outside scalar subqueries. When a table of a scalar subquery changes, the auxiliary
+        view is computed in full; that is rare."""
         of_subqueries = frozenset[int]().union(*(leaves(node.subquery) for node in walk(shape.root) if isinstance(node, Scalar)))
         changed = leaves(shape.root) - of_subqueries
         return bool(changed) and follows_deletes(shape, changed)
@@ -267,7 +267,7 @@ def _chain(relation: Relation, bottom: Relation) -> Relation:
         return bottom
     inner = _chain(relation.child, bottom)
     if isinstance(relation, Filter | Pivot):
-        # PIVOT has all of its keys, and only as itself Spark's plan of it.
+        # A PIVOT already has all of its keys, and as a plain projection its plan would not be the one that Spark makes of PIVOT.
         return with_children(relation, (inner,))
     shown = {item.expression.name for item in relation.items if isinstance(item.expression, exp.Column)}
     unsteady = _bottom(relation)

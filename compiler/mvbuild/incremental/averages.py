@@ -17,7 +17,7 @@ KEPT_SCALE = 6
 
 
 def average(total: exp.Expr, counted: exp.Expr, type_: str, kind: str) -> exp.Expr:
-    """NULL if nothing was counted. `type_`: the type of the average, in Spark's spelling; `kind`: that of the values, `integer` or `decimal`."""
+    """NULL if nothing was counted. `type_`: of the average, in Spark's spelling; `kind`: of the values, `integer` or `decimal`."""
     value = total.copy()
     if kind == "integer":
         value = exp.Cast(this=exp.paren(value), to=exp.DataType.build("double"))

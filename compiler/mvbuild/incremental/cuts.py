@@ -227,8 +227,8 @@ class _Cutter:
         return Scan(leaf, tuple((name, name) for name in relation.columns))
 
     def _is_followed(self, shape: Shape) -> bool:
-        """Whether a strategy follows changes of the tables outside scalar subqueries. When a table of a scalar subquery changes, the auxiliary
-        view is computed in full; that is rare."""
+        """Whether a strategy follows changes of the tables outside scalar subqueries. When a table of a scalar subquery changes, the
+        auxiliary view is computed in full; that is rare."""
         of_subqueries = frozenset[int]().union(*(leaves(node.subquery) for node in walk(shape.root) if isinstance(node, Scalar)))
         changed = leaves(shape.root) - of_subqueries
         return bool(changed) and follows_deletes(shape, changed)

@@ -88,8 +88,10 @@ class Done:
 
 
 def _pids_of_group(group: int) -> list[str]:
-    done = subprocess.run(["pgrep", "-g", str(group)], capture_output=True, text=True, check=False)
-    return done.stdout.split()
+    """Without zombies: a subshell of the script that starts the JVM may end after the script became the JVM, which never reaps it."""
+    done = subprocess.run(["ps", "-e", "-o", "pgid=,pid=,stat="], capture_output=True, text=True, check=True)
+    rows = [line.split() for line in done.stdout.splitlines()]
+    return [pid for pgid, pid, state in rows if int(pgid) == group and not state.startswith("Z")]
 
 
 def _until(condition: Callable[[], bool], seconds: float) -> None:

@@ -86,6 +86,7 @@ TIMED = 80_000
 """From this seed on queries have windows of time."""
 MIXED = 90_000
 """From this seed on any operator may be below any other one."""
+KINDS = (0, LATER, CLOCKED, SHAPED, VALUED, NEWEST, GROUPED, PIVOTED, TIMED, MIXED)
 PROOF = 1_000_000
 """From this seed on, which the proofs of many cases use, each of these kinds has its share."""
 _SHARES = (
@@ -162,7 +163,7 @@ def kind_of_seed(seed: int) -> int:
     """The kind of query that a seed gives, as the first seed of its kind; 0 for those that were there first."""
     if seed >= PROOF:
         return _SHARES[seed // 2 % len(_SHARES)]
-    return max(start for start in (0, LATER, CLOCKED, SHAPED, VALUED, NEWEST, GROUPED, PIVOTED, TIMED, MIXED) if seed >= start)
+    return max(start for start in KINDS if seed >= start)
 
 
 def query_over(

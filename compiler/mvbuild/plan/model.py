@@ -69,13 +69,25 @@ class Plan:
     def gating(self) -> Mapping[NodeId, tuple[TestNode, ...]]:
         """MV -> the data tests that must pass before it is published. Each test belongs to the last of its MVs that the plan refreshes, so
         that it never sees one of them new and another one about to change."""
+        return {id: tuple(t for t, waits in tests if waits is None) for id, tests in self._tests_of_refreshes.items()}
+
+    @cached_property
+    def deferred(self) -> Mapping[NodeId, tuple[tuple[TestNode, NodeId], ...]]:
+        """MV -> the data tests that its refresh leaves out, each with the MV that it waits for: one that the test reads as well, and that
+        this plan leaves as it is although it is not fresh. The refresh of that MV runs the test."""
+        return {id: tuple((t, waits) for t, waits in tests if waits is not None) for id, tests in self._tests_of_refreshes.items()}
+
+    @cached_property
+    def _tests_of_refreshes(self) -> Mapping[NodeId, list[tuple[TestNode, NodeId | None]]]:
         refreshed = {s.node for s in self.steps if s.action == "refresh"}
-        by_gate: dict[NodeId, list[TestNode]] = {}
+        changed = {s.node for s in self.changes}
+        by_gate: dict[NodeId, list[tuple[TestNode, NodeId | None]]] = {}
         for test in self.world.graph.tests:
             gates = [id for id in test.gates if id in refreshed]
             if gates:
-                by_gate.setdefault(gates[-1], []).append(test)
-        return {id: tuple(tests) for id, tests in by_gate.items()}
+                left = (id for id in test.gates if id not in changed and not self.freshness[id].is_fresh)
+                by_gate.setdefault(gates[-1], []).append((test, next(left, None)))
+        return by_gate
 
     @property
     def changes(self) -> tuple[Step, ...]:

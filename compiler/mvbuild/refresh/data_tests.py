@@ -97,6 +97,10 @@ def failures(tests: Sequence[TestNode], results: Sequence[TestResult]) -> tuple[
     )
 
 
+def skipped_test(test: TestNode, reason: str) -> TestResult:
+    return TestResult(id=test.id, name=test.name, status="skipped", failures=None, message=reason, sql="")
+
+
 def _alone(session: RunSession, test: TestNode, sql: str, now_ms: int) -> TestResult:
     clock = session.clock
     began = clock.monotonic()

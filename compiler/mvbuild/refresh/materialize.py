@@ -5,6 +5,9 @@ The stages are those of write-audit-publish: `prepare`, `stage`, `audit`, `publi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from mvbuild.diagnostics import ProjectError, error
 from mvbuild.freshness.overtaken import is_as_new
 from mvbuild.plan.model import Plan, Step
@@ -13,6 +16,7 @@ from mvbuild.refresh.advance import advance
 from mvbuild.refresh.audit import audit, audit_current
 from mvbuild.refresh.auxiliary_views import view_places
 from mvbuild.refresh.choosing import chosen
+from mvbuild.refresh.data_tests import skipped_test
 from mvbuild.refresh.mark import mark_failed
 from mvbuild.refresh.observe_again import observe_again
 from mvbuild.refresh.outcome import AuditFailed, Outcome
@@ -21,6 +25,7 @@ from mvbuild.refresh.prepare import prepare
 from mvbuild.refresh.publish import publish
 from mvbuild.refresh.queries import is_missing_table
 from mvbuild.refresh.report import outcome
+from mvbuild.refresh.result import TestResult
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.stage import Unchanged, stage
 from mvbuild.refresh.staging_area import staging_area
@@ -38,7 +43,8 @@ def refresh(session: RunSession, plan: Plan, step: Step) -> Outcome:
     for _ in range(ATTEMPTS):
         now = pinned(world, node, session.clock.now_ms())
         try:
-            return _attempt(session, plan, step, now)
+            done = _attempt(session, plan, step, now)
+            return replace(done, tests=(*done.tests, *_deferred(plan, step)))
         except AuditFailed as exc:
             raise mark_failed(session, now, exc) from exc
         except CommitConflict:
@@ -52,6 +58,13 @@ def refresh(session: RunSession, plan: Plan, step: Step) -> Outcome:
             if pinned(world, node, now.started_ms).entries == now.entries:
                 raise
     raise ProjectError([error("commit-conflict", f"other processes changed '{node.model.name}' {ATTEMPTS} times while it was refreshed")])
+
+
+def _deferred(plan: Plan, step: Step) -> Iterator[TestResult]:
+    """The tests that wait for another MV, as skipped."""
+    for test, waits in plan.deferred.get(step.node, ()):
+        other = plan.world.graph.nodes[waits].identifier.dotted
+        yield skipped_test(test, f"it also reads {other}, which is not fresh; it runs when that MV is refreshed")
 
 
 def _attempt(session: RunSession, plan: Plan, step: Step, now: Pinned) -> Outcome:

@@ -10,7 +10,7 @@ from mvbuild.diagnostics import Diagnostic
 from mvbuild.freshness.leaves import is_leaf
 from mvbuild.freshness.pins import leaf_table
 from mvbuild.graph.model import NodeId, TestNode
-from mvbuild.refresh.data_tests import audit_sql, failures, run_audits, test_inputs
+from mvbuild.refresh.data_tests import audit_sql, failures, run_audits, skipped_test, test_inputs
 from mvbuild.refresh.result import RunResult, Tested, TestResult
 from mvbuild.refresh.session import RunSession
 
@@ -55,7 +55,7 @@ def with_other_tests(
     for test in tests:
         bad = next((names[id] for id in test.reads if id in names), None)
         if bad is not None or (fail_fast and not run.ok):
-            skipped.append(_skipped(test, f"{bad} was not refreshed" if bad else "an earlier node failed (--fail-fast)"))
+            skipped.append(skipped_test(test, f"{bad} was not refreshed" if bad else "an earlier node failed (--fail-fast)"))
         else:
             ready.append(test)
     before = RunResult(results=(), tests=tuple(skipped), started_ms=run.started_ms)
@@ -73,7 +73,7 @@ def _run_group(session: RunSession, tests: Sequence[TestNode]) -> list[TestResul
     queries = [(t, audit_sql(session.world.graph, t, session.pins(test_inputs(session.world.graph, t)), session.schema_pin)) for t in ready]
     done = run_audits(session, queries)
     by_id = {r.id: r for r in done}
-    return [by_id.get(t.id) or _skipped(t, skipped[t.id]) for t in tests]
+    return [by_id.get(t.id) or skipped_test(t, skipped[t.id]) for t in tests]
 
 
 def _missing(session: RunSession, test: TestNode) -> str:
@@ -86,7 +86,3 @@ def _missing(session: RunSession, test: TestNode) -> str:
     missing = [leaf_table(session.world.graph, leaf) for leaf in below.leaves if leaf not in pins]
     broken = session.world.observed.unreadable(missing[0]) if missing else None
     return broken.reason if broken else f"{missing[0]} does not exist" if missing else ""
-
-
-def _skipped(test: TestNode, reason: str) -> TestResult:
-    return TestResult(id=test.id, name=test.name, status="skipped", failures=None, message=reason, sql="")

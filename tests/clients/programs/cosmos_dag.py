@@ -37,7 +37,7 @@ dag = DbtDag(
     project_config=ProjectConfig(dbt_project_path=root, manifest_path=root / "target" / "manifest.json", project_name="harbor_market"),
     profile_config=ProfileConfig(profile_name="harbor_market", target_name="dev", profiles_yml_filepath=root / "profiles.yml"),
     execution_config=ExecutionConfig(dbt_executable_path={executable!r}, invocation_mode=InvocationMode.SUBPROCESS),
-    render_config=RenderConfig(load_method=LoadMode.DBT_MANIFEST),
+    render_config=RenderConfig(load_method=LoadMode.DBT_MANIFEST, should_detach_multiple_parents_tests=True),
     operator_args={{"install_deps": False}},
 )
 """

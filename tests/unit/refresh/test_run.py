@@ -213,6 +213,37 @@ def test_a_test_of_two_mvs_stands_at_the_last_one_that_is_refreshed(tmp_path: Pa
     assert tested() == {"a": [], "b": ["agree"]}
 
 
+def test_a_test_of_two_mvs_waits_for_the_one_that_is_not_refreshed(tmp_path: Path) -> None:
+    files = {
+        "mvbuild.yml": "name: shop\n",
+        "models/a.sql": "SELECT id FROM raw.orders",
+        "models/b.sql": "SELECT id FROM raw.customers",
+        "tests/agree.sql": "SELECT * FROM a ANTI JOIN b USING (id)",
+    }
+    made = shop(tmp_path, files)
+
+    def tested(name: str) -> list[tuple[str, str, str]]:
+        result = made.run(name)
+        assert result.ok
+        assert [r.status for r in result.results] == ["success"]
+        return [(t.name, t.status, t.message) for t in result.all_tests]
+
+    def waits_for(name: str) -> list[tuple[str, str, str]]:
+        return [("agree", "skipped", f"it also reads main.{name}, which is not fresh; it runs when that MV is refreshed")]
+
+    assert tested("a") == waits_for("b")
+    assert tested("b") == [("agree", "pass", "")]
+    append(made.catalog, "raw.orders")
+    append(made.catalog, "raw.customers")
+    assert tested("b") == waits_for("a")
+    assert tested("a") == [("agree", "pass", "")]
+    # An MV that is fresh stays as it is: the test may compare it with the new rows.
+    append(made.catalog, "raw.orders")
+    made.engine.failures = {"ANTI JOIN": 1}
+    result = made.run("a")
+    assert [(r.status, [t.status for t in r.tests]) for r in result.results] == [("error", ["fail"])]
+
+
 def test_a_test_that_reads_an_mv_through_a_new_view_of_it(tmp_path: Path) -> None:
     files = PROJECT | {
         "models/recent.sql": "{{ config(materialized='view') }} SELECT id FROM daily",

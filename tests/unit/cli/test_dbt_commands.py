@@ -149,6 +149,16 @@ def test_a_retry_runs_what_failed(
     assert ("Nothing failed in the last run." in outcome.stderr) == (select is None)
 
 
+def test_a_data_test_that_waits_for_another_mv_is_not_run_again(
+    root: Path, executed: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (root / "target").mkdir(exist_ok=True)
+    results = {"results": [{"unique_id": "model.shop.a", "status": "success"}, {"unique_id": "test.shop.agree", "status": "skipped"}]}
+    (root / "target/run_results.json").write_text(json.dumps(results))
+    assert "Nothing failed in the last run." in call("retry", root, {}, monkeypatch, capsys).stderr
+    assert executed == []
+
+
 def test_a_retry_without_a_run(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     outcome = call("retry", root, {}, monkeypatch, capsys)
     assert outcome.exit == 2

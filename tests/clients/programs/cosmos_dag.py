@@ -54,4 +54,4 @@ states: dict[str, int] = {}
 for task in run.get_task_instances():
     states[str(task.state)] = states.get(str(task.state), 0) + 1
 assert set(states) == {"success"}, states
-print(f"{states['success']} tasks succeeded, one for each of the seeds, models and their tests")
+print(f"{states['success']} tasks succeeded: for the seeds and models, their tests, and each test of several")

@@ -26,6 +26,12 @@ def command() -> None:
 @click.option("--profiles-dir", envvar=env("PROFILES_DIR"), help="Directory of profiles.yml. Default: DIRECTORY.")
 @click.option("--schema", help="Schema of the target if there is no profiles.yml. Default: main.")
 @click.option("--vars", envvar=env("VARS"), help="Values for var(), as YAML: '{key: value}'.")
+@click.option(
+    "--full-query",
+    multiple=True,
+    metavar="MODEL",
+    help="Take the query without is_incremental() of this model, even if dbt's runs build another table. Wildcards are allowed.",
+)
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @output_options
 def dbt(
@@ -37,6 +43,7 @@ def dbt(
     profiles_dir: str | None,
     schema: str | None,
     vars: str | None,
+    full_query: tuple[str, ...],
     output: str,
 ) -> int:
     """Make an mvbuild project from the dbt-spark project in DIRECTORY, whose files are not changed. The exit code is 1 if something was
@@ -50,7 +57,7 @@ def dbt(
 
     root = Path(directory)
     profiles = (Path(profiles_dir),) if profiles_dir else ()
-    found = take_over(root, target=target, schema=schema, profiles=profiles, vars=vars_of(vars), env=os.environ)
+    found = take_over(root, target=target, schema=schema, profiles=profiles, vars=vars_of(vars), env=os.environ, full_query=full_query)
     place = Path(into) if into else root.resolve().parent / f"{root.resolve().name}-mvbuild"
     if not check and found.files:
         write(found.files, place, root=root, force=force)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from fnmatch import fnmatchcase
 from typing import Any
 
 from mvbuild.dbt.drafts import Draft
@@ -127,6 +128,8 @@ class ImportState:
     project: DbtProject
     now: datetime
     """When the import began."""
+    full_query: tuple[str, ...] = ()
+    """The models, by name or with wildcards, whose query without is_incremental() is wanted, whatever dbt's runs make of it."""
     items: list[Item] = field(default_factory=list)
     models: dict[str, ModelImport] = field(default_factory=dict)
     seeds: dict[str, SeedImport] = field(default_factory=dict)
@@ -149,6 +152,9 @@ class ImportState:
     sources: dict[str, Item] = field(default_factory=dict)
     changes: dict[str, list[tuple[str, Any, Any]]] = field(default_factory=dict)
     """Per YAML file: ("remove", entry or node, None), ("replace", node, value)."""
+
+    def wants_full_query(self, model: str) -> bool:
+        return any(fnmatchcase(model.lower(), pattern.lower()) for pattern in self.full_query)
 
     def item(self, kind: Kind, name: str, span: Span) -> Item:
         found = Item(kind, name, span)

@@ -14,6 +14,21 @@ from mvbuild.dbt.climb import conjuncts
 from mvbuild.dbt.guards import Guard, Runs, guards, tree_of
 from mvbuild.parse.determinism import nondeterministic_word
 
+OF_RUNS = frozenset(
+    (
+        "append-keeps-rows",
+        "guard-below-aggregate",
+        "guard-below-join",
+        "guard-changes-query",
+        "guard-not-lower-bound",
+        "guard-not-partition",
+        "guard-other-column",
+        "guard-several",
+        "merge-without-key",
+        "overwrites-table",
+    )
+)
+"""Why dbt's table is not its full query, if only the runs that wrote it matter: `dbt run --full-refresh` builds the full query."""
 _IDENTIFIER = re.compile(r"`[^`]+`|[A-Za-z_]\w*")
 
 
@@ -34,7 +49,7 @@ class Shown:
 
 def shown_equal(config: Mapping[str, Any], full: str, incremental: str, model: str, adapter: str, runs: Runs) -> Shown:
     """Prove that the full query returns dbt's table. Raises NotProven."""
-    strategy = str(config.get("incremental_strategy") or ("merge" if adapter == "databricks" else "append")).lower()
+    strategy = _strategy(config, adapter)
     if strategy == "append":
         raise NotProven("append-keeps-rows", _append(config))
     keys = _columns(config.get("unique_key"))
@@ -51,9 +66,7 @@ def shown_equal(config: Mapping[str, Any], full: str, incremental: str, model: s
         if found:
             raise NotProven("overwrites-table")
         return Shown(guards=(), keeps=False)
-    word = nondeterministic_word(full)
-    if word:
-        raise NotProven("load-time", f"The incremental query uses '{word}': each row keeps the value of the run that wrote it")
+    _require_no_clock(full)
     if strategy == "insert_overwrite":
         _require_moving_partitions(full, partitions)
     for guard in found:
@@ -63,6 +76,25 @@ def shown_equal(config: Mapping[str, Any], full: str, incremental: str, model: s
             raise NotProven("guard-below-aggregate", "The guard leaves out rows before a window function")
     is_rewritten = bool(found) and not any(guard.newest_first for guard in found)
     return Shown(guards=found, keys=keys if strategy == "merge" else (), keeps=not is_rewritten, joins=joins)
+
+
+def full_query(config: Mapping[str, Any], full: str, adapter: str) -> Shown:
+    """What holds of the table that `dbt run --full-refresh` builds. Raises NotProven if it depends on when it is built."""
+    _require_no_clock(full)
+    strategy = _strategy(config, adapter)
+    if strategy == "insert_overwrite":
+        _require_moving_partitions(full, _columns(config.get("partition_by")))
+    return Shown(guards=(), keys=_columns(config.get("unique_key")) if strategy == "merge" else (), keeps=False)
+
+
+def _strategy(config: Mapping[str, Any], adapter: str) -> str:
+    return str(config.get("incremental_strategy") or ("merge" if adapter == "databricks" else "append")).lower()
+
+
+def _require_no_clock(full: str) -> None:
+    word = nondeterministic_word(full)
+    if word:
+        raise NotProven("load-time", f"The incremental query uses '{word}': each row keeps the value of the run that wrote it")
 
 
 def _append(config: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from mvbuild.dbt.config_calls import Argument, ConfigCall, config_calls, remove_
 from mvbuild.dbt.guards import Runs
 from mvbuild.dbt.hooks import statements
 from mvbuild.dbt.import_state import ImportState, ModelImport, Template
-from mvbuild.dbt.incremental import Shown, shown_equal
+from mvbuild.dbt.incremental import OF_RUNS, Shown, full_query, shown_equal
 from mvbuild.dbt.rendering import Renderings
 from mvbuild.dbt.scorecard import Item
 from mvbuild.dbt.settings import HOOKS, MATERIALIZATIONS, MATERIALIZED, fate
@@ -212,9 +212,27 @@ def _incremental(work: ImportState, model: ModelImport, renderings: Renderings) 
         _require_same_for_each_run(model, renderings)
     except NotProven as exc:
         is_guard = exc.code.startswith("guard")
-        model.item.add(exc.code, str(exc), guard if is_guard and guard else strategy_span)
+        span = guard if is_guard and guard else strategy_span
+        if exc.code in OF_RUNS and work.wants_full_query(model.name):
+            _full_query(work, model, renderings, exc, span)
+        else:
+            model.item.add(exc.code, str(exc), span)
         return
     _tell(model, shown, guard)
+
+
+def _full_query(work: ImportState, model: ModelImport, renderings: Renderings, why: NotProven, span: Span) -> None:
+    """Take the query without the guard, as the user asked, unless even `dbt run --full-refresh` builds another table each time."""
+    if model.full is None:
+        return
+    try:
+        shown = full_query(model.config, model.full.text, work.project.target.adapter)
+        _require_same_for_each_run(model, renderings)
+    except NotProven as exc:
+        model.item.add(exc.code, str(exc), span)
+        return
+    model.item.add("full-query", f"The query without is_incremental() is taken. {why}", span)
+    model.tested_keys = shown.keys
 
 
 def _other_run(model: ModelImport, renderings: Renderings) -> str | None:

@@ -31,6 +31,10 @@ REASONS: Mapping[str, ReasonCode] = {
         "The table is the one that `dbt run --full-refresh` builds: with late rows that dbt skipped, and without rows that the query no "
         "longer returns and that dbt keeps.",
     ),
+    "full-query": _changed(
+        "dbt's table depends on when its runs were. You asked for the query without `is_incremental()`, with `--full-query`.",
+        "The table is the one that `dbt run --full-refresh` builds. Rows that dbt's runs leave out, or keep, are not as in dbt.",
+    ),
     "run-window": _changed(
         "Each run of dbt reads the rows between two variables of the run, such as a day. The MV has all rows at once.",
         "The table is the one that `dbt run --full-refresh` builds. So do runs whose windows follow one another without gaps, from the "
@@ -104,7 +108,7 @@ REASONS: Mapping[str, ReasonCode] = {
     # What is refused: how a model is written
     "append-keeps-rows": _refused(
         "A model that appends keeps every version of a row, and what was appended twice; a query over the source does not.",
-        "If rows of the source never change, remove `materialized: incremental` and the guard: then the query is the table.",
+        "If rows of the source never change, the query is the table: import it with `--full-query`.",
     ),
     "merge-without-key": _refused(
         "A merge without a `unique_key` of plain column names appends, or matches by an expression.",
@@ -153,27 +157,27 @@ REASONS: Mapping[str, ReasonCode] = {
     ),
     "guard-not-lower-bound": _refused(
         "The guard is not a lower bound like `ts > (select max(ts) from {{ this }})`: the runs together may not have read every row.",
-        "If the query without the guard is the whole table, remove the guard.",
+        "If the query without the guard is the whole table, import it with `--full-query`.",
     ),
     "guard-other-column": _refused(
         "The guard compares with another column of the table than the one that it filters, or that column is not in the result.",
-        "If the query without the guard is the whole table, remove the guard.",
+        "If the query without the guard is the whole table, import it with `--full-query`.",
     ),
     "guard-below-aggregate": _refused(
         "The guard leaves out rows before they are grouped, ranked or limited, so dbt's table has partial results.",
-        "If the query without the guard is what you want, remove the guard.",
+        "If the query without the guard is what you want, import it with `--full-query`.",
     ),
     "guard-below-join": _refused(
         "The guard removes rows of a table that an outer join fills with NULL, or that is read more than once.",
-        "If the query without the guard is what you want, remove the guard.",
+        "If the query without the guard is what you want, import it with `--full-query`.",
     ),
     "guard-several": _refused(
         "Several guards remove rows of different tables: a row whose parts came at different times is in none of dbt's runs.",
-        "If the query without the guards is what you want, remove them.",
+        "If the query without the guards is what you want, import it with `--full-query`.",
     ),
     "guard-not-partition": _refused(
         "insert_overwrite replaces whole partitions, and the guard does not keep or remove whole partitions.",
-        "If the query without the guard is what you want, remove the guard.",
+        "If the query without the guard is what you want, import it with `--full-query`.",
     ),
     "overwrites-table": _refused(
         "insert_overwrite without `partition_by` replaces the whole table by the rows of the guard.",

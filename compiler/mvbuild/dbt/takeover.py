@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from mvbuild.dbt.scorecard import Item, Scorecard
 from mvbuild.dbt.seeds import judge_seeds
 from mvbuild.dbt.snapshots import judge_snapshots
 from mvbuild.dbt.templates import installed_packages, judge_macros, judge_uses, read_templates
+from mvbuild.diagnostics import ProjectError, did_you_mean, error
 from mvbuild.parse.libraries import has_macro
 from mvbuild.parse.sql import parse_query
 
@@ -57,10 +59,12 @@ def take_over(
     vars: Mapping[str, Any] | None = None,
     env: Mapping[str, str],
     now: datetime | None = None,
+    full_query: tuple[str, ...] = (),
 ) -> Takeover:
-    """`now` is the time of the import, by default that of the machine. Raises ProjectError if there is no dbt project that can be read."""
+    """`now` is the time of the import, by default that of the machine. `full_query`: names or patterns of incremental models whose query
+    without is_incremental() is wanted. Raises ProjectError if there is no dbt project that can be read, or a pattern matches no model."""
     project = read_project(root.resolve(), profiles=profiles, target=target, vars=vars or {}, env=env, schema=schema)
-    work = ImportState(project, now or datetime.now(timezone.utc))
+    work = ImportState(project, now or datetime.now(timezone.utc), full_query=full_query)
     whole = work.item("project", project.name, project.file.line_span(1))
     for diagnostic in project.unreadable:
         item = work.item("resource", diagnostic.span.file.path if diagnostic.span else "?", diagnostic.span or whole.span)
@@ -70,6 +74,7 @@ def take_over(
         whole.add("outside-project", f"'{span.text}' leads out of the project: nothing below it is imported", span)
     seeds_of(work)
     read_templates(work)
+    _require_models(work, full_query)
     unknown = read_layers(work)
     judge_macros(work)
     renderings = start(work, env)
@@ -90,6 +95,15 @@ def take_over(
     judge_project(work, whole, [d.span.start for d in unknown if d.span], assemble.implicit_views(work))
     files = prove(work, whole, env)
     return Takeover(files=files, card=_card(work), incremental=tuple(_incremental(work)))
+
+
+def _require_models(work: ImportState, patterns: Iterable[str]) -> None:
+    names = [model.name for model in work.models.values()]
+    unknown = [pattern for pattern in patterns if not any(fnmatchcase(name.lower(), pattern.lower()) for name in names)]
+    if unknown:
+        raise ProjectError(
+            [error("unknown-selector", f"--full-query '{one}' matches no model", help=did_you_mean(one, names)) for one in unknown]
+        )
 
 
 def _incremental(work: ImportState) -> Iterator[IncrementalModel]:

@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 from mvbuild.api import compile
+from mvbuild.dbt.incremental import OF_RUNS
+from mvbuild.dbt.reasons import REASONS
+from mvbuild.diagnostics import ProjectError
 from unit.dbt.incremental_cases import (
     BOUNDS_BACK,
     FIRST,
@@ -58,6 +61,38 @@ def test_what_is_more_than_leaving_out_rows_is_refused(tmp_path: Path, files: di
     found = taken(tmp_path, files)
     assert code in codes(found, "m")
     assert "models/m.sql" not in found.files
+
+
+@pytest.mark.parametrize(
+    ("files", "code"),
+    REFUSED,
+)
+def test_the_full_query_is_taken_if_you_ask_for_it(tmp_path: Path, files: dict[str, str], code: str) -> None:
+    found = taken(tmp_path, files, full_query=("[l-n]",))
+    others = set(codes(taken(tmp_path, files), "m")) - OF_RUNS
+    if code in OF_RUNS and not any(REASONS[other].refuses for other in others):
+        assert "full-query" in codes(found, "m")
+        assert item(found, "m").verdict == "changed"
+        assert "is_incremental" not in text(found, "models/m.sql")
+    else:
+        assert "models/m.sql" not in found.files
+
+
+def test_the_full_query_of_a_merge_has_a_unique_key(tmp_path: Path) -> None:
+    files = guarded(MERGE, NEWER, tail="limit 10")
+    found = taken(tmp_path, files, full_query=("M*",))
+    assert {"full-query", "unique-key-tested"} <= set(codes(found, "m"))
+
+
+def test_the_full_query_of_no_model(tmp_path: Path) -> None:
+    with pytest.raises(ProjectError) as caught:
+        taken(tmp_path, guarded(MERGE, NEWER), full_query=("m", "o"))
+    assert [d.message for d in caught.value.diagnostics] == ["--full-query 'o' matches no model"]
+
+
+def test_a_model_that_is_proven_needs_no_wish(tmp_path: Path) -> None:
+    files = guarded(MERGE, NEWER)
+    assert codes(taken(tmp_path, files, full_query=("*",)), "m") == codes(taken(tmp_path, files), "m")
 
 
 @pytest.mark.parametrize(

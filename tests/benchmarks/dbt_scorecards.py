@@ -64,6 +64,7 @@ PROJECTS = (
         before=605,
     ),
     Public(name="duneanalytics/spellbook", commit="b7b19d1c41", before=632),
+    Public(name="duneanalytics/spellbook", commit="b7b19d1c41", before=632, options=("--full-query", "*")),
     Public(name="dbt-labs/mrr-playbook", commit="f7921cf7"),
     Public(name="dbt-labs/attribution-playbook", commit="54e5543f"),
     Public(name="snowplow/dbt-snowplow-web", commit="0e4f868f"),
@@ -91,7 +92,8 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="mvbuild-scorecard-") as folder:
             card, seconds, megabytes = imported(project, source_of(project, given.clones, Path(folder)), Path(folder) / "project")
         counts = card["kinds"]["model"]
-        row = [project.name, sum(counts.values()), *(counts[kind] for kind in ("unchanged", "changed", "disabled", "refused"))]
+        name = f"{project.name} `--full-query`" if "--full-query" in project.options else project.name
+        row = [name, sum(counts.values()), *(counts[kind] for kind in ("unchanged", "changed", "disabled", "refused"))]
         print(
             "| " + " | ".join(map(str, [*row, "" if project.before is None else project.before, round(seconds), megabytes])) + " |",
             flush=True,

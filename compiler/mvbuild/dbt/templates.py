@@ -148,6 +148,8 @@ def _problem(work: ImportState, use: Use) -> tuple[str, str, str] | None:
         return None
     if root == "adapter" and attribute == "dispatch":
         return _dispatch_problem(work, use)
+    if root == "adapter" and attribute == "type" and work.project.target.adapter == "spark":
+        return None
     if root == "adapter":
         return "adapter-call", f"'{full}' asks dbt's adapter", ""
     if root in ("graph", "model"):

@@ -40,6 +40,10 @@ class Adapter:
     def quote(self, identifier: object) -> str:
         return f"`{identifier}`"
 
+    def type(self) -> str:
+        """dbt's name of the adapter, as `target.type`."""
+        return "spark"
+
 
 class Column:
     """`api.Column` in a template."""

@@ -205,7 +205,7 @@ class Run:
             self._load(played.rows(batch))
             self._safely(f"CREATE OR REPLACE TEMP TABLE delta AS {self._sql('guarded', batch)}")
             self._merge()
-        return _bag(run(f"FROM {THIS}").fetchall())
+        return _bag(self._rows(f"SELECT * FROM {THIS}"))
 
     def _merge(self) -> None:
         run = self.connection.execute
@@ -239,7 +239,17 @@ class Run:
 
     def _query(self, side: str, played: History, batch: int, skipped: frozenset[int] = frozenset()) -> Counter[Row]:
         self._load(played.rows(batch, skipped))
-        return _bag(self._safely(self._sql(side, batch)).fetchall())
+        return _bag(self._rows(self._sql(side, batch)))
+
+    def _rows(self, sql: str) -> list[Row]:
+        """Times with a zone as text: DuckDB needs one more package to give them to Python."""
+        done = self._safely(sql)
+        zoned = [str(column[1]) == "TIMESTAMP WITH TIME ZONE" for column in done.description or ()]
+        if not any(zoned):
+            return done.fetchall()
+        texts = ", ".join(f"CAST(c{at} AS VARCHAR)" if is_zoned else f"c{at}" for at, is_zoned in enumerate(zoned))
+        names = ", ".join(f"c{at}" for at in range(len(zoned)))
+        return self._safely(f"SELECT {texts} FROM ({sql}) AS r({names})").fetchall()
 
     def _safely(self, sql: str) -> duckdb.DuckDBPyConnection:
         try:
@@ -351,9 +361,11 @@ class Run:
             self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {THIS} AS {self._sql('full', 1)}")
             self._load(history(self.tables, "inserts", 0).rows(BATCHES[-1]))
             for side in self.trees:
-                self.connection.execute(self._sql(side, 2)).fetchall()
+                self._rows(self._sql(side, 2))
         except duckdb.Error as exc:
             return _short(exc)
+        except NotRunnable as exc:
+            return str(exc)
         return ""
 
 

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from mvbuild.api import compile
 from mvbuild.dbt.reasons import REASONS
 from mvbuild.dbt.scorecard import to_text
 from unit.dbt.projects import codes, item, taken, text
+from unit.worlds import write_project
 
 STAYS = ("hook", "grants", "sql-header", "unknown-config", "partition-by", "computed-setting")
 """Reasons that refuse a model whose query can be rendered, so that its table is known."""
@@ -440,6 +442,17 @@ def test_a_namespace_that_is_no_package_is_the_project_unless_the_project_file_s
         "name: shop\nprofile: shop\nmodels: {+materialized: view}\ndispatch: [{macro_namespace: other, search_order: [other, shop]}]\n"
     )
     assert codes(taken(tmp_path / "ordered", {**files, "dbt_project.yml": project}), "m") == ["macro-refused"]
+
+
+@pytest.mark.parametrize("asked", ["adapter.type()", "adapter.type"])
+def test_the_type_of_the_adapter(tmp_path: Path, asked: str) -> None:
+    macro = f"{{% macro none_yet() %}}{{% if {asked} == 'fabric' %}}top 0{{% else %}}limit 0{{% endif %}}{{% endmacro %}}"
+    files = {"macros/none_yet.sql": macro, "models/m.sql": "{{ config(materialized='view') }}select 1 as a {{ none_yet() }}"}
+    found = taken(tmp_path / "spark", files)
+    assert item(found, "m").verdict == "unchanged", item(found, "m").reasons
+    assert text(found, "macros/none_yet.sql") == macro
+    root = write_project(tmp_path / "out", {path: one.text for path, one in found.files.items()})
+    assert compile(root).model("model.shop.m").query.sql.text.strip().endswith("limit 0")
 
 
 def test_a_macro_that_asks_the_adapter_refuses_only_those_who_get_there(tmp_path: Path) -> None:

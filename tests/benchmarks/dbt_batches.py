@@ -83,4 +83,7 @@ def _words(played: Played) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    sys.stdout.flush()
+    # A query that took too long may still run in its thread, and DuckDB aborts a process that ends meanwhile.
+    os._exit(code)

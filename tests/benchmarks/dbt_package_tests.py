@@ -28,6 +28,7 @@ import yaml  # noqa: E402
 from dbt_scorecards import Public, files, source_of  # noqa: E402
 
 from mvbuild import api  # noqa: E402
+from mvbuild.api.dependencies import deps  # noqa: E402
 from mvbuild.dbt.scorecard import Item  # noqa: E402
 from mvbuild.dbt.takeover import take_over  # noqa: E402
 from mvbuild.dbt.write import write  # noqa: E402
@@ -123,7 +124,7 @@ def of_expectations(work: Path, clones: Path | None) -> Outcome:
     write_yaml(project / "packages.yml", {"packages": [{"local": "../dbt-expectations"}, {"local": "../dbt-date"}]})
     (project / "macros").mkdir()
     (project / "macros" / "intervals.sql").write_text(INTERVALS)
-    api.deps(project)
+    deps(project)
     broken = remove_broken_models(project)
     tests = [Use(model=m["name"], column=c, test=t) for m in described["models"] for c, t in _uses(m)]
     refused, good = {}, []

@@ -30,7 +30,7 @@ def command() -> None:
     "--full-query",
     multiple=True,
     metavar="MODEL",
-    help="Take the query without is_incremental() of this model, even if dbt's runs build another table. Wildcards are allowed.",
+    help="Take this model's query without its is_incremental() branches, even if dbt's runs build a different table. Wildcards work.",
 )
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @output_options

@@ -223,8 +223,7 @@ def _incremental(work: ImportState, model: ModelImport, renderings: Renderings) 
 
 def _full_query(work: ImportState, model: ModelImport, renderings: Renderings, why: NotProven, span: Span) -> None:
     """Take the query without the guard, as the user asked, unless even `dbt run --full-refresh` builds another table each time."""
-    if model.full is None:
-        return
+    assert model.full is not None, model.name
     try:
         shown = full_query(model.config, model.full.text, work.project.target.adapter)
         _require_same_for_each_run(model, renderings)

@@ -112,7 +112,7 @@ REASONS: Mapping[str, ReasonCode] = {
     ),
     "merge-without-key": _refused(
         "A merge without a `unique_key` of plain column names appends, or matches by an expression.",
-        "Name the columns in `unique_key`, or write the plain query.",
+        "Name the columns in `unique_key`, or import the plain query with `--full-query`.",
     ),
     "merge-partial": _refused(
         "The merge changes only a part of the columns or rows, so old values stay in the table.",
@@ -181,7 +181,7 @@ REASONS: Mapping[str, ReasonCode] = {
     ),
     "overwrites-table": _refused(
         "insert_overwrite without `partition_by` replaces the whole table by the rows of the guard.",
-        "Write the query for what the table should contain, without the guard.",
+        "If the query without the guard is what you want, import it with `--full-query`.",
     ),
     "reads-itself": _refused(
         "The model reads its own table: its result depends on what was there before.", "Write a query over other tables only."

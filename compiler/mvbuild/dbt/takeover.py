@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +98,8 @@ def take_over(
 
 
 def _require_models(work: ImportState, patterns: Iterable[str]) -> None:
-    names = [model.name for model in work.models.values()]
-    unknown = [pattern for pattern in patterns if not any(fnmatchcase(name.lower(), pattern.lower()) for name in names)]
+    names = [model.name.lower() for model in work.models.values()]
+    unknown = [pattern for pattern in patterns if not fnmatch.filter(names, pattern.lower())]
     if unknown:
         raise ProjectError(
             [error("unknown-selector", f"--full-query '{one}' matches no model", help=did_you_mean(one, names)) for one in unknown]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import threading
 from pathlib import Path
 
@@ -194,14 +195,16 @@ def test_a_failing_data_test_publishes_nothing(tmp_path: Path) -> None:
     assert view(made, "main.daily").version_id == 2
 
 
+TWO_MVS = {
+    "mvbuild.yml": "name: shop\n",
+    "models/a.sql": "SELECT id FROM raw.orders",
+    "models/b.sql": "SELECT id FROM raw.customers",
+    "tests/agree.sql": "SELECT * FROM a ANTI JOIN b USING (id)",
+}
+
+
 def test_a_test_of_two_mvs_stands_at_the_last_one_that_is_refreshed(tmp_path: Path) -> None:
-    files = {
-        "mvbuild.yml": "name: shop\n",
-        "models/a.sql": "SELECT id FROM raw.orders",
-        "models/b.sql": "SELECT id FROM raw.customers",
-        "tests/agree.sql": "SELECT * FROM a ANTI JOIN b USING (id)",
-    }
-    made = shop(tmp_path, files)
+    made = shop(tmp_path, TWO_MVS)
 
     def tested() -> dict[str, list[str]]:
         return {r.node.rpartition(".")[2]: [t.name for t in r.tests] for r in made.run().results}
@@ -214,13 +217,7 @@ def test_a_test_of_two_mvs_stands_at_the_last_one_that_is_refreshed(tmp_path: Pa
 
 
 def test_a_test_of_two_mvs_waits_for_the_one_that_is_not_refreshed(tmp_path: Path) -> None:
-    files = {
-        "mvbuild.yml": "name: shop\n",
-        "models/a.sql": "SELECT id FROM raw.orders",
-        "models/b.sql": "SELECT id FROM raw.customers",
-        "tests/agree.sql": "SELECT * FROM a ANTI JOIN b USING (id)",
-    }
-    made = shop(tmp_path, files)
+    made = shop(tmp_path, TWO_MVS)
 
     def tested(name: str) -> list[tuple[str, str, str]]:
         result = made.run(name)
@@ -242,6 +239,28 @@ def test_a_test_of_two_mvs_waits_for_the_one_that_is_not_refreshed(tmp_path: Pat
     made.engine.failures = {"ANTI JOIN": 1}
     result = made.run("a")
     assert [(r.status, [t.status for t in r.tests]) for r in result.results] == [("error", ["fail"])]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_mvs_that_are_fresh_together_were_tested_together(tmp_path: Path, seed: int) -> None:
+    """Random commits and runs of one MV or both: a test that was skipped is never forgotten."""
+    random_, made, skipped = random.Random(seed), shop(tmp_path, TWO_MVS), 0
+    tested: set[tuple[int | None, ...]] = set()
+
+    def snapshots() -> tuple[int | None, ...]:
+        return tuple(made.table(f"main.{one}__storage").current_snapshot_id for one in "ab")
+
+    for _ in range(20):
+        for table in random_.sample(["raw.orders", "raw.customers"], random_.randint(0, 2)):
+            append(made.catalog, table)
+        result = made.run(*random_.choice((["a"], ["b"], ["a", "b"])))
+        assert result.ok
+        skipped += any(test.status == "skipped" for test in result.all_tests)
+        if any(test.status == "pass" for test in result.all_tests):
+            tested.add(snapshots())
+        if all(one.is_fresh for one in judge(made.world()).values()):
+            assert snapshots() in tested
+    assert skipped
 
 
 def test_a_test_that_reads_an_mv_through_a_new_view_of_it(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -54,6 +55,29 @@ def test_a_namespace_that_several_make_at_once(hive_world: World, hive_server: H
     found = hive_world.catalog.load(tables)
     assert [found[table] for table in tables if not isinstance(found[table], TableState)] == []
     assert _locks(hive_server) == []
+
+
+def test_a_namespace_that_another_makes_while_it_is_read(hive_world: World, hive_server: Hive) -> None:
+    """Its tables are asked for before it exists, and why that failed is asked after."""
+    reader = open_catalog("lake", hive_server.properties, embedded=False)
+    namespaces = [f"made{number}" for number in range(60)]
+    done = Event()
+
+    def read() -> int:
+        reads = 0
+        while not done.is_set():
+            reader.load([name(f"{namespace}.t") for namespace in namespaces])
+            reads += 1
+        return reads
+
+    with ThreadPoolExecutor(4) as pool:
+        reading = [pool.submit(read) for _ in range(4)]
+        try:
+            for namespace in namespaces:
+                hive_world.catalog.ensure_namespace((namespace,))
+        finally:
+            done.set()
+        assert all(each.result() for each in reading)
 
 
 def test_a_table_is_shown_as_iceberg_shows_it(hive_world: World, hive_server: Hive) -> None:

@@ -210,10 +210,12 @@ def _tables(client: Any, namespace: str, names: list[str]) -> list[Any]:
     except TApplicationException:
         # The interface of Hive 4, which PyIceberg contains, does not declare the exception that a server of Hive 2 or 3 raises for a
         # missing database.
-        with suppress(NoSuchObjectException):
+        try:
             client.get_database(namespace)
-            raise
-        return []
+        except NoSuchObjectException:
+            return []
+        # Another writer may have created the database between the two calls.
+        return list(client.get_table_objects_by_name(namespace, names))
 
 
 def _location(table: Any) -> str | None:

@@ -5,7 +5,9 @@ Each law holds for all rows, so a plan and the one that it becomes return the sa
 * a condition on columns by which a window is partitioned keeps or removes whole partitions: it may be applied before or after the window,
   and the same holds for the groups of an aggregate below the window, and for the rows of an inner join below that
 * a projection of an aggregate's values can be part of the aggregate. Spark keeps it apart if it uses a value twice
-* an inner list of columns may have any order, and a column twice: the list above it names what it reads by id
+* an inner list of columns may have any order, a column twice, and a column that nothing above reads: the list above it names what it reads
+  by id
+* a sum of `grouping(x)` that an aggregate computes may be read by its name above it, or computed again from the grouping id
 """
 
 from __future__ import annotations
@@ -15,6 +17,9 @@ from collections.abc import Mapping
 
 from mvbuild.equivalence.plan_tree import Node, conjuncts_of, ids_of, items_of
 
+_BIT = r"cast\(\(shiftright\(\w*#\d+L, \d+\) & 1\) as tinyint\)"
+_GROUPING = re.compile(rf"{_BIT}|\(+{_BIT}(?: \+ {_BIT}\))+")
+"""`grouping(x)`, and a sum of several. The text says all of it: the id is a bigint, each number an integer, and each bit 0 or 1."""
 _COLUMN = re.compile(r"\w*#(\d+)L?\b")
 _PLAIN = re.compile(r"isnotnull\(\w*#\d+L?\)|\(\w*#\d+L? (?:=|<|>|<=|>=) -?[\w.]+\)")
 """A condition on one column that nothing else decides."""
@@ -128,8 +133,55 @@ def with_whole_aggregates(node: Node) -> Node:
     return Node(f"{_PROJECT}{', '.join(names)}]", [Node(having.text, [whole])])
 
 
+def with_groupings_read(node: Node) -> Node:
+    """What an aggregate computes from `grouping(x)` is read above it, and not computed again.
+
+    >>> bit = "cast((shiftright(id#2L, 0) & 1) as tinyint)"
+    >>> groups = Node(f"Aggregate [k#1, id#2L], [k#1, id#2L, {bit} AS g#3]", [Node("RelationV2[v#4]")])
+    >>> with_groupings_read(Node(f"Sort [CASE WHEN ({bit} = 0) THEN k#1 END ASC NULLS FIRST], true", [groups])).text
+    'Sort [CASE WHEN (g#3 = 0) THEN k#1 END ASC NULLS FIRST], true'
+    """
+    return _read(node)[0]
+
+
+def _read(node: Node) -> tuple[Node, dict[str, str]]:
+    """A node, and what is known of its rows: a value of `grouping(x)` -> the column that has it.
+
+    A list of columns in between changes neither: what it computes has other ids.
+    """
+    if len(node.children) != 1:
+        return Node(node.text, [_read(child)[0] for child in node.children]), {}
+    child, known = _read(node.children[0])
+    text = node.text
+    if text.startswith(_AGGREGATE):
+        known = _groupings_of(text)
+    elif text.startswith(_PASSING):
+        # A sum before its parts.
+        for value in sorted(known, key=lambda value: -value.count("shiftright")):
+            text = re.sub(rf"(?<!\w){re.escape(value)}", known[value], text)
+    elif not text.startswith(_PROJECT):
+        known = {}
+    return Node(text, [child]), known
+
+
+def _groupings_of(aggregate: str) -> dict[str, str]:
+    """The values of `grouping(x)` that an aggregate gives a name, if it gives the grouping id itself too."""
+    parts = list(items_of(aggregate.partition(" ")[2]))
+    outputs = list(items_of(parts[1][1:-1])) if len(parts) == 2 else []
+    plain = {found[1] for item in outputs if (found := _COLUMN.fullmatch(item))}
+    known: dict[str, str] = {}
+    for item in outputs:
+        match = _VALUE.fullmatch(item)
+        if match and _GROUPING.fullmatch(match["value"]) and set(ids_of(match["value"])) <= plain:
+            known.setdefault(match["value"], item.rpartition(" AS ")[2])
+    return known
+
+
 def with_lists_in_order(node: Node, above: tuple[str, ...] = (), *, is_inner: bool = False) -> Node:
-    """Inner projections and aggregates list their columns in the order in which they are read above, each once.
+    """Inner projections and aggregates list their columns in the order in which they are read above, each once, and no column that is not
+    read.
+
+    What is computed and not read remains.
 
     `above`: ids in the operators above; `is_inner`: what is above reads the columns by id, and not by position as a union does.
 
@@ -156,7 +208,8 @@ def _in_order(text: str, above: tuple[str, ...]) -> str:
     outputs = _by_id(listed)
     if outputs is None or len(outputs) != len(set(items_of(listed))):
         return text
-    ordered = sorted(outputs, key=lambda id_: above.index(id_) if id_ in above else len(above))
+    read = [id_ for id_, item in outputs.items() if id_ in above or not _COLUMN.fullmatch(item)]
+    ordered = sorted(read, key=lambda id_: above.index(id_) if id_ in above else len(above))
     return f"{start}{', '.join(outputs[id_] for id_ in ordered)}]"
 
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 
-from mvbuild.equivalence.plan_rules import with_filters_above_windows, with_lists_in_order, with_whole_aggregates
+from mvbuild.equivalence.plan_joins import with_flat_joins
+from mvbuild.equivalence.plan_rules import with_filters_above_windows, with_groupings_read, with_lists_in_order, with_whole_aggregates
 from mvbuild.equivalence.plan_tree import Node, conjuncts_of, ids_of, items_of, lines_of, tree_of
 
 _RENAME = re.compile(r"\b\w+#(\d+)(L?) AS \w+#(\d+)L?(?=[,\]])")
@@ -43,13 +44,18 @@ def without_renames(plan: str) -> str:
     inlined = _RENAME.sub(lambda match: match[0].partition(" AS ")[0], plan)
     renamed = re.sub(r"(\w*)#(\d+)L?", lambda match: original(match) if match[2] in names else match[0], inlined)
     repeated: dict[str, str] = {}
-    roots = [
-        with_lists_in_order(with_whole_aggregates(with_filters_above_windows(_unordered(root)))) for root in tree_of(renamed.splitlines())
-    ]
-    lines = [line for root in roots for line in lines_of(_simplified(root, repeated, keep=True), 0)]
+    roots = [_simplified(_by_laws(root), repeated, keep=True) for root in tree_of(renamed.splitlines())]
+    lines = [line for root in roots for line in lines_of(with_flat_joins(root), 0)]
     labels = _labels(renamed)
     once = re.sub(r"#(\d+)", lambda match: f"#{repeated.get(match[1], match[1])}", "\n".join(lines))
     return "\n".join(_in_order(line, labels) for line in once.split("\n"))
+
+
+def _by_laws(root: Node) -> Node:
+    laws = (_unordered, with_filters_above_windows, with_whole_aggregates, with_groupings_read, with_lists_in_order)
+    for law in laws:
+        root = law(root)
+    return root
 
 
 def _labels(plan: str) -> dict[str, str]:

@@ -223,3 +223,90 @@ def test_a_join_without_a_condition_may_be_called_cross() -> None:
     one, other = (f"== Optimized Logical Plan ==\n{text}\n\n== Physical Plan ==\n{text}\n" for text in plans)
     assert plan_difference(one, other, physical=False) == ""
     assert plan_difference(one, other.replace("Join Cross", "Join LeftOuter"), physical=False) == "Spark's plans differ"
+
+
+FIRST, SECOND = (f"cast((shiftright(id#4L, {bit}) & 1) as tinyint)" for bit in (1, 0))
+LEVEL = f"({FIRST} + {SECOND})"
+SETS = f"Aggregate [k#1L, g#2, id#4L], [k#1L, g#2, id#4L, {LEVEL} AS level#5, sum(v#3) AS s#6]"
+EXPAND = "Expand [[k#7L, g#8, v#3, 0], [k#7L, null, v#3, 1], [null, null, v#3, 3]], [k#1L, g#2, v#3, id#4L]"
+SET_ROWS = (EXPAND, "RelationV2[k#7L, g#8, v#3] lake.raw.a")
+LEVELS_AGAIN = (
+    "Project [k#1L, g#2, level#5, s#6]",
+    f"Sort [level#5 DESC NULLS LAST, CASE WHEN ({LEVEL} = 0) THEN g#2 END ASC NULLS FIRST], true",
+    "Project [k#1L, g#2, level#5, s#6, id#4L]",
+    "Filter (s#6 > 10)",
+    SETS,
+    *SET_ROWS,
+)
+LEVELS_READ = (
+    "Project [k#1L, g#2, level#5, s#6]",
+    "Sort [level#5 DESC NULLS LAST, CASE WHEN (level#5 = 0) THEN g#2 END ASC NULLS FIRST], true",
+    "Filter (s#6 > 10)",
+    SETS.replace("g#2, id#4L, (", "g#2, ("),
+    *SET_ROWS,
+)
+LIMITED = ("GlobalLimit 5", "LocalLimit 5")
+"""So that the order counts."""
+
+
+def test_a_sum_of_groupings_is_read_or_computed_again() -> None:
+    assert difference((*LIMITED, *LEVELS_AGAIN), (*LIMITED, *LEVELS_READ)) == ""
+    filtered = [tuple(node.replace("(s#6 > 10)", f"({level} < 2)") for node in (*LIMITED, *LEVELS_READ)) for level in (LEVEL, "level#5")]
+    filtered[0] = tuple(node.replace("g#2, (", "g#2, id#4L, (") for node in filtered[0])
+    assert difference(*filtered) == ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (f"CASE WHEN ({LEVEL} = 0)", f"CASE WHEN ({LEVEL} = 1)"),
+        (f"CASE WHEN ({LEVEL} = 0)", f"CASE WHEN ({FIRST} = 0)"),
+        (f"CASE WHEN ({LEVEL} = 0)", f"CASE WHEN (({FIRST} + {FIRST}) = 0)"),
+        (f"g#2, id#4L, {LEVEL} AS", f"g#2, {LEVEL} AS"),  # the id above is of something else
+        (f"CASE WHEN ({LEVEL} = 0)", "CASE WHEN (s#6 = 0)"),
+        (f"id#4L, {LEVEL} AS", f"id#4L, ({SECOND} + {FIRST}) AS"),
+        (f"id#4L, {LEVEL} AS", f"id#4L, {FIRST} AS"),
+        ("[k#1L, g#2, id#4L], [", "[k#1L, id#4L], ["),
+        ("[null, null, v#3, 3]", "[null, null, v#3, 2]"),
+    ],
+)
+def test_another_grouping_is_another_query(old: str, new: str) -> None:
+    assert any(old in node for node in LEVELS_AGAIN)
+    again = tuple(node.replace(old, new) for node in LEVELS_AGAIN)
+    assert difference((*LIMITED, *again), (*LIMITED, *LEVELS_READ)) == "Spark's plans differ"
+
+
+def test_a_word_that_ends_like_a_grouping_is_none() -> None:
+    again, read = ([node.replace(LEVEL, FIRST) for node in (*LIMITED, *plan)] for plan in (LEVELS_AGAIN, LEVELS_READ))
+    assert difference(tuple(again), tuple(read)) == ""
+    again[3] = again[3].replace(f"({FIRST} = 0)", f"(try_{FIRST} = 0)")
+    assert difference(tuple(again), tuple(read)) == "Spark's plans differ"
+
+
+def test_other_values_are_computed_again() -> None:
+    """Their text does not say all of them: a plan prints '1' like 1."""
+    again, read = (tuple(node.replace(LEVEL, "named_struct(a, 1)") for node in plan) for plan in (LEVELS_AGAIN, LEVELS_READ))
+    assert difference((*LIMITED, *again), (*LIMITED, *read)) == "Spark's plans differ"
+
+
+def test_a_grouping_id_that_was_changed_in_between_is_another_one() -> None:
+    between = "Project [k#1L, g#2, level#5, s#6, (id#9L + 1) AS id#4L]"
+    sets = SETS.replace("id#4L", "id#9L")
+    again = (*LIMITED, *LEVELS_AGAIN[:2], between, sets, EXPAND.replace("id#4L", "id#9L"), SET_ROWS[1])
+    read = (*LIMITED, *LEVELS_READ[:2], sets.replace("g#2, id#9L, (", "g#2, ("), EXPAND.replace("id#4L", "id#9L"), SET_ROWS[1])
+    assert difference(again, read) == "Spark's plans differ"
+
+
+@pytest.mark.parametrize("list_", ["Project [k#1L, v#3]", "Aggregate [k#1L, v#3], [k#1L, v#3]"])
+def test_an_inner_column_that_nothing_reads_does_not_count(list_: str) -> None:
+    wide, narrow = list_, list_.removesuffix("[k#1L, v#3]") + "[k#1L]"
+    above = ("Project [(k#1L + 1) AS n#9]", "Filter (k#1L > 1)")
+    assert difference((*above, wide, TABLE), (*above, narrow, TABLE)) == ""
+    for whole in ((), ("GlobalLimit 5",), ("Filter (k#1L > 1)",), ("Union false, false",)):
+        assert difference((*whole, wide, TABLE), (*whole, narrow, TABLE)) == "Spark's plans differ"
+
+
+def test_an_inner_value_that_nothing_reads_counts() -> None:
+    """It may fail."""
+    plans = [("Project [(k#1L + 1) AS n#9]", "Filter (k#1L > 1)", f"Project [k#1L{more}]", TABLE) for more in ("", ", (v#3 + 1) AS s#6")]
+    assert difference(*plans) == "Spark's plans differ"

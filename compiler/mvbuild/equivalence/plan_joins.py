@@ -38,7 +38,7 @@ def with_flat_joins(node: Node) -> Node:
 
 
 def _is_inner(node: Node) -> bool:
-    """A subquery in the condition would be one more child, which is not told from a relation of a flat join."""
+    """A subquery in the condition would be one more child, and the children of a flat join are all relations."""
     is_join = node.text == _INNER or node.text.startswith(f"{_INNER}, ")
     return is_join and "subquery#" not in node.text and "exists#" not in node.text and "list#" not in node.text
 

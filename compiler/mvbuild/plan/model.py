@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -88,6 +88,10 @@ class Plan:
                 left = (id for id in test.gates if id not in changed and not self.freshness[id].is_fresh)
                 by_gate.setdefault(gates[-1], []).append((test, next(left, None)))
         return by_gate
+
+    def leaving(self, nodes: Collection[NodeId]) -> Plan:
+        """This plan if it left these nodes as they are, as after their failure."""
+        return replace(self, steps=tuple(s for s in self.steps if s.node not in nodes))
 
     @property
     def changes(self) -> tuple[Step, ...]:

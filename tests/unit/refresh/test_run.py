@@ -241,10 +241,42 @@ def test_a_test_of_two_mvs_waits_for_the_one_that_is_not_refreshed(tmp_path: Pat
     assert [(r.status, [t.status for t in r.tests]) for r in result.results] == [("error", ["fail"])]
 
 
+NOT_NULL = {"models/a.yml": "models:\n  - name: a\n    columns:\n      - name: id\n        data_tests: [not_null]\n"}
+
+
+def test_an_mv_that_shares_a_test_with_one_that_failed_is_refreshed_without_it(tmp_path: Path) -> None:
+    made = shop(tmp_path, TWO_MVS | NOT_NULL)
+    made.engine.failures = {"IS NULL": 1}
+    result = made.run()
+    assert [(r.node.rpartition(".")[2], r.status) for r in result.results] == [("a", "error"), ("b", "success")]
+    (skipped,) = result.results[1].tests
+    assert (skipped.name, skipped.status, skipped.message) == (
+        "agree",
+        "skipped",
+        "it also reads main.a, which is not fresh; it runs when that MV is refreshed",
+    )
+    made.engine.failures = {}
+    (again,) = (r for r in made.run().results if r.status != "reused")
+    assert [(t.name, t.status) for t in again.tests] == [("not_null_a_id", "pass"), ("agree", "pass")]
+
+
+def test_an_mv_is_skipped_if_a_seed_that_its_test_reads_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing would run the test again when the seed is loaded."""
+    files = {"seeds/allowed.csv": "id\n1\n", "tests/agree.sql": "SELECT * FROM a ANTI JOIN allowed USING (id)"}
+    made = shop(tmp_path, TWO_MVS | files)
+
+    def refused(*_: object) -> None:
+        raise CatalogError("no space left")
+
+    monkeypatch.setattr("mvbuild.refresh.seeds.load", refused)
+    result = made.run("a", "allowed")
+    assert [(r.node.rpartition(".")[2], r.status) for r in result.results] == [("allowed", "error"), ("a", "skipped")]
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_mvs_that_are_fresh_together_were_tested_together(tmp_path: Path, seed: int) -> None:
-    """Random commits and runs of one MV or both: a test that was skipped is never forgotten."""
-    random_, made, skipped = random.Random(seed), shop(tmp_path, TWO_MVS), 0
+    """Random commits, failures and runs of one MV or both: a test that was skipped is never forgotten."""
+    random_, made, skipped = random.Random(seed), shop(tmp_path, TWO_MVS | NOT_NULL), 0
     tested: set[tuple[int | None, ...]] = set()
 
     def snapshots() -> tuple[int | None, ...]:
@@ -253,10 +285,12 @@ def test_mvs_that_are_fresh_together_were_tested_together(tmp_path: Path, seed: 
     for _ in range(20):
         for table in random_.sample(["raw.orders", "raw.customers"], random_.randint(0, 2)):
             append(made.catalog, table)
+        made.engine.failures = {"IS NULL": 1} if random_.random() < 0.25 else {}
         result = made.run(*random_.choice((["a"], ["b"], ["a", "b"])))
-        assert result.ok
+        assert result.ok or made.engine.failures
+        assert {r.status for r in result.results if r.node.endswith(".b")} <= {"success", "reused"}
         skipped += any(test.status == "skipped" for test in result.all_tests)
-        if any(test.status == "pass" for test in result.all_tests):
+        if any((test.name, test.status) == ("agree", "pass") for test in result.all_tests):
             tested.add(snapshots())
         if all(one.is_fresh for one in judge(made.world()).values()):
             assert snapshots() in tested

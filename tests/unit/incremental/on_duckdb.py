@@ -328,6 +328,7 @@ def _iceberg(kind: str) -> str:
         "BIGINT": "long",
         "HUGEINT": "long",
         "INTEGER": "int",
+        "TINYINT": "int",
         "DOUBLE": "double",
         "BOOLEAN": "boolean",
         "DATE": "date",

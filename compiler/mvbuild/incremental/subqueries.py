@@ -27,6 +27,7 @@ from mvbuild.incremental.building import Building, require_scalar
 from mvbuild.incremental.from_clause import from_clause
 from mvbuild.incremental.functions import EXACT_AGGREGATES, NULL_OF_NOTHING, called, unwrapped
 from mvbuild.incremental.grouping_sets import Grouping
+from mvbuild.incremental.join_order import connected
 from mvbuild.incremental.push_filters import filtered
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.scopes import Block, Scope, as_written, known, refers_out, resolved, selected_columns, with_ctes
@@ -40,7 +41,7 @@ def where(building: Building, relation: Relation, condition: exp.Expr | None, sc
     plain = [resolved(part, scope) for part in parts if not has_query(part)]
     for part in plain:
         require_scalar(part)
-    relation = filtered(relation, plain)
+    relation = connected(filtered(relation, plain))
     for part in parts:
         if has_query(part):
             relation = _where_subquery(building, relation, part, scope)

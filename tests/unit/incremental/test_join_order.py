@@ -1,0 +1,163 @@
+"""Tables that are named in any order are joined so that each has a condition with those before it, and the rows are the same."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from mvbuild.incremental import join_order
+from mvbuild.incremental.algebra import Join, Relation, walk
+from mvbuild.incremental.rewrite import StrategyInput
+from mvbuild.incremental.samples import case, formula, shape
+from mvbuild.incremental.statements import Stored, difference
+from mvbuild.incremental.strategies import STRATEGIES
+from unit.incremental.on_duckdb import OnDuckDB, Row, Table, bag, connected
+from unit.incremental.oracle import seen
+from unit.incremental.queries import Generated
+
+FAR = "(SELECT customer_id AS far_id, country AS far FROM {customers}) AS others"
+BETWEEN = f"FROM {{orders}}, {FAR}, {{customers}}"
+"""The second table has a condition with the third one only."""
+LINKED = "orders.customer_id = customers.customer_id AND customers.country = others.far"
+
+
+def products(relation: Relation) -> int:
+    return sum(isinstance(node, Join) and node.kind == "inner" and node.on is None for node in walk(relation))
+
+
+def test_a_table_waits_for_the_one_that_it_has_a_condition_with() -> None:
+    found = formula(shape(f"SELECT id {BETWEEN} WHERE {LINKED}").root)
+    assert found == "inner join[country = country](inner join[customer_id = customer_id](orders, customers), customers)"
+
+
+def test_also_in_the_search_for_keys_that_does_not_read_all_tables() -> None:
+    """The groups are by columns of the first table, the one without a condition, and the third one; nothing needs the last one."""
+    last = "{orders}, (SELECT id AS last_id FROM {orders}) AS last"
+    query = f"SELECT orders.id, country, count(*) AS n FROM {last}, {FAR}, {{customers}} WHERE {LINKED} AND last_id = far_id GROUP BY ALL"
+    given: StrategyInput = case(query)
+    made = STRATEGIES["affected-keys"](given)
+    relations = [cte.relation for cte in difference(made, Stored(types={name: "long" for _, name in made.outputs})).ctes]
+    assert relations
+    assert sum(map(products, relations)) == 0
+
+
+@pytest.mark.parametrize(
+    ("tables", "where"),
+    [
+        ("{orders}, {customers}", "amount > 0"),  # nothing connects them
+        ("{orders} JOIN {customers} USING (customer_id)", "amount > 0"),
+        (f"{{orders}} JOIN {{customers}} ON true, {FAR}", "orders.customer_id = far_id"),
+        (f"{{orders}} LEFT JOIN {FAR} ON far_id > 1, {{customers}}", "orders.customer_id = customers.customer_id"),
+    ],
+)
+def test_what_cannot_be_better_stays_as_it_is_written(tables: str, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = f"SELECT id FROM {tables} WHERE {where}"
+    made = formula(shape(query).root)
+    monkeypatch.setattr(join_order, "_products", lambda _: 0)
+    assert formula(shape(query).root) == made
+
+
+def test_an_outer_join_is_one_table_for_the_others() -> None:
+    query = f"SELECT id FROM {{orders}} LEFT JOIN {{customers}} ON orders.customer_id = customers.customer_id, {FAR}, ({{orders}}) AS again"
+    query = query.replace("({orders}) AS again", "(SELECT id AS a, customer_id AS b FROM {orders}) AS again")
+    found = formula(shape(f"{query} WHERE orders.id = again.a AND again.b = far_id").root)
+    left = "left join[customer_id = customer_id](orders, customers)"
+    assert found == f"inner join[customer_id = customer_id](inner join[id = id]({left}, orders), customers)"
+
+
+# On DuckDB: tables in any order, with conditions between any of them.
+
+
+def random_case(seed: int) -> Generated:
+    rng = random.Random(seed)
+    names = "abcd"[: rng.choice((3, 4, 4))]
+    columns = [f"{name}.{column}" for name in names for column in "kv"]
+    tree = [f"{one}.{rng.choice('kv')} = {rng.choice(names[:at])}.{rng.choice('kv')}" for at, one in enumerate(names) if at]
+    more = [f"{one} {rng.choice(('<', '=', '<>'))} {other}" for one, other in [rng.sample(columns, 2) for _ in range(rng.randrange(3))]]
+    conditions = [*tree[rng.random() < 0.2 :], *more, *(["a.v >= 0"] if rng.random() < 0.5 else [])]
+    rng.shuffle(conditions)
+    order = rng.sample(names, len(names))
+    from_ = f"{{{order[0]}}} AS {order[0]}"
+    for at, name in enumerate(order[1:], 1):
+        if at == 1 and rng.random() < 0.4:
+            from_ += f" LEFT JOIN {{{name}}} AS {name} ON {order[0]}.k = {name}.k"
+            # Otherwise a row without a match would not remain.
+            conditions = [one for one in conditions if f"{name}." not in one]
+            continue
+        on = next((c for c in conditions if set(c) & set(names) <= {*order[: at + 1]}), None) if rng.random() < 0.3 else None
+        if on is None:
+            from_ += f" CROSS JOIN {{{name}}} AS {name}"
+        else:
+            from_ += f" {'LEFT' if rng.random() < 0.4 else ''} JOIN {{{name}}} AS {name} ON {on}"
+            conditions.remove(on)
+    picked = rng.sample(columns, 3)
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    grouped = rng.random() < 0.5
+    listed = ", ".join(f"{one} AS c{at}" for at, one in enumerate(picked)) + (", count(*) AS n" if grouped else "")
+    query = f"SELECT {listed} FROM {from_}{where}" + (f" GROUP BY {', '.join(picked)}" if grouped else "")
+
+    def rows() -> list[Row]:
+        return [(rng.choice((None, 0, 1, 2)), rng.choice((None, 0, 1, 2))) for _ in range(rng.randrange(2, 7))]
+
+    tables = []
+    for name in names:
+        old = rows()
+        new = [*old[rng.randrange(2) :], *rows()[: rng.randrange(3)]] if rng.random() < 0.6 else old
+        tables.append(Table(name, {"k": "int", "v": "int"}, old, new))
+    return Generated(seed, query, tuple(tables), frozenset(), "both")
+
+
+def test_every_strategy_is_right() -> None:
+    connection = connected()
+    found = [seen(random_case(seed), connection, ("affected-keys", "bag")) for seed in range(50)]
+    for one in found:
+        assert not one.wrong, one.wrong[0]
+    taken = Counter(strategy for one in found for strategy, code in one.codes.items() if code == "accepted")
+    assert min(taken["bag"], taken["affected-keys"]) > 20, taken
+
+
+def wrong(seeds: range) -> list[str]:
+    """The queries whose tree gives other rows."""
+    connection = connected()
+    found = []
+    for case_ in map(random_case, seeds):
+        ready = OnDuckDB(case_.query, case_.tables, connection)
+        if bag(connection.execute(ready.sql(ready.shape().root)).fetchall()) != ready.full():
+            found.append(case_.query)
+    return found
+
+
+def test_the_rows_are_the_same() -> None:
+    assert wrong(range(250)) == []
+
+
+def test_products_are_left_only_where_nothing_connects_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    def left() -> list[int]:
+        connection = connected()
+        return [products(OnDuckDB(c.query, c.tables, connection).shape().root) for c in map(random_case, range(80))]
+
+    now = left()
+    monkeypatch.setattr(join_order, "_products", lambda _: 0)
+    written = left()
+    assert all(one <= other for one, other in zip(now, written, strict=True))
+    assert sum(one < other for one, other in zip(now, written, strict=True)) >= 10
+
+
+def test_a_lost_condition_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    true = join_order.conjunction
+    monkeypatch.setattr(join_order, "conjunction", lambda parts: true(parts[:1]))
+    assert wrong(range(250))
+
+
+def test_an_outer_join_taken_for_an_inner_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    true = join_order._flat
+
+    def flat(relation: Relation):  # type: ignore[no-untyped-def]
+        if isinstance(relation, Join) and relation.kind == "left":
+            return true(Join(relation.left, relation.right, "inner", relation.on))
+        return true(relation)
+
+    monkeypatch.setattr(join_order, "_flat", flat)
+    assert wrong(range(250))

@@ -1,12 +1,13 @@
-"""Plays three batches of inserts, updates and late rows, and compares dbt's incremental table with the query of the MV, on DuckDB.
+"""Plays three batches of inserts, updates and late rows, and compares dbt's incremental table with the query of the MV.
 
     python tests/benchmarks/dbt_batches.py                             # the models of the tests
     python tests/benchmarks/dbt_batches.py --project jaffle-shop spellbook --clones DIR
     python tests/benchmarks/dbt_batches.py --project ../shop --trials 40
 
 For each incremental model that `mvbuild import dbt` takes: dbt's query is run over the first batch, and merged twice more with is_incremental()
-as the strategy says; the MV's query is run over all rows at the end. What must be equal is written in docs/proofs/dbt-batches.md. A project is
-one of tests/benchmarks/dbt_scorecards.py, by a part of its name, or a folder. Exit code 1 if a model differs and the import does not say so.
+as the strategy says; the MV's query is run over all rows at the end. What must be equal is written in docs/proofs/dbt-batches.md. A model is
+run on DuckDB, and on a local Spark if DuckDB cannot run it. A project is one of tests/benchmarks/dbt_scorecards.py, by a part of its name, or a folder.
+Exit code 1 if a model differs and the import does not say so.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ import yaml  # noqa: E402
 from dbt_scorecards import PROJECTS, Public, source_of, unpacked  # noqa: E402
 
 from mvbuild.dbt.takeover import Takeover, take_over  # noqa: E402
+from unit.dbt.batch_engines import DuckDb, Engine, Spark  # noqa: E402
 from unit.dbt.batch_runs import Played, play  # noqa: E402
 from unit.dbt.incremental_cases import RUN_DAYS, taken_models  # noqa: E402
 from unit.dbt.projects import taken  # noqa: E402
@@ -39,9 +41,16 @@ def main() -> int:
     parser.add_argument("--clones", type=Path, help="a folder with clones, instead of cloning from GitHub")
     parser.add_argument("--vars", default="{}", help="variables of a folder")
     parser.add_argument("--trials", type=int, default=12, help="histories of each kind for each model")
+    parser.add_argument(
+        "--engine", choices=["duckdb", "spark", "both"], default="both", help="default: DuckDB, then Spark for what is left"
+    )
+    parser.add_argument("--function", action="append", default=[], help="a function that a project's Spark has, as after CREATE FUNCTION")
     parser.add_argument("--model", help="only models whose name contains this")
     given = parser.parse_args()
+    of_engines: dict[str, list[Callable[[], Engine]]] = {"duckdb": [DuckDb], "spark": [lambda: Spark(given.function)]}
+    engines = of_engines.get(given.engine) or [engine for each in of_engines.values() for engine in each]
     verdicts: Counter[str] = Counter()
+    failed = False
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mvbuild-batches-") as work:
         for where, takeover in _imports(given, Path(work)):
@@ -49,11 +58,12 @@ def main() -> int:
                 name = f"{where}: {model.item.name}" if given.project else where
                 if model.item.verdict not in ("changed", "unchanged") or (given.model and given.model not in name):
                     continue
-                played = play(model, given.trials, takeover.card.adapter)
-                verdicts[played.verdict] += 1
-                print(f"{played.verdict:13} {name}: {_words(played)}", flush=True)
-    print(f"\n{', '.join(f'{n} {verdict}' for verdict, n in verdicts.items())}; {time.monotonic() - began:.0f} s")
-    return 1 if verdicts["differs"] else 0
+                played = play(model, given.trials, takeover.card.adapter, engines=engines)
+                verdicts[f"{played.verdict} on {played.engine}" if played.changed else played.verdict] += 1
+                print(f"{played.verdict:13} {played.engine:6} {name}: {_words(played)}", flush=True)
+                failed |= bool(played.differs)
+    print(f"\n{', '.join(f'{n} {verdict}' for verdict, n in sorted(verdicts.items()))}; {time.monotonic() - began:.0f} s")
+    return int(failed)
 
 
 def _imports(given: argparse.Namespace, work: Path) -> Iterator[tuple[str, Takeover]]:
@@ -75,11 +85,12 @@ def _vars(public: Public) -> Mapping[str, Any]:
 
 
 def _words(played: Played) -> str:
-    if played.reason:
+    if not played.changed and not played.differs:
         return played.reason
     counts = ", ".join(f"{n} {kind}" for kind, n in played.counts.items())
     said = "; ".join(f"{kind}: {text}" for kind, text in {**played.differs, **played.said}.items())
-    return f"{counts}; {played.changed} changed the result{'; ' + said if said else ''}"
+    stopped = f"; stopped: {played.reason}" if played.reason else ""
+    return f"{counts}; {played.changed} changed the result{'; ' + said if said else ''}{stopped}"
 
 
 if __name__ == "__main__":

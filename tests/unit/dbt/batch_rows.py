@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
+from datetime import time as clock_time
 from typing import Any, Literal
 
 BATCHES = (1, 2, 3)
@@ -17,22 +18,36 @@ _WINDOW = timedelta(minutes=30)
 """How far back the rows of a batch go: further back than that, any guard by the clock looks."""
 
 
-def clock(batch: int) -> datetime:
-    """When dbt runs after a batch."""
-    return datetime(2024, 3, 10 + batch, 12)
+IN_ARRAY, IN_MAP = "[]", "{}"
+"""Parts of a path: the elements of an array, and the values of a map."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The day before the first batch, and how many rows each table has then."""
+
+    day: date = date(2024, 3, 10)
+    rows: int = 6
+
+    def clock(self, batch: int) -> datetime:
+        """When dbt runs after a batch."""
+        return datetime.combine(self.day, clock_time(12)) + timedelta(days=batch)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Field:
-    """A column or a field of a struct. `ordered`: a guard bounds it. `passive`: it is only in projections."""
+    """A column or a field of a struct, an array or a map. `ordered`: a guard bounds it. `required`: never NULL. `passive`: it is only in projections."""
 
     path: tuple[str, ...]
     type: str
     ordered: bool = False
     key: bool = False
+    required: bool = False
     passive: bool = False
     values: tuple[str, ...] = ()
     size: int = 3
+    joined: bool = False
+    """Whether it is compared with a column of another table: what comes in a batch often has the values that come in others then."""
     share: tuple[int, int] = (0, 1)
     """Which of how many tables it is whose rows together have this key: their values differ."""
 
@@ -88,20 +103,22 @@ class History:
         return [at for at, change in enumerate(self.changes) if change.late]
 
 
-def history(tables: Sequence[Table], kind: Kind, seed: int) -> History:
-    return _Made(tables, kind, seed).history
+def history(tables: Sequence[Table], kind: Kind, seed: int, plan: Plan) -> History:
+    return _Made(tables, kind, seed, plan).history
 
 
 class _Made:
-    def __init__(self, tables: Sequence[Table], kind: Kind, seed: int) -> None:
+    def __init__(self, tables: Sequence[Table], kind: Kind, seed: int, plan: Plan) -> None:
+        self.plan = plan
         self.random = random.Random(f"{kind} {seed}")
         self.unique = seed % 2 == 0
         self.ticks = 0
+        self.now = 0
         self.kind = kind
         self.history = History(tables, kind)
         for table in tables:
             rows: list[Row] = []
-            for _ in range(6):
+            for _ in range(plan.rows):
                 self._add(table, rows, self._old() if self.random.random() < 0.6 else self._instant(1))
             self.history.first[table.name] = rows
         for batch in BATCHES[1:]:
@@ -110,6 +127,7 @@ class _Made:
                     self._batch(table, batch)
 
     def _batch(self, table: Table, batch: int) -> None:
+        self.now = batch
         rows = list(self.history.rows(batch)[table.name])
         if self.kind in ("updates", "late") or not table.guarded:
             for _ in range(1 if self.kind == "late" else self.random.randint(1, 2)):
@@ -135,7 +153,7 @@ class _Made:
         values = list(row)
         for at, f in enumerate(table.fields):
             if f.ordered and not (is_late and self.random.random() < 0.3):
-                values[at] = _time(f.type, instant)
+                values[at] = _time_of(f, instant)
             elif (f.passive if not is_late else self.random.random() < 0.5) and not f.key and f.type not in ("TIMESTAMP", "DATE"):
                 values[at] = self._value(f)
         rows[rows.index(row)] = tuple(values)
@@ -152,34 +170,44 @@ class _Made:
 
     def _first(self, f: Field, instant: datetime | None) -> Any:
         if f.ordered or (f.type in ("TIMESTAMP", "DATE") and self.random.random() < 0.8):
-            return _time(f.type, instant)
+            return _time_of(f, instant)
         return self._value(f)
 
     def _value(self, f: Field) -> Any:
         chance = self.random.random()
-        if chance < 0.08 and not f.key:
+        if chance < 0.08 and not f.key and not f.required:
             return None
-        if f.values and chance < 0.8:
+        if f.values and chance < 0.8 and f.type not in ("TIMESTAMP", "DATE"):
             text = self.random.choice(f.values)
             return text if f.type == "VARCHAR" else _number(text, f.type)
         at, of = f.share
-        number = self.random.randint(1, f.size) * of + at
+        most = f.size * self.plan.rows // 6
+        meets = f.joined and self.now and self.random.random() < 0.7
+        number = (most + self.now if meets else self.random.randint(1, most)) * of + at
         if f.type in ("TIMESTAMP", "DATE"):
-            return _time(f.type, self._old())
-        return {"BOOLEAN": number % 2 == 0, "VARCHAR": f"v{number}", "DOUBLE": float(number)}.get(f.type, number)
+            return _time_of(f, self._old())
+        if f.type == "BOOLEAN":
+            return self.random.random() < 0.7
+        return {"VARCHAR": f"v{number}", "DOUBLE": float(number)}.get(f.type, number)
 
     def _instant(self, batch: int) -> datetime:
         """A time of its own in the window of a batch, after all earlier ones."""
         self.ticks += 1
-        return clock(batch) - _WINDOW + timedelta(seconds=self.ticks)
+        return self.plan.clock(batch) - _WINDOW + timedelta(seconds=self.ticks)
 
     def _old(self) -> datetime:
         self.ticks += 1
-        return clock(1) - timedelta(days=self.random.randint(1, 3), seconds=-self.ticks)
+        return self.plan.clock(1) - timedelta(days=self.random.randint(1, 3), seconds=-self.ticks)
 
     def _late(self, batch: int) -> datetime | None:
         """A time before a run that has been: in an earlier batch, or long ago. Or none."""
         return self.random.choice((self._instant(batch - 1), self._old(), None))
+
+
+def _time_of(f: Field, instant: datetime | None) -> Any:
+    if f.joined and instant is not None:
+        instant = instant.replace(minute=instant.minute // 30 * 30, second=0)
+    return _time(f.type, instant)
 
 
 def _time(kind: str, instant: datetime | None) -> Any:

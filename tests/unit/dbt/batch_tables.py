@@ -1,44 +1,136 @@
-"""Tables and rows -> the statements that make them on DuckDB."""
+"""The queries of an incremental model -> the tables that they read, with keys and times, and with types that an engine accepts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from unit.dbt.batch_rows import Row, Table
+from sqlglot import exp
 
-_Tree = dict[str, Any]
-"""Column or field -> its text, or the same of a struct."""
-
-
-def statements(table: Table, rows: Sequence[Row]) -> Iterator[str]:
-    paths = [f.path for f in table.fields]
-    columns = _nested(zip(paths, (f.type for f in table.fields), strict=True))
-    yield f'CREATE OR REPLACE TEMP TABLE "{table.name}" ({", ".join(_declared(*c) for c in columns.items())})'
-    if rows:
-        values = (_nested(zip(paths, map(_literal, row), strict=True)).values() for row in rows)
-        yield f'INSERT INTO "{table.name}" VALUES {", ".join("(" + ", ".join(map(_packed, value)) + ")" for value in values)}'
+from unit.dbt.batch_columns import DOMAINS, Columns, Leaf, Reader
+from unit.dbt.batch_rows import Field, Table
 
 
-def _nested(items: Iterable[tuple[tuple[str, ...], str]]) -> _Tree:
-    found: _Tree = {}
-    for path, text in items:
-        inner = found
-        for part in path[:-1]:
-            inner = inner.setdefault(part, {})
-        inner[path[-1]] = text
+@dataclass(frozen=True)
+class Read:
+    """What the queries of a model read. `keyed`: what the unique key comes from; `bounded`: what the guard bounds."""
+
+    tables: tuple[Table, ...]
+    keyed: frozenset[Leaf]
+    bounded: frozenset[Leaf]
+
+
+def tables_of(full: Reader, guarded: Reader, written: Reader, keys: Sequence[str], partitions: Sequence[str]) -> Read:
+    columns = Columns()
+    readers = (full, guarded, written)
+    known = set().union(*(reader.know() for reader in readers))
+    for reader in readers:
+        reader.known = known
+        reader.collect(columns)
+    for name in (*keys, *partitions):
+        for leaf in full.output(name):
+            columns.leaves[leaf] = None
+            columns.passive.discard(leaf)
+    bounded = _bounded(full, guarded)
+    keyed = {leaf for name in keys for leaf in full.output(name)}
+    found: dict[str, list[Leaf]] = {name: [] for name in full.tables()}
+    for leaf in columns.leaves:
+        found.setdefault(leaf.table, []).append(leaf)
+    bounded_tables = {leaf.table for leaf in bounded}
+    made = _Tables(columns, keyed, bounded)
+    tables = tuple(
+        made.table(name, leaves or [Leaf(name, ("id",))], not bounded or name in bounded_tables) for name, leaves in found.items()
+    )
+    return Read(tables, frozenset(keyed), frozenset(bounded))
+
+
+@dataclass(frozen=True)
+class _Tables:
+    columns: Columns
+    keyed: set[Leaf]
+    bounded: set[Leaf]
+
+    def table(self, name: str, leaves: list[Leaf], guarded: bool) -> Table:
+        leaves = [leaf for leaf in leaves if not any(o != leaf and o.path[: len(leaf.path)] == leaf.path for o in leaves)]
+        own = {leaf for leaf in leaves if leaf in (self.keyed if guarded else self.columns.joined)}
+        own = own or {leaf for leaf in leaves if leaf in self.keyed} or {leaf for leaf in leaves if leaf.path[-1] == "id"}
+        return Table(name=name, fields=tuple(self._field(leaf, leaf in own) for leaf in sorted(leaves)), guarded=guarded)
+
+    def _field(self, leaf: Leaf, is_key: bool) -> Field:
+        return Field(
+            path=leaf.path,
+            type=self.columns.type_of(leaf),
+            ordered=leaf in self.bounded,
+            key=is_key,
+            required=leaf in self.keyed,
+            passive=leaf in self.columns.passive and leaf not in self.bounded,
+            values=tuple(self.columns.values_of(leaf)),
+            size=9 if is_key else 3,
+            joined=leaf in self.columns.joined and any(o.table != leaf.table for o in self.columns.joined if self._same(o, leaf)),
+            share=self._share(leaf),
+        )
+
+    def _same(self, one: Leaf, other: Leaf) -> bool:
+        return self.columns.of(one) == self.columns.of(other)
+
+    def _share(self, leaf: Leaf) -> tuple[int, int]:
+        """Where the branches of a UNION read the key from different tables."""
+        tables = sorted({other.table for other in self.keyed if other.path == leaf.path})
+        return (tables.index(leaf.table), len(tables)) if leaf in self.keyed else (0, 1)
+
+
+def _bounded(full: Reader, guarded: Reader) -> set[Leaf]:
+    """What the conditions bound that only the query with its guard has."""
+    known = {condition.sql() for scope in full.scopes for condition in _conditions(scope.expression)}
+    found: set[Leaf] = set()
+    for scope in guarded.scopes:
+        for condition in _conditions(scope.expression):
+            if condition.sql() not in known:
+                for column in condition.walk(prune=lambda n: isinstance(n, exp.Query)):
+                    if isinstance(column, exp.Column):
+                        found.update(guarded.leaves(scope, column))
     return found
 
 
-def _declared(name: str, kind: Any) -> str:
-    return f'"{name}" {kind}' if isinstance(kind, str) else f'"{name}" STRUCT({", ".join(_declared(*c) for c in kind.items())})'
+def _conditions(select: exp.Expr) -> Iterator[exp.Expr]:
+    """Those of WHERE and of the ON of joins."""
+    if not isinstance(select, exp.Select):
+        return
+    where = select.args.get("where")
+    for clause in (where and where.this, *(join.args.get("on") for join in select.args.get("joins") or ())):
+        if clause is not None:
+            yield from clause.flatten() if isinstance(clause, exp.And) else (clause,)
 
 
-def _packed(value: Any) -> str:
-    return value if isinstance(value, str) else "{" + ", ".join(f"'{name}': {_packed(inner)}" for name, inner in value.items()) + "}"
+def typed(tables: tuple[Table, ...], wrong_with: Callable[[tuple[Table, ...]], str], seconds: float) -> tuple[tuple[Table, ...], str]:
+    """Try other types while an engine refuses the queries, one column after the other. The tables, and what is still wrong.
+
+    `wrong_with`: the message of the engine with these tables, or nothing.
+    """
+    seen: set[str] = set()
+    until = time.monotonic() + seconds
+    wrong = wrong_with(tables)
+    while wrong and wrong not in seen:
+        seen.add(wrong)
+        for other in _others(tables, wrong):
+            if time.monotonic() > until:
+                return tables, wrong
+            found = wrong_with(other)
+            if found not in seen:
+                tables, wrong = other, found
+                break
+    return tables, wrong
 
 
-def _literal(value: Any) -> str:
-    if value is None or isinstance(value, bool | int | float):
-        return {None: "NULL"}.get(value, str(value).lower()) if not isinstance(value, float) else f"{value}::DOUBLE"
-    return "'" + str(value).replace("'", "''") + "'"
+def _others(tables: tuple[Table, ...], wrong: str) -> Iterator[tuple[Table, ...]]:
+    """The same tables with another type of a column; first those that a message names."""
+    names = {name.lower() for name in re.findall(r"\w+", wrong)}
+    places = [(at, column) for at, table in enumerate(tables) for column in range(len(table.fields))]
+    for at, column in sorted(places, key=lambda place: tables[place[0]].fields[place[1]].path[-1] not in names):
+        table, f = tables[at], tables[at].fields[column]
+        for kind in DOMAINS:
+            if kind != f.type:
+                fields = (*table.fields[:column], replace(f, type=kind), *table.fields[column + 1 :])
+                yield (*tables[:at], replace(table, fields=fields), *tables[at + 1 :])

@@ -125,7 +125,8 @@ def _macros(work: ImportState) -> Iterator[tuple[str, MappedText]]:
             draft.remove(block.start, block.end)
         result = draft.result
         if result.text.strip() and len(dropped) < max(len(template.macros), 1):
-            below = any(template.path.startswith(f"{p}/") for p in work.project.paths["macro"])
+            paths = (*work.project.paths["macro"], *(f"{p}/generic" for p in work.project.paths["test"]))
+            below = any(template.path.startswith(f"{p}/") for p in paths)
             yield (template.path if below else f"{work.project.paths['macro'][0]}/{template.path}"), result
 
 

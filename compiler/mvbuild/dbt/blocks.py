@@ -11,6 +11,7 @@ from jinja2 import TemplateError
 from mvbuild.dbt.drafts import Draft
 from mvbuild.parse.sandbox import Sandbox
 from mvbuild.parse.template_text import Lexeme, TemplateText
+from mvbuild.project.keys import TESTS
 from mvbuild.source import SourceFile, Span
 
 Tag = tuple[Lexeme, ...]
@@ -40,7 +41,7 @@ def lexed(file: SourceFile) -> TemplateText | None:
 
 
 def cut_tags(draft: Draft, text: TemplateText) -> Found:
-    """Turn tests into macros, and cut materializations and snapshots."""
+    """Turn tests that replace built-in ones into macros, and cut materializations and snapshots."""
     found = Found()
     opened: dict[str, Tag] = {}
     for tag in text.tags:
@@ -51,9 +52,12 @@ def cut_tags(draft: Draft, text: TemplateText) -> Found:
         if word in ("test", "data_test") and len(words) > 1:
             name = tag[2]
             found.tests[name.text] = Span(draft.file, name.start, name.end)
-            draft.replace(tag[1].start, name.end, f"macro test_{name.text}")
-        elif word in ("endtest", "enddata_test"):
-            draft.replace(tag[1].start, tag[1].end, "endmacro")
+            opened["test"] = tag
+            if name.text in TESTS:
+                draft.replace(tag[1].start, name.end, f"macro test_{name.text}")
+        elif word in ("endtest", "enddata_test") and "test" in opened:
+            if opened.pop("test")[2].text in TESTS:
+                draft.replace(tag[1].start, tag[1].end, "endmacro")
         elif word in ("materialization", "snapshot"):
             opened[word] = tag
             kept = found.snapshots if word == "snapshot" else found.materializations

@@ -1,24 +1,25 @@
-"""`data_tests:` in dbt's YAML -> mvbuild's tests, SQL tests that call a macro, or reasons to refuse them."""
+"""`data_tests:` in dbt's YAML -> the same tests, SQL tests for those that mvbuild has otherwise, or reasons to refuse them."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from mvbuild.dbt.import_state import ImportState, TestImport
-from mvbuild.dbt.read import entries_of, get
+from mvbuild.dbt.read import entries_of, get, is_of_run
 from mvbuild.dbt.scorecard import Item
 from mvbuild.parse.dbt_utils import UNKNOWN
 from mvbuild.parse.libraries import has_macro
+from mvbuild.project import counting
 from mvbuild.project.keys import TEST_ARGUMENTS
 from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNode, is_empty, plain
 from mvbuild.source import Span
 
-_OPTIONS = ("enabled", "severity", "where", "tags", "meta")
-_THRESHOLDS = ("error_if", "warn_if", "fail_calc")
-_DROPPED = ("limit", "store_failures", "store_failures_as", "schema", "database", "alias", "group", "docs")
-_OWN = ("name", "description", "config", "arguments", "column_name", *_OPTIONS, *_THRESHOLDS, *_DROPPED)
+_OPTIONS = ("enabled", "severity", "where", "tags", "meta", *counting.SETTINGS)
+_DROPPED = ("schema", "database", "alias", "group", "docs")
+_OWN = ("name", "description", "config", "arguments", "column_name", *_OPTIONS, *_DROPPED)
 _CALL = re.compile(r"\s*(?:ref|source|var|env_var)\s*\(.*\)\s*\Z", re.DOTALL)
 _TEMPLATE = re.compile(r"\s*\{\{(.*)\}\}\s*\Z", re.DOTALL)
 _REF = re.compile(r"ref\(\s*['\"]([^'\"]+)['\"]\s*\)")
@@ -44,7 +45,7 @@ def _test(work: ImportState, path: str, node: Node, of: str, table: str, column:
     values, config = _values(arguments)
     column = column or (str(values["column_name"]) if values.get("column_name") is not None else None)
     name = "_".join(filter(None, (kind, of.partition(".")[2].replace(".", "_"), re.sub(r"\W+", "_", column or ""))))
-    test = TestImport(item=work.item("test", name, place), node=id(node), kind=kind, of=of)
+    test = TestImport(item=work.item("test", name, place), node=id(node), whole=node.span, kind=kind, of=of)
     work.generic_tests.append(test)
     _options(work, path, arguments, test.item, config)
     _judge(work, test, kind, values, config, table, column)
@@ -73,13 +74,15 @@ def _judge(
     if macro in work.macros:
         if work.macro_items[macro].verdict == "refused":
             test.item.add("macro-refused", f"The test '{kind}' of the project is refused")
+        elif kind in work.own_tests:
+            _kept(test, values)
         else:
             _as_sql(test, macro, values, config, table, column)
     elif has_macro(library, f"test_{name}"):
         if name == "equality" and not values.get("compare_columns"):
             test.item.add("package-macro", f"'{kind}' reads the columns of the tables", help=UNKNOWN[name])
         else:
-            _as_sql(test, f"{library}.test_{name}", values, config, table, column)
+            _kept(test, values)
     elif kind not in TEST_ARGUMENTS:
         code = "package-macro" if "." in kind else "unknown-test"
         message = f"'{kind}' is a test of a package" if "." in kind else f"Unknown test '{kind}'"
@@ -94,13 +97,34 @@ def _judge(
 def _options(work: ImportState, path: str, arguments: MapNode | None, item: Item, config: dict[str, Any]) -> None:
     for block in (arguments, get(arguments, "config")):
         for entry in entries_of(block):
-            if entry.key in _THRESHOLDS and not is_empty(entry.node):
-                item.add("test-threshold", f"'{entry.key}' decides when the test fails", entry.span)
-            elif entry.key in _DROPPED or (entry.key in _THRESHOLDS and is_empty(entry.node)):
+            if entry.key in _DROPPED or _is_lost(entry):
                 item.add("test-option-removed", f"'{entry.key}' is removed", entry.span)
                 work.remove(path, entry)
-    if "{{" in str(config.get("where") or "") or "{{" in str(config.get("severity") or ""):
-        item.add("yaml-template", "A condition of the test has a template")
+                config.pop(entry.key, None)
+            elif entry.key in _OPTIONS and is_of_run(plain(work.project.rendered(entry.node))):
+                item.add("yaml-template", f"'{entry.key}' has a template", entry.span)
+
+
+def _is_lost(entry: Entry) -> bool:
+    """A setting of where the failures of a test are stored, or how they are counted, that mvbuild does not have."""
+    if entry.key not in counting.SETTINGS:
+        return False
+    is_view = entry.key == "store_failures_as" and plain(entry.node) == "view"
+    return is_empty(entry.node) or is_view
+
+
+def _kept(test: TestImport, values: dict[str, Any]) -> None:
+    for text in _texts(values):
+        for name in _REF.findall(text):
+            test.reads[name.lower()] = test.item.span
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner)
+    elif isinstance(value, str):
+        yield value
 
 
 def _as_sql(test: TestImport, macro: str, values: dict[str, Any], config: dict[str, Any], table: str, column: str | None) -> None:
@@ -110,6 +134,8 @@ def _as_sql(test: TestImport, macro: str, values: dict[str, Any], config: dict[s
         test.item.add("yaml-template", "An argument of the test has a template")
         return
     where = config.get("where")
+    if is_of_run(where):
+        test.item.add("yaml-template", "'where' has a template")
     model = f'"(select * from " ~ {table} ~ " where " ~ {json.dumps(str(where))} ~ ") dbt_subquery"' if where else table
     arguments = {"model": model, **({"column_name": json.dumps(column)} if column else {}), **given}
     call = f"{macro}({', '.join(f'{k}={v}' for k, v in arguments.items())})"
@@ -132,8 +158,8 @@ def _expression(test: TestImport, kind: str, config: dict[str, Any], table: str,
 
 
 def _sql(test: TestImport, config: dict[str, Any], query: str) -> None:
-    head = "{{ config(severity='warn') }}\n" if str(config.get("severity") or "").lower() == "warn" else ""
-    head = "{{ config(enabled=false) }}\n" if config.get("enabled") is False else head
+    settings = {key: config[key] for key in ("enabled", "severity", *counting.SETTINGS) if config.get(key) is not None}
+    head = f"{{{{ config({', '.join(f'{key}={_literal(value)}' for key, value in settings.items())}) }}}}\n" if settings else ""
     test.sql = (f"{_FILE_NAME.sub('_', test.item.name)}.sql", head + query)
     test.item.add("test-as-sql", "The test becomes a SQL test")
     for name in _REF.findall(query):

@@ -89,6 +89,8 @@ class TestImport:
     item: Item
     node: int
     """id() of the node in its tree."""
+    whole: Span
+    """The node."""
     kind: str
     """The name of the test: `unique`, `dbt_utils.accepted_range`."""
     of: str
@@ -147,6 +149,8 @@ class ImportState:
     sql_tests: dict[str, tuple[Template, Item, dict[str, Span]]] = field(default_factory=dict)
     """By path: the template, its item, and what it reads."""
     generic_tests: list[TestImport] = field(default_factory=list)
+    own_tests: set[str] = field(default_factory=set)
+    """The kinds of tests that the project defines with `{% test %}`, without those that replace built-in ones."""
     described: list[DescribedImport] = field(default_factory=list)
     """Exposures and unit tests."""
     sources: dict[str, Item] = field(default_factory=dict)

@@ -12,6 +12,7 @@ from mvbuild.dbt.guards import Runs
 from mvbuild.dbt.hooks import statements
 from mvbuild.dbt.import_state import ImportState, ModelImport, Template
 from mvbuild.dbt.incremental import OF_RUNS, Shown, full_query, shown_equal
+from mvbuild.dbt.read import is_of_run
 from mvbuild.dbt.rendering import Renderings
 from mvbuild.dbt.scorecard import Item
 from mvbuild.dbt.settings import HOOKS, MATERIALIZATIONS, MATERIALIZED, fate
@@ -78,7 +79,7 @@ def judge_settings(item: Item, layers: Sequence[Layer], work: ImportState, own: 
                 item.add(code, _message(code, key), span)
             elif verdict == "remove" and span.file.path in own:
                 item.add(code, f"'{key}' is removed", span)
-            elif isinstance(setting.value, str) and "{{" in setting.value and key in ("materialized", "partition_by", "alias", "enabled"):
+            elif is_of_run(setting.value) and key in ("materialized", "partition_by", "alias", "enabled"):
                 item.add("yaml-template", f"'{key}' has a template that mvbuild cannot render in YAML", span)
 
 

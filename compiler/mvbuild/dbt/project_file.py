@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from mvbuild.dbt.import_state import ImportState
 from mvbuild.dbt.naming import prefixed, schema_entries
-from mvbuild.dbt.read import PATHS, entries_of, get, is_template
+from mvbuild.dbt.read import PATHS, entries_of, get
 from mvbuild.dbt.scorecard import Item
 from mvbuild.dbt.settings import MATERIALIZED, fate
 from mvbuild.dbt.yaml_draft import YamlDraft
 from mvbuild.project.folders import setting_of as setting_of_node
 from mvbuild.project.keys import PROJECT
-from mvbuild.project.yaml_spans import Entry, MapNode, Node, ScalarNode, is_empty, plain
+from mvbuild.project.yaml_spans import Entry, MapNode, Node, has_templates, is_empty, plain
 from mvbuild.source import MappedText
 
 _RENAMED = {"source-paths": "model-paths", "data-paths": "seed-paths"}
@@ -67,11 +67,16 @@ def judge_project(work: ImportState, item: Item, unknown: Iterable[int], implici
 
 
 def _of_runs(work: ImportState) -> list[Entry]:
-    """The variables whose values have templates of a run."""
-    node = get(work.project.tree, "vars")
-    own = get(node, work.project.name) if isinstance(node, MapNode) else None
-    entries = (*entries_of(node), *(entries_of(own) if isinstance(own, MapNode) else ()))
-    return [e for e in entries if isinstance(e.node, ScalarNode) and is_template(plain(work.project.rendered(e.node)))]
+    """The variables whose values have templates of a run, those of packages too."""
+    return list(_with_templates(work, get(work.project.tree, "vars")))
+
+
+def _with_templates(work: ImportState, vars: Node | None) -> Iterator[Entry]:
+    for entry in entries_of(vars):
+        if isinstance(entry.node, MapNode):
+            yield from _with_templates(work, entry.node)
+        elif has_templates(work.project.rendered(entry.node)):
+            yield entry
 
 
 def project_file(work: ImportState, taken: Taken) -> MappedText:

@@ -34,7 +34,7 @@ def prove(work: ImportState, project: Item, env: Mapping[str, str]) -> Files:
                 return files
             before = _refused(work)
             for diagnostic in problems:
-                _blame(work, files, diagnostic, project)
+                _blame(work, files, diagnostic, project, before)
             if _refused(work) == before:
                 break
     project.add("does-not-compile", f"The project does not compile: {problems[0].message}")
@@ -72,8 +72,9 @@ def _tested(of: str, span: Span) -> dict[str, Span]:
     return {name.lower(): span} if kind in ("model", "seed") else {}
 
 
-def _refused(work: ImportState) -> int:
-    return sum(item.verdict == "refused" for item in work.items)
+def _refused(work: ImportState) -> frozenset[int]:
+    """The id() of each item."""
+    return frozenset(id(item) for item in work.items if item.verdict == "refused")
 
 
 def _compile(root: Path, files: Files, written: dict[str, str], vars: Mapping[str, Any], env: Mapping[str, str]) -> Iterator[Diagnostic]:
@@ -95,12 +96,12 @@ def _compile(root: Path, files: Files, written: dict[str, str], vars: Mapping[st
         yield from (d for d in exc.diagnostics if d.severity == "error")
 
 
-def _blame(work: ImportState, files: Files, diagnostic: Diagnostic, project: Item) -> None:
-    """Refuse the thing that a diagnostic is about."""
+def _blame(work: ImportState, files: Files, diagnostic: Diagnostic, project: Item, refused: frozenset[int]) -> None:
+    """Refuse the thing that a diagnostic is about. `refused`: what was before, so it cannot be that."""
     span = diagnostic.span
     text = files.get(span.file.path) if span else None
     origin = text.span(span.start, max(span.end, span.start + 1)) if text and span else None
-    item = _item_at(work, span.file.path if span else "", origin) or _seed_of(work, diagnostic) or project
+    item = _item_at(work, span.file.path if span else "", origin, refused) or _seed_of(work, diagnostic) or project
     item.add("does-not-compile", f"{diagnostic.message} ({diagnostic.code})", origin, help=diagnostic.help)
 
 
@@ -110,13 +111,13 @@ def _seed_of(work: ImportState, diagnostic: Diagnostic) -> Item | None:
     return next(named, None)
 
 
-def _item_at(work: ImportState, path: str, origin: Span | None) -> Item | None:
+def _item_at(work: ImportState, path: str, origin: Span | None, refused: frozenset[int]) -> Item | None:
     place = origin.file.path if origin else path
-    items = (*(t.item for t in work.generic_tests), *(described.item for described in work.described))
-    tests = [item for item in items if origin and item.span.file.path == place and item.verdict != "refused"]
-    inside = [item for item in tests if origin and item.span.start <= origin.start < max(item.span.end, item.span.start + 1)]
-    if inside:
-        return inside[0]
+    items = (*((t.item, t.whole) for t in work.generic_tests), *((one.item, one.item.span) for one in work.described))
+    for item, whole in items:
+        is_here = origin is not None and whole.file.path == place and whole.start <= origin.start < max(whole.end, whole.start + 1)
+        if is_here and id(item) not in refused:
+            return item
     for model in work.models.values():
         if model.template.path == place or (path.endswith(f"/{model.name}_unique_key.sql") and origin == model.item.span):
             return model.item

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from mvbuild.dbt.exposures import SECTIONS, judge_described
 from mvbuild.dbt.generic_tests import read_tests
 from mvbuild.dbt.import_state import ImportState, ModelImport, SeedImport
-from mvbuild.dbt.read import YamlFile, entries_of, get, items_of, text_of
+from mvbuild.dbt.read import YamlFile, entries_of, get, is_of_run, items_of, text_of
 from mvbuild.dbt.scorecard import Item, Kind
 from mvbuild.dbt.settings import KNOWN, fate
 from mvbuild.dbt.settings import MATERIALIZED as _BECOMES
@@ -173,7 +173,7 @@ class _Judge:
         for key in ("schema", "database", "catalog", "namespace"):
             value = get(node, key)
             rendered = self.work.project.rendered(value) if value else None
-            if isinstance(value, ScalarNode) and isinstance(rendered, ScalarNode) and "{{" in str(rendered.value):
+            if isinstance(value, ScalarNode) and isinstance(rendered, ScalarNode) and is_of_run(rendered.value):
                 item.add("yaml-template", f"'{key}' has a template that mvbuild cannot render in YAML", value.span)
 
     def _keys(self, node: Node | None, block: Block, item: Item, keep: tuple[str, ...] = ()) -> None:

@@ -13,7 +13,7 @@ from mvbuild.dbt.dbt_target import DbtTarget, read_target
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.project.files import Found, Listing, list_files, read_text
 from mvbuild.project.interpolate import Interpolation
-from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNode, plain, read_yaml
+from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNode, is_template, plain, read_yaml
 from mvbuild.source import SourceFile, Span
 
 PATHS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
@@ -118,7 +118,7 @@ def read_project(
         paths=paths,
         outside=tuple(outside),
         vars=_vars(tree, name, vars, env, chosen),
-        own_vars={key: value for key, value in _vars(tree, name, {}, env, chosen).items() if not is_template(value)},
+        own_vars=of_every_run(_vars(tree, name, {}, env, chosen)),
         given_vars=vars,
         env=env,
         files=files,
@@ -172,9 +172,16 @@ def _paths(tree: MapNode, default: str, keys: tuple[str, ...], outside: list[Spa
     return tuple(value for value, _ in texts if is_inside(value)) or (default,)
 
 
-def is_template(value: Any) -> bool:
+def is_of_run(value: Any) -> bool:
     """Whether a value still has a template after those that YAML can have were rendered: it is another one in each run."""
-    return isinstance(value, str) and "{{" in value
+    if isinstance(value, list):
+        return any(map(is_of_run, value))
+    return isinstance(value, str) and is_template(value)
+
+
+def of_every_run(vars: Mapping[str, Any]) -> dict[str, Any]:
+    """The variables without those of one run, and mappings without such values: a package's variables are a mapping."""
+    return {key: of_every_run(value) if isinstance(value, Mapping) else value for key, value in vars.items() if not is_of_run(value)}
 
 
 def _names_of(target: DbtTarget) -> SimpleNamespace:
@@ -218,7 +225,7 @@ def _rendered(node: Node, interpolation: Interpolation) -> Node:
         return MapNode(tuple(Entry(e.key, e.span, _rendered(e.node, interpolation)) for e in node.entries), node.span)
     if isinstance(node, ListNode):
         return ListNode(tuple(_rendered(item, interpolation) for item in node.items), node.span)
-    if not isinstance(node.value, str) or "{{" not in node.value:
+    if not isinstance(node.value, str) or not is_template(node.value):
         return node
     found = interpolation.render(node)
     failed = bool(interpolation.diagnostics)

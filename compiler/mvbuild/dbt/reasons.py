@@ -78,7 +78,9 @@ REASONS: Mapping[str, ReasonCode] = {
         "It reads something that is refused, whose table dbt continues to build. The table is declared as a source.",
         "Keep running that part of dbt. mvbuild must be able to read its table: an Iceberg table of the catalog.",
     ),
-    "setting-removed": _changed("A setting that does not affect any row is removed: file format, clustering, location, persist_docs."),
+    "setting-removed": _changed(
+        "A setting that does not affect any row is removed: file format, clustering, location, persist_docs, and those of other adapters."
+    ),
     "schema-spelled-out": _changed(
         "dbt combines `target.schema` and the custom schema; mvbuild uses the name as written, so the full name is written out."
     ),
@@ -89,9 +91,11 @@ REASONS: Mapping[str, ReasonCode] = {
     "null-written": _changed("A field that dbt reads as NULL (`null`, empty quotes, blanks) is left empty, which is NULL in mvbuild."),
     "docs-inlined": _changed("A description takes the text of its docs block in place of `doc()`."),
     "property-removed": _changed("A key of the YAML that mvbuild does not support is removed; it does not affect any row.", "See the key."),
-    "test-as-sql": _changed("A generic test of the project becomes a SQL test that calls it."),
-    "test-option-removed": _changed("An option of a test that does not affect its result is removed."),
-    "test-tag-renamed": _changed("`{% test name %}` becomes `{% macro test_name %}`; SQL tests call it."),
+    "test-as-sql": _changed("A generic test that replaces a built-in one, or that tests an expression, becomes a SQL test."),
+    "test-option-removed": _changed("An option of a test that does not affect its result is removed: the schema of stored failures."),
+    "test-tag-renamed": _changed(
+        "A test that replaces a built-in one: `{% test unique %}` becomes `{% macro test_unique %}`, and SQL tests call it."
+    ),
     "project-prefix-removed": _changed("`project.macro()` becomes `macro()`."),
     "key-removed": _changed("A key of dbt_project.yml that has no meaning in mvbuild is removed."),
     "view-written": _changed("dbt builds a view if a model sets no materialization, and mvbuild an MV. `+materialized: view` is added."),
@@ -241,9 +245,6 @@ REASONS: Mapping[str, ReasonCode] = {
         "The project uses macros or tests of a package that mvbuild does not have.", "See the models; write your own macros."
     ),
     "unknown-test": _refused("A test that mvbuild does not have and the project does not define.", "Write a SQL test in tests/."),
-    "test-threshold": _refused(
-        "A test fails by a count or a threshold (error_if, warn_if, fail_calc).", "Write a SQL test that returns rows if it should fail."
-    ),
     "folder-config": _refused("Folder configuration of tests or sources that affects results.", "Write it at each test or source."),
     "selector": _refused("YAML selectors.", "Pass the selection to --select."),
     "seed-type-unsure": _refused(

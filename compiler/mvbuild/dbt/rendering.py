@@ -12,7 +12,7 @@ import yaml
 
 from mvbuild.dbt.confined import write_text
 from mvbuild.dbt.import_state import ImportState, Template
-from mvbuild.dbt.read import is_template, items_of, text_of
+from mvbuild.dbt.read import items_of, of_every_run, text_of
 from mvbuild.dbt.table_names import NameMacros
 from mvbuild.parse.model import Rendered
 from mvbuild.parse.render import Renderer
@@ -126,7 +126,7 @@ def _skeleton(work: ImportState, env: Mapping[str, str]) -> LoadedProject:
         root = Path(directory)
         tree = {
             "name": project.name,
-            "vars": {name: value for name, value in project.vars.items() if not is_template(value)},
+            "vars": of_every_run(project.vars),
             "target": project.target.name,
             "targets": {project.target.name: {"namespace": project.target.schema}},
             **{f"{kind}-paths": list(project.paths[kind]) for kind in ("model", "seed", "macro", "test")},

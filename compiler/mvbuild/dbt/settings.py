@@ -15,6 +15,16 @@ _LAYOUT = (
     "use_uniform", "table_format", "catalog_name", "concurrent_batches", "contract", "quote_columns", "static_analysis",
     "use_safer_relation_operations", "include_full_name_in_path", "incremental_apply_config_changes", "view_update_via_alter",
 )  # fmt: skip
+_OF_OTHERS = (
+    "copy_grants", "transient", "cluster_by", "automatic_clustering", "snowflake_warehouse", "query_tag", "secure",
+    "labels", "kms_key_name", "require_partition_filter", "grant_access_to", "maximum_bytes_billed", "priority",
+    "dist", "sort", "sort_type", "bind", "backup", "indexes", "unlogged",
+    "properties", "on_table_exists", "view_security", "views_enabled", "format", "table_type", "external_location", "partitioned_by",
+    "bucketed_by", "bucket_count", "s3_data_dir", "s3_data_naming", "s3_tmp_table_dir", "write_compression", "lf_tags_config", "lf_grants",
+    "description",
+)  # fmt: skip
+"""How dbt-snowflake, -bigquery, -redshift, -postgres, -trino and -athena store a table. dbt-spark ignores it. What removes rows, as an
+expiration does, is not here."""
 INCREMENTAL = ("unique_key", "incremental_strategy", "on_schema_change", "full_refresh", "event_time")
 """Settings that only an incremental model needs; incremental.py reads them."""
 MERGE_PARTS = (
@@ -47,6 +57,6 @@ def fate(key: str, value: Any, *, seed: bool = False) -> tuple[Fate, str]:
         return "refuse", _REFUSED[key]
     if key == "full_refresh" and value is False and not seed:
         return "refuse", "never-full-refresh"
-    if key in _LAYOUT or key in INCREMENTAL or key in _REFUSED:
+    if key in _LAYOUT or key in _OF_OTHERS or key in INCREMENTAL or key in _REFUSED:
         return "remove", "setting-removed"
     return "refuse", "unknown-config"

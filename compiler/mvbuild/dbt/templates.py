@@ -16,6 +16,7 @@ from mvbuild.dbt.table_names import MACROS
 from mvbuild.dbt.template_uses import Use, closure, uses_of
 from mvbuild.parse.dbt_utils import UNKNOWN
 from mvbuild.parse.libraries import LIBRARIES, PREFIXES, has_macro
+from mvbuild.project.keys import TESTS
 from mvbuild.source import MappedText, SourceFile, Span
 
 _QUERIES = ("run_query", "statement", "load_result", "store_result", "dbt_spark_get_query")
@@ -245,8 +246,11 @@ def _macro_file(work: ImportState, file: DbtFile) -> None:
         if macro.name in work.macros:
             item.add("does-not-compile", f"There is another macro '{macro.name}'")
             continue
-        if macro.name.removeprefix("test_") in tests:
+        test = macro.name.removeprefix("test_")
+        if test in tests and test in TESTS:
             item.add("test-tag-renamed", f"The test is now the macro '{macro.name}'")
+        elif test in tests:
+            work.own_tests.add(test)
         if any(s.file is file.file and _inside(s, template.macros.get(macro.name)) for s in template.is_incremental):
             item.add("not-incremental", "The branch of is_incremental() is removed", template.is_incremental[0])
         work.macros[macro.name] = macro

@@ -84,7 +84,7 @@ def _environment(contents: Iterable[bytes], env: Mapping[str, str]) -> list[tupl
     names: set[str] = set()
     for content in contents:
         count = content.count(b"env_var")
-        if b"{{" in content and _HIDDEN.search(content):
+        if (b"{{" in content or b"{%" in content) and _HIDDEN.search(content):
             return sorted(env.items())
         if count:
             found = _ENV_VAR.findall(content)

@@ -12,7 +12,7 @@ from mvbuild.diagnostics import Diagnostic
 from mvbuild.project.data_tests import with_settings
 from mvbuild.project.project_file import Templates
 from mvbuild.project.properties import CODEC, NOT_RENDERED, Described, NamedEntry, read_properties
-from mvbuild.project.yaml_spans import Node, read_yaml
+from mvbuild.project.yaml_spans import Node, is_template, read_yaml
 from mvbuild.source import SourceFile
 from mvbuild.workers import Workers
 
@@ -66,7 +66,7 @@ def _read(file: SourceFile, templates: Templates | None, cache: Table | None) ->
     report = list(wrong)
     if tree is None:
         return (), report
-    rendered = _rendered(tree, templates, file.text) if templates and "{{" in file.text else tree
+    rendered = _rendered(tree, templates, file.text) if templates and is_template(file.text) else tree
     found = tuple(read_properties(file, rendered, report))
     if cache is not None and rendered is tree and not report and (text := _dumped(found, file)) is not None:
         cache.put(_key(file), text)

@@ -11,7 +11,7 @@ from jinja2.runtime import StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from mvbuild.diagnostics import Diagnostic, error
-from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNode, node_of
+from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNode, is_template, node_of
 from mvbuild.source import Span
 
 _NO_DEFAULT = object()
@@ -39,7 +39,7 @@ class Interpolation:
             return MapNode(entries, node.span)
         if isinstance(node, ListNode):
             return ListNode(tuple(self.render(item, keep=keep) for item in node.items), node.span)
-        if isinstance(node.value, str) and "{{" in node.value:
+        if isinstance(node.value, str) and is_template(node.value):
             return self._scalar(node.value, node.span)
         return node
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from mvbuild.diagnostics import Diagnostic, did_you_mean, error
-from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNode, is_empty
+from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNode, is_empty, is_template
 
 Kind = Literal[
     "text",
@@ -113,7 +113,7 @@ def _check_value(entry: Entry, key: Key) -> Iterator[Diagnostic]:
 
 def _misfit(node: Node, kind: Kind) -> Node | None:
     """The part of a value that does not fit its kind. Templates that are not rendered, as in targets that are not used, fit."""
-    if kind in ("any", "constants") or (isinstance(node, ScalarNode) and isinstance(node.value, str) and "{{" in node.value):
+    if kind in ("any", "constants") or (isinstance(node, ScalarNode) and isinstance(node.value, str) and is_template(node.value)):
         return None
     if kind in ("mapping", "block", "named blocks", "settings", "folders"):
         return None if isinstance(node, MapNode) else node

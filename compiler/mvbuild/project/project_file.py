@@ -18,7 +18,7 @@ from mvbuild.project.keys import IGNORED_OF_DBT, PROJECT
 from mvbuild.project.loaded import NAMESPACE_RULES, NamespaceRule, Publish, Target
 from mvbuild.project.setting import Layer
 from mvbuild.project.target_names import TargetNames
-from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNode, has_templates, is_empty, plain, read_yaml
+from mvbuild.project.yaml_spans import Entry, ListNode, MapNode, Node, ScalarNode, has_templates, is_empty, is_template, plain, read_yaml
 from mvbuild.source import SourceFile
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _names_target(node: Node) -> bool:
         return any(_names_target(entry.node) for entry in node.entries)
     if isinstance(node, ListNode):
         return any(map(_names_target, node.items))
-    return isinstance(node.value, str) and "{{" in node.value and _TARGET.search(node.value) is not None
+    return isinstance(node.value, str) and is_template(node.value) and _TARGET.search(node.value) is not None
 
 
 def _values(vars: MapNode, templates: Templates, text: str) -> dict[str, Any]:

@@ -125,12 +125,16 @@ def node_of(value: Any, span: Span) -> Node:
 
 
 def has_templates(node: Node, keep: frozenset[str] = frozenset()) -> bool:
-    """Whether a scalar below the node, except below the keys of `keep`, contains a `{{`."""
+    """Whether a scalar below the node, except below the keys of `keep`, is a template."""
     if isinstance(node, MapNode):
         return any(entry.key not in keep and has_templates(entry.node, keep) for entry in node.entries)
     if isinstance(node, ListNode):
         return any(has_templates(item, keep) for item in node.items)
-    return isinstance(node.value, str) and "{{" in node.value
+    return isinstance(node.value, str) and is_template(node.value)
+
+
+def is_template(text: str) -> bool:
+    return "{{" in text or "{%" in text
 
 
 def is_empty(node: Node | None) -> bool:

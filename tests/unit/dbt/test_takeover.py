@@ -33,7 +33,7 @@ EVENTS = "select * from {{ source('raw', 'events') }}"
         ("{{ config(pre_hook='set x = 1') }}select 1", "hook", "1:11"),
         ("{{ config(grants={'select': ['me']}) }}select 1", "grants", "1:11"),
         ("{{ config(sql_header='set x = 1;') }}select 1", "sql-header", "1:11"),
-        ("{{ config(cluster_by=['a']) }}select 1", "unknown-config", "1:11"),
+        ("{{ config(ttl='1 day') }}select 1", "unknown-config", "1:11"),
         ("{{ config(partition_by={'field': 'day'}) }}select 1 as day", "partition-by", "1:24"),
         ("{{ config(materialized='tab' ~ 'le') }}select 1", "computed-setting", "1:24"),
         ("select * from {{ this }}", "reads-itself", "1:15"),
@@ -317,24 +317,22 @@ unit_tests:
       - name: a
         tests:
           - unique
-          - not_null: {severity: warn}
+          - not_null: {store_failures: true, severity: warn}
+          - positive: {least: 3, config: {where: "a < 100"}}
+          - dbt_utils.accepted_range: {min_value: 0}
+          - accepted_values: {values: [1], config: {error_if: '> 10'}}
 exposures:
   - {name: board, type: dashboard, owner: {name: me}}
 unit_tests:
   - {name: u, model: m}
 """
     )
-    assert text(found, "tests/positive_m_a.sql") == (
-        """{{ test_positive(model="(select * from " ~ ref('m') ~ " where " ~ "a < 100" ~ ") dbt_subquery", column_name="a", least=3) }}\n"""
-    )
     assert "a || 'x' as unique_field" in text(found, "tests/unique_m_a_x_.sql")
-    assert text(found, "macros/tests/generic/positive.sql").startswith("{% macro test_positive(model, column_name, least) %}")
-    assert text(found, "tests/dbt_utils_accepted_range_m_a.sql") == (
-        """{{ dbt_utils.test_accepted_range(model=ref('m'), column_name="a", min_value=0) }}\n"""
-    )
+    assert text(found, "tests/generic/positive.sql") == files["tests/generic/positive.sql"]
     assert codes(found, "dbt_utils.equality_m", "test") == ["package-macro"]
     assert codes(found, "relationships_m_a", "test") == ["reads-refused"]
-    assert codes(found, "accepted_values_m_a", "test") == ["test-threshold"]
+    for kept in ("not_null_m_a", "positive_m_a", "dbt_utils.accepted_range_m_a", "accepted_values_m_a"):
+        assert item(found, kept, "test").verdict == "unchanged", kept
     assert codes(found, "mine_not_m_a", "test") == ["unknown-test"]
     assert codes(found, "of_snapshot", "test") == ["reads-refused"]
     assert codes(found, "none", "test") == []
@@ -432,6 +430,78 @@ def test_names_in_other_letters(tmp_path: Path) -> None:
 def test_every_reason_is_in_the_documentation() -> None:
     page = (Path(__file__).parents[3] / "docs" / "import-dbt.md").read_text(encoding="utf-8")
     assert [code for code in REASONS if f"`{code}`" not in page] == []
+
+
+def test_tests_keep_their_settings_and_templates(tmp_path: Path) -> None:
+    yml = """models:
+  - name: m
+    columns:
+      - name: a
+        tests:
+          - unique: {where: "{% if var('all', false) %}true{% else %}a > 1{% endif %}", severity: "{{ 'warn' if target.name == 'dev' else 'error' }}"}
+          - positive: {least: "{{ var('least', 3) }}", config: {where: "a < {{ var('most', 7) }}", warn_if: '> 1', fail_calc: sum(n), limit: 9}}
+"""
+    files = {
+        "models/m.yml": yml,
+        "models/m.sql": "select 1 as a",
+        "macros/t.sql": "{% test positive(model, column_name, least) %}select 1 as n from {{ model }} where {{ column_name }} < {{ least }}{% endtest %}",
+    }
+    found = taken(tmp_path, files)
+    assert {path: found.files[path].text for path in files} == files
+    assert {i.verdict for i in found.card.items if i.kind in ("model", "test", "macro")} == {"unchanged"}
+
+
+def test_only_the_test_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    tests = """
+          - positive: {wrong: 1}
+          - positive: {least: 1, name: other, to: ref('hooked')}
+          - not_null: {where: "{{ some_macro() }}"}
+          - positive: {least: 2, name: fits, config: {store_failures_as: view, schema: audits}}
+"""
+    files = {
+        "models/m.yml": f"models:\n  - name: m\n    columns:\n      - name: a\n        tests:{tests}",
+        "models/m.sql": "select 1 as a",
+        "models/hooked.sql": "{{ config(pre_hook='insert into x select 1') }} select 1 as a",
+        "macros/t.sql": "{% test positive(model, column_name, least, to=none) %}select 1 from {{ model }}{% endtest %}",
+    }
+    found = taken(tmp_path, files)
+    assert item(found, "m").verdict == "unchanged"
+    assert [[r.code for r in i.shown] for i in found.card.items if i.kind == "test"] == [
+        ["does-not-compile", "does-not-compile"],
+        ["reads-refused"],
+        ["yaml-template"],
+        ["test-option-removed", "test-option-removed"],
+    ]
+    assert text(found, "models/m.yml").endswith("        tests:\n          - positive: {least: 2, name: fits}\n")
+
+
+def test_a_test_that_replaces_a_built_in_one(tmp_path: Path) -> None:
+    files = {
+        "models/m.yml": "models: [{name: m, columns: [{name: a, tests: [unique: {error_if: '> 10', severity: warn}]}]}]\n",
+        "models/m.sql": "select 1 as a",
+        "macros/t.sql": "{% test unique(model, column_name) %}select 1 from {{ model }} where false{% endtest %}",
+    }
+    found = taken(tmp_path, files)
+    assert text(found, "macros/t.sql") == "{% macro test_unique(model, column_name) %}select 1 from {{ model }} where false{% endmacro %}"
+    assert text(found, "tests/unique_m_a.sql") == (
+        '{{ config(severity="warn", error_if="> 10") }}\n{{ test_unique(model=ref(\'m\'), column_name="a") }}\n'
+    )
+
+
+def test_variables_of_a_run_are_left_out_wherever_they_are(tmp_path: Path) -> None:
+    """As snowplow's package has them: the project is imported without them."""
+    project = "name: shop\nprofile: shop\nvars:\n  other: {events: \"{{ ref('m') }}\", days: 1}\n  list: [\"{{ ref('m') }}\"]\n"
+    found = taken(tmp_path, {"dbt_project.yml": project, "models/m.sql": "select 1 as a"})
+    assert item(found, "m").verdict == "unchanged"
+    assert "vars:\n  other: {days: 1}\n" in text(found, "mvbuild.yml")
+    assert codes(found, "shop", "project").count("yaml-template") == 2
+
+
+def test_settings_of_other_adapters_are_removed(tmp_path: Path) -> None:
+    model = "{{ config(materialized='view', copy_grants=true, cluster_by=['a'], labels={'team': 'x'}) }}\nselect 1 as a"
+    found = taken(tmp_path, {"models/m.sql": model})
+    assert codes(found, "m") == ["setting-removed"] * 3
+    assert codes(taken(tmp_path / "ttl", {"models/m.sql": model.replace("copy_grants=true", "ttl='1 day'")}), "m") == ["unknown-config"]
 
 
 def test_a_namespace_that_is_no_package_is_the_project_unless_the_project_file_says_another_order(tmp_path: Path) -> None:
@@ -601,7 +671,7 @@ def test_the_sql_test_of_a_private_model_is_in_its_group(tmp_path: Path) -> None
     found = taken(tmp_path, {"models/m.yml": yml, "models/a.sql": model})
     assert item(found, "a").verdict == "changed"
     tests = {path: file.text for path, file in found.files.items() if path.startswith("tests/")}
-    assert sorted(tests) == ["tests/a_unique_key.sql", "tests/dbt_utils_not_constant_a_id.sql"]
+    assert sorted(tests) == ["tests/a_unique_key.sql"]
     assert all(text.startswith("{{ config(group='finance') }}\n") for text in tests.values())
 
 

@@ -43,6 +43,7 @@ def assemble(work: ImportState) -> Files:
     files.update((path, _computed(text, one.item.span)) for path, text, one in files_of(work))
     files.update(_macros(work))
     files.update(_tests(work))
+    files.update((one.path, MappedText.of(one.file)) for one in work.project.docs)
     if sources := staying_yaml(work):
         files[f"{work.project.paths['model'][0]}/tables_of_dbt.yml"] = _computed(sources, work.project.file.line_span(1))
     for file in work.project.yamls:

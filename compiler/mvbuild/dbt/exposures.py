@@ -18,9 +18,10 @@ SECTIONS: dict[str, tuple[Kind, str, Block]] = {
 }
 
 
-def judge_described(work: ImportState, entry: Entry) -> Iterator[tuple[Node, Item]]:
-    """The items of one section. What reads something that is refused is refused later, by `cascade`."""
+def judge_described(work: ImportState, entry: Entry) -> list[Item]:
+    """Add the items of one section, and return them. What reads something that is refused is refused later, by `cascade`."""
     kind, code, block = SECTIONS[entry.key]
+    items = []
     for node in items_of(MapNode((entry,), entry.span), entry.key):
         item = work.item(kind, text_of(node, "name") or "?", node.span)
         described = DescribedImport(item=item, section=entry.key, node=id(node))
@@ -31,7 +32,8 @@ def judge_described(work: ImportState, entry: Entry) -> Iterator[tuple[Node, Ite
         if entry.key == "unit_tests":
             _only_of_dbt(node, item)
         work.described.append(described)
-        yield node, item
+        items.append(item)
+    return items
 
 
 def _reads(node: Node, section: str) -> Iterator[Node]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from mvbuild.dbt.import_state import ImportState
 from mvbuild.dbt.naming import prefixed, schema_entries
-from mvbuild.dbt.read import PATHS, entries_of, get
+from mvbuild.dbt.read import PATHS, DbtProject, entries_of, get
 from mvbuild.dbt.scorecard import Item
 from mvbuild.dbt.settings import MATERIALIZED, fate
 from mvbuild.dbt.yaml_draft import YamlDraft
@@ -108,8 +108,28 @@ def project_file(work: ImportState, taken: Taken) -> MappedText:
     for kind in ("model", "seed", "macro", "test"):
         if project.paths[kind] != (PATHS[kind][0],) and not any(get(project.tree, key) for key in PATHS[kind][1]):
             draft.insert((f"{kind}-paths",), list(project.paths[kind]))
+    if folders := _docs_paths(project):
+        if (named := get(project.tree, "docs-paths")) is not None:
+            draft.replace(named, folders)
+        else:
+            draft.insert(("docs-paths",), folders)
     draft.insert(("targets",), {project.target.name: {"namespace": project.target.schema}})
     return draft.result() or MappedText.of(project.file)
+
+
+def _docs_paths(project: DbtProject) -> list[str]:
+    """The folders of Markdown files, if those of dbt_project.yml are not enough: dbt reads docs blocks below every path."""
+    read = (*project.docs_paths, *(path for kind in ("model", "seed", "macro") for path in project.paths[kind]))
+    unread = [one.path for one in project.docs if not any(_is_below(one.path, path) for path in read)]
+    others = (path for kind in ("test", "snapshot", "analysis") for path in project.paths[kind])
+    more = [path for path in others if any(_is_below(one, path) for one in unread)]
+    node = get(project.tree, "docs-paths")
+    leads_out = node is not None and any(node.span.start <= span.start < node.span.end for span in project.outside)
+    return [*project.docs_paths, *more] if more or leads_out else []
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(f"{folder.rstrip('/')}/")
 
 
 def _write_views(draft: YamlDraft, models: Node | None) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from mvbuild.dbt.exposures import SECTIONS, judge_described
 from mvbuild.dbt.generic_tests import read_tests
@@ -29,8 +28,6 @@ _OTHER: Mapping[str, tuple[Kind, str]] = {
 }
 _SILENT = ("macros", "analyses", "anchors", "data_tests", "tests", "config-version")
 _TOP = ("models", "seeds", "sources", "groups", "version")
-_DOC = re.compile(r"\{\{-?\s*doc\(\s*(?:['\"](\w+)['\"]\s*,\s*)?['\"](\w+)['\"]\s*\)\s*-?\}\}")
-_DOCS = re.compile(r"\{%-?\s*docs\s+(\w+)\s*-?%\}(.*?)\{%-?\s*enddocs\s*-?%\}", re.DOTALL)
 _REFUSES = {"versions": "versions", "latest_version": "versions"}
 
 
@@ -63,8 +60,7 @@ def read_layers(work: ImportState) -> list[Diagnostic]:
 
 def judge_properties(work: ImportState) -> None:
     """Judge everything in YAML that mvbuild does not have, or has in another form."""
-    docs = {name: text.strip() for file in work.project.docs for name, text in _DOCS.findall(file.text)}
-    judges = [_Judge(work, file, docs) for file in work.project.yamls]
+    judges = [_Judge(work, file) for file in work.project.yamls]
     for judge in judges:
         judge.judge()
     for judge in judges:
@@ -74,7 +70,7 @@ def judge_properties(work: ImportState) -> None:
             if entry.key in _OTHER and entry.key != "snapshots":
                 _others(work, entry)
             elif entry.key in SECTIONS:
-                for _, item in judge_described(work, entry):
+                for item in judge_described(work, entry):
                     item.add("resource", f"{file.file.path} is not below a model path", item.span, help="Move it below one.")
 
 
@@ -93,11 +89,10 @@ def _others(work: ImportState, entry: Entry) -> None:
 class _Judge:
     """Judges one file."""
 
-    def __init__(self, work: ImportState, file: YamlFile, docs: Mapping[str, str]) -> None:
+    def __init__(self, work: ImportState, file: YamlFile) -> None:
         self.work = work
         self.file = file
         self.path = file.file.path
-        self.docs = docs
 
     def judge(self) -> None:
         for entry in entries_of(self.file.tree):
@@ -119,8 +114,7 @@ class _Judge:
         """Exposures and unit tests, when the sources of all files are known."""
         for entry in entries_of(self.file.tree):
             if entry.key in SECTIONS:
-                for node, item in judge_described(self.work, entry):
-                    self._description(node, item)
+                judge_described(self.work, entry)
 
     def _described(self, node: Node, things: Mapping[str, ModelImport] | Mapping[str, SeedImport], block: Block, kind: str) -> None:
         name = text_of(node, "name")
@@ -141,7 +135,6 @@ class _Judge:
 
     def _content(self, node: Node, item: Item, of: str, table: str) -> None:
         """Descriptions, columns and tests."""
-        self._description(node, item)
         read_tests(self.work, self.path, node, of, table, None)
         columns = list(items_of(node, "columns"))
         for column in list(_repeated(columns)):
@@ -151,7 +144,6 @@ class _Judge:
         for column in columns:
             self._keys(column, COLUMN, item)
             self._keys(get(column, "config"), COLUMN_CONFIG, item)
-            self._description(column, item)
             read_tests(self.work, self.path, column, of, table, text_of(column, "name"))
 
     def _source(self, node: Node) -> None:
@@ -160,7 +152,6 @@ class _Judge:
         self.work.sources[name.lower()] = item
         self._keys(node, SOURCE, item)
         self._keys(get(node, "config"), SOURCE_CONFIG, item)
-        self._description(node, item)
         self._schema(node, item)
         for table in items_of(node, "tables"):
             inner = text_of(table, "name") or "?"
@@ -192,23 +183,6 @@ class _Judge:
             elif key == "materialized" and value in _BECOMES:
                 item.add("table-to-mv", f"`{value}` becomes `materialized_view`", entry.node.span)
                 self.work.replace(self.path, entry.node, _BECOMES[str(value)])
-
-    def _description(self, node: Node, item: Item) -> None:
-        value = get(node, "description")
-        if not isinstance(value, ScalarNode) or not isinstance(value.value, str) or "doc(" not in value.value:
-            return
-        text = _DOC.sub(self._doc(item, value), value.value)
-        if text != value.value:
-            self.work.replace(self.path, value, text)
-
-    def _doc(self, item: Item, value: ScalarNode) -> Callable[[re.Match[str]], str]:
-        def text(match: re.Match[str]) -> str:
-            if match[2] not in self.docs:
-                return match[0]
-            item.add("docs-inlined", f"The description takes the text of '{match[2]}'", value.span)
-            return self.docs[match[2]]
-
-        return text
 
 
 def seeds_of(work: ImportState) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,6 +26,7 @@ PATHS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "analysis": ("analyses", ("analysis-paths",), (".sql",)),
 }
 """Kind -> the default folder, its keys in dbt_project.yml (the second one is that of old projects), and the suffixes."""
+_DOCS_BLOCK = re.compile(r"\{%-?\s*docs\s")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +82,10 @@ class DbtProject:
     yamls: tuple[YamlFile, ...]
     """The properties of models and seeds that mvbuild reads."""
     other_yamls: tuple[YamlFile, ...]
-    docs: tuple[SourceFile, ...]
+    docs: tuple[DbtFile, ...]
+    """The Markdown files with docs blocks."""
+    docs_paths: tuple[str, ...]
+    """The folders of Markdown files that dbt_project.yml names."""
     unreadable: tuple[Diagnostic, ...]
 
     def rendered(self, node: Node) -> Node:
@@ -106,6 +111,7 @@ def read_project(
     paths = {kind: _paths(tree, default, keys, outside) for kind, (default, keys, _) in PATHS.items()}
     lists = {kind: list_files(root, paths[kind], without=output) for kind in PATHS}
     files = {kind: tuple(_texts(root, lists[kind], suffixes, report)) for kind, (_, _, suffixes) in PATHS.items()}
+    docs_paths = _paths(tree, "", ("docs-paths",), outside) if get(tree, "docs-paths") else ()
     main = [f for kind in ("model", "seed") for f in lists[kind].files]
     other = [f for kind in PATHS if kind not in ("model", "seed") for f in lists[kind].files if f.path not in {m.path for m in main}]
     return DbtProject(
@@ -125,9 +131,15 @@ def read_project(
         folders={kind: listing.folders for kind, listing in lists.items()},
         yamls=tuple(_yamls(root, main, report)),
         other_yamls=tuple(_yamls(root, other, report)),
-        docs=tuple(f.file for f in _texts(root, Listing((*main, *other), frozenset()), (".md",), report)),
+        docs=tuple(_docs(root, (*main, *other, *list_files(root, docs_paths, without=output).files), report)),
+        docs_paths=docs_paths,
         unreadable=tuple(report),
     )
+
+
+def _docs(root: Path, files: Iterable[Found], report: list[Diagnostic]) -> Iterator[DbtFile]:
+    each = tuple({found.path: found for found in files}.values())
+    return (one for one in _texts(root, Listing(each, frozenset()), (".md",), report) if _DOCS_BLOCK.search(one.file.text))
 
 
 def get(node: Node | None, key: str) -> Node | None:

@@ -89,7 +89,6 @@ REASONS: Mapping[str, ReasonCode] = {
         "dbt infers the types of a seed's columns from its values; they are written out.", "Check that they are what you want."
     ),
     "null-written": _changed("A field that dbt reads as NULL (`null`, empty quotes, blanks) is left empty, which is NULL in mvbuild."),
-    "docs-inlined": _changed("A description takes the text of its docs block in place of `doc()`."),
     "property-removed": _changed("A key of the YAML that mvbuild does not support is removed; it does not affect any row.", "See the key."),
     "test-as-sql": _changed("A generic test that replaces a built-in one, or that tests an expression, becomes a SQL test."),
     "test-option-removed": _changed("An option of a test that does not affect its result is removed: the schema of stored failures."),

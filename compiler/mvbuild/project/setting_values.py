@@ -133,11 +133,12 @@ def only_key(key: str, setting: Setting, name: str, reader: Callable[[str, Setti
 
 
 def contract(key: str, setting: Setting) -> bool:
-    """`enforced`, or dbt's `{enforced: true}`."""
+    """`enforced`, or dbt's `{enforced: true}`. Its `alias_types` is about types of other adapters."""
     if setting.value == "enforced":
         return True
     if isinstance(setting.value, Mapping):
-        return bool(only_key(key, setting, "enforced", flag))
+        _known_keys(key, setting, ("enforced", "alias_types"))
+        return flag("enforced", setting.at("enforced")) if mapping(key, setting).get("enforced") is not None else False
     raise Unfit(f"'{key}' must be enforced, or {{enforced: true}}", setting.span)
 
 

@@ -309,10 +309,7 @@ unit_tests:
         == """models:
   - name: m  # the one
     access: public
-    description: |-
-      First: line
-
-      # Second
+    description: '{{ doc("about") }}'
     columns:
       - name: a
         tests:
@@ -338,7 +335,8 @@ unit_tests:
     assert codes(found, "none", "test") == []
     assert codes(found, "board", "exposure") == codes(found, "u", "unit test") == []
     assert codes(found, "snap", "snapshot") == ["snapshot"]
-    assert set(codes(found, "m")) == {"docs-inlined", "property-removed"}
+    assert codes(found, "m") == ["property-removed"]
+    assert text(found, "models/docs.md") == files["models/docs.md"]
     assert codes(found, "model nobody", "resource") == ["unknown-name"]
 
 
@@ -473,6 +471,21 @@ def test_only_the_test_that_does_not_fit_is_refused(tmp_path: Path) -> None:
         ["test-option-removed", "test-option-removed"],
     ]
     assert text(found, "models/m.yml").endswith("        tests:\n          - positive: {least: 2, name: fits}\n")
+
+
+def test_docs_blocks_of_every_path_are_kept(tmp_path: Path) -> None:
+    files = {
+        "dbt_project.yml": "name: shop\nprofile: shop\ndocs-paths: [docs]\n",
+        "docs/columns.md": "{% docs id %}The key.{% enddocs %}\n",
+        "analyses/more.md": "{% docs more %}More.{% enddocs %}\n",
+        "docs/read.md": "Nothing to see.\n",
+        "models/m.yml": "models: [{name: m, description: '{{ doc(\"more\") }}', columns: [{name: id, description: '{{ doc(\"id\") }}'}]}]\n",
+        "models/m.sql": "select 1 as id",
+    }
+    found = taken(tmp_path, files)
+    assert item(found, "m").verdict == "unchanged"
+    assert {path for path in found.files if path.endswith(".md")} == {"docs/columns.md", "analyses/more.md"}
+    assert 'docs-paths: ["docs", "analyses"]\n' in text(found, "mvbuild.yml")
 
 
 def test_a_test_that_replaces_a_built_in_one(tmp_path: Path) -> None:
@@ -699,7 +712,7 @@ unit_tests:
     }
     found = taken(tmp_path, files)
     assert {(i.kind, i.name): codes(found, i.name, i.kind) for i in found.card.items if i.kind in ("exposure", "unit test")} == {
-        ("exposure", "kept"): ["docs-inlined"],
+        ("exposure", "kept"): [],
         ("exposure", "of_refused"): ["reads-refused"],
         ("exposure", "of_metric"): ["exposure"],
         ("exposure", "of_nothing"): ["exposure"],

@@ -157,4 +157,4 @@ def _outcomes(ready: OnDuckDB, chance: random.Random) -> Iterator[tuple[str, str
 
 def _column(kind: str) -> str:
     known: Mapping[str, str] = {sql: iceberg for iceberg, sql in SQL_TYPES.items()}
-    return "decimal(38, 0)" if kind == "HUGEINT" else known.get(kind, kind.lower())
+    return "long" if kind == "HUGEINT" else known.get(kind, kind.lower())

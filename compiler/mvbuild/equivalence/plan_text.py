@@ -18,6 +18,8 @@ _SCANNED = re.compile(r"RelationV2\[([^\[\]\n]*)\]")
 _HINT = re.compile(r"^((?:[ :]*(?:\+- |:- ))?Join .*?)(?:, (?:left|right)Hint=\(strategy=\w+\))+$", re.MULTILINE)
 """How Spark is asked to join decides about no row."""
 _VALUE = re.compile(r"(?P<value>.+) AS \w*#(?P<id>\d+)L?")
+_CERTAIN = re.compile(r"count\(1\)|(?:\w+\()+(?:distinct )?\w*#\d+L?\)+|MakeDecimal\(sum\(UnscaledValue\(\w*#\d+\)\),\d+,\d+\)")
+"""A count of rows, and functions of one column without other parameters."""
 
 
 def without_renames(plan: str) -> str:
@@ -130,6 +132,8 @@ def _simplified(node: Node, repeated: dict[str, str], *, keep: bool) -> Node:
         child = node.children[0]
         if not keep or ids_of(node.text) == _outputs(child):
             return _simplified(child, repeated, keep=keep)
+    if keep and len(node.children) == 1 and node.text.startswith("Aggregate [") and (listed := _columns_of_repeats(node.text)):
+        return Node(listed, [_simplified(node, repeated, keep=False)])
     text = node.text if keep or not node.text.startswith("Project [") else _without_repeats(node.text)
     if not keep and node.text.startswith("Aggregate ["):
         text = _with_each_value_once(node.text, repeated)
@@ -151,6 +155,21 @@ def _without_repeats(project: str) -> str:
             kept.append(item)
         seen.add(item)
     return f"Project [{', '.join(kept)}]"
+
+
+def _columns_of_repeats(aggregate: str) -> str:
+    """The list of columns of an aggregate at the top that computes a value several times; empty if it does not.
+
+    Only values whose text says all of them: a plan prints '1' like 1.
+    """
+    *_, values = items_of(aggregate.partition(" ")[2])
+    items = list(items_of(values[1:-1]))
+    computed = [match["value"] for item in items if (match := _VALUE.fullmatch(item))]
+    if any(not _CERTAIN.fullmatch(value) for value in computed if computed.count(value) > 1):
+        return ""
+    columns = [item.rpartition(" AS ")[2] for item in items]
+    are_columns = all(re.fullmatch(r"\w*#\d+L?", column) for column in columns)
+    return f"Project [{', '.join(columns)}]" if are_columns and len(set(computed)) < len(computed) else ""
 
 
 def _with_each_value_once(aggregate: str, repeated: dict[str, str]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mvbuild.equivalence.plan_text import without_renames
 from mvbuild.equivalence.spark_proof import plan_difference
 
@@ -94,3 +96,27 @@ def test_the_order_of_the_whole_result_is_no_part_of_a_table() -> None:
         f"Window [row_number() AS n#4], [k#1L ASC NULLS FIRST]\n+- Sort [k#1L ASC NULLS FIRST], false\n   +- {table}",
     ):
         assert "Sort [" in without_renames(kept)
+
+
+GROUPS, TABLE = "Aggregate [k#1L]", "RelationV2[k#1L, v#2] lake.raw.a"
+
+
+@pytest.mark.parametrize(
+    "value", ["count(1)", "sum(v#2)", "max(abs(v#2))", "count(distinct v#2)", "MakeDecimal(sum(UnscaledValue(v#2)),17,2)"]
+)
+def test_a_result_may_have_a_value_of_groups_twice(value: str) -> None:
+    twice = sections(f"{GROUPS}, [{value} AS a#3L, k#1L, {value} AS b#4L]\n+- {TABLE}")
+    listed = sections(f"Project [s#5L, k#1L, s#5L AS t#6L]\n+- {GROUPS}, [{value} AS s#5L, k#1L]\n   +- {TABLE}")
+    assert plan_difference(twice, listed, physical=False) == ""
+    for old, new in ((f"{value} AS b", "min(v#2) AS b"), (f"{value} AS b#4L", "k#1L AS b#4L"), (", k#1L, ", ", "), ("[k#1L],", "[v#2],")):
+        assert old in twice
+        assert plan_difference(twice.replace(old, new), listed, physical=False) == "Spark's plans differ"
+    other_order = listed.replace("[s#5L, k#1L, s#5L AS t#6L]", "[k#1L, s#5L, s#5L AS t#6L]")
+    assert plan_difference(twice, other_order, physical=False) == "Spark's plans differ"
+
+
+@pytest.mark.parametrize("value", ["max(named_struct(a, 1))", "max(array(v#2, 1))", "collect_list(1)", "first(v#2, false)"])
+def test_a_value_whose_text_does_not_say_all_of_it_is_not_the_same_value(value: str) -> None:
+    twice = sections(f"{GROUPS}, [{value} AS a#3L, k#1L, {value} AS b#4L]\n+- {TABLE}")
+    listed = sections(f"Project [s#5L, k#1L, s#5L AS t#6L]\n+- {GROUPS}, [{value} AS s#5L, k#1L]\n   +- {TABLE}")
+    assert plan_difference(twice, listed, physical=False) == "Spark's plans differ"

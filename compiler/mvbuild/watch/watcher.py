@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from datetime import timedelta
 from threading import Event as Flag
 from threading import Lock
 from typing import Protocol
@@ -68,6 +69,8 @@ class Batch:
 
     nodes: frozenset[NodeId]
     opened: Opened
+    behind_since_ms: Mapping[NodeId, int]
+    """An MV of it -> since when it was behind as the batch began."""
 
 
 Submit = Callable[[Callable[[], RunResult]], "Future[RunResult]"]
@@ -175,7 +178,8 @@ class Watcher:
             if nodes & busy or self.stopping.is_set():
                 continue
             wanted = {id: reason for id, reason in due.wanted.items() if id in nodes}
-            batch = Batch(nodes=nodes, opened=opened)
+            behind = {id: since for id, since in due.behind_since_ms.items() if id in nodes}
+            batch = Batch(nodes=nodes, opened=opened, behind_since_ms=behind)
             self.running[self.submit(self._work(world, batch, wanted))] = batch
             count += 1
         return count
@@ -206,13 +210,15 @@ class Watcher:
                 for id in batch.nodes:
                     self._failed(graph, id, _message(failure))
                 continue
-            result = future.result()
+            result, lags = future.result(), target_lags(graph)
             for found in result.diagnostics:
                 self.report("warning", found.message)
             for one in result.results:
                 if one.status == "error":
                     self._failed(graph, one.node, one.message)
                 elif one.status == "success":
+                    ended = one.started_ms + round(one.seconds * 1000)
+                    self._report_late(graph, one.node, lags.get(one.node), batch.behind_since_ms.get(one.node), ended)
                     if self.retries.succeeded(one.node, now):
                         self.report("recovered", "refreshed after it had failed", graph, one.node)
                 elif one.status == "skipped":
@@ -246,16 +252,21 @@ class Watcher:
         now, lags = self.clock.now_ms(), target_lags(world.graph)
         self.metrics.lags(due.behind_since_ms, {id: lag for id, lag in lags.items() if lag is not None}, tuple(lags))
         for id, lag in lags.items():
-            since = due.behind_since_ms.get(id)
-            is_late = lag is not None and since is not None and now - since > lag.total_seconds() * 1000
-            if is_late and id not in self.late and lag is not None and since is not None:
-                self.late.add(id)
-                behind = (now - since) // 1000
-                message = f"it is {behind} s behind, and its target lag is {written(lag)}"
-                self.report("late", message, world.graph, id, {"behind_seconds": behind})
-            elif not is_late and id in self.late:
+            if not self._report_late(world.graph, id, lag, due.behind_since_ms.get(id), now) and id in self.late:
                 self.late.discard(id)
                 self.report("in-time", "it is within its target lag again", world.graph, id)
+
+    def _report_late(self, graph: Graph, id: NodeId, lag: timedelta | None, since_ms: int | None, until_ms: int) -> bool:
+        """Whether an MV that was behind from one time to another missed its target lag. It is reported once until it is in time again; also
+        if it was late for less than the time between two looks."""
+        if lag is None or since_ms is None or until_ms - since_ms <= lag.total_seconds() * 1000:
+            return False
+        if id not in self.late:
+            self.late.add(id)
+            behind = (until_ms - since_ms) // 1000
+            message = f"it is {behind} s behind, and its target lag is {written(lag)}"
+            self.report("late", message, graph, id, {"behind_seconds": behind})
+        return True
 
     # --- the project and the catalog -----------------------------------------------------------------------------------------------
 

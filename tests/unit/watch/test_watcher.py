@@ -141,6 +141,20 @@ def test_a_target_that_is_missed_is_reported_once_and_so_is_its_end(tmp_path: Pa
     assert "refreshed a" in said
 
 
+def test_a_target_that_was_missed_between_two_looks_is_reported(tmp_path: Path) -> None:
+    of = watched(tmp_path, {"models/a.sql": mv("15m")})
+    of.holds = True
+    of.commit("raw.orders")
+    # The refresh begins in time and ends too late, before the watcher looks again.
+    assert of.turn(after_ms=14 * MINUTE) == []
+    assert [line for _ in range(59) for line in of.turn(after_ms=1000)] == []
+    assert len(of.held) == 1
+    of.clock.at_ms += 2 * MINUTE
+    of.release()
+    assert of.turn()[-2:] == ["late a", "in-time a"]
+    assert of.turn(after_ms=MINUTE) == []
+
+
 def test_a_slow_batch_holds_up_only_what_depends_on_it(tmp_path: Path) -> None:
     files = {"models/a.sql": mv(), "models/b.sql": mv(reads="a"), "models/c.sql": mv(reads="raw.customers")}
     of = watched(tmp_path, files, holds=False)

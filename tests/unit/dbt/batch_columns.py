@@ -206,10 +206,10 @@ class Reader:
         parent = node.parent
         hints = found.types.setdefault(leaf, set())
         name = parent.name.lower() if isinstance(parent, exp.Anonymous) else ""
-        if isinstance(parent, _OF_ARRAYS) or name in _NAMES_OF_ARRAYS:
-            self._inside(scope, parent, leaf.inside(IN_ARRAY), found)
-        elif name in _NAMES_OF_MAPS or isinstance(parent, exp.MapKeys):
+        if name in _NAMES_OF_MAPS or isinstance(parent, exp.MapKeys) or (isinstance(parent, exp.Explode) and _explodes_map(parent)):
             self._inside(scope, parent, leaf.inside(IN_MAP), found)
+        elif isinstance(parent, _OF_ARRAYS) or name in _NAMES_OF_ARRAYS:
+            self._inside(scope, parent, leaf.inside(IN_ARRAY), found)
         elif isinstance(parent, _COMPARED):
             others = [v for v in parent.iter_expressions() if v is not node]
             for other in (inner for o in others for inner in ([o, *o.expressions] if isinstance(o, exp.Tuple | exp.Coalesce) else [o])):
@@ -231,16 +231,24 @@ class Reader:
         """What a function of arrays or maps reads of the elements, in its lambda."""
         found.leaves.setdefault(leaf)
         for function in call.find_all(exp.Lambda):
-            element = function.expressions[-1].name if leaf.path[-1] == IN_MAP else function.expressions[0].name
-            if isinstance(call, exp.Reduce):
-                element = function.expressions[-1].name
+            names = [parameter.name for parameter in function.expressions]
+            if leaf.path[-1] == IN_MAP or isinstance(call, exp.Reduce):
+                names = names[-1:]
+            elif not isinstance(call, exp.ArraySort):
+                names = names[:1]
             for name in function.this.find_all(exp.Identifier):
-                if name.name == element and not (isinstance(name.parent, exp.Dot) and name.arg_key == "expression"):
-                    path, node = read(name)
-                    part = leaf.inside(*path[1:])
-                    found.leaves.setdefault(part)
-                    self._see_literals(node, part, found)
-                    self._see(scope, node, part, found)
+                if name.name in names and not (isinstance(name.parent, exp.Dot) and name.arg_key == "expression"):
+                    self._part(scope, name, leaf, 1, found)
+        if isinstance(call, _ARRAYS_OF) and read(call)[0][1:2] == (IN_ARRAY,):
+            self._part(scope, call, leaf, 2, found)
+
+    def _part(self, scope: Scope, element: exp.Expr, leaf: Leaf, at: int, found: Columns) -> None:
+        """What is read inside of an element."""
+        path, node = read(element)
+        part = leaf.inside(*path[at:])
+        found.leaves.setdefault(part)
+        self._see_literals(node, part, found)
+        self._see(scope, node, part, found)
 
     def _see_literals(self, node: exp.Expr, leaf: Leaf, found: Columns) -> None:
         """Values that meet a condition, or nearly."""
@@ -337,7 +345,7 @@ class Reader:
     def _generated(self, source: Scope, lateral: exp.Lateral, path: tuple[str, ...]) -> Iterator[Leaf]:
         """A column of LATERAL VIEW."""
         call, alias = lateral.this, lateral.args["alias"]
-        names = [name.name.lower() for name in alias.columns]
+        names = _names(source)
         if path[0] not in names:
             path = (names[-1], *path) if not alias.name and names else path
         if source.parent is None or not isinstance(call, exp.Explode | exp.Inline):
@@ -345,7 +353,7 @@ class Reader:
         values = names[1:] if isinstance(call, exp.Posexplode) else names
         if isinstance(call, exp.Inline):
             yield from (leaf.inside(*path) for leaf in self._elements(source.parent, call.this))
-        elif len(values) == 2 and path[0] == values[1]:
+        elif _explodes_map(call) and path[0] == values[-1]:
             yield from (leaf.inside(IN_MAP, *path[1:]) for leaf in self._value(source.parent, call.this))
         elif len(values) == 1 and path[0] == values[0]:
             is_map = isinstance(call.this, exp.Anonymous) and call.this.name.lower() == "map_entries"
@@ -371,6 +379,12 @@ def read(column: exp.Expr) -> tuple[tuple[str, ...], exp.Expr]:
     return path, node
 
 
+def _explodes_map(call: exp.Explode) -> bool:
+    """By the number of columns that it makes."""
+    alias = call.parent.args.get("alias") if isinstance(call.parent, exp.Lateral) else None
+    return alias is not None and len(alias.columns) == (3 if isinstance(call, exp.Posexplode) else 2)
+
+
 def _base(value: exp.Expr) -> exp.Column | None:
     """The column that an expression reads something of, and nothing else."""
     base = value
@@ -386,7 +400,7 @@ def _matching(pattern: str) -> str:
 
 def _sources(scope: Scope) -> dict[str, exp.Table | Scope]:
     """What a query reads, by alias."""
-    sources = {alias.lower(): source for alias, (_, source) in scope.selected_sources.items()}
+    sources = {name.lower(): scope.sources[name] for name, _ in scope.references if name in scope.sources}
     return {own_name(source) if isinstance(source, exp.Table) else alias: source for alias, source in sources.items()}
 
 
@@ -397,6 +411,8 @@ def _projections(scope: Scope) -> list[exp.Expr]:
 
 
 def _names(scope: Scope) -> list[str]:
+    if isinstance(scope.expression, exp.Lateral):
+        return [name.name.lower() for name in scope.expression.args["alias"].columns]
     return [projection.alias_or_name.lower() for projection in _projections(scope)]
 
 

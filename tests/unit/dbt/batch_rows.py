@@ -24,10 +24,11 @@ IN_ARRAY, IN_MAP = "[]", "{}"
 
 @dataclass(frozen=True)
 class Plan:
-    """The day before the first batch, and how many rows each table has then."""
+    """The day before the first batch, how many rows each table has then, and how many days old some of them are."""
 
     day: date = date(2024, 3, 10)
     rows: int = 6
+    ages: tuple[int, ...] = (1, 2, 3)
 
     def clock(self, batch: int) -> datetime:
         """When dbt runs after a batch."""
@@ -48,6 +49,8 @@ class Field:
     size: int = 3
     joined: bool = False
     """Whether it is compared with a column of another table: what comes in a batch often has the values that come in others then."""
+    kin: str = ""
+    """The same for columns that are compared with each other."""
     share: tuple[int, int] = (0, 1)
     """Which of how many tables it is whose rows together have this key: their values differ."""
 
@@ -197,7 +200,7 @@ class _Made:
 
     def _old(self) -> datetime:
         self.ticks += 1
-        return self.plan.clock(1) - timedelta(days=self.random.randint(1, 3), seconds=-self.ticks)
+        return self.plan.clock(1) - timedelta(days=self.random.choice(self.plan.ages), seconds=-self.ticks)
 
     def _late(self, batch: int) -> datetime | None:
         """A time before a run that has been: in an earlier batch, or long ago. Or none."""

@@ -268,7 +268,7 @@ class Run:
         later = replace(self.plan, day=named + timedelta(days=5)) if named and named >= self.plan.day else None
         for plan in (self.plan, later):
             if plan:
-                yield from (replace(plan, rows=rows) for rows in (6, 18))
+                yield from (plan, replace(plan, rows=18), replace(plan, rows=18, ages=(1, 30, 60)))
 
 
 class _Skip(Exception):

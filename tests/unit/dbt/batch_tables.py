@@ -69,6 +69,7 @@ class _Tables:
             values=tuple(self.columns.values_of(leaf)),
             size=9 if is_key else 3,
             joined=leaf in self.columns.joined and any(o.table != leaf.table for o in self.columns.joined if self._same(o, leaf)),
+            kin=str(self.columns.of(leaf)),
             share=self._share(leaf),
         )
 
@@ -125,12 +126,13 @@ def typed(tables: tuple[Table, ...], wrong_with: Callable[[tuple[Table, ...]], s
 
 
 def _others(tables: tuple[Table, ...], wrong: str) -> Iterator[tuple[Table, ...]]:
-    """The same tables with another type of a column; first those that a message names."""
+    """The same tables with another type of a column, and of those that are compared with it; first those that a message names."""
     names = {name.lower() for name in re.findall(r"\w+", wrong)}
-    places = [(at, column) for at, table in enumerate(tables) for column in range(len(table.fields))]
-    for at, column in sorted(places, key=lambda place: tables[place[0]].fields[place[1]].path[-1] not in names):
-        table, f = tables[at], tables[at].fields[column]
+    kins: dict[str, list[Field]] = {}
+    for table in tables:
+        for f in table.fields:
+            kins.setdefault(f.kin, []).append(f)
+    for kin, fields in sorted(kins.items(), key=lambda item: all(f.path[-1] not in names for f in item[1])):
         for kind in DOMAINS:
-            if kind != f.type:
-                fields = (*table.fields[:column], replace(f, type=kind), *table.fields[column + 1 :])
-                yield (*tables[:at], replace(table, fields=fields), *tables[at + 1 :])
+            if kind != fields[0].type:
+                yield tuple(replace(t, fields=tuple(replace(f, type=kind) if f.kin == kin else f for f in t.fields)) for t in tables)

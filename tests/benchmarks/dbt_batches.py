@@ -45,7 +45,7 @@ def main() -> int:
         "--engine", choices=["duckdb", "spark", "both"], default="both", help="default: DuckDB, then Spark for what is left"
     )
     parser.add_argument("--function", action="append", default=[], help="a function that a project's Spark has, as after CREATE FUNCTION")
-    parser.add_argument("--model", help="only models whose name contains this")
+    parser.add_argument("--model", nargs="*", default=[], help="only models whose name contains one of these")
     given = parser.parse_args()
     of_engines: dict[str, list[Callable[[], Engine]]] = {"duckdb": [DuckDb], "spark": [lambda: Spark(given.function)]}
     engines = of_engines.get(given.engine) or [engine for each in of_engines.values() for engine in each]
@@ -56,7 +56,7 @@ def main() -> int:
         for where, takeover in _imports(given, Path(work)):
             for model in takeover.incremental:
                 name = f"{where}: {model.item.name}" if given.project else where
-                if model.item.verdict not in ("changed", "unchanged") or (given.model and given.model not in name):
+                if model.item.verdict not in ("changed", "unchanged") or (given.model and not any(part in name for part in given.model)):
                     continue
                 played = play(model, given.trials, takeover.card.adapter, engines=engines)
                 verdicts[f"{played.verdict} on {played.engine}" if played.changed else played.verdict] += 1

@@ -201,10 +201,12 @@ class Reader:
 
     def _see(self, scope: Scope, node: exp.Expr, leaf: Leaf, found: Columns) -> None:
         """The type by the use."""
+        hints = found.types.setdefault(leaf, set())
         while isinstance(node.parent, _PASSED) and not (isinstance(node.parent, exp.If) and node.arg_key == "this"):
             node = node.parent
+            if isinstance(node, exp.Coalesce):
+                hints |= {"BOOLEAN" for other in node.expressions if isinstance(other, exp.Boolean)}
         parent = node.parent
-        hints = found.types.setdefault(leaf, set())
         name = parent.name.lower() if isinstance(parent, exp.Anonymous) else ""
         if name in _NAMES_OF_MAPS or isinstance(parent, exp.MapKeys) or (isinstance(parent, exp.Explode) and _explodes_map(parent)):
             self._inside(scope, parent, leaf.inside(IN_MAP), found)
@@ -224,7 +226,7 @@ class Reader:
             hints.add("VARCHAR")
         elif isinstance(parent, _NUMBERS) or "millis_to" in name:
             hints.add("DOUBLE" if isinstance(parent, _NUMBERS) else "BIGINT")
-        elif isinstance(parent, exp.And | exp.Or | exp.Not | exp.Where | exp.If) and node.arg_key == "this":
+        elif isinstance(parent, exp.And | exp.Or | exp.Not | exp.Where) or (isinstance(parent, exp.If) and node.arg_key == "this"):
             hints.add("BOOLEAN")
 
     def _inside(self, scope: Scope, call: exp.Expr, leaf: Leaf, found: Columns) -> None:
@@ -311,7 +313,7 @@ class Reader:
                 yield from self._into(part, (names[at] if at is not None and at < len(names) else path[0], *path[1:]))
             return
         for projection in source.expression.expressions:
-            if projection.alias_or_name.lower() == path[0]:
+            if _name(projection) == path[0]:
                 inner = projection.unalias()
                 if isinstance(inner, exp.Explode):
                     yield from (leaf.inside(*path[1:]) for leaf in self._elements(source, inner.this))
@@ -413,7 +415,11 @@ def _projections(scope: Scope) -> list[exp.Expr]:
 def _names(scope: Scope) -> list[str]:
     if isinstance(scope.expression, exp.Lateral):
         return [name.name.lower() for name in scope.expression.args["alias"].columns]
-    return [projection.alias_or_name.lower() for projection in _projections(scope)]
+    return [_name(projection) for projection in _projections(scope)]
+
+
+def _name(projection: exp.Expr) -> str:
+    return "col" if isinstance(projection, exp.Explode) else projection.alias_or_name.lower()
 
 
 def _has_star(scope: Scope) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from unit.dbt.batch_columns import DOMAINS, Columns, Leaf, Reader
-from unit.dbt.batch_rows import Field, Table
+from unit.dbt.batch_rows import IN_ARRAY, IN_MAP, Field, Table
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ class _Tables:
     bounded: set[Leaf]
 
     def table(self, name: str, leaves: list[Leaf], guarded: bool) -> Table:
+        leaves = list(dict.fromkeys(_in_arrays(leaf, leaves) for leaf in leaves))
         leaves = [leaf for leaf in leaves if not any(o != leaf and o.path[: len(leaf.path)] == leaf.path for o in leaves)]
         own = {leaf for leaf in leaves if leaf in (self.keyed if guarded else self.columns.joined)}
         own = own or {leaf for leaf in leaves if leaf in self.keyed} or {leaf for leaf in leaves if leaf.path[-1] == "id"}
@@ -80,6 +81,16 @@ class _Tables:
         """Where the branches of a UNION read the key from different tables."""
         tables = sorted({other.table for other in self.keyed if other.path == leaf.path})
         return (tables.index(leaf.table), len(tables)) if leaf in self.keyed else (0, 1)
+
+
+def _in_arrays(leaf: Leaf, leaves: Sequence[Leaf]) -> Leaf:
+    """A field of an array of structs is the array of the fields: `labels.key` is read of the elements of `labels`."""
+    for at in range(1, len(leaf.path)):
+        array = (*leaf.path[:at], IN_ARRAY)
+        if leaf.path[at] not in (IN_ARRAY, IN_MAP) and any(other.path[: at + 1] == array for other in leaves):
+            rest = leaf.path[at:-1] if leaf.path[-1] == IN_ARRAY else leaf.path[at:]
+            return replace(leaf, path=(*array, *rest))
+    return leaf
 
 
 def _bounded(full: Reader, guarded: Reader) -> set[Leaf]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,3 +23,14 @@ def test_the_mv_is_the_table_that_dbt_builds(tmp_path: Path, name: str) -> None:
     found = play(model, 8)
     assert found.verdict in ("agrees", "agrees, noted"), (found.differs, found.reason)
     assert found.changed
+
+
+def test_the_command_plays_a_model_on_spark() -> None:
+    """In a process of its own: a session of Spark takes its settings from the first one of a process."""
+    name = next(name for name in MODELS if "newest row" in name)
+    command = [sys.executable, "tests/benchmarks/dbt_batches.py", "--engine", "spark", "--trials", "1", "--model", name]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[3], check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = [line for line in done.stdout.splitlines() if name in line]
+    assert lines
+    assert all(line.startswith("agrees") and " Spark " in line for line in lines), lines

@@ -269,6 +269,8 @@ class Reader:
         for other in others:
             if isinstance(other, exp.Literal) and not _DAY.match(other.name) and not isinstance(parent, exp.NEQ):
                 found.literals.setdefault(leaf, {})[other.name] = None
+                if other.is_int and isinstance(parent, exp.GT | exp.LT):
+                    found.literals[leaf].update(dict.fromkeys(str(int(other.name) + step) for step in (-1, 1)))
 
     def _compared(self, scope: Scope, other: exp.Expr, leaf: Leaf, found: Columns, equal: bool) -> None:
         hints = found.types.setdefault(leaf, set())

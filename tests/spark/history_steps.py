@@ -65,15 +65,16 @@ def _storage_statements(project: Project, what: str, table: str, chance: random.
         return [f"CALL lake.system.{calls[what]}"]
     metadata = project.table(table).metadata
     columns = [f.name for f in project.table(table).schema().fields]
-    bound = {f.source_id for spec in metadata.partition_specs for f in spec.fields} | {
-        f.source_id for o in metadata.sort_orders for f in o.fields
-    }
+    partitioned = {f.source_id for spec in metadata.partition_specs for f in spec.fields}
+    bound = partitioned | {f.source_id for o in metadata.sort_orders for f in o.fields}
     free = [f.name for f in project.table(table).schema().fields if f.field_id not in bound]
+    # Iceberg lets no other column take the name of an identity partition.
+    renamable = [f.name for f in project.table(table).schema().fields if f.field_id not in partitioned]
     alter = f"ALTER TABLE lake.{table}"
     if what == "add_storage_column":
         return [f"{alter} ADD COLUMN `by others` INT"] if "by others" not in columns else []
-    if what == "swap_storage_names" and len(columns) > 1:
-        one, other = chance.sample(columns, 2)
+    if what == "swap_storage_names" and len(renamable) > 1:
+        one, other = chance.sample(renamable, 2)
         return [f"{alter} RENAME COLUMN `{a}` TO `{b}`" for a, b in ((one, "by others too"), (other, one), ("by others too", other))]
     if what == "drop_storage_column" and len(columns) > 1 and free:
         return [f"{alter} DROP COLUMN `{chance.choice(free)}`"]

@@ -60,6 +60,7 @@ class _Tables:
         return Table(name=name, fields=tuple(self._field(leaf, leaf in own) for leaf in sorted(leaves)), guarded=guarded)
 
     def _field(self, leaf: Leaf, is_key: bool) -> Field:
+        share = self._share(leaf)
         return Field(
             path=leaf.path,
             type=self.columns.type_of(leaf),
@@ -67,11 +68,12 @@ class _Tables:
             key=is_key,
             required=leaf in self.keyed,
             passive=leaf in self.columns.passive and leaf not in self.bounded,
-            values=tuple(self.columns.values_of(leaf)),
+            # Those that the query names would be in each of several tables.
+            values=tuple(self.columns.values_of(leaf)) if share[1] == 1 else (),
             size=9 if is_key else 3,
             joined=leaf in self.columns.joined and any(o.table != leaf.table for o in self.columns.joined if self._same(o, leaf)),
             kin=str(self.columns.of(leaf)),
-            share=self._share(leaf),
+            share=share,
         )
 
     def _same(self, one: Leaf, other: Leaf) -> bool:

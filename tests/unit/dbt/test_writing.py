@@ -87,10 +87,15 @@ OUTSIDE = ["../shared", "models/../../shared", "/{tmp}/shared", "..", "a/../../.
 
 
 @pytest.mark.parametrize("path", OUTSIDE)
-@pytest.mark.parametrize("key", ["model-paths", "source-paths", "macro-paths", "test-paths", "seed-paths", "data-paths"])
+@pytest.mark.parametrize("key", ["model-paths", "source-paths", "macro-paths", "test-paths", "seed-paths", "data-paths", "docs-paths"])
 def test_a_path_that_leads_out_of_the_project_is_refused_and_never_written(tmp_path: Path, key: str, path: str) -> None:
     (tmp_path / "work" / "shared").mkdir(parents=True)
-    for name, content in (("m.sql", "select 1 as theirs"), ("s.csv", "a\n1\n"), ("x.yml", "models: [{name: m}]\n")):
+    for name, content in (
+        ("m.sql", "select 1 as theirs"),
+        ("s.csv", "a\n1\n"),
+        ("x.yml", "models: [{name: m}]\n"),
+        ("d.md", "{% docs d %}theirs{% enddocs %}"),
+    ):
         (tmp_path / "work" / "shared" / name).write_text(content)
     outside = path.replace("/{tmp}", str(tmp_path / "work"))
     project = f"name: shop\nprofile: shop\n{key}: ['{outside}', good]\n"

@@ -106,7 +106,7 @@ def _options(work: ImportState, path: str, arguments: MapNode | None, item: Item
 
 
 def _is_lost(entry: Entry) -> bool:
-    """A setting of where the failures of a test are stored, or how they are counted, that mvbuild does not have."""
+    """Whether mvbuild does not have this setting of how failures are counted and stored: one without a value, or a view of them."""
     if entry.key not in counting.SETTINGS:
         return False
     is_view = entry.key == "store_failures_as" and plain(entry.node) == "view"
@@ -114,6 +114,7 @@ def _is_lost(entry: Entry) -> bool:
 
 
 def _kept(test: TestImport, values: dict[str, Any]) -> None:
+    """A test that stays in YAML, and what its arguments read."""
     for text in _texts(values):
         for name in _REF.findall(text):
             test.reads[name.lower()] = test.item.span

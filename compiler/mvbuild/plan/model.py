@@ -91,7 +91,7 @@ class Plan:
 
     def leaving(self, nodes: Collection[NodeId]) -> Plan:
         """This plan if it left these nodes as they are, as after their failure."""
-        return replace(self, steps=tuple(s for s in self.steps if s.node not in nodes))
+        return replace(self, steps=tuple(s for s in self.steps if s.node not in nodes)) if nodes else self
 
     @property
     def changes(self) -> tuple[Step, ...]:

@@ -13,7 +13,7 @@ from threading import current_thread
 from mvbuild.diagnostics import Diagnostic, ProjectError, error
 from mvbuild.freshness.leaves import is_leaf
 from mvbuild.freshness.observed import World
-from mvbuild.graph.model import Graph, NodeId
+from mvbuild.graph.model import Graph, NodeId, SeedNode
 from mvbuild.plan.model import Plan, Step
 from mvbuild.ports.catalog import CatalogError, CommitConflict
 from mvbuild.ports.engine import EngineError
@@ -78,8 +78,6 @@ class _Schedule:
     """How many of the steps that each step waits for have not ended."""
     work: list[tuple[int, NodeId]] = field(default_factory=list)
     """A heap of the steps that can begin, in the order of the plan."""
-    without_failed: dict[NodeId, Plan] = field(default_factory=dict)
-    """The plan of a step that waited for one that failed."""
     numbers: dict[NodeId, int] = field(default_factory=dict)
     """The number of each node in the plan, from 1, for progress."""
 
@@ -153,15 +151,19 @@ class _Schedule:
         return None
 
     def _failed_before(self, step: Step) -> list[NodeId]:
-        """What a step needs and does not have. An MV that only shares a data test with it is not needed: the test waits for that MV."""
+        """What a step needs and does not have. An MV that only shares a data test with it is not needed."""
         if step.action == "convert":  # moves no row
             return []
-        failed = [id for id in self.waiting[step.node] if self.done[id].status in ("error", "skipped")]
+        failed = self._failed(step)
         if not failed:
             return []
-        self.without_failed[step.node] = self.plan.leaving(failed)
-        needed = set(_before(self.without_failed[step.node], step.node, self.steps))
-        return [id for id in failed if id in needed]
+        graph = self.plan.world.graph
+        read = set(_steps_below(graph, graph.nodes[step.node].reads, self.steps))
+        # Nothing would run the test again if a seed or a view that it reads came later.
+        return [id for id in failed if id in read or not is_leaf(graph.nodes[id]) or isinstance(graph.nodes[id], SeedNode)]
+
+    def _failed(self, step: Step) -> list[NodeId]:
+        return [id for id in self.waiting[step.node] if self.done[id].status in ("error", "skipped")]
 
     def _finish(self, id_: NodeId, result: NodeResult) -> list[NodeId]:
         """The nodes that waited only for this one."""
@@ -201,7 +203,7 @@ class _Schedule:
         from mvbuild.refresh.work import work
 
         try:
-            outcome = work(self.session, self.without_failed.get(step.node, self.plan), step, self.rows)
+            outcome = work(self.session, self.plan.leaving(self._failed(step)), step, self.rows)
         except AuditFailed as exc:
             many = len(exc.diagnostics)
             return _failed(

@@ -260,6 +260,15 @@ def test_an_mv_that_shares_a_test_with_one_that_failed_is_refreshed_without_it(t
     assert [(t.name, t.status) for t in again.tests] == [("not_null_a_id", "pass"), ("agree", "pass")]
 
 
+def test_an_mv_is_compared_with_a_fresh_one_whose_forced_refresh_failed(tmp_path: Path) -> None:
+    made = shop(tmp_path, TWO_MVS | NOT_NULL)
+    assert made.run().ok
+    made.engine.failures = {"IS NULL": 1}
+    result = made.run(full_refresh=True)
+    assert [(r.node.rpartition(".")[2], r.status) for r in result.results] == [("a", "error"), ("b", "success")]
+    assert [(t.name, t.status) for t in result.results[1].tests] == [("agree", "pass")]
+
+
 def test_an_mv_is_skipped_if_a_seed_that_its_test_reads_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing would run the test again when the seed is loaded."""
     files = {"seeds/allowed.csv": "id\n1\n", "tests/agree.sql": "SELECT * FROM a ANTI JOIN allowed USING (id)"}

@@ -13,6 +13,7 @@ import mvbuild
 from mvbuild.api.frames import _graph
 from mvbuild.diagnostics import ProjectError
 from mvbuild.graph.model import Graph
+from unit.spark_adapter.settings import conf_with
 
 LAKE = {"spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog", "spark.sql.catalog.lake.type": "hadoop"}
 POND = {key.replace("lake", "pond"): value for key, value in LAKE.items()}
@@ -21,7 +22,7 @@ POND = {key.replace("lake", "pond"): value for key, value in LAKE.items()}
 def session(conf: Mapping[str, str], current: str = "spark_catalog.default") -> Any:
     catalog, _, namespace = current.partition(".")
     of_catalog = SimpleNamespace(currentCatalog=lambda: catalog, currentDatabase=lambda: namespace)
-    return SimpleNamespace(conf=SimpleNamespace(getAll=dict(conf)), catalog=of_catalog)
+    return SimpleNamespace(conf=conf_with(conf), catalog=of_catalog)
 
 
 @pytest.fixture(autouse=True)

@@ -8,23 +8,7 @@ from typing import Any
 from mvbuild.adapters.spark.any_pyspark import all_settings, condition_of, contexts_of, retry
 from mvbuild.adapters.spark.connect import _is_for_good
 from mvbuild.adapters.spark.errors import _portable
-
-
-class Pairs:
-    """An iterator of Scala over pairs."""
-
-    def __init__(self, found: dict[str, str]) -> None:
-        self._left = list(found.items())
-
-    def iterator(self) -> Pairs:
-        return self
-
-    def hasNext(self) -> bool:  # noqa: N802
-        return bool(self._left)
-
-    def next(self) -> Any:
-        key, value = self._left.pop(0)
-        return SimpleNamespace(_1=lambda: key, _2=lambda: value)
+from unit.spark_adapter.settings import conf_with
 
 
 class Of3(Exception):
@@ -56,10 +40,8 @@ class Of3Remote(Exception):
 
 
 def test_all_settings_of_a_session() -> None:
-    settings = {"spark.sql.ansi.enabled": "true", "my.password": "x"}
-    assert all_settings(SimpleNamespace(conf=SimpleNamespace(getAll=settings))) == settings
-    older = SimpleNamespace(conf=SimpleNamespace(_jconf=SimpleNamespace(getAll=lambda: Pairs(settings))))
-    assert all_settings(older) == settings
+    settings = {"spark.sql.ansi.enabled": "true", "my.password": "x", "of.java": "-Da=b -> c\n-Dd", "empty": ""}
+    assert all_settings(SimpleNamespace(conf=conf_with(settings))) == settings
 
 
 def test_the_condition_of_an_error() -> None:

@@ -9,10 +9,11 @@ import pytest
 
 from mvbuild.adapters.spark.catalog_conf import catalog_conf
 from mvbuild.adapters.spark.session_catalogs import session_catalogs
+from unit.spark_adapter.settings import conf_with
 
 
 def session(conf: dict[str, str]) -> Any:
-    return SimpleNamespace(conf=SimpleNamespace(getAll=conf))
+    return SimpleNamespace(conf=conf_with(conf))
 
 
 @pytest.mark.parametrize(

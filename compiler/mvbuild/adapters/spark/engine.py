@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from pyspark.sql import DataFrame, DataFrameWriterV2, SparkSession
-    from pyspark.sql.conf import RuntimeConfig
 
     from mvbuild.adapters.spark.warm.lease import Lease
     from mvbuild.names import TableIdentifier
@@ -40,6 +39,8 @@ class SparkEngine:
         self._own = own
         self._lease = lease
         self._translated = partial(translated, masked=masked, why_lost=lease.why_lost if lease else str)
+        # Each default is a call to the JVM, or a request over Spark Connect, and stays as it is.
+        self._default = cache(partial(_default, session))
 
     @cached_property
     def _version(self) -> str:
@@ -84,7 +85,7 @@ class SparkEngine:
 
     def settings(self) -> Mapping[str, str]:
         with self._translated(""):
-            return {**settings_of(self.session), SPARK_VERSION: self._version}
+            return {**_settings(self.session, self._default), SPARK_VERSION: self._version}
 
     def explain(self, sql: str) -> str:
         with self._translated(sql):
@@ -146,17 +147,20 @@ class SparkEngine:
 
 def settings_of(session: SparkSession) -> dict[str, str]:
     """`Engine.settings` for a session, without its version."""
-    conf = session.conf
+    return _settings(session, partial(_default, session))
+
+
+def _settings(session: SparkSession, default: Callable[[str], str]) -> dict[str, str]:
     found = {key: value for key, value in all_settings(session).items() if key in MEANING or key.startswith(MEANING_OF_ALL)}
-    return {**{key: _default(conf, key) for key in MEANING if key not in found}, **found}
+    return {**{key: default(key) for key in MEANING if key not in found}, **found}
 
 
-def _default(conf: RuntimeConfig, key: str) -> str:
+def _default(session: SparkSession, key: str) -> str:
     """Requested without a default of the caller, which would hide Spark's. Another Spark version may not know the key."""
     from pyspark.errors import PySparkException
 
     try:
-        return str(conf.get(key))
+        return str(session.conf.get(key))
     except PySparkException:
         return ""
 

@@ -160,7 +160,7 @@ def page(idioms: Sequence[Idiom], plain: Found, always: Found) -> str:
         "**every** table, and on a later day. After every refresh the MV had the rows of its query in plain Spark.",
         "",
         "A cell has the strategy ([incremental.md](incremental.md#strategies)) or `full` with its [reason](incremental-table.md#reasons). **aux**:",
-        "with [`auxiliary_views: always`](incremental.md#auxiliary-views) the MV is refreshed from auxiliary views that follow the changes. An empty",
+        "the MV is refreshed from [auxiliary views](incremental.md#auxiliary-views) that follow the changes (`auxiliary_views: always`). An empty",
         "cell: the query does not read the day. Small tables are treated as large ones, so that the choice by cost does not hide a strategy.",
         "",
         f"- Idioms: {len(names)}",

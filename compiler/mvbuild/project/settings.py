@@ -75,7 +75,7 @@ class ModelConfig:
     max_staleness: timedelta | None = None
     target_lag: TargetLag | None = None
     """How far `mvbuild watch` may let it fall behind; None: it is refreshed as soon as something that it reads changes."""
-    auxiliary_views: AuxiliaryViews = "never"
+    auxiliary_views: AuxiliaryViews = "auto"
     """Whether inner results of the query are kept in tables of their own, from which the MV is refreshed."""
     when_stale: WhenStale = "query"
     when_tests_fail: WhenTestsFail = "serve"
@@ -199,8 +199,8 @@ MODEL_SETTINGS: Mapping[str, SettingKey] = {
         read=_AUXILIARY,
         field="auxiliary_views",
         kind="text",
-        doc="Whether inner results of an MV's query are kept in [auxiliary views](incremental.md), from which it is refreshed: auto (where "
-        "they pay), never (the default) or always (wherever the query has a part that is worth it).",
+        doc="Whether inner results of an MV's query are kept in [auxiliary views](incremental.md), from which it is refreshed: auto (the "
+        "default: where they pay), never, or always (wherever the query has a part that is worth it).",
     ),
     "freshness": SettingKey(
         read=read.max_staleness,

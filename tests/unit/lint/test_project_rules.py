@@ -98,13 +98,14 @@ def test_tables_of_other_formats(sql: str, is_found: bool, tmp_path: Path) -> No
 
 POLICIES = [
     (f"select id from {ORDERS} order by id limit 3", "limit"),
+    (f"select c.name from {C} c join {ORDERS} o on o.customer_id = c.id order by c.name limit 3", ""),
     (f"select id, row_number() over (order by amount, id) as r from {ORDERS}", "window-without-partition"),
     (f"select id, rand() as r from {ORDERS}", "nondeterministic"),
     (f"select my_udf(id) as x from {ORDERS}", "nondeterministic"),
     ("with recursive t(n) as (select 1 union all select n + 1 from t where n < 5) select n from t", "unsupported-operator"),
     ("select my_udf(id) as x from raw.unknown", "nondeterministic"),
     ("select id from raw.unknown order by id limit 3", "limit"),
-    ("select x, y from raw.a join raw.b on p = q order by x limit 3", "limit"),
+    ("select x, y from raw.a join raw.b on p = q order by x limit 3", ""),
     (f"select sum(x) as s from (select cast(amount as double) as x from {ORDERS})", "float-sum"),
     (f"select id from {ORDERS}", ""),
     (f"select customer_id, sum(amount) as s, count(*) as n from {ORDERS} group by customer_id", ""),
@@ -123,6 +124,20 @@ def test_policies_that_cannot_be_kept(sql: str, code: str, policy: str, tmp_path
     files = {**QUIET, "models/m.sql": f"{{{{ config(refresh_policy='{policy}') }}}}\n{sql}\n"}
     said = [f.found.message for f in findings(tmp_path, files, "never-incremental")]
     assert [f"({code})" in message for message in said] == ([True] if code else [])
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select x, y from raw.a join raw.b on p = q order by x limit 3",
+        "select c.name, o.amount from {C} c join {O} o on o.customer_id = c.id limit 3",
+    ],
+)
+def test_a_limit_without_auxiliary_views(sql: str, tmp_path: Path) -> None:
+    config = "{{ config(refresh_policy='incremental', auxiliary_views='never') }}\n"
+    files = {**QUIET, "models/m.sql": config + sql.replace("{C}", C).replace("{O}", ORDERS) + "\n"}
+    (finding,) = findings(tmp_path, files, "never-incremental")
+    assert "(limit)" in finding.found.message
 
 
 @pytest.mark.parametrize("policy", ["auto", "full"])

@@ -15,6 +15,7 @@ from mvbuild.graph.model import ModelNode, TableNode
 from mvbuild.incremental.algebra import leaves as leaves_of
 from mvbuild.incremental.building import LeafColumns
 from mvbuild.incremental.clock import with_calls
+from mvbuild.incremental.cuts import divided
 from mvbuild.incremental.from_clause import MARKER
 from mvbuild.incremental.hypothetical import answers
 from mvbuild.incremental.inputs import span_of
@@ -88,10 +89,14 @@ def _limited(node: ModelNode, facts: Facts, text: MappedText) -> tuple[str, str,
     while isinstance(tree, exp.Subquery) and not tree.args.get("limit"):
         tree = tree.this
     limit = tree.args.get("limit") if tree is not None else None
-    if limit is None or _has_children(node, facts):
+    if limit is None or _has_children(node, facts) or _keeps_views(node):
         return None
     refused = Refused("limit", "LIMIT depends on every row", limit)
     return refused.code, refused.message, span_of(text, refused)
+
+
+def _keeps_views(node: ModelNode) -> bool:
+    return node.model.config.auxiliary_views != "never"
 
 
 def _has_children(node: ModelNode, facts: Facts) -> bool:
@@ -100,6 +105,8 @@ def _has_children(node: ModelNode, facts: Facts) -> bool:
 
 def _refused_by_all(node: ModelNode, facts: Facts, shape: Shape, text: MappedText) -> tuple[str, str, Span | None] | None:
     """Each table is tried alone, with new rows only: the change that allows most strategies."""
+    if _keeps_views(node) and divided(shape, len(node_inputs(facts.graph, node).leaves)) is not None:
+        return None
     has_children = _has_children(node, facts)
     partitions = tuple(
         Partition(column=p.column, transform=p.transform if p.width is None else f"{p.transform}[{p.width}]")

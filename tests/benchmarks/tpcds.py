@@ -69,7 +69,7 @@ def said(one: NodeResult) -> str:
 
 def rounds(project: Project, options: argparse.Namespace) -> int:
     """How many refreshes were wrong; prints and writes the table."""
-    streams, wrong = RefreshStreams(), 0
+    streams, wrong, times = RefreshStreams(), 0, {}
     seen: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     queries = {p.stem: p.read_text(encoding="utf-8") for p in sorted((project.root / "models").glob("*.sql"))}
     for number in range(options.rounds):
@@ -85,12 +85,29 @@ def rounds(project: Project, options: argparse.Namespace) -> int:
                     print(f"    {name}: {said(one)[:300]}", flush=True)
             differ = [name for name, sql in queries.items() if name in _built(result) and differs(project, name, sql)]
             wrong += len(differ)
+            times[f"{kind}, round {number}"] = result.seconds
             print(f"round {number} {kind}: {result.seconds:.0f} s, wrong: {', '.join(differ) or 'none'}", flush=True)
-            lines = table(list(queries), seen, options, wrong)
-            if options.report:
-                Path(options.report).write_text("\n".join(lines) + "\n", encoding="utf-8")
+            report(table(list(queries), seen, options, wrong), options)
+    times["all in full"] = in_full(project, options.threads)
+    lines = [*table(list(queries), seen, options, wrong), "", *timed(times)]
+    report(lines, options)
     print("\n".join(lines))
     return wrong
+
+
+def in_full(project: Project, threads: int) -> float:
+    """Seconds of a full refresh of all, without auxiliary views."""
+    project.write({"mvbuild.yml": CONFIG.format("never")})
+    return project.run(threads=threads, full_refresh=True).seconds
+
+
+def timed(times: dict[str, float]) -> list[str]:
+    return ["| all MVs | seconds |", "|---|---:|", *(f"| {what} | {seconds:.0f} |" for what, seconds in times.items())]
+
+
+def report(lines: list[str], options: argparse.Namespace) -> None:
+    if options.report:
+        Path(options.report).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _built(result: RunResult) -> set[str]:
@@ -130,7 +147,7 @@ def main() -> int:
     parser.add_argument("--kinds", default=",".join(KINDS), help="of changes")
     parser.add_argument("--memory", default="9g", help="of Spark")
     parser.add_argument("--fraction", type=float, default=0.01)
-    parser.add_argument("--auxiliary-views", choices=("never", "always"), default="never")
+    parser.add_argument("--auxiliary-views", choices=("auto", "never", "always"), default="auto")
     options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory(prefix="mvbuild-tpcds-") as directory,

@@ -11,7 +11,7 @@ from mvbuild.adapters.spark.types import UNSTORABLE
 from mvbuild.ports.engine import QueryError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -34,6 +34,29 @@ def all_settings(session: Any) -> dict[str, str]:
     from pyspark.sql.connect import proto
 
     return dict(session.client.config(proto.ConfigRequest.Operation(get_all=proto.ConfigRequest.GetAll())).pairs)
+
+
+def default_settings(session: Any, keys: Sequence[str]) -> dict[str, str]:
+    """The values of settings that are not set; empty for one that this version of Spark does not know."""
+    if not keys:
+        return {}
+    if is_remote(session):
+        from pyspark.sql.connect import proto
+
+        request = proto.ConfigRequest
+        pairs = session.client.config(request.Operation(get_option=request.GetOption(keys=keys))).pairs
+        return {key: value or "" for key, value in pairs}
+    return {key: _default(session, key) for key in keys}
+
+
+def _default(session: Any, key: str) -> str:
+    """Requested without a default of the caller, which would hide Spark's."""
+    from pyspark.errors import PySparkException
+
+    try:
+        return str(session.conf.get(key))
+    except PySparkException:
+        return ""
 
 
 def schema_of(frame: DataFrame) -> StructType:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mvbuild.adapters.spark.any_pyspark import all_settings, frame_of, is_remote, schema_of
+from mvbuild.adapters.spark.any_pyspark import all_settings, default_settings, frame_of, is_remote, schema_of
 from mvbuild.adapters.spark.errors import translated
 from mvbuild.adapters.spark.releases import minor_of, release_of
 from mvbuild.adapters.spark.session_objects import require_builtin, require_shared
@@ -39,8 +39,7 @@ class SparkEngine:
         self._own = own
         self._lease = lease
         self._translated = partial(translated, masked=masked, why_lost=lease.why_lost if lease else str)
-        # Each default is a call to the JVM, or a request over Spark Connect, and stays as it is.
-        self._default = cache(partial(_default, session))
+        self._defaults: dict[str, str] = {}
 
     @cached_property
     def _version(self) -> str:
@@ -85,7 +84,7 @@ class SparkEngine:
 
     def settings(self) -> Mapping[str, str]:
         with self._translated(""):
-            return {**_settings(self.session, self._default), SPARK_VERSION: self._version}
+            return {**settings_of(self.session, self._defaults), SPARK_VERSION: self._version}
 
     def explain(self, sql: str) -> str:
         with self._translated(sql):
@@ -145,24 +144,13 @@ class SparkEngine:
             self._lease.release()
 
 
-def settings_of(session: SparkSession) -> dict[str, str]:
-    """`Engine.settings` for a session, without its version."""
-    return _settings(session, partial(_default, session))
-
-
-def _settings(session: SparkSession, default: Callable[[str], str]) -> dict[str, str]:
+def settings_of(session: SparkSession, defaults: dict[str, str] | None = None) -> dict[str, str]:
+    """`Engine.settings` for a session, without its version. `defaults`: those that were asked for before; gets the others."""
+    defaults = {} if defaults is None else defaults
     found = {key: value for key, value in all_settings(session).items() if key in MEANING or key.startswith(MEANING_OF_ALL)}
-    return {**{key: default(key) for key in MEANING if key not in found}, **found}
-
-
-def _default(session: SparkSession, key: str) -> str:
-    """Requested without a default of the caller, which would hide Spark's. Another Spark version may not know the key."""
-    from pyspark.errors import PySparkException
-
-    try:
-        return str(session.conf.get(key))
-    except PySparkException:
-        return ""
+    unset = [key for key in MEANING if key not in found]
+    defaults.update(default_settings(session, [key for key in unset if key not in defaults]))
+    return {**{key: defaults[key] for key in unset}, **found}
 
 
 class SparkQuery:

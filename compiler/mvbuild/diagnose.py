@@ -89,7 +89,7 @@ def _spark(project: LoadedProject, env: Mapping[str, str], progress: Callable[[s
         engine = start_engine(target, spark=None, log_file=log, env=env, progress=progress, sources=sources)
         try:
             version = engine.rows("SELECT version() AS version", 1).rows[0][0]
-            engine.rows(f"SHOW NAMESPACES IN {target.catalog_name}", 1)
+            engine.call(f"SHOW NAMESPACES IN {target.catalog_name}")
         finally:
             engine.close()
     except (EngineError, QueryError) as exc:

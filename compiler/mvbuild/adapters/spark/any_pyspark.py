@@ -59,6 +59,30 @@ def _default(session: Any, key: str) -> str:
         return ""
 
 
+def query(session: Any, sql: str) -> DataFrame:
+    """A query as a frame; never a command. Over Spark Connect `session.sql` would send it, to learn whether it is a command."""
+    if not is_remote(session):
+        return session.sql(sql)  # type: ignore[no-any-return]
+    from pyspark.sql.connect.plan import SQL
+
+    return _remote_frame(session, SQL(sql))
+
+
+def _remote_frame(session: Any, plan: Any) -> DataFrame:
+    from pyspark.sql.connect.dataframe import DataFrame as RemoteFrame
+
+    if hasattr(RemoteFrame, "withPlan"):  # until Spark 3.5
+        return RemoteFrame.withPlan(plan, session)  # type: ignore[no-any-return]
+    return RemoteFrame(plan, session)
+
+
+def explained(frame: Any) -> str:
+    """What EXPLAIN EXTENDED returns. PySpark's public method prints it."""
+    if is_remote(frame):
+        return str(frame._explain_string(extended=True))
+    return str(frame.sparkSession._jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), "extended"))
+
+
 def schema_of(frame: DataFrame) -> StructType:
     """The columns of a frame. PySpark 3.5 has no type for an interval of months, days and seconds, and does not say which column has it."""
     from pyspark.errors import PySparkValueError
@@ -81,10 +105,9 @@ def frame_of(session: SparkSession, data: Any) -> DataFrame:
         return session.createDataFrame(data, schema)
     data = data.cast(to_arrow_schema(schema))
     if is_remote(session):
-        from pyspark.sql.connect.dataframe import DataFrame as RemoteFrame
         from pyspark.sql.connect.plan import LocalRelation
 
-        return RemoteFrame.withPlan(LocalRelation(data, schema=schema.json()), session)  # type: ignore[attr-defined,no-any-return]
+        return _remote_frame(session, LocalRelation(data, schema=schema.json()))
     return _through_a_file(session, data, schema.json())
 
 

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mvbuild.adapters.spark.any_pyspark import all_settings, default_settings, frame_of, is_remote, schema_of
+from mvbuild.adapters.spark.any_pyspark import all_settings, default_settings, explained, frame_of, is_remote, query, schema_of
 from mvbuild.adapters.spark.errors import translated
 from mvbuild.adapters.spark.releases import minor_of, release_of
 from mvbuild.adapters.spark.session_objects import require_builtin, require_shared
@@ -52,7 +52,7 @@ class SparkEngine:
 
     def prepare(self, sql: str) -> PreparedQuery:
         with self._translated(sql):
-            frame = self.session.sql(sql)
+            frame = query(self.session, sql)
             schema = iceberg_schema(schema_of(frame))
             require_builtin(self._version, sql)
             if not self._own:
@@ -61,9 +61,10 @@ class SparkEngine:
 
     def rows(self, sql: str, limit: int) -> Rows:
         with self._translated(sql):
-            frame = self.session.sql(sql)
+            frame = query(self.session, sql)
             found = frame.limit(max(limit, 0)).collect()
-            return Rows(columns=tuple(frame.columns), rows=tuple(tuple(row) for row in found))
+            # Over Spark Connect the names of a frame are one more request.
+            return Rows(columns=tuple(found[0].__fields__ if found else frame.columns), rows=tuple(tuple(row) for row in found))
 
     def work(self) -> Work | None:
         """From Spark's own store of active stages. A Connect session has none."""
@@ -88,12 +89,11 @@ class SparkEngine:
 
     def explain(self, sql: str) -> str:
         with self._translated(sql):
-            # As SQL, because over Spark Connect a frame prints its plan and does not return it.
-            return str(self.session.sql(f"EXPLAIN EXTENDED {sql}").collect()[0][0])
+            return explained(query(self.session, sql))
 
     def frame(self, sql: str) -> DataFrame:
         with self._translated(sql):
-            frame = self.session.sql(sql)
+            frame = query(self.session, sql)
             # A Connect session only analyzes on demand: without this line its errors would appear when the rows are fetched.
             _ = frame.schema
             return frame
@@ -105,13 +105,13 @@ class SparkEngine:
 
     def define(self, name: str, sql: str) -> None:
         with self._translated(sql):
-            self.session.sql(sql).createOrReplaceTempView(name)
+            query(self.session, sql).createOrReplaceTempView(name)
 
     def keep(self, name: str, sql: str, *, at_once: bool = True) -> None:
         from pyspark import StorageLevel
 
         with self._translated(sql):
-            frame = self.session.sql(sql).persist(StorageLevel.MEMORY_AND_DISK)
+            frame = query(self.session, sql).persist(StorageLevel.MEMORY_AND_DISK)
             # Not CACHE TABLE, whose view is text: each query that reads the name would analyze it again.
             frame.createOrReplaceTempView(name)
             if at_once:
@@ -123,7 +123,7 @@ class SparkEngine:
 
     def fetch(self, sql: str, limit: int) -> Any | None:
         with self._translated(sql):
-            frame = self.session.sql(sql).limit(limit + 1)
+            frame = query(self.session, sql).limit(limit + 1)
             if not hasattr(frame, "toArrow"):
                 return None  # new in Spark 4; without it Spark writes the rows
             found = frame.toArrow()

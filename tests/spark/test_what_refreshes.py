@@ -136,7 +136,8 @@ def test_compacting_a_storage_table_leaves_it_fresh(built: Project) -> None:
 def test_a_foreign_write_to_a_storage_table_is_undone(built: Project) -> None:
     built.sql("DELETE FROM lake.mart.revenue_daily__storage WHERE country = 'FR'")
     assert built.codes("revenue_daily") == ["storage-changed"]
-    assert built.refreshed() == DESCENDANTS
+    # Its rows are again those that revenue_total read.
+    assert built.refreshed() == {"revenue_daily"}
     assert_right(built)
 
 
@@ -184,7 +185,8 @@ def test_changing_what_a_model_means_refreshes_it_and_its_descendants(built: Pro
 def test_changing_a_child_view(built: Project) -> None:
     version = built.view_version("main.active_customers")
     built.write({"models/active_customers.sql": FILES["models/active_customers.sql"].replace("WHERE active", "WHERE active OR NOT active")})
-    assert built.refreshed() == {"active_customers", *DESCENDANTS}
+    # The customers that are new have no orders: revenue_total reads the same rows.
+    assert built.refreshed() == {"active_customers", "revenue_daily"}
     assert built.view_version("main.active_customers") == version + 1
     uuid = built.view("main.active_customers")["view-uuid"]
     assert built.table("mart.revenue_daily__storage").properties[f"iceberg.child.view.version.{uuid}"] == str(version + 1)

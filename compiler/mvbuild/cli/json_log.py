@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from mvbuild import __version__
-from mvbuild.cli.totals import counts, done, moved
+from mvbuild.cli.totals import counts, done, moved, saved
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
 from mvbuild.refresh.result import Finished, Message, NodeResult, RunResult, Started, Tested, TestResult
 
@@ -110,6 +110,8 @@ class JsonLog:
         published = {one.node: one for one in result.results}
         for event in self._held:
             self._finished(replace(event, result=published[event.result.node]))
+        if line := saved(result):
+            self._write("Note", line, {})
         self._write("StatsLine", done(result), {"stats": counts(result)})
         data = {"success": result.ok, "elapsed": result.seconds, "completed_at": _time(result.started_ms + int(result.seconds * 1000))}
         self._write("CommandCompleted", f"Completed in {result.seconds:.2f} seconds", data, level="debug")

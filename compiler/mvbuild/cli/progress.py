@@ -16,7 +16,7 @@ import click
 from mvbuild.cli.live import LiveLine
 from mvbuild.cli.modes import is_json, is_quiet, is_terminal
 from mvbuild.cli.output import colored, table
-from mvbuild.cli.totals import done, moved
+from mvbuild.cli.totals import done, moved, saved
 from mvbuild.diagnostics.render import to_text
 from mvbuild.graph.model import Graph, ModelNode, NodeId, SeedNode
 from mvbuild.refresh.result import EngineStarted, Entered, Finished, Message, NodeResult, RunResult, Started, Tested, TestResult, count_rows
@@ -189,6 +189,7 @@ def summary(graph: Graph, result: RunResult) -> str:
     kinds = +kinds
     parts = [f"{n} {kind}{'s' * (n != 1)}" for kind, n in sorted(kinds.items())] or ["nothing"]
     head = wrap(f"Finished running {', '.join(parts)} in {_duration(result.seconds)}.", _WIDTH - _STAMP)
+    head += wrap(saved(result), _WIDTH - _STAMP)
     if not result.ok:
         verdict = click.style("Completed with errors", fg="red")
     elif result.results or result.all_tests:

@@ -1,10 +1,11 @@
-"""the result of a run -> its last lines: how many nodes and tests ended in which way, and what was renamed and dropped."""
+"""the result of a run -> its last lines: how many nodes and tests ended in which way, and what was saved, renamed and dropped."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 from mvbuild.refresh.result import RunResult
+from mvbuild.serve.words import size
 
 
 def done(result: RunResult) -> str:
@@ -25,6 +26,20 @@ def counts(result: RunResult) -> dict[str, int]:
         "NO-OP": 0,
         "REUSED": statuses["reused"],
     }
+
+
+def saved(result: RunResult) -> str:
+    """`Following changes saved about 3.2s of processor time and 340.0 MB against full refreshes.`; empty if it is less than 0.1s. Both are
+    estimates: those of the refreshes, and of full ones in their place."""
+    details = [one.details for one in result.results]
+    known = [one for one in details if one.get("full_seconds") is not None and one.get("expected_seconds") is not None]
+    seconds = sum(one["full_seconds"] - one["expected_seconds"] for one in known)
+    read = sum(one["full_bytes"] - one["expected_bytes"] for one in known)
+    if seconds < 0.1:
+        return ""
+    return (
+        f"Following changes saved about {seconds:.1f}s of processor time{f' and {size(read)}' if read > 0 else ''} against full refreshes."
+    )
 
 
 def moved(result: RunResult) -> list[str]:

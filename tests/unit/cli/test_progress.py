@@ -9,6 +9,7 @@ from click import unstyle
 
 from mvbuild.cli import progress as module
 from mvbuild.cli.progress import Progress, summary
+from mvbuild.cli.totals import saved
 from mvbuild.diagnostics import error
 from mvbuild.ports.engine import Work
 from mvbuild.refresh import result as results_of_a_run
@@ -123,6 +124,19 @@ def test_the_summary_fits_too(tmp_path: Path, seconds: float, text: str) -> None
     lines = [unstyle(line) for line in summary(graph, RunResult(results=results, tests=tests, seconds=seconds)).splitlines()]
     assert max(map(len, lines)) <= 80
     assert f"in {text}." in " ".join(line[10:] for line in lines)
+
+
+def test_what_was_saved(tmp_path: Path) -> None:
+    cost = {"full_seconds": 4.0, "full_bytes": 3_000_000, "expected_seconds": 0.75, "expected_bytes": 1_000_000}
+    full = {"full_seconds": 9.0, "full_bytes": 7, "expected_seconds": 9.0, "expected_bytes": 7}
+    unknown = {"full_seconds": None, "full_bytes": None, "expected_seconds": None, "expected_bytes": None}
+    results = tuple(of("success", details=details) for details in (cost, full, unknown, {}))
+    text = "Following changes saved about 3.2s of processor time and 2.0 MB against full refreshes."
+    assert saved(RunResult(results=results, seconds=1.0)) == text
+    assert saved(RunResult(results=results[1:], seconds=1.0)) == ""
+    lines = summary(compiled(tmp_path, FILES), RunResult(results=results, seconds=1.0)).splitlines()
+    assert max(len(unstyle(line)) for line in lines) <= 80
+    assert text in " ".join(unstyle(line)[10:] for line in lines)
 
 
 def test_a_test_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,7 +42,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5, help="runs of each history, besides the first")
     parser.add_argument("--mvs", type=int, default=8, help="besides those of the features; 0 for those alone")
     parser.add_argument("--features", nargs="*", choices=list(FEATURES), help="of every history; some by chance if none are given")
-    parser.add_argument("--auxiliary-views", default="never", choices=["auto", "never", "always"], help="the setting of every MV")
+    parser.add_argument("--auxiliary-views", default="auto", choices=["auto", "never", "always"], help="the setting of every MV")
     parser.add_argument("--together", type=int, default=2, help="how many features a history has by chance")
     parser.add_argument("--shrink", type=float, default=0, help="seconds to make a failing case smaller")
     parser.add_argument("--log", action="store_true", help="print the statements of a failing case")
@@ -104,7 +104,7 @@ def _play(seeds: Sequence[int], chosen: argparse.Namespace, journal: Journal[See
 def _tell(case: Case, seen: Seen, chosen: argparse.Namespace, play: Callable[[Case], Seen]) -> None:
     again = f"--histories 1 --seed {case.seed} --rounds {chosen.rounds} --mvs {chosen.mvs} --together {chosen.together}"
     again += f" --features {' '.join(chosen.features)}" if chosen.features else ""
-    again += f" --auxiliary-views {chosen.auxiliary_views}" if chosen.auxiliary_views != "never" else ""
+    again += f" --auxiliary-views {chosen.auxiliary_views}" if chosen.auxiliary_views != "auto" else ""
     print(f"FAILED: {seen.failures[0]}\n  python tests/benchmarks/refresh_histories.py {again}", flush=True)
     if chosen.log:
         print("\n".join(seen.log))

@@ -1,7 +1,7 @@
 """The features that a history may have in addition to rows and layouts: each with queries that are sensitive to it, and steps that use it.
 
 A feature is a change that was once overlooked: columns that move, a storage that others alter, names of another catalog, settings of the
-session, positions of rows in files, timestamps beyond the range of some readers, views that bind by position.
+session, positions of rows in files, timestamps beyond the range of some readers, views that bind by position, inner results that are kept.
 """
 
 from __future__ import annotations
@@ -178,6 +178,30 @@ FEATURES: Mapping[str, Feature] = {
             "SELECT k, decode(v, 1, 'one', 2, 'two', 'more') AS word, split(concat(k, '-', v), '-')[1] AS part FROM {%a}",
         ),
         steps={"update": 3, "delete": 3},
+    ),
+    "layers": Feature(
+        queries=(
+            "SELECT v, count(*) AS n, max(k) AS most FROM (SELECT k, v, row_number() OVER (PARTITION BY k ORDER BY v DESC) AS at FROM {%a}) "
+            "WHERE at = 1 GROUP BY v",
+            "SELECT y.k, y.v, t.v AS newest FROM {%b} y LEFT JOIN (SELECT k, v FROM (SELECT k, v, row_number() OVER (PARTITION BY k "
+            "ORDER BY v DESC NULLS LAST) AS at FROM {%a}) WHERE at = 1) t ON y.k = t.k",
+            "SELECT k, avg(v) AS mean FROM {%a} GROUP BY k HAVING count(*) > 1",
+            "SELECT k, sum(v) / count(*) AS share FROM {%a} GROUP BY k",
+            "SELECT k, bool_or(v > 1) AS some, count_if(v > 0) AS positive FROM {%a} GROUP BY k HAVING max(v) > 0",
+            "SELECT x.k, t.n, x.v FROM {%b} x JOIN (SELECT k, count(*) AS n FROM {%a} GROUP BY k HAVING sum(v) > 1) t ON x.k = t.k",
+            "SELECT m, count(*) AS n, sum(s) AS total FROM (SELECT k, max(v) AS m, sum(v) AS s FROM {%a} GROUP BY k) GROUP BY m",
+            "SELECT sum(v) AS total, avg(v) AS mean FROM {%a} WHERE v > 0",
+            "SELECT count(*) AS groups, max(n) AS most FROM (SELECT k, count(*) AS n FROM {%a} GROUP BY k)",
+            "SELECT count(DISTINCT v) AS vs, count(*) AS n FROM {%a}",
+            "SELECT k, n, rank() OVER (ORDER BY n DESC, k) AS place FROM (SELECT k, count(*) AS n FROM {%a} GROUP BY k)",
+            "SELECT k, sum(v) AS s, count(*) AS n FROM {%a} GROUP BY k ORDER BY n DESC, k LIMIT 3",
+            "SELECT x.k, x.v FROM {%a} x JOIN {%b} y ON x.k = y.k ORDER BY x.k, x.v LIMIT 5",
+            "SELECT k, v FROM {%a} WHERE v > (SELECT avg(v) FROM {%b})",
+            "SELECT k, sum(v) / nullif((SELECT sum(v) FROM {%a}), 0) AS share FROM {%a} GROUP BY k",
+            "SELECT 'a' AS part, k, avg(v) AS mean FROM {%a} GROUP BY k UNION ALL SELECT 'b', k, avg(v) FROM {%b} GROUP BY k",
+            "SELECT k, v, avg(v) AS mean FROM {%a} GROUP BY ROLLUP (k, v) HAVING count(*) > 1",
+        ),
+        steps={"append": 3, "update": 3, "delete": 3, "merge": 2},
     ),
 }
 SESSION_STEPS = ("set_cut", "set_bound", "set_zone")

@@ -88,7 +88,7 @@ class Seen:
         self.verified += other.verified
 
 
-def played(case: Case, root: Path, spark: Any, *, quick: bool = True, verify_every: int = 3, auxiliary: str = "never") -> Seen:
+def played(case: Case, root: Path, spark: Any, *, quick: bool = True, verify_every: int = 3, auxiliary: str = "auto") -> Seen:
     """Everything goes into `root`, which must not exist. A failure ends the case. `auxiliary`: the setting `auxiliary_views`; unless it is
     never, others change auxiliary views too."""
     if spark.version.startswith("3."):
@@ -142,7 +142,7 @@ class _Player:
     case: Case
     project: Project
     verify_every: int
-    auxiliary: str = "never"
+    auxiliary: str = "auto"
     seen: Seen = field(default_factory=Seen)
     tables: dict[str, BaseTable] = field(default_factory=dict)
     """By name; those of the second catalog begin with `elsewhere_`."""

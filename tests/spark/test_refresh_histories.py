@@ -15,7 +15,7 @@ from spark.refresh_histories import MODES, made, played
 pytestmark = pytest.mark.proof
 
 SEEDS = (12, 1, 5)
-FEATURES = (("moves", "zones"), ("views", "storage"), ("catalogs", "int96"))
+FEATURES = (("moves", "zones"), ("views", "storage", "layers"), ("catalogs", "int96"))
 ROUNDS, MVS = 2, 3
 AGAIN = "python tests/benchmarks/refresh_histories.py --histories 1 --seed {seed} --rounds {rounds} --mvs {mvs} --features {of} --log --shrink 600"
 
@@ -30,6 +30,8 @@ def test_every_mv_has_the_rows_of_its_query(lake: Any, tmp_path: Path, seed: int
     assert not seen.failures, f"{seen.failures[0]}\n  {AGAIN.format(seed=seed, rounds=ROUNDS, mvs=MVS, of=' '.join(features))}"
     assert seen.runs == ROUNDS + 1
     assert any(strategy not in ("full", "no-change") for strategy, _ in seen.refreshes), seen.refreshes
+    if "layers" in features:
+        assert any(strategy not in ("full", "no-change") for strategy, _ in seen.auxiliary), seen.auxiliary
     assert seen.checked["fresh"]
     assert seen.checked["fresh by the specification"]
     assert seen.checked["served"]

@@ -40,6 +40,8 @@ def with_auxiliary_views(question: Question, found: StrategyChoice) -> StrategyC
     wanted = node.model.config.auxiliary_views
     if wanted == "never" or question.policy == "full" or graph.project.branch is not None or found.is_no_change or found.code in _WITHOUT:
         return found
+    if wanted == "auto" and question.policy == "auto" and not _may_pay(question, found):
+        return found
     given, shape = found.inputs, found.shape
     try:
         if given is None or shape is None:
@@ -71,6 +73,14 @@ def with_auxiliary_views(question: Question, found: StrategyChoice) -> StrategyC
     return _expected(question, replace(found, auxiliary=plan), plan)
 
 
+def _may_pay(question: Question, found: StrategyChoice) -> bool:
+    """Whether the changes that were seen would need a full refresh, or the MV has auxiliary views: known before the query is divided."""
+    storage = question.world.observed.table(question.node.storage)
+    if storage is None or found.full is None or not found.changes:
+        return False
+    return not found.is_incremental or bool(listed_views(storage))
+
+
 def _is_wanted(question: Question, found: StrategyChoice, shape: Shape, plan: AuxiliaryPlan) -> bool:
     """With `auto`: under `incremental`, whatever it costs, where deletes cannot be followed otherwise; under `auto`, where the changes that
     were seen would need a full refresh, and are clearly cheaper to follow with auxiliary views. Those that are there are kept as long as
@@ -78,7 +88,7 @@ def _is_wanted(question: Question, found: StrategyChoice, shape: Shape, plan: Au
     if question.policy != "auto":
         return not follows_deletes(shape)
     storage = question.world.observed.table(question.node.storage)
-    if storage is None or found.full is None or not found.changes or (found.is_incremental and not _names(storage, plan)):
+    if storage is None or found.full is None or (found.is_incremental and not _names(storage, plan)):
         return False
     tables = [question.world.observed.table(one.name) for one in plan.views]
     cost = cost_of_views(question, storage, plan.given, plan.division, tables, found.changes)

@@ -122,6 +122,10 @@ CODES: Mapping[str, tuple[str, str]] = {
         "A table has the name of an auxiliary view, and mvbuild did not make it.",
         "Rename or drop the table, or set auxiliary_views: never.",
     ),
+    "auxiliary-view-refused": (
+        "The catalog refused to create the table of an auxiliary view.",
+        "Allow mvbuild to create tables in the namespace of the storage, or set auxiliary_views: never.",
+    ),
     "auxiliary-type": (
         "An inner result has a type that an Iceberg table does not have, so it cannot be kept in an auxiliary view.",
         "Cast it to a type that a table can have (int instead of smallint), or set auxiliary_views: never.",

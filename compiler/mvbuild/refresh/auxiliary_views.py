@@ -21,7 +21,7 @@ from mvbuild.incremental.kept_views import KeptInput
 from mvbuild.incremental.strategies import FULL, refused_by_settings
 from mvbuild.names import TableIdentifier
 from mvbuild.plan.question import question
-from mvbuild.ports.catalog import AlreadyExists, ChangeRefused, CommitConflict
+from mvbuild.ports.catalog import AlreadyExists, CatalogError, ChangeRefused, CommitConflict
 from mvbuild.ports.commits import TableCommit, TableLayout
 from mvbuild.ports.engine import QueryError
 from mvbuild.ports.states import Schema, TableState
@@ -192,7 +192,7 @@ class _Refresh:
         self, cut: Cut, name: TableIdentifier, table: TableState | None, choice: StrategyChoice, summary: Mapping[str, str], definition: str
     ) -> WrittenView:
         """Computed in full, in a table that has its columns."""
-        engine, catalog = self.session.engine, self.session.catalog
+        engine = self.session.engine
         columns = [column for _, column in cut.shape.outputs]
         sql = self._inputs(choice, f"{self.prepared.pinned.node.id} {name}", self.place).sql(projected(cut.shape.root, columns), columns)
         for _, type_, *_ in engine.call(f"DESCRIBE QUERY {sql}").rows:
@@ -201,15 +201,23 @@ class _Refresh:
         query = engine.prepare(sql)
         layout = _layout(query.schema)
         if table is None:
-            catalog.ensure_namespace(name.namespace)
-            properties = {**STORAGE_DEFAULTS, OWNED_BY: self.prepared.pinned.node.id}
-            try:
-                table = catalog.create_table(name, layout, properties)
-            except AlreadyExists as exc:
-                raise CommitConflict(f"another run created {name}") from exc
+            table = self._created(name, layout)
         place = self.places.of(self.session, table, layout)
         query.overwrite(place.table, place.branch, summary)
         return self._changed(table, place, replace(choice, strategy=FULL), None, definition)
+
+    def _created(self, name: TableIdentifier, layout: TableLayout) -> TableState:
+        """The MV can be refreshed without it, if the catalog refuses it: the right to create tables may have ended with the first run."""
+        catalog, properties = self.session.catalog, {**STORAGE_DEFAULTS, OWNED_BY: self.prepared.pinned.node.id}
+        try:
+            catalog.ensure_namespace(name.namespace)
+            return catalog.create_table(name, layout, properties)
+        except AlreadyExists as exc:
+            raise CommitConflict(f"another run created {name}") from exc
+        except CatalogError as exc:
+            if exc.unreachable or isinstance(exc, CommitConflict):
+                raise
+            raise NotIncremental("auxiliary-view-refused", f"{name} cannot be created: {exc}") from exc
 
     def _same(self, table: TableState, choice: StrategyChoice, summary: Mapping[str, str], definition: str) -> WrittenView:
         """The rows stay; what they were computed from moves on."""

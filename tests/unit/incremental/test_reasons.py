@@ -23,7 +23,7 @@ from mvbuild.incremental.reasons import CODES, Refused
 from mvbuild.incremental.samples import Sample
 from mvbuild.incremental.table_changes import Changes
 from mvbuild.plan.question import question
-from mvbuild.ports.catalog import ChangeRefused
+from mvbuild.ports.catalog import CatalogError, ChangeRefused
 from mvbuild.ports.changes import TableChange
 from mvbuild.ports.commits import TableCommit, TableLayout
 from mvbuild.ports.states import TableState
@@ -263,6 +263,16 @@ def auxiliary_name_taken(root: Path) -> str:
     return ran(made)
 
 
+def auxiliary_view_refused(root: Path) -> str:
+    made = with_views(root)
+
+    def refuse(*_: object) -> None:
+        raise CatalogError("403 Forbidden")
+
+    made.catalog.create_table = refuse  # type: ignore[method-assign, assignment]
+    return ran(made)
+
+
 def auxiliary_type(root: Path) -> str:
     made = with_views(root)
     made.engine.described = "smallint"
@@ -293,6 +303,7 @@ OF_WORLDS: dict[str, Callable[[Path], str]] = {
     "session-changed": session_changed,
     "auxiliary-views-built": auxiliary_views_built,
     "auxiliary-name-taken": auxiliary_name_taken,
+    "auxiliary-view-refused": auxiliary_view_refused,
     "auxiliary-type": auxiliary_type,
 }
 

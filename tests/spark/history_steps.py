@@ -30,6 +30,7 @@ def auxiliary_step(project: Project, chance: random.Random, log: list[str]) -> s
     table = chance.choice(sorted(views))
     metadata = project.table(table).metadata
     columns = [f.name for f in project.table(table).schema().fields]
+    other = f"by others {len(metadata.schemas)}"
     statements = {
         "drop": [f"DROP TABLE lake.{table}"],
         "purge": [f"DROP TABLE lake.{table} PURGE"],
@@ -39,15 +40,15 @@ def auxiliary_step(project: Project, chance: random.Random, log: list[str]) -> s
         "expire": [
             f"CALL lake.system.expire_snapshots(table => '{table}', older_than => TIMESTAMP '2999-01-01 00:00:00', retain_last => 1)"
         ],
-        "add a column": [f"ALTER TABLE lake.{table} ADD COLUMN `by others` INT"],
-        "rename a column": [f"ALTER TABLE lake.{table} RENAME COLUMN `{columns[-1]}` TO `by others too`"],
+        "add a column": [f"ALTER TABLE lake.{table} ADD COLUMN `{other}` INT"],
+        "rename a column": [f"ALTER TABLE lake.{table} RENAME COLUMN `{columns[-1]}` TO `{other}`"],
     }
     ids = [s.snapshot_id for s in metadata.snapshots if s.snapshot_id != metadata.current_snapshot_id]
     if ids:
         statements["roll back"] = [f"CALL lake.system.set_current_snapshot('{table}', {chance.choice(ids)})"]
     if len(columns) > 1:
-        pairs = ((columns[0], "by others too"), (columns[1], columns[0]), ("by others too", columns[1]))
-        statements["swap columns"] = [f"ALTER TABLE lake.{table} RENAME COLUMN `{one}` TO `{other}`" for one, other in pairs]
+        pairs = ((columns[0], other), (columns[1], columns[0]), (other, columns[1]))
+        statements["swap columns"] = [f"ALTER TABLE lake.{table} RENAME COLUMN `{one}` TO `{to}`" for one, to in pairs]
     what = chance.choice(list(statements))
     for statement in statements[what]:
         log.append(statement)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from pyiceberg.schema import Schema
 
+from mvbuild.adapters.spark.engine import SparkEngine
 from mvbuild.adapters.spark.releases import installed_release
 from mvbuild.names import TableIdentifier
 from mvbuild.ports.catalog import CommitConflict
@@ -424,3 +425,19 @@ def test_rows_from_outside_keep_their_types_whatever_the_session_takes_for_usual
     lake.engine.forget("supplied")
     with pytest.raises(QueryError):
         lake.engine.rows("SELECT * FROM supplied", 1)
+
+
+def test_a_plan_is_as_long_as_its_own_session_says(lake: Any) -> None:
+    """A shortened plan proves nothing. A thread of its own has no session in use: Spark then takes the settings of the first one."""
+    own, fields = lake.session.newSession(), "spark.sql.debug.maxToStringFields"
+    own.conf.set(fields, "1000")
+    columns = ", ".join(f"id + {at} AS c{at}" for at in range(40))
+    before = lake.session.conf.get(fields)
+    lake.session.conf.set(fields, "5")
+    try:
+        with ThreadPoolExecutor(1) as thread:
+            plan = thread.submit(SparkEngine(own, own=False).explain, f"SELECT {columns} FROM range(3)").result()
+    finally:
+        lake.session.conf.set(fields, before)
+    assert "c39" in plan
+    assert "more fields" not in plan

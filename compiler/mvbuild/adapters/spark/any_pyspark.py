@@ -76,11 +76,13 @@ def _remote_frame(session: Any, plan: Any) -> DataFrame:
     return RemoteFrame(plan, session)
 
 
-def explained(frame: Any) -> str:
-    """What EXPLAIN EXTENDED returns. PySpark's public method prints it."""
-    if is_remote(frame):
+def explained(session: Any, sql: str) -> str:
+    """What EXPLAIN EXTENDED returns. As SQL in this process: PySpark's own call may use the settings of another session, of which
+    `spark.sql.debug.maxToStringFields` shortens plans. Over Spark Connect SQL would be four requests instead of one."""
+    if is_remote(session):
+        frame: Any = query(session, sql)
         return str(frame._explain_string(extended=True))
-    return str(frame.sparkSession._jvm.PythonSQLUtils.explainString(frame._jdf.queryExecution(), "extended"))
+    return str(session.sql(f"EXPLAIN EXTENDED {sql}").collect()[0][0])
 
 
 def schema_of(frame: DataFrame) -> StructType:

@@ -89,7 +89,7 @@ class SparkEngine:
 
     def explain(self, sql: str) -> str:
         with self._translated(sql):
-            return explained(query(self.session, sql))
+            return explained(self.session, sql)
 
     def frame(self, sql: str) -> DataFrame:
         with self._translated(sql):

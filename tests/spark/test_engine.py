@@ -427,17 +427,30 @@ def test_rows_from_outside_keep_their_types_whatever_the_session_takes_for_usual
         lake.engine.rows("SELECT * FROM supplied", 1)
 
 
-def test_a_plan_is_as_long_as_its_own_session_says(lake: Any) -> None:
+@pytest.mark.parametrize("fields", ["5", "1000"])
+def test_a_plan_has_all_columns(lake: Any, fields: str) -> None:
     """A shortened plan proves nothing. A thread of its own has no session in use: Spark then takes the settings of the first one."""
-    own, fields = lake.session.newSession(), "spark.sql.debug.maxToStringFields"
-    own.conf.set(fields, "1000")
+    own, key = lake.session.newSession(), "spark.sql.debug.maxToStringFields"
+    own.conf.set(key, fields)
     columns = ", ".join(f"id + {at} AS c{at}" for at in range(40))
-    before = lake.session.conf.get(fields)
-    lake.session.conf.set(fields, "5")
+    before = lake.session.conf.get(key)
+    lake.session.conf.set(key, "5")
     try:
-        with ThreadPoolExecutor(1) as thread:
-            plan = thread.submit(SparkEngine(own, own=False).explain, f"SELECT {columns} FROM range(3)").result()
+        with ThreadPoolExecutor(4) as threads:
+            plans = list(threads.map(SparkEngine(own, own=False).explain, [f"SELECT {columns} FROM range({at})" for at in range(8)]))
     finally:
-        lake.session.conf.set(fields, before)
+        lake.session.conf.set(key, before)
+    assert all("c39" in plan and "more fields" not in plan for plan in plans)
+    assert own.conf.get(key) == fields
+
+
+def test_a_plan_over_spark_connect_has_all_columns(lake: Any) -> None:
+    from pyspark.sql.connect.session import SparkSession as RemoteSession
+
+    session = RemoteSession.builder.remote(lake.remote).create()
+    session.conf.set("spark.sql.debug.maxToStringFields", "5")
+    columns = ", ".join(f"id + {at} AS c{at}" for at in range(40))
+    plan = SparkEngine(session, own=False).explain(f"SELECT {columns} FROM range(3)")
+    session.stop()
     assert "c39" in plan
     assert "more fields" not in plan

@@ -88,7 +88,9 @@ def _is_wanted(question: Question, found: StrategyChoice, shape: Shape, plan: Au
     if question.policy != "auto":
         return not follows_deletes(shape)
     storage = question.world.observed.table(question.node.storage)
-    if storage is None or found.full is None or (found.is_incremental and not _names(storage, plan)):
+    assert storage is not None
+    assert found.full is not None
+    if found.is_incremental and not _names(storage, plan):
         return False
     tables = [question.world.observed.table(one.name) for one in plan.views]
     cost = cost_of_views(question, storage, plan.given, plan.division, tables, found.changes)

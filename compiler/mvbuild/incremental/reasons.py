@@ -124,7 +124,7 @@ CODES: Mapping[str, tuple[str, str]] = {
     ),
     "auxiliary-view-refused": (
         "The catalog refused to create the table of an auxiliary view.",
-        "Allow mvbuild to create tables in the namespace of the storage, or set auxiliary_views: never.",
+        "Allow mvbuild to create tables in the namespace of the storage table, or set auxiliary_views: never.",
     ),
     "auxiliary-type": (
         "An inner result has a type that an Iceberg table does not have, so it cannot be kept in an auxiliary view.",

@@ -131,7 +131,7 @@ def test_what_was_saved(tmp_path: Path) -> None:
     full = {"full_seconds": 9.0, "full_bytes": 7, "expected_seconds": 9.0, "expected_bytes": 7}
     unknown = {"full_seconds": None, "full_bytes": None, "expected_seconds": None, "expected_bytes": None}
     results = tuple(of("success", details=details) for details in (cost, full, unknown, {}))
-    text = "Following changes saved about 3.2s of processor time and 2.0 MB against full refreshes."
+    text = "Incremental refreshes saved about 3.2s of processor time, and 2.0 MB of reads and writes."
     assert saved(RunResult(results=results, seconds=1.0)) == text
     assert saved(RunResult(results=results[1:], seconds=1.0)) == ""
     lines = summary(compiled(tmp_path, FILES), RunResult(results=results, seconds=1.0)).splitlines()

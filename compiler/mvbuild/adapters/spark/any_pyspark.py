@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.spark.types import UNSTORABLE
@@ -77,8 +78,27 @@ def _remote_frame(session: Any, plan: Any) -> DataFrame:
 
 
 def explained(session: Any, sql: str) -> str:
-    """What EXPLAIN EXTENDED returns. As SQL in this process: PySpark's own call may use the settings of another session, of which
-    `spark.sql.debug.maxToStringFields` shortens plans. Over Spark Connect SQL would be four requests instead of one."""
+    """What EXPLAIN EXTENDED returns, with all columns: a session shows 25 of each list unless it is set otherwise."""
+    plan = _explained(session, sql)
+    if _SHORTENED not in plan:
+        return plan
+    with _ALL_FIELDS:
+        before = session.conf.get(_FIELDS, None)
+        session.conf.set(_FIELDS, "1000000")
+        try:
+            return _explained(session, sql)
+        finally:
+            session.conf.unset(_FIELDS) if before is None else session.conf.set(_FIELDS, before)
+
+
+_FIELDS, _SHORTENED = "spark.sql.debug.maxToStringFields", " more fields"
+_ALL_FIELDS = Lock()
+"""Held while a session of the caller has another setting, so that two threads do not restore what the other one has set."""
+
+
+def _explained(session: Any, sql: str) -> str:
+    """As SQL in this process: PySpark's own call takes the settings of the session that the thread used last. Over Spark Connect SQL would
+    be four requests instead of one."""
     if is_remote(session):
         frame: Any = query(session, sql)
         return str(frame._explain_string(extended=True))

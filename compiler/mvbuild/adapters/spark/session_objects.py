@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from mvbuild.adapters.spark.any_pyspark import is_remote
+from mvbuild.adapters.spark.any_pyspark import explained, is_remote
 from mvbuild.adapters.spark.releases import minor_of
 from mvbuild.parse.dialect import tokenize
 from mvbuild.parse.newer_functions import NEWER_THAN
@@ -20,8 +20,6 @@ SESSION_OBJECT = "mvbuild.SESSION_OBJECT"
 _VARIABLE = re.compile(r"variablereference\((?:system\.session\.)?(`[^`]*`|\w+)=")
 _USER_CODE = re.compile(r"\b\w*(?:EvalPython|InPandas|PythonUDTF|PythonUDF)\w*")
 """Operators of a plan that run Python."""
-_FIELDS = "spark.sql.debug.maxToStringFields"
-_ALL = 1_000_000
 
 
 def require_shared(session: SparkSession, frame: DataFrame, sql: str) -> None:
@@ -79,15 +77,7 @@ def _analyzed(frame: DataFrame) -> tuple[bool, bool, str]:
 
 
 def _asked(session: SparkSession, sql: str) -> tuple[bool, bool, str]:
-    """The same as text: a Connect server returns nothing else, and Spark 4.0 has no pattern for variables.
-
-    All fields are requested, because a wide plan would be truncated.
-    """
-    before = session.conf.get(_FIELDS, None)
-    session.conf.set(_FIELDS, str(_ALL))
-    try:
-        text = str(session.sql(f"EXPLAIN EXTENDED {sql}").collect()[0][0])
-    finally:
-        session.conf.unset(_FIELDS) if before is None else session.conf.set(_FIELDS, before)
+    """The same as text: a Connect server returns nothing else, and Spark 4.0 has no pattern for variables."""
+    text = explained(session, sql)
     analyzed = text.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized Logical Plan ==")[0]
     return _VARIABLE.search(analyzed) is not None, _USER_CODE.search(text) is not None, analyzed

@@ -1,12 +1,12 @@
 """TPC-H at a scale, a small change -> how much faster each query is refreshed than in full, and how often the choice by cost was right.
 
     .venv/bin/python tests/benchmarks/incremental.py --scale 5 --kind inserts --fraction 0.001
-    .venv/bin/python tests/benchmarks/incremental.py --scale 5 --kind deletes --mode copy-on-write --clustered
+    .venv/bin/python tests/benchmarks/incremental.py --scale 5 --kind deletes updates --mode copy-on-write --clustered
 
 In one session, after a change that is not measured, so that all code is warm: rounds of three changes each, after which every query is
 refreshed by `auto`, in full, and by `incremental`, so that it is known what the other choice would have cost; each in a pass of its own, for a
 statement that was just made is always faster the second time, and each round begins with another one. The report has medians. Bytes are those of the files that were expected to be read,
-and of those that were written.
+of those that were written, and of all files of the auxiliary views.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent.parent / "compiler")]
 
+from refreshed import COMPLETE, how  # noqa: E402
 from tpch import QUERIES, models  # noqa: E402
 from tpch_data import tables_of_tpch  # noqa: E402
 from warm_spark import warm_spark  # noqa: E402
@@ -44,6 +45,7 @@ class Measured:
     full_bytes: int | None = None
     rows_changed: int | None = None
     bytes_written: int | None = None
+    auxiliary_bytes: int = 0
 
     @property
     def auto(self) -> float:
@@ -66,7 +68,7 @@ class Measured:
         """Whether `auto` took what is faster, give or take a tenth."""
         if self.incremental is None:
             return None
-        took_incremental = self.strategy not in ("full", "reused")
+        took_incremental = self.strategy not in (*COMPLETE, "reused")
         return self.incremental <= self.full * 1.1 if took_incremental else self.full <= self.incremental * 1.1
 
 
@@ -83,11 +85,18 @@ def timed(project: Any, name: str, **options: Any) -> tuple[float, Any]:
 def note(one: Measured, seconds: float, found: Any) -> None:
     details = found.details
     one.autos.append(seconds)
-    one.strategy = details.get("strategy") or found.status
-    one.reason = details.get("reason") or ""
+    one.strategy, _, reason = how(found).partition(" (")
+    one.reason = reason.removesuffix(")")
     one.expected_bytes, one.full_bytes = details.get("expected_bytes"), details.get("full_bytes")
     one.rows_changed = (details.get("rows_added") or 0) + (details.get("rows_removed") or 0)
     one.bytes_written = details.get("bytes_written")
+
+
+def auxiliary_bytes(project: Any, query: str) -> int:
+    """Of all files of the query's auxiliary views, as they are now."""
+    names = [name for name in project.catalog.list_tables("main") if name[1].startswith(f"{query}__auxiliary_")]
+    found = (project.catalog.load_table(name).current_snapshot() for name in names)
+    return sum(int(snapshot.summary.additional_properties["total-files-size"]) for snapshot in found if snapshot)
 
 
 def with_policy(project: Any, policy: str) -> None:
@@ -97,15 +106,15 @@ def with_policy(project: Any, policy: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=1)
-    parser.add_argument("--kind", default="inserts", choices=("inserts", "deletes", "updates"))
+    parser.add_argument("--kind", nargs="+", default=["inserts"], choices=("inserts", "deletes", "updates"), help="one after the other")
     parser.add_argument("--fraction", type=float, default=0.001)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--mode", default="merge-on-read")
     parser.add_argument("--format-version", type=int, default=2)
-    parser.add_argument("--clustered", action="store_true")
+    parser.add_argument("--clustered", action="store_true", help="delete and update rows of neighbouring keys")
     parser.add_argument("--only", default="")
     parser.add_argument("--set", default="b", choices=("a", "b"))
-    parser.add_argument("--json", default="")
+    parser.add_argument("--json", default="", help="a directory for a file of each kind")
     parser.add_argument("--report", default="", help="a Markdown file to append the table to")
     options = parser.parse_args()
     only = set(filter(None, options.only.split(",")))
@@ -121,68 +130,96 @@ def main() -> int:
         first = project.run(threads=2)
         assert first.ok, [d.message for r in first.results for d in r.diagnostics]
         print(f"{len(names)} MVs built in {time.monotonic() - began:.0f} s", flush=True)
-        streams = RefreshStreams(scale=options.scale, seed=1)
-
-        def change(round_: int) -> None:
-            how = {} if options.kind == "inserts" else {"clustered": options.clustered}
-            for statement in getattr(streams, options.kind)(round_, options.fraction, **how):
-                project.spark.sql(statement)
-
-        # Once incrementally, once more in full: what Spark generates code for and the JVM compiles is warm in both.
-        with_policy(project, "incremental")
-        change(0)
-        for how in ({}, {"full_refresh": True}):
-            for name in names:
-                timed(project, name, **how)
-        measured = {name: Measured(query=name) for name in names}
-
-        def auto(one: Measured) -> None:
-            note(one, *timed(project, one.query))
-
-        def full(one: Measured) -> None:
-            one.fulls.append(timed(project, one.query, full_refresh=True)[0])
-
-        def incremental(one: Measured) -> None:
-            seconds, found = timed(project, one.query)
-            if found.details.get("strategy") not in (None, "full"):
-                one.incrementals.append(seconds)
-
-        passes = [("auto", auto), ("auto", full), ("incremental", incremental)]
-        for round_ in range(options.rounds):
-            for number in range(len(passes)):
-                # Another one first in each round: it reads what was just written.
-                policy, refreshed = passes[(number + round_) % len(passes)]
-                change(3 * round_ + number + 1)
-                with_policy(project, policy)
-                for one in measured.values():
-                    refreshed(one)
-            for one in measured.values():
-                print(
-                    f"{one.query} {one.strategy:14} {one.reason:16} auto {one.auto:6.2f} s  full {one.full:6.2f} s  {one.ratio:5.1f}x",
-                    flush=True,
-                )
-        report(list(measured.values()), options)
+        changes = Changes(project, RefreshStreams(scale=options.scale, seed=1), options)
+        for number, kind in enumerate(options.kind):
+            warm_up(project, names, changes, kind, in_full=number == 0)
+            report(play(project, names, changes, kind, options.rounds), kind, options)
     return 0
 
 
-def report(measured: list[Measured], options: argparse.Namespace) -> None:
-    print(f"\n{'query':8} {'strategy':14} {'reason':18} {'auto s':>7} {'full s':>7} {'ratio':>6} {'incr s':>7} right  MB of MB, written")
+@dataclass
+class Changes:
+    """Makes one change after the other, no two with the same rows."""
+
+    project: Any
+    streams: RefreshStreams
+    options: argparse.Namespace
+    made: int = 0
+
+    def make(self, kind: str) -> None:
+        how = {} if kind == "inserts" else {"clustered": self.options.clustered}
+        for statement in getattr(self.streams, kind)(self.made, self.options.fraction, **how):
+            self.project.spark.sql(statement)
+        self.made += 1
+
+
+def warm_up(project: Any, names: list[str], changes: Changes, kind: str, *, in_full: bool) -> None:
+    """Once incrementally, twice as `auto` chooses, which makes auxiliary views and then follows changes by them, and once in full: what Spark
+    generates code for and the JVM compiles is warm in all."""
+    for policy in ("incremental", "auto", "auto"):
+        with_policy(project, policy)
+        changes.make(kind)
+        began = time.monotonic()
+        for name in names:
+            seconds, found = timed(project, name)
+            print(f"  {policy}: {name} {how(found)} {seconds:.2f} s", flush=True)
+        print(f"warming up for {kind}, {policy}: {time.monotonic() - began:.0f} s", flush=True)
+    if in_full:
+        for name in names:
+            timed(project, name, full_refresh=True)
+
+
+def play(project: Any, names: list[str], changes: Changes, kind: str, rounds: int) -> list[Measured]:
+    measured = {name: Measured(query=name) for name in names}
+
+    def auto(one: Measured) -> None:
+        note(one, *timed(project, one.query))
+
+    def full(one: Measured) -> None:
+        one.fulls.append(timed(project, one.query, full_refresh=True)[0])
+
+    def incremental(one: Measured) -> None:
+        seconds, found = timed(project, one.query)
+        if how(found).split(" ")[0] not in (*COMPLETE, "reused"):
+            one.incrementals.append(seconds)
+
+    passes = [("auto", auto), ("auto", full), ("incremental", incremental)]
+    for round_ in range(rounds):
+        for number in range(len(passes)):
+            # Another one first in each round: it reads what was just written.
+            policy, refreshed = passes[(number + round_) % len(passes)]
+            changes.make(kind)
+            with_policy(project, policy)
+            for one in measured.values():
+                refreshed(one)
+    for one in measured.values():
+        one.auxiliary_bytes = auxiliary_bytes(project, one.query)
+    return list(measured.values())
+
+
+def report(measured: list[Measured], kind: str, options: argparse.Namespace) -> None:
+    print(
+        f"\n{'query':8} {'strategy':14} {'reason':18} {'auto s':>7} {'full s':>7} {'ratio':>6} {'incr s':>7} right  MB of MB, written, auxiliary"
+    )
     for m in measured:
         inc = f"{m.incremental:7.2f}" if m.incremental is not None else "      -"
         size = f"{m.expected_bytes / 1e6:.1f} of {m.full_bytes / 1e6:.1f}" if m.expected_bytes is not None and m.full_bytes else ""
         size += f", {m.bytes_written / 1e6:.2f}" if m.bytes_written is not None else ""
+        size += f", {m.auxiliary_bytes / 1e6:.1f}"
         print(f"{m.query:8} {m.strategy:14} {m.reason:18} {m.auto:7.2f} {m.full:7.2f} {m.ratio:6.1f} {inc} {m.was_right!s:5}  {size}")
     for line in summary(measured):
         print(line)
     if options.report:
         with Path(options.report).open("a", encoding="utf-8") as file:
-            file.write(markdown(measured, options))
+            file.write(markdown(measured, kind, options))
     if options.json:
-        Path(options.json).write_text(json.dumps({"options": vars(options), "measured": [asdict(m) for m in measured]}, indent=1))
+        text = json.dumps({"options": {**vars(options), "kind": kind}, "measured": [asdict(m) for m in measured]}, indent=1)
+        Path(options.json).mkdir(parents=True, exist_ok=True)
+        (Path(options.json) / f"{options.scale:g}-{kind}-{options.mode}-v{options.format_version}.json").write_text(text)
 
 
 def summary(measured: list[Measured]) -> list[str]:
-    ratios = [m.ratio for m in measured if m.strategy not in ("full", "reused", "error", "no-change")]
+    ratios = [m.ratio for m in measured if m.strategy not in (*COMPLETE, "reused", "error", "no-change")]
     slower = [m.query for m in measured if m.auto > 1.1 * m.full]
     known = [m.was_right for m in measured if m.was_right is not None]
     return [
@@ -192,17 +229,18 @@ def summary(measured: list[Measured]) -> list[str]:
     ]
 
 
-def markdown(measured: list[Measured], options: argparse.Namespace) -> str:
-    how = f"{options.kind}{' of neighbouring keys' if options.clustered else ''}, {options.mode}, format v{options.format_version}"
+def markdown(measured: list[Measured], kind: str, options: argparse.Namespace) -> str:
+    where = " of neighbouring keys" if options.clustered and kind != "inserts" else ""
     lines = [
-        f"## Scale {options.scale:g}, {options.fraction:.1%} {how}",
+        f"## Scale {options.scale:g}, {options.fraction:.1%} {kind}{where}, {options.mode}, format v{options.format_version}",
         "",
-        "| query | strategy | reason | auto s | full s | ratio | incremental s |",
+        "| query | strategy | reason | auto s | full s | ratio | incremental s | auxiliary views, MB |",
     ]
-    lines += ["|---|---|---|---:|---:|---:|---:|"]
+    lines += ["|---|---|---|---:|---:|---:|---:|---:|"]
     for m in measured:
         forced = f"{m.incremental:.2f}" if m.incremental is not None else ""
-        lines.append(f"| {m.query} | {m.strategy} | {m.reason} | {m.auto:.2f} | {m.full:.2f} | {m.ratio:.1f} | {forced} |")
+        size = f"{m.auxiliary_bytes / 1e6:.1f}" if m.auxiliary_bytes else ""
+        lines.append(f"| {m.query} | {m.strategy} | {m.reason} | {m.auto:.2f} | {m.full:.2f} | {m.ratio:.1f} | {forced} | {size} |")
     return "\n".join([*lines, "", *(f"- {line}" for line in summary(measured)), "", ""])
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
 
+from refreshed import how  # noqa: E402
 from tpch_data import tables_of_tpch  # noqa: E402
 from warm_spark import warm_spark  # noqa: E402
 
@@ -53,7 +54,7 @@ def table(names: list[str], seen: dict[tuple[str, str], Counter[str]], options: 
     lines = [f"### {of}", "", f"{told}, refresh_policy {options.policy}: {wrong or 'no'} differences.", ""]
     lines += [f"| query | {' | '.join(kinds)} |", f"|---|{'---|' * len(kinds)}"]
     for name in names:
-        cells = [", ".join(f"{how} x {times}" for how, times in seen[name, kind].items()) or "-" for kind in kinds]
+        cells = [", ".join(f"{strategy} x {times}" for strategy, times in seen[name, kind].items()) or "-" for kind in kinds]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return lines
 
@@ -96,10 +97,8 @@ def main() -> int:
                     name = one.node.rpartition(".")[2]
                     if one.status == "error":
                         wrong.append(f"{name} round {round_} {kind}: {one.message[:300]}")
-                    how = one.details.get("strategy") or one.status
-                    why = one.details.get("reason")
-                    seen[name, kind][f"{how} ({why})" if why else how] += 1
-                    if why in ("round-trip-unproven", "incremental-failed"):
+                    seen[name, kind][how(one)] += 1
+                    if (why := one.details.get("reason")) in ("round-trip-unproven", "incremental-failed"):
                         print("   ", name, why, one.details.get("reason_message", "")[:600])
                 for name in names:
                     sql = (project.root / "models" / f"{name}.sql").read_text(encoding="utf-8")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from mvbuild.formats.record import RefreshRecord
 from mvbuild.freshness.file_places import metadata_columns_of
@@ -15,9 +16,11 @@ from mvbuild.incremental.cost import CHEAPER, LARGE, Cost, cost_of, full_cost
 from mvbuild.incremental.experience import corrections
 from mvbuild.incremental.inputs import Inputs, ReadChange, changes_of, inputs_of, shape_of_inputs, span_of
 from mvbuild.incremental.key_ranges import without_empty
+from mvbuild.incremental.narrowed_joins import with_narrowed_joins
 from mvbuild.incremental.reasons import GENERAL, UNINFORMATIVE, Refused
 from mvbuild.incremental.rewrite import Rewrite, StrategyInput
 from mvbuild.incremental.shape import Shape, readable, with_lifted_readings
+from mvbuild.incremental.shared_joins import with_shared_joins
 from mvbuild.incremental.sizes import Sizes, StorageSize
 from mvbuild.incremental.statements import Difference, Stored, difference
 from mvbuild.incremental.strategies import FULL, STRATEGIES, WORTH
@@ -104,6 +107,13 @@ def cheapest_of(question: Question, storage: TableState, given: Inputs, shape: S
     return _Choosing(question=question, storage=storage, given=given, shape=shape, changes=changes)._cheapest(changes, is_proven=True)
 
 
+def written(rewrite: Rewrite, known: Sizes) -> Iterator[Rewrite]:
+    """The ways to write it: each term with the tables that its own keys leave, or with those that terms share read once."""
+    for one in (with_shared_joins(rewrite), rewrite):
+        if one is not None:
+            yield with_narrowed_joins(one, known.is_large) or one
+
+
 def without_rows_alone(given: Inputs) -> None:
     """Raise Refused if the query reads metadata columns of files: a change of rows does not include changes of their files."""
     for one in given.inputs:
@@ -173,10 +183,14 @@ class _Choosing:
                 message, span = readable(exc.message, self.shape), span_of(self.given.text, exc)
                 against.append(Considered(strategy=name, code=exc.code, message=message, span=span))
                 continue
-            change = without_empty(difference(made, Stored(types=case.types, is_large=known.storage.rows >= LARGE)), known)
-            work = cost_of(made, change, self.shape.root, known, is_proven=is_proven)
+            made, change, work = min((self._costed(one, known, is_proven) for one in written(made, known)), key=lambda one: one[2].seconds)
             possible[name] = made, change, work.corrected(factors.get(name, 1.0))
         return self._weighed(possible, against, full)
+
+    def _costed(self, rewrite: Rewrite, known: Sizes, is_proven: bool) -> tuple[Rewrite, Difference, Cost]:
+        change = difference(rewrite, Stored(types=self._types, is_large=known.storage.rows >= LARGE))
+        change = without_empty(change, known)
+        return rewrite, change, cost_of(rewrite, change, self.shape.root, known, is_proven=is_proven)
 
     def _weighed(self, possible: dict[str, tuple[Rewrite, Difference, Cost]], against: list[Considered], full: Cost) -> StrategyChoice:
         best = min(possible, key=lambda name: possible[name][2].share_of(full), default=None)
@@ -203,13 +217,17 @@ class _Choosing:
         held = StorageSize(table=self.storage)
         return Sizes(inputs=self.given.inputs, changes=changes, storage=held, read=self.question.read, moved=bool(self.given.moved))
 
+    @property
+    def _types(self) -> Mapping[str, Any]:
+        return {field["name"]: field["type"] for field in self.storage.schema["fields"]}
+
     def _case(self, changes: Mapping[int, TableChange]) -> StrategyInput:
         moved = self.given.moved
         return StrategyInput(
             shape=with_lifted_readings(self.shape, moved) if moved else self.shape,
             plus=frozenset(leaf for leaf, change in changes.items() if _adds(change)),
             minus=frozenset(leaf for leaf, change in changes.items() if not change.is_insert_only),
-            types={f["name"]: f["type"] for f in self.storage.schema["fields"]},
+            types=self._types,
             partition_by=self.storage.partition_by,
             float_tolerance=self.question.node.model.config.float_tolerance,
             has_children=self.question.has_children,

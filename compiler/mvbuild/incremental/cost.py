@@ -9,6 +9,7 @@ from sqlglot import exp
 from mvbuild.incremental.algebra import Aggregate, Distinct, Filter, Join, Project, Ref, Relation, Scan, walk
 from mvbuild.incremental.change_filters import change_filters
 from mvbuild.incremental.column_pruning import pruned
+from mvbuild.incremental.delta import KEYS
 from mvbuild.incremental.effort import Estimator
 from mvbuild.incremental.fixed_costs import steps_of, steps_of_full
 from mvbuild.incremental.key_ranges import Ranges
@@ -100,11 +101,12 @@ def _of_storage(held: StorageSize, share: float) -> Cost:
 
 def _groups(rewrite: Rewrite, root: Relation, sizes: Sizes) -> dict[str, float]:
     """If every group is a row of the storage, the number of groups is the number of rows."""
-    if not rewrite.ctes or not isinstance(rewrite.write, Exchange | Bag) or any(_keeps_few(n) for n in walk(root)):
+    keys = [cte.name for cte in rewrite.ctes if cte.name.startswith(KEYS)]
+    if not keys or not isinstance(rewrite.write, Exchange | Bag) or any(_keeps_few(n) for n in walk(root)):
         return {}
     while isinstance(root, Project):
         root = root.child
-    return {rewrite.ctes[-1].name: float(sizes.storage.rows)} if isinstance(root, Aggregate | Distinct) else {}
+    return {keys[-1]: float(sizes.storage.rows)} if isinstance(root, Aggregate | Distinct) else {}
 
 
 def _keeps_few(relation: Relation) -> bool:

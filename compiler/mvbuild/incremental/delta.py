@@ -43,6 +43,7 @@ from mvbuild.incremental.algebra import (
 )
 from mvbuild.incremental.clock import at_values, boundary, differing, earlier, elsewhere, reads, reads_below, reads_here
 from mvbuild.incremental.functions import POSITIONS, SUMS, is_ordered_aggregate
+from mvbuild.incremental.join_order import changed_first
 from mvbuild.incremental.kinds import Types, kind_of, kind_of_type
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.restrict import Key, equal_columns, mapped, partition_columns, restricted
@@ -59,6 +60,8 @@ class Cte:
 
     name: str
     relation: Relation
+    at_once: bool = False
+    """Computed before what reads it, so that the engine knows how few rows it has."""
 
     @property
     def ref(self) -> Ref:
@@ -214,6 +217,9 @@ class Deltas:
 
     def _join(self, join: Join) -> Delta:
         if join.kind == "inner":
+            ordered = changed_first(join, self.changes)
+            if ordered is not join:
+                return self.of(ordered)
             self._require_steady(join)
             left, right = self.of(join.left), self.of(join.right)
             before = self.old(join.left)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from sqlglot import exp
 
 from mvbuild.incremental.algebra import Aggregate, Filter, Join, OneRow, Ref, Relation, Scan, SetOperation, Union, renamed, with_children
-from mvbuild.incremental.delta import Cte
 from mvbuild.incremental.statements import Difference
 
 IsEmpty = Callable[[Scan], bool]
@@ -30,7 +29,7 @@ def without_empty_parts(change: Difference, is_empty: IsEmpty) -> Difference:
     parts = _Parts(is_empty)
     ctes = []
     for cte in change.ctes:
-        ctes.append(Cte(cte.name, parts.without(cte.relation)))
+        ctes.append(replace(cte, relation=parts.without(cte.relation)))
         if parts.has_no_rows(cte.relation):
             parts.names.add(cte.name)
     gone, came = (parts.without(side) if side is not None else None for side in (change.gone, change.came))

@@ -90,7 +90,7 @@ def _kept(difference: Difference, *, is_fetched: bool) -> int:
     sides = [side for side in (difference.gone, difference.came) if side is not None]
     of_sides = sum(any(isinstance(n, Scan) for n in walk(side)) for side in sides) if difference.gone is not None else 0
     once = difference.together if is_fetched else None
-    return sum(reads[cte.name] > 1 for cte in difference.ctes if cte is not once) + (0 if is_fetched else of_sides)
+    return sum(reads[cte.name] > 1 or cte.at_once for cte in difference.ctes if cte is not once) + (0 if is_fetched else of_sides)
 
 
 def _count(relation: Relation, *types: type[Relation]) -> int:

@@ -28,7 +28,6 @@ from mvbuild.incremental.algebra import (
     names_in,
     with_children,
 )
-from mvbuild.incremental.delta import Cte
 from mvbuild.incremental.literals import translated
 from mvbuild.incremental.restrict import partition_columns
 from mvbuild.incremental.sizes import Sizes
@@ -144,7 +143,7 @@ def without_empty(change: Difference, sizes: Sizes) -> Difference:
     ranges = Ranges(sizes)
     ctes = []
     for cte in change.ctes:
-        ctes.append(Cte(cte.name, _without_empty(cte.relation, ranges, {})))
+        ctes.append(replace(cte, relation=_without_empty(cte.relation, ranges, {})))
         ranges.cte(cte.name, cte.relation)
     gone, came = (_without_empty(side, ranges, {}) if side is not None else None for side in (change.gone, change.came))
     return replace(change, ctes=tuple(ctes), gone=gone, came=came)

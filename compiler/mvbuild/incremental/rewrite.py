@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlglot import exp
@@ -109,6 +109,16 @@ class OverwritePartitions:
 
 
 Write = Append | Upsert | Exchange | Bag | OverwritePartitions
+
+
+def map_relations(write: Write, change: Callable[[Relation], Relation]) -> Write:
+    """The same way to write other rows."""
+    if isinstance(write, Upsert):
+        return replace(write, delta=change(write.delta))
+    if isinstance(write, Bag):
+        plus, minus = (change(side) if side is not None else None for side in (write.plus, write.minus))
+        return Bag(plus, minus)
+    return replace(write, rows=change(write.rows))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mvbuild.formats.record import NO_SNAPSHOT
-from mvbuild.incremental.algebra import Scan
+from mvbuild.incremental.algebra import Relation, Scan, walk
 from mvbuild.incremental.inputs import Input, ReadChange, total
 from mvbuild.incremental.statements import STORAGE
 from mvbuild.ports.changes import Side, TableChange, ValueRange, is_plain
@@ -27,6 +27,10 @@ FEW = 10_000
 and written faster where they are."""
 SEARCHED_BYTES, SEARCHED_VALUES = 16 * 1024 * 1024, 4_000_000
 """The limits of a storage in which the rows to remove are found without the engine: a tenth of a second of one processor."""
+MANY = 300_000
+"""Up to this many changed rows, what is joined with them is small enough to be kept."""
+MOVED, MOVED_FOR = 0.4, 500_000
+"""Microseconds to move a row to another task, besides its values; and those that a statement takes."""
 _FIXED = ("boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz")
 
 
@@ -101,6 +105,13 @@ class Sizes:
     @property
     def has_few_changes(self) -> bool:
         return not self.moved and sum(change.rows for change in self.changes.values()) <= FEW
+
+    def is_large(self, relation: Relation) -> bool:
+        """Whether moving the rows of its tables to other tasks takes longer than the statement that makes it needless."""
+        if sum(change.rows for change in self.changes.values()) > MANY:
+            return False
+        scans = [self.of(node) for node in walk(relation) if isinstance(node, Scan)]
+        return sum(one.rows * (MOVED + one.row_cost) for one in scans) > MOVED_FOR
 
     def share(self, scan: Scan, wanted: Mapping[str, ValueRange]) -> float:
         """The share of a table's rows in files that may have the wanted values."""

@@ -40,11 +40,19 @@ def may_be_few(inputs: RefreshInputs) -> bool:
     """Whether it is worth trying: a small change below can still affect many rows."""
     if inputs.choice.inputs is not None and inputs.choice.inputs.moved:
         return False  # how many rows a clock lets in or out is not known
+    return can_be_fetched(inputs) and sum(change.rows for change in inputs.choice.changes.values()) <= MAX_ROWS
+
+
+def can_be_fetched(inputs: RefreshInputs) -> bool:
+    """Whether few rows of this storage can be fetched: in what they hold, and in their size."""
     size = StorageSize(table=inputs.place.before)
-    if size.bytes > max(LITTLE, MAX_ROW_BYTES * size.rows):
-        return False
     is_plain_row = all(is_plain(field["type"]) for field in inputs.place.before.schema["fields"])
-    return is_plain_row and sum(change.rows for change in inputs.choice.changes.values()) <= MAX_ROWS
+    return is_plain_row and size.bytes <= max(LITTLE, MAX_ROW_BYTES * size.rows)
+
+
+def is_better_fetched(inputs: RefreshInputs, rows: int) -> bool:
+    """Whether this many rows, which the engine has computed, are fetched and written in one commit faster than by its statements."""
+    return rows <= MAX_ROWS and StorageSize(table=inputs.place.before).is_written_here and can_be_fetched(inputs)
 
 
 def fetched(inputs: RefreshInputs, difference: Difference) -> FewRows | None:

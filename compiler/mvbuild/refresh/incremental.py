@@ -18,7 +18,7 @@ from mvbuild.incremental.statements import Difference, condition_of
 from mvbuild.names import quote
 from mvbuild.ports.catalog import ChangeRefused
 from mvbuild.ports.engine import QueryError
-from mvbuild.refresh.few_rows import FewRows, fetched, fetched_by_value, may_be_few
+from mvbuild.refresh.few_rows import FewRows, fetched, fetched_by_value, is_better_fetched, may_be_few
 from mvbuild.refresh.inputs import RefreshInputs
 from mvbuild.refresh.partition_writes import MAX_PARTITIONS, partition_condition
 from mvbuild.refresh.round_trip import round_trip_difference
@@ -94,6 +94,9 @@ class _Writer:
             return None, 0
         gone, came = inputs.cached("gone", difference.gone), inputs.cached("came", difference.came)
         removed, added = self._counts(difference, gone, came)
+        few = fetched(inputs, difference) if is_better_fetched(inputs, removed + added) else None
+        if few is not None:
+            return self._write_few(few)
         self._write(gone, came, removed, added)
         return added, removed
 
@@ -143,7 +146,9 @@ class _Writer:
         for cte in difference.ctes:
             if cte.name in self.inputs.relations:
                 continue
-            is_once = reads[cte.name] == 1 or (is_fetched and (cte is together or self.inputs.is_at_hand(cte.relation)))
+            is_at_hand = self.inputs.is_at_hand(cte.relation)
+            is_once = reads[cte.name] == 1 and not cte.at_once
+            is_once = is_once or (is_fetched and cte is together) or ((is_fetched or cte.at_once) and is_at_hand)
             if is_once and not self.inputs.narrows(cte):
                 self.inputs.inline(cte)
             else:

@@ -26,8 +26,10 @@ from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.from_clause import MARKER
 from mvbuild.incremental.key_ranges import without_empty
+from mvbuild.incremental.narrowed_joins import with_narrowed_joins
 from mvbuild.incremental.rewrite import Bag, Exchange, Rewrite, StrategyInput
 from mvbuild.incremental.shape import Shape, shape_of, with_lifted_readings
+from mvbuild.incremental.shared_joins import with_shared_joins
 from mvbuild.incremental.statements import STORAGE, Stored, difference
 from mvbuild.incremental.strategies import STRATEGIES
 from mvbuild.ports.changes import ValueRange
@@ -154,7 +156,13 @@ class OnDuckDB:
 
     def refreshed(self, strategy: str, case: StrategyInput | None = None) -> Counter[Row]:
         """The storage after the strategy, from that of before. Raises Refused."""
-        return self.apply(STRATEGIES[strategy](case or self.case()))
+        made = STRATEGIES[strategy](case or self.case())
+        rows, shared = self.apply(made), with_shared_joins(made)
+        for other in (shared, with_narrowed_joins(made, _any_table), with_narrowed_joins(shared or made, _any_table)):
+            if other is not None:
+                again = self.apply(other)
+                assert again == rows or self.is_full(again), f"written in another way: too many {again - rows}, missing {rows - again}"
+        return rows
 
     def apply(self, made: Rewrite) -> Counter[Row]:
         rows = self.connection.execute(self.applied_sql(made)).fetchall()
@@ -194,6 +202,11 @@ class OnDuckDB:
             return "storage" if read.leaf == STORAGE else f'"{self.tables[read.leaf].name}_{read.version}"'
 
         return like_spark(sql_of(pruned(relation), source, outputs=[(n, n) for n in relation.columns], dialect="duckdb"))
+
+
+def _any_table(_: Relation) -> bool:
+    """Every table counts as large."""
+    return True
 
 
 @dataclass

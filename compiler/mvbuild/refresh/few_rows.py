@@ -11,8 +11,8 @@ from mvbuild.names import quote
 from mvbuild.ports.changes import RowChange, is_plain
 from mvbuild.refresh.inputs import RefreshInputs
 
-MAX_ROWS = FEW
-"""The limit of rows that are fetched, and of rows that may have changed below."""
+MAX_ROWS = MAX_CHANGED = FEW
+"""The limits of rows that are fetched, and of rows that may have changed below if it is not known how many rows of the storage change."""
 MAX_ROW_BYTES = 2_000
 """The limit of the average size of a row in a storage that is not small: all rows are in memory at once."""
 _REMOVED, _ADDED = "is_removed", "is_added"
@@ -40,7 +40,7 @@ def may_be_few(inputs: RefreshInputs) -> bool:
     """Whether it is worth trying: a small change below can still affect many rows."""
     if inputs.choice.inputs is not None and inputs.choice.inputs.moved:
         return False  # how many rows a clock lets in or out is not known
-    return can_be_fetched(inputs) and sum(change.rows for change in inputs.choice.changes.values()) <= MAX_ROWS
+    return can_be_fetched(inputs) and sum(change.rows for change in inputs.choice.changes.values()) <= MAX_CHANGED
 
 
 def can_be_fetched(inputs: RefreshInputs) -> bool:

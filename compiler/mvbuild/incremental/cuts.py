@@ -37,6 +37,7 @@ from mvbuild.incremental.algebra import (
     leaves,
     map_scans,
     projected,
+    renamed,
     walk,
     with_children,
 )
@@ -47,6 +48,7 @@ from mvbuild.incremental.hypothetical import answers
 from mvbuild.incremental.kinds import kind_of_type
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.restrict import partition_columns
+from mvbuild.incremental.same_rows import rows_text
 from mvbuild.incremental.shape import Shape
 from mvbuild.incremental.strategies import COMPLETE, OF_GROUPS
 from mvbuild.lineage.expression_type import type_of
@@ -82,7 +84,10 @@ class Division:
         roots: dict[int, Relation] = {}
 
         def put_back(scan: Scan) -> Relation:
-            return projected(roots[scan.leaf], scan.columns) if scan.leaf in roots else scan
+            if scan.leaf not in roots:
+                return scan
+            is_named_alike = all(name == own for name, own in scan.sources)
+            return projected(roots[scan.leaf], scan.columns) if is_named_alike else renamed(roots[scan.leaf], scan.sources)
 
         for cut in self.cuts:
             roots[cut.leaf] = map_scans(cut.shape.root, put_back)
@@ -114,6 +119,10 @@ class _Cutter:
     is_followed: bool
     """Whether a strategy follows deletes from the storage alone: then only the groups of the top aggregate are worth keeping."""
     cuts: list[Cut] = field(default_factory=list)
+    known: dict[str, Cut] = field(default_factory=dict)
+    """Text of its rows -> an auxiliary view."""
+    kept: list[Relation] = field(default_factory=list)
+    """What is read from auxiliary views."""
     types: dict[str, Type | None] = field(default_factory=dict)
     """Of the columns that only auxiliary views have."""
     required: frozenset[str] = frozenset()
@@ -126,10 +135,10 @@ class _Cutter:
 
     def _required(self) -> frozenset[str]:
         """A column that an auxiliary view reads may be NULL in its result, after an outer join."""
-        may_be_null = frozenset[str]()
-        for cut in self.cuts:
-            may_be_null |= frozenset(cut.shape.root.columns) - never_null(cut.shape.root, cut.shape.required)
-        return self.shape.required - may_be_null
+        required = self.shape.required
+        for relation in self.kept:
+            required -= frozenset(relation.columns) - never_null(relation, required)
+        return required
 
     # --- the tree, from the top ---------------------------------------------------------------------------------------------------
 
@@ -153,7 +162,12 @@ class _Cutter:
         if isinstance(relation, Aggregate | Window) and is_unsteady(relation, self.shape.types) is not None:
             return self._kept(self._inside(relation))
         if isinstance(relation, Aggregate) and (of_all_rows or not relation.keys):
-            return self._groups(replace(relation, child=self.below(relation.child)))
+            before = len(self.cuts)
+            found = self._groups(replace(relation, child=self.below(relation.child)))
+            if isinstance(found, Scan) or len(self.cuts) > before:
+                return found
+            # The largest of all values, for example: deletes can be followed in the groups that it is taken from.
+            return replace(relation, child=self.below(relation.child, of_all_rows=True))
         return self._inside(relation, of_all_rows=of_all_rows)
 
     def _inside(self, relation: Relation, *, of_all_rows: bool = False) -> Relation:
@@ -222,9 +236,15 @@ class _Cutter:
             return relation
         if not self._is_followed(made):
             return relation
-        leaf = self.first + len(self.cuts)
-        self.cuts.append(Cut(leaf=leaf, shape=made))
-        return Scan(leaf, tuple((name, name) for name in relation.columns))
+        self.kept.append(relation)
+        text = rows_text(relation)
+        view = self.known.get(text) if text is not None else None
+        if view is None:
+            view = Cut(leaf=self.first + len(self.cuts), shape=made)
+            self.cuts.append(view)
+        if text is not None:
+            self.known[text] = view
+        return Scan(view.leaf, tuple(zip(relation.columns, view.shape.root.columns, strict=True)))
 
     def _is_followed(self, shape: Shape) -> bool:
         """Whether a strategy follows changes of the tables outside scalar subqueries. When a table of a scalar subquery changes, the

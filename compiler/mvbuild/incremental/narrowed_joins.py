@@ -55,8 +55,10 @@ class _Narrowing:
         partners = [self._partner(join, base) for join in spine]
         if not any(one is not None for one in partners):
             return with_children(relation, tuple(map(self.of, relation.children)))
-        cte = Cte(f"{CHANGED}{self.number}", self.of(base), at_once=True)
+        name = f"{CHANGED}{self.number}"
         self.number += 1
+        # After those that it reads.
+        cte = Cte(name, self.of(base), at_once=True)
         self.ctes.append(cte)
         made: Relation = cte.ref
         for operator, keys in zip(reversed(spine), reversed(partners), strict=True):

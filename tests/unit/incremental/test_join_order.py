@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 
 import pytest
@@ -13,9 +12,9 @@ from mvbuild.incremental.rewrite import StrategyInput
 from mvbuild.incremental.samples import case, formula, shape
 from mvbuild.incremental.statements import Stored, difference
 from mvbuild.incremental.strategies import STRATEGIES
-from unit.incremental.on_duckdb import OnDuckDB, Row, Table, bag, connected
+from unit.incremental.join_queries import random_case
+from unit.incremental.on_duckdb import OnDuckDB, bag, connected
 from unit.incremental.oracle import seen
-from unit.incremental.queries import Generated
 
 FAR = "(SELECT customer_id AS far_id, country AS far FROM {customers}) AS others"
 BETWEEN = f"FROM {{orders}}, {FAR}, {{customers}}"
@@ -68,45 +67,6 @@ def test_an_outer_join_is_one_table_for_the_others() -> None:
 
 
 # On DuckDB: tables in any order, with conditions between any of them.
-
-
-def random_case(seed: int) -> Generated:
-    rng = random.Random(seed)
-    names = "abcd"[: rng.choice((3, 4, 4))]
-    columns = [f"{name}.{column}" for name in names for column in "kv"]
-    tree = [f"{one}.{rng.choice('kv')} = {rng.choice(names[:at])}.{rng.choice('kv')}" for at, one in enumerate(names) if at]
-    more = [f"{one} {rng.choice(('<', '=', '<>'))} {other}" for one, other in [rng.sample(columns, 2) for _ in range(rng.randrange(3))]]
-    conditions = [*tree[rng.random() < 0.2 :], *more, *(["a.v >= 0"] if rng.random() < 0.5 else [])]
-    rng.shuffle(conditions)
-    order = rng.sample(names, len(names))
-    from_ = f"{{{order[0]}}} AS {order[0]}"
-    for at, name in enumerate(order[1:], 1):
-        if at == 1 and rng.random() < 0.4:
-            from_ += f" LEFT JOIN {{{name}}} AS {name} ON {order[0]}.k = {name}.k"
-            # Otherwise a row without a match would not remain.
-            conditions = [one for one in conditions if f"{name}." not in one]
-            continue
-        on = next((c for c in conditions if set(c) & set(names) <= {*order[: at + 1]}), None) if rng.random() < 0.3 else None
-        if on is None:
-            from_ += f" CROSS JOIN {{{name}}} AS {name}"
-        else:
-            from_ += f" {'LEFT' if rng.random() < 0.4 else ''} JOIN {{{name}}} AS {name} ON {on}"
-            conditions.remove(on)
-    picked = rng.sample(columns, 3)
-    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    grouped = rng.random() < 0.5
-    listed = ", ".join(f"{one} AS c{at}" for at, one in enumerate(picked)) + (", count(*) AS n" if grouped else "")
-    query = f"SELECT {listed} FROM {from_}{where}" + (f" GROUP BY {', '.join(picked)}" if grouped else "")
-
-    def rows() -> list[Row]:
-        return [(rng.choice((None, 0, 1, 2)), rng.choice((None, 0, 1, 2))) for _ in range(rng.randrange(2, 7))]
-
-    tables = []
-    for name in names:
-        old = rows()
-        new = [*old[rng.randrange(2) :], *rows()[: rng.randrange(3)]] if rng.random() < 0.6 else old
-        tables.append(Table(name, {"k": "int", "v": "int"}, old, new))
-    return Generated(seed, query, tuple(tables), frozenset(), "both")
 
 
 def test_every_strategy_is_right() -> None:

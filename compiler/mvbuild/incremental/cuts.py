@@ -26,6 +26,7 @@ from mvbuild.incremental.algebra import (
     Aggregate,
     Filter,
     Item,
+    Join,
     Limit,
     Pivot,
     Project,
@@ -174,6 +175,9 @@ class _Cutter:
         """The operator itself stays, its inputs may be kept."""
         if isinstance(relation, Limit):
             return replace(relation, child=self._limited(relation.child))
+        if is_one_by_cast(relation):
+            assert isinstance(relation, Join)
+            return replace(relation, left=self.below(relation.left, of_all_rows=of_all_rows))
         if isinstance(relation, Aggregate):
             of_all_rows = False
         if isinstance(relation, Scalar) or (isinstance(relation, Window) and not partition_columns(relation)):
@@ -252,6 +256,12 @@ class _Cutter:
         of_subqueries = frozenset[int]().union(*(leaves(node.subquery) for node in walk(shape.root) if isinstance(node, Scalar)))
         changed = leaves(shape.root) - of_subqueries
         return bool(changed) and follows_deletes(shape, changed)
+
+
+def is_one_by_cast(relation: Relation) -> bool:
+    """Whether it is a correlated subquery that compares after a cast: '01' and '1' are two groups, and one value for the row 1. As a table,
+    it would be joined with both."""
+    return isinstance(relation, Join) and relation.form == "scalar" and "cast" in relation.likeness
 
 
 def _can_be_kept(type_: Type | None) -> bool:

@@ -80,8 +80,10 @@ def _flat(relation: Relation) -> tuple[list[Relation], list[_Condition]]:
     if not isinstance(relation, Join) or relation.kind != "inner":
         return [relation], []
     tables, conditions = _flat(relation.left)
-    parts = zip_longest(conjuncts(relation.on), relation.likeness, fillvalue="equal")
-    return [*tables, relation.right], [*conditions, *(_Condition(part, like, len(tables)) for part, like in parts)]
+    # `equal` is what `Join.equalities` takes a part for whose likeness is not known.
+    pairs = zip_longest(conjuncts(relation.on), relation.likeness)
+    own = [_Condition(part, like or "equal", len(tables)) for part, like in pairs if part is not None]
+    return [*tables, relation.right], [*conditions, *own]
 
 
 def _connected(tables: Sequence[Relation], conditions: Sequence[_Condition]) -> list[Relation]:

@@ -155,8 +155,8 @@ def _sum(terms: Sequence[Relation], tags: _Tags) -> Relation | None:
     tagged = [tag.name for tag in tags[0]]
     if not (names or tagged) or any(set(term.columns) != set(names) for term in terms) or set(tagged) & set(names):
         return None
-    if tagged:
-        parts = tuple(Project(term, (*(Item(name, column(name)) for name in names), *own)) for term, own in zip(terms, tags, strict=True))
-    else:
-        parts = tuple(projected(term, names) for term in terms)  # type: ignore[assignment]
-    return _added_up(Union(parts, (*names, *tagged)))
+    parts = [
+        Project(term, (*(Item(name, column(name)) for name in names), *own)) if own else projected(term, names)
+        for term, own in zip(terms, tags, strict=True)
+    ]
+    return _added_up(Union(tuple(parts), (*names, *tagged)))

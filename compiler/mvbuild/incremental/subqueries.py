@@ -23,6 +23,7 @@ from mvbuild.incremental.algebra import (
     names_in,
     substituted,
 )
+from mvbuild.incremental.alike import likeness
 from mvbuild.incremental.building import Building, require_scalar
 from mvbuild.incremental.from_clause import from_clause
 from mvbuild.incremental.functions import EXACT_AGGREGATES, NULL_OF_NOTHING, called, unwrapped
@@ -228,6 +229,10 @@ def _correlated_scalar(
             return join, column(unique)
         made_of = {value.name: column(unique)}
     else:
+        for part in on:
+            if likeness(part, building.types) == "cast":
+                # '01' and '1' are two groups, and together one value for the row 1.
+                raise Refused("unsupported-operator", "a correlated subquery that compares values of different types", part)
         join = Join(relation, aggregate, "left", conjunction(on))
         made_of = {name: column(name) for name in counts}
     for name in made_of:

@@ -173,7 +173,7 @@ class _Choosing:
     def _cheapest(self, changes: Mapping[int, TableChange], *, is_proven: bool) -> StrategyChoice:
         known = self._sizes_of(changes)
         full, factors = full_cost(self.shape.root, known), corrections(history(self.storage))
-        case = self._case(changes)
+        case = replace(self._case(changes), few=not known.has_many_changes)
         possible: dict[str, tuple[Rewrite, Difference, Cost]] = {}
         against: list[Considered] = []
         for name, strategy in STRATEGIES.items():

@@ -109,6 +109,8 @@ class Deltas:
     types: Types
     clock: Mapping[str, str] = field(default_factory=dict)
     """The earlier values of what the query reads of the clock, where they differ. These readings are in filters and projections."""
+    few: bool = True
+    """Whether few rows changed. Many are joined in the order of the query, in which a small table may leave few of them."""
     ctes: list[Cte] = field(default_factory=list)
     _made: dict[int, tuple[Relation, Delta]] = field(default_factory=dict)
     _numbers: count[int] = field(default_factory=count)
@@ -217,7 +219,7 @@ class Deltas:
 
     def _join(self, join: Join) -> Delta:
         if join.kind == "inner":
-            ordered = changed_first(join, self.changes)
+            ordered = changed_first(join, self.changes) if self.few else join
             if ordered is not join:
                 return self.of(ordered)
             self._require_steady(join)

@@ -62,7 +62,9 @@ def _added_up(union: Union) -> Relation:
     """Its parts in groups, each of terms that are joined with the same tables."""
     groups: list[list[Relation]] = []
     for part in union.parts:
-        group = next((one for one in groups if _joined_alike([one[0], part])), None)
+        # The columns of UNION ALL correspond by position, and those of terms by name.
+        alike = (one for one in groups if one[0].columns == part.columns and _joined_alike([one[0], part]))
+        group = next(alike, None)
         if group is None:
             groups.append([part])
         else:

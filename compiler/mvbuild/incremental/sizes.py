@@ -106,12 +106,15 @@ class Sizes:
     def has_few_changes(self) -> bool:
         return not self.moved and sum(change.rows for change in self.changes.values()) <= FEW
 
+    @property
+    def has_many_changes(self) -> bool:
+        """Whether more rows changed than are kept before they are joined with others."""
+        return sum(change.rows for change in self.changes.values()) > MANY
+
     def is_large(self, relation: Relation) -> bool:
         """Whether moving the rows of its tables to other tasks takes longer than the statement that makes it needless."""
-        if sum(change.rows for change in self.changes.values()) > MANY:
-            return False
         scans = [self.of(node) for node in walk(relation) if isinstance(node, Scan)]
-        return sum(one.rows * (MOVED + one.row_cost) for one in scans) > MOVED_FOR
+        return not self.has_many_changes and sum(one.rows * (MOVED + one.row_cost) for one in scans) > MOVED_FOR
 
     def share(self, scan: Scan, wanted: Mapping[str, ValueRange]) -> float:
         """The share of a table's rows in files that may have the wanted values."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mvbuild.ports.states import TableState
-from mvbuild.refresh.few_rows import MAX_ROWS
+from mvbuild.refresh.few_rows import MAX_ROWS, is_better_fetched
 from mvbuild.refresh.incremental import _Writer
 from unit.worlds import Shop, base_table
 
@@ -96,8 +96,22 @@ def test_a_spark_that_cannot_copy_by_position_writes_what_remains(
     tmp_path: Path, mode: str, copies_by_position: bool, expected: list[str]
 ) -> None:
     table = _with_summary(base_table(Shop(tmp_path).catalog, "mart.m"), {"total-records": "4"})
-    wanted = Wanted(replace(table, properties={"write.delete.mode": mode}), copies_by_position=copies_by_position)
+    # mvbuild itself does not write this format.
+    table = replace(table, properties={"write.delete.mode": mode}, format_version=3)
+    wanted = Wanted(table, copies_by_position=copies_by_position)
     _Writer(wanted, {}).write()  # type: ignore[arg-type]
     assert wanted.written == expected
     (removing,) = (one for one in wanted.statements if "stored_at_0v" in one)
     assert removing.startswith("DELETE FROM" if expected == ["delete", "append"] else "INSERT INTO lake.mart.m REPLACE WHERE true")
+
+
+def test_few_rows_of_many_that_changed_are_fetched_if_this_process_can_write_them(tmp_path: Path) -> None:
+    table = replace(base_table(Shop(tmp_path).catalog, "mart.m"), properties={"write.delete.mode": "merge-on-read"}, format_version=2)
+
+    def is_fetched(table: TableState, rows: int = 5) -> bool:
+        return is_better_fetched(Wanted(table), rows)  # type: ignore[arg-type]
+
+    assert is_fetched(table)
+    assert not is_fetched(table, MAX_ROWS + 1)
+    assert not is_fetched(replace(table, format_version=3))
+    assert not is_fetched(replace(table, properties={}))

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -177,6 +178,19 @@ def test_status_and_stop(folder: Folder, env: dict[str, str], start: StartServer
     assert ([e.pid for e in ended], later) == ([server.pid], [])
     assert server.wait() == -signal.SIGTERM
     assert folders(env) == []
+
+
+def test_a_server_that_looks_whether_it_is_used_is_not_in_use(folder: Folder, env: dict[str, str], start: StartServer) -> None:
+    server = start(folder)
+    folder.write(RECORD)
+    for asked in (lambda: [e.state for e in warm_engines(env)], lambda: [e.state for e in stop_warm_engines(env, force=False)[0]]):
+        looks = folder.unused()
+        assert looks is not None
+        later = Timer(0.1, looks.release)
+        later.start()
+        assert asked() == ["idle"]
+        later.join()
+    assert server.wait() == -signal.SIGTERM
 
 
 def test_a_server_that_does_not_end_is_killed(

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _STOP_SECONDS = 40.0
 _PAUSE = 0.05
+_LOOK_SECONDS = 1.0
+"""A server looks now and then whether it is used, and cleans up after a command: meanwhile it only seems to be in use."""
 
 
 State = Literal["idle", "in use", "starting", "ending"]
@@ -46,7 +48,7 @@ def warm_engines(env: Mapping[str, str]) -> list[WarmEngine]:
 
 def _described(folder: Folder, pid: int) -> WarmEngine:
     record = folder.record()
-    free = folder.unused()
+    free = folder.unused(_LOOK_SECONDS)
     if free is not None:
         free.release()
     idle = max(0.0, time.time() - folder.used() / 1e9) if free is not None else 0.0

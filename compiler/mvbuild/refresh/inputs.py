@@ -150,6 +150,7 @@ class RefreshInputs:
 
     def keep(self, cte: Cte, *, at_once: bool = True) -> None:
         """Compute it once; with its bounds if they restrict what comes after."""
+        self._pass_on(cte)
         columns = self._bounded_columns(cte) if self.narrows(cte) else ()
         bounds = {column: found for column in columns if (found := bounds_of(cte.relation, column, self.known))}
         cached = self.relations[cte.name] = self._cache(cte.name, self.sql(cte.relation), at_once=at_once and not columns)
@@ -159,7 +160,13 @@ class RefreshInputs:
 
     def inline(self, cte: Cte) -> None:
         """For a relation that is used once, or is computed from a cached one."""
+        self._pass_on(cte)
         self.relations[cte.name] = f"({self.sql(cte.relation)})"
+
+    def _pass_on(self, cte: Cte) -> None:
+        """The bounds of what it reads hold for its own columns: a large table is read within them, also when a statement is in between."""
+        found = {(cte.name, column): bounds_of(cte.relation, column, self.known) for column in cte.relation.columns}
+        self.known.update({key: bounds for key, bounds in found.items() if bounds is not None})
 
     def _cache(self, what: str, sql: str, *, at_once: bool = True) -> str:
         """The name by which others read it. If not at once: the next statement computes it, and reads nothing else."""

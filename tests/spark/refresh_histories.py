@@ -126,7 +126,13 @@ def as_if_large(*, many_changed: bool = False) -> Iterator[None]:
     cost_of = choose.cost_of
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(choose, "cost_of", expensive)
-        for module, name in ((sizes, "LITTLE"), (inputs, "LITTLE"), (inputs, "MAX_VALUES"), (choose, "LARGE"), (sizes, "MOVED_FOR")):
+        for module, name in (
+            (sizes, "LITTLE"),
+            (inputs, "LITTLE"),
+            (inputs, "MAX_VALUES"),
+            (choose, "LARGE"),
+            (sizes, "WORTH_A_STATEMENT"),
+        ):
             patch.setattr(module, name, 0)
         if many_changed:
             patch.setattr(few_rows, "MAX_CHANGED", -1)

@@ -107,13 +107,6 @@ def cheapest_of(question: Question, storage: TableState, given: Inputs, shape: S
     return _Choosing(question=question, storage=storage, given=given, shape=shape, changes=changes)._cheapest(changes, is_proven=True)
 
 
-def written(rewrite: Rewrite, known: Sizes) -> Iterator[Rewrite]:
-    """The ways to write it: each term with the tables that its own keys leave, or with those that terms share read once."""
-    for one in (with_shared_joins(rewrite), rewrite):
-        if one is not None:
-            yield with_narrowed_joins(one, known.is_large) or one
-
-
 def without_rows_alone(given: Inputs) -> None:
     """Raise Refused if the query reads metadata columns of files: a change of rows does not include changes of their files."""
     for one in given.inputs:
@@ -173,7 +166,7 @@ class _Choosing:
     def _cheapest(self, changes: Mapping[int, TableChange], *, is_proven: bool) -> StrategyChoice:
         known = self._sizes_of(changes)
         full, factors = full_cost(self.shape.root, known), corrections(history(self.storage))
-        case = replace(self._case(changes), few=not known.has_many_changes)
+        case = self._case(known)
         possible: dict[str, tuple[Rewrite, Difference, Cost]] = {}
         against: list[Considered] = []
         for name, strategy in STRATEGIES.items():
@@ -183,13 +176,14 @@ class _Choosing:
                 message, span = readable(exc.message, self.shape), span_of(self.given.text, exc)
                 against.append(Considered(strategy=name, code=exc.code, message=message, span=span))
                 continue
-            made, change, work = min((self._costed(one, known, is_proven) for one in written(made, known)), key=lambda one: one[2].seconds)
+            ways = [self._costed(one, known, is_proven=is_proven) for one in _ways_to_write(made, known)]
+            made, change, work = min(ways, key=lambda one: one[2].seconds)
             possible[name] = made, change, work.corrected(factors.get(name, 1.0))
         return self._weighed(possible, against, full)
 
-    def _costed(self, rewrite: Rewrite, known: Sizes, is_proven: bool) -> tuple[Rewrite, Difference, Cost]:
-        change = difference(rewrite, Stored(types=self._types, is_large=known.storage.rows >= LARGE))
-        change = without_empty(change, known)
+    def _costed(self, rewrite: Rewrite, known: Sizes, *, is_proven: bool) -> tuple[Rewrite, Difference, Cost]:
+        stored_rows = Stored(types=self._types, is_large=known.storage.rows >= LARGE)
+        change = without_empty(difference(rewrite, stored_rows), known)
         return rewrite, change, cost_of(rewrite, change, self.shape.root, known, is_proven=is_proven)
 
     def _weighed(self, possible: dict[str, tuple[Rewrite, Difference, Cost]], against: list[Considered], full: Cost) -> StrategyChoice:
@@ -221,8 +215,8 @@ class _Choosing:
     def _types(self) -> Mapping[str, Any]:
         return {field["name"]: field["type"] for field in self.storage.schema["fields"]}
 
-    def _case(self, changes: Mapping[int, TableChange]) -> StrategyInput:
-        moved = self.given.moved
+    def _case(self, known: Sizes) -> StrategyInput:
+        moved, changes = self.given.moved, known.changes
         return StrategyInput(
             shape=with_lifted_readings(self.shape, moved) if moved else self.shape,
             plus=frozenset(leaf for leaf, change in changes.items() if _adds(change)),
@@ -232,6 +226,7 @@ class _Choosing:
             float_tolerance=self.question.node.model.config.float_tolerance,
             has_children=self.question.has_children,
             clock=moved,
+            few_rows=not known.has_many_changes,
         )
 
     def _choice_with(
@@ -261,6 +256,13 @@ class _Choosing:
             inputs=self.given,
             changes=self.changes,
         )
+
+
+def _ways_to_write(rewrite: Rewrite, known: Sizes) -> Iterator[Rewrite]:
+    """With the tables that several terms join read once, and with each term reading only what its own keys leave."""
+    for one in (with_shared_joins(rewrite), rewrite):
+        if one is not None:
+            yield with_narrowed_joins(one, known.is_large) or one
 
 
 def _not_cheaper(work: Cost, full: Cost) -> str:

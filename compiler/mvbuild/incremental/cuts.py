@@ -26,7 +26,6 @@ from mvbuild.incremental.algebra import (
     Aggregate,
     Filter,
     Item,
-    Join,
     Limit,
     Pivot,
     Project,
@@ -85,10 +84,7 @@ class Division:
         roots: dict[int, Relation] = {}
 
         def put_back(scan: Scan) -> Relation:
-            if scan.leaf not in roots:
-                return scan
-            is_named_alike = all(name == own for name, own in scan.sources)
-            return projected(roots[scan.leaf], scan.columns) if is_named_alike else renamed(roots[scan.leaf], scan.sources)
+            return renamed(roots[scan.leaf], scan.sources) if scan.leaf in roots else scan
 
         for cut in self.cuts:
             roots[cut.leaf] = map_scans(cut.shape.root, put_back)
@@ -120,10 +116,10 @@ class _Cutter:
     is_followed: bool
     """Whether a strategy follows deletes from the storage alone: then only the groups of the top aggregate are worth keeping."""
     cuts: list[Cut] = field(default_factory=list)
-    known: dict[str, Cut] = field(default_factory=dict)
-    """Text of its rows -> an auxiliary view."""
+    views: dict[str, Cut] = field(default_factory=dict)
+    """`rows_text` -> the auxiliary view with these rows."""
     kept: list[Relation] = field(default_factory=list)
-    """What is read from auxiliary views."""
+    """Each part of the query that is read from an auxiliary view."""
     types: dict[str, Type | None] = field(default_factory=dict)
     """Of the columns that only auxiliary views have."""
     required: frozenset[str] = frozenset()
@@ -167,7 +163,7 @@ class _Cutter:
             found = self._groups(replace(relation, child=self.below(relation.child)))
             if isinstance(found, Scan) or len(self.cuts) > before:
                 return found
-            # The largest of all values, for example: deletes can be followed in the groups that it is taken from.
+            # For example the largest of all totals: it cannot follow deletes, and the totals can.
             return replace(relation, child=self.below(relation.child, of_all_rows=True))
         return self._inside(relation, of_all_rows=of_all_rows)
 
@@ -175,9 +171,6 @@ class _Cutter:
         """The operator itself stays, its inputs may be kept."""
         if isinstance(relation, Limit):
             return replace(relation, child=self._limited(relation.child))
-        if is_one_by_cast(relation):
-            assert isinstance(relation, Join)
-            return replace(relation, left=self.below(relation.left, of_all_rows=of_all_rows))
         if isinstance(relation, Aggregate):
             of_all_rows = False
         if isinstance(relation, Scalar) or (isinstance(relation, Window) and not partition_columns(relation)):
@@ -241,13 +234,12 @@ class _Cutter:
         if not self._is_followed(made):
             return relation
         self.kept.append(relation)
-        text = rows_text(relation)
-        view = self.known.get(text) if text is not None else None
-        if view is None:
-            view = Cut(leaf=self.first + len(self.cuts), shape=made)
-            self.cuts.append(view)
-        if text is not None:
-            self.known[text] = view
+        # What cannot be compared has a name of its own.
+        text = rows_text(relation) or f"view {len(self.cuts)}"
+        if text not in self.views:
+            self.cuts.append(Cut(leaf=self.first + len(self.cuts), shape=made))
+            self.views[text] = self.cuts[-1]
+        view = self.views[text]
         return Scan(view.leaf, tuple(zip(relation.columns, view.shape.root.columns, strict=True)))
 
     def _is_followed(self, shape: Shape) -> bool:
@@ -256,12 +248,6 @@ class _Cutter:
         of_subqueries = frozenset[int]().union(*(leaves(node.subquery) for node in walk(shape.root) if isinstance(node, Scalar)))
         changed = leaves(shape.root) - of_subqueries
         return bool(changed) and follows_deletes(shape, changed)
-
-
-def is_one_by_cast(relation: Relation) -> bool:
-    """Whether it is a correlated subquery that compares after a cast: '01' and '1' are two groups, and one value for the row 1. As a table,
-    it would be joined with both."""
-    return isinstance(relation, Join) and relation.form == "scalar" and "cast" in relation.likeness
 
 
 def _can_be_kept(type_: Type | None) -> bool:

@@ -56,12 +56,12 @@ KEYS = "keys_"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cte:
-    """A statement before the one that writes: a small table without duplicates that others read by its name."""
+    """A statement before the one that writes. Later ones read its rows by its name."""
 
     name: str
     relation: Relation
     at_once: bool = False
-    """Computed before what reads it, so that the engine knows how few rows it has."""
+    """Computed before the statements that read it, so that the engine knows how few rows it has."""
 
     @property
     def ref(self) -> Ref:
@@ -109,8 +109,9 @@ class Deltas:
     types: Types
     clock: Mapping[str, str] = field(default_factory=dict)
     """The earlier values of what the query reads of the clock, where they differ. These readings are in filters and projections."""
-    few: bool = True
-    """Whether few rows changed. Many are joined in the order of the query, in which a small table may leave few of them."""
+    few_rows: bool = True
+    """Whether few rows changed: then changed tables are joined first. Many rows are joined in the order of the query, where a join with a
+    small table may leave only a few of them."""
     ctes: list[Cte] = field(default_factory=list)
     _made: dict[int, tuple[Relation, Delta]] = field(default_factory=dict)
     _numbers: count[int] = field(default_factory=count)
@@ -219,7 +220,7 @@ class Deltas:
 
     def _join(self, join: Join) -> Delta:
         if join.kind == "inner":
-            ordered = changed_first(join, self.changes) if self.few else join
+            ordered = changed_first(join, self.changes) if self.few_rows else join
             if ordered is not join:
                 return self.of(ordered)
             self._require_steady(join)

@@ -32,10 +32,10 @@ from mvbuild.incremental.algebra import (
     conjuncts,
 )
 from mvbuild.incremental.key_ranges import Ranges, Wanted
-from mvbuild.incremental.sizes import COMPARED, COMPARED_HERE, TableSize
+from mvbuild.incremental.sizes import COMPARED, COMPARED_HERE, SHUFFLE, TableSize
 
-CONDITION, PATTERN, PROBE, SHUFFLE, SORT = 0.02, 0.3, 0.05, 0.4, 0.6
-"""Per row: a condition, a condition on text, a lookup in a small table, the transfer to another task, and sorting."""
+CONDITION, PATTERN, PROBE, SORT = 0.02, 0.3, 0.05, 0.6
+"""Per row: a condition, a condition on text, a lookup in a small table, and sorting."""
 GROUP, FUNCTION = 0.1, 0.07
 """Per aggregated row, and per function over it."""
 SMALL = 100_000

@@ -46,10 +46,11 @@ def connected(relation: Relation) -> Relation:
 
 
 def changed_first(join: Join, changes: Callable[[Relation], bool]) -> Relation:
-    """The tables that changed before the others, where no table meets others than before.
+    """The same join, with the tables that changed before the others where this cannot make an intermediate result larger.
 
-    A table moves if all of its conditions are with tables that changed too, so that each row finds as many partners as in the query. What
-    is named before the first of them moves behind them only if it is a single table: of several, one could be without its conditions.
+    A changed table moves if all of its conditions are with other changed tables, so that each row finds as many partners as in the query. A
+    table that the query names before the first changed one moves behind them if it is the only one: of several, one could lose its
+    conditions.
 
     >>> from mvbuild.incremental.samples import formula, shape
     >>> others = "(SELECT id AS other_id FROM {orders}) AS others"
@@ -80,7 +81,7 @@ def _flat(relation: Relation) -> tuple[list[Relation], list[_Condition]]:
     if not isinstance(relation, Join) or relation.kind != "inner":
         return [relation], []
     tables, conditions = _flat(relation.left)
-    # `equal` is what `Join.equalities` takes a part for whose likeness is not known.
+    # `Join.equalities` treats a part without a likeness as `equal`.
     pairs = zip_longest(conjuncts(relation.on), relation.likeness)
     own = [_Condition(part, like or "equal", len(tables)) for part, like in pairs if part is not None]
     return [*tables, relation.right], [*conditions, *own]

@@ -1,8 +1,8 @@
 """Rewrite + which tables are large -> the same rewrite, in which large tables are joined with few rows: those that match the change.
 
-Spark knows how many rows a table has, and not how many a join will have: it moves all rows of the next table to other tasks, to join them
-with the few of a change. What has changed is therefore computed first, and a large table is restricted to its keys before it is joined
-(a semijoin reducer: Bernstein and Chiu, JACM 1981).
+Spark knows how many rows a table has, but not how many a join will have. To join the few rows of a change with a large table, it moves all
+rows of that table to other tasks. So the change is computed first, and the table is restricted to its keys before it is joined (a semijoin
+reducer: Bernstein and Chiu, JACM 1981).
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class _Narrowing:
         return made
 
     def _partner(self, operator: Relation, base: Relation) -> list[Key] | None:
-        """The keys by which a large table is restricted before it is joined. Rows that the base does not have are never joined with."""
+        """The keys by which a large table is restricted before it is joined: rows with other keys match nothing. No keys if it is joined
+        with the base itself, because Spark knows how few rows that has once it is computed. None if nothing is to be restricted."""
         if not isinstance(operator, Join) or operator.kind not in ("inner", "left"):
             return None
         other = operator.left if _has_changed(operator.right) else operator.right
@@ -77,7 +78,6 @@ class _Narrowing:
         keys = [Key(column(theirs), own) for own, theirs in pairs if own in base.columns]
         if not keys or not self.is_large(other):
             return None
-        # Spark knows how few rows the base has, when it is computed.
         return [] if base in operator.children else keys
 
 

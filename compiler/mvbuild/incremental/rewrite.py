@@ -35,11 +35,11 @@ class StrategyInput:
     clock: Mapping[str, str] = field(default_factory=dict)
     """The earlier values of what the query reads of the clock, where they differ. `shape` has these readings in filters and projections."""
 
-    few: bool = True
-    """Whether few rows changed."""
+    few_rows: bool = True
+    """Whether few rows changed. See `Deltas`."""
 
     def deltas(self) -> Deltas:
-        return Deltas(plus=self.plus, minus=self.minus, types=self.shape.types, clock=self.clock, few=self.few)
+        return Deltas(plus=self.plus, minus=self.minus, types=self.shape.types, clock=self.clock, few_rows=self.few_rows)
 
     @property
     def changed(self) -> frozenset[int]:

@@ -21,6 +21,7 @@ from mvbuild.incremental.algebra import (
     column,
     names_in,
     projected,
+    renamed,
     with_children,
 )
 from mvbuild.incremental.rewrite import Rewrite, map_relations
@@ -63,7 +64,7 @@ def _added_up(union: Union) -> Relation:
     groups: list[list[Relation]] = []
     for part in union.parts:
         # The columns of UNION ALL correspond by position, and those of terms by name.
-        alike = (one for one in groups if one[0].columns == part.columns and _joined_alike([one[0], part]))
+        alike = (one for one in groups if one[0].columns == part.columns and _pulled_up([one[0], part], ((), ())) is not None)
         group = next(alike, None)
         if group is None:
             groups.append([part])
@@ -72,16 +73,9 @@ def _added_up(union: Union) -> Relation:
     if len(groups) == len(union.parts):
         return union
     made = tuple(_pulled_up(group, ((),) * len(group)) or group[0] for group in groups)
-    one = made[0]
-    return Union(made, union.columns) if len(made) > 1 else Project(one, _renamed(union.columns, one.columns))
-
-
-def _renamed(names: Sequence[str], columns: Sequence[str]) -> tuple[Item, ...]:
-    return tuple(Item(name, column(own)) for name, own in zip(names, columns, strict=True))
-
-
-def _joined_alike(terms: Sequence[Relation]) -> bool:
-    return _pulled_up(terms, ((),) * len(terms)) is not None
+    if len(made) > 1:
+        return Union(made, union.columns)
+    return renamed(made[0], tuple(zip(union.columns, made[0].columns, strict=True)))
 
 
 def _pulled_up(terms: Sequence[Relation], tags: _Tags) -> Relation | None:
@@ -92,27 +86,22 @@ def _pulled_up(terms: Sequence[Relation], tags: _Tags) -> Relation | None:
         return None
     if type(first) is Project:
         return _projected(terms, tags)
-    if isinstance(first, Filter):
-        return _over(terms, tags, 0) if _all([term.predicate for term in terms]) else None  # type: ignore[union-attr]
-    if isinstance(first, Scalar):
-        return _over(terms, tags, 0) if _all([term.subquery for term in terms]) else None  # type: ignore[union-attr]
-    if isinstance(first, Explode):
-        return _over(terms, tags, 0) if _all([term.generator for term in terms]) else None  # type: ignore[union-attr]
-    return _join(terms, tags) if isinstance(first, Join) else None
+    if isinstance(first, Join):
+        return _join(terms, tags)
+    for type_, what in _LINEAR.items():
+        if isinstance(first, type_) and _all([getattr(term, what) for term in terms]):
+            below = _pulled_up([term.children[0] for term in terms], tags)
+            return None if below is None else with_children(first, (below, *first.children[1:]))
+    return None
+
+
+_LINEAR: dict[type[Relation], str] = {Filter: "predicate", Scalar: "subquery", Explode: "generator"}
+"""Operators over one relation, and what they have besides it."""
 
 
 def _all(parts: Sequence[object]) -> bool:
+    """Whether they are one object: terms share the operators of the query that they come from."""
     return all(part is parts[0] for part in parts)
-
-
-def _over(terms: Sequence[Relation], tags: _Tags, at: int) -> Relation | None:
-    """A linear operator over the sum of its children number `at`."""
-    below = _pulled_up([term.children[at] for term in terms], tags)
-    children = list(terms[0].children)
-    if below is None:
-        return None
-    children[at] = below
-    return with_children(terms[0], tuple(children))
 
 
 def _join(terms: Sequence[Relation], tags: _Tags) -> Relation | None:

@@ -28,9 +28,9 @@ and written faster where they are."""
 SEARCHED_BYTES, SEARCHED_VALUES = 16 * 1024 * 1024, 4_000_000
 """The limits of a storage in which the rows to remove are found without the engine: a tenth of a second of one processor."""
 MANY = 300_000
-"""Up to this many changed rows, what is joined with them is small enough to be kept."""
-MOVED, MOVED_FOR = 0.4, 500_000
-"""Microseconds to move a row to another task, besides its values; and those that a statement takes."""
+"""Up to this many changed rows are kept, and joined before other tables."""
+SHUFFLE, WORTH_A_STATEMENT = 0.4, 500_000
+"""Microseconds to move a row to another task; and those that a statement must save."""
 _FIXED = ("boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz")
 
 
@@ -104,17 +104,20 @@ class Sizes:
 
     @property
     def has_few_changes(self) -> bool:
-        return not self.moved and sum(change.rows for change in self.changes.values()) <= FEW
+        return not self.moved and self._rows_changed <= FEW
 
     @property
     def has_many_changes(self) -> bool:
-        """Whether more rows changed than are kept before they are joined with others."""
-        return sum(change.rows for change in self.changes.values()) > MANY
+        return self._rows_changed > MANY
+
+    @property
+    def _rows_changed(self) -> int:
+        return sum(change.rows for change in self.changes.values())
 
     def is_large(self, relation: Relation) -> bool:
-        """Whether moving the rows of its tables to other tasks takes longer than the statement that makes it needless."""
+        """Whether moving all rows of its tables to other tasks takes longer than a statement that avoids it."""
         scans = [self.of(node) for node in walk(relation) if isinstance(node, Scan)]
-        return not self.has_many_changes and sum(one.rows * (MOVED + one.row_cost) for one in scans) > MOVED_FOR
+        return not self.has_many_changes and sum(one.rows * (SHUFFLE + one.row_cost) for one in scans) > WORTH_A_STATEMENT
 
     def share(self, scan: Scan, wanted: Mapping[str, ValueRange]) -> float:
         """The share of a table's rows in files that may have the wanted values."""

@@ -206,6 +206,10 @@ def _correlated_scalar(
     inner, made = from_clause(building, select, scope.below)
     inner = where(building, inner, conjunction([p for p in conjuncts(select.args["where"].this) if p not in outer]), made)
     keys, on = _compared(building, outer, made, scope)
+    for part in on:
+        if likeness(part, building.types) == "cast":
+            # '01' and '1' are two groups, and together one value for the row 1.
+            raise Refused("unsupported-operator", "a correlated subquery that compares values of different types", part)
     rows = Grouping(relation=inner, keys=tuple(keys), written=tuple(key.expression for key in keys))
     aggregate, (value,) = aggregated(building, made, rows, [select.expressions[0].unalias()])
     if not isinstance(aggregate, Aggregate) or not aggregate.values:
@@ -229,10 +233,6 @@ def _correlated_scalar(
             return join, column(unique)
         made_of = {value.name: column(unique)}
     else:
-        for part in on:
-            if likeness(part, building.types) == "cast":
-                # '01' and '1' are two groups, and together one value for the row 1.
-                raise Refused("unsupported-operator", "a correlated subquery that compares values of different types", part)
         join = Join(relation, aggregate, "left", conjunction(on))
         made_of = {name: column(name) for name in counts}
     for name in made_of:

@@ -15,7 +15,7 @@ import duckdb
 
 from mvbuild.incremental.algebra import Join, OneRow, Relation, Scan, leaves, walk, with_children
 from mvbuild.incremental.column_pruning import pruned
-from mvbuild.incremental.cuts import Cut, Division, divided, is_one_by_cast
+from mvbuild.incremental.cuts import Cut, Division, divided
 from mvbuild.incremental.delta import nondeterministic_part
 from mvbuild.incremental.emit import sql_of
 from mvbuild.incremental.reasons import Refused
@@ -81,7 +81,7 @@ def cut_anywhere(shape: Shape, first: int, chance: random.Random) -> Division | 
         marks = {n.mark for n in walk(shape.root) if isinstance(n, Join) and n.kind == "mark" and n.form == "in"}
         inner = [
             n
-            for n in list(_to_cut(shape.root))[1:]
+            for n in list(walk(shape.root))[1:]
             if leaves(n) and n.columns and not isinstance(n, Scan | OneRow) and marks.isdisjoint(n.columns)
         ]
         if not inner:
@@ -91,12 +91,6 @@ def cut_anywhere(shape: Shape, first: int, chance: random.Random) -> Division | 
         cuts.append(cut)
         shape = _shape(shape, _replaced(shape.root, chosen, Scan(cut.leaf, tuple((n, n) for n in chosen.columns))), first, shape.outputs)
     return Division(cuts=tuple(cuts), shape=shape) if cuts else None
-
-
-def _to_cut(relation: Relation) -> Iterator[Relation]:
-    yield relation
-    for child in relation.children[:1] if is_one_by_cast(relation) else relation.children:
-        yield from _to_cut(child)
 
 
 def _shape(shape: Shape, root: Relation, first: int, outputs: tuple[tuple[str, str], ...] | None = None) -> Shape:

@@ -1,7 +1,7 @@
 """Question + plan for auxiliary views -> what refreshing the views and the query over them would cost, for the changes that were seen.
 
-A view that does not exist yet is estimated as if it had the rows of the storage, if it has the groups of the query, or else of the largest
-table that it reads. What will change in a view is estimated from what changed below it.
+A view that does not exist yet is estimated as if it had the rows of the storage, if it has the groups of the query, or else as many rows as
+are expected below its aggregate. What will change in a view is estimated from what changed below it.
 """
 
 from __future__ import annotations
@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mvbuild.incremental.algebra import Filter, Project, Scan, leaves
+from mvbuild.incremental.algebra import Aggregate, Filter, Project, Relation, Scan, Window, leaves
 from mvbuild.incremental.choose import Question, cheapest_of
+from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.cost import Cost
 from mvbuild.incremental.cuts import Cut, Division
+from mvbuild.incremental.effort import Estimator
 from mvbuild.incremental.hypothetical import guessed_types
 from mvbuild.incremental.inputs import Input, Inputs, ReadChange, total
 from mvbuild.incremental.kept_views import KeptInput, over
+from mvbuild.incremental.key_ranges import Ranges
 from mvbuild.incremental.shape import Shape
+from mvbuild.incremental.sizes import Sizes, StorageSize
 from mvbuild.incremental.strategies import COMPLETE
 from mvbuild.ports.changes import ChangePart, FileGroup, Side, TableChange, ValueRange
 from mvbuild.ports.states import TableState
@@ -38,7 +42,7 @@ def cost_of_views(
     expected: dict[int, TableChange] = {}
     spent = Cost(bytes=0, rows=0)
     for cut, table in zip(division.cuts, tables, strict=True):
-        held = _as_view(cut, table or _model(cut, division, given, storage))
+        held = _as_view(cut, table or _model(cut, division, over(given, kept, {}), question.read, storage))
         cost = _cost(question, held, given, cut.shape, kept, changes, expected)
         if cost is None:
             return None
@@ -77,7 +81,7 @@ def _cost(
     return choice.expected
 
 
-def _model(cut: Cut, division: Division, given: Inputs, storage: TableState) -> TableState:
+def _model(cut: Cut, division: Division, given: Inputs, read: ReadChange, storage: TableState) -> TableState:
     """A table with about as many rows as the view will have."""
     outer = division.shape.root
     while isinstance(outer, Project | Filter):
@@ -85,9 +89,31 @@ def _model(cut: Cut, division: Division, given: Inputs, storage: TableState) -> 
     if isinstance(outer, Scan) and outer.leaf == cut.leaf:
         # Each row of the storage is one of the view.
         return storage
-    read: list[Input] = [one for leaf, one in enumerate(given.inputs) if leaf in cut.reads]
-    largest = max(read, key=lambda one: one.rows, default=None)
-    return largest.pin.table if largest is not None else storage
+    read_by_it: list[Input] = [one for leaf, one in enumerate(given.inputs) if leaf in cut.reads]
+    largest = max(read_by_it, key=lambda one: one.rows, default=None)
+    if largest is None:
+        return storage
+    sizes = Sizes(inputs=given.inputs, changes={}, storage=StorageSize(table=storage), read=read)
+    expected = Estimator(Ranges(sizes)).flow(pruned(_ungrouped(cut.shape.root)), {}).rows
+    return _with_rows(largest.pin.table, min(1.0, expected / max(largest.rows, 1)))
+
+
+def _ungrouped(relation: Relation) -> Relation:
+    """What is below its aggregate or window: how many groups there are, and how many rows the first of each, is unknown."""
+    below = relation
+    while isinstance(below, Project | Filter):
+        below = below.child
+    return below.child if isinstance(below, Aggregate | Window) else relation
+
+
+def _with_rows(table: TableState, share: float) -> TableState:
+    """The table as if it had this share of its rows."""
+    snapshot = table.current_snapshot
+    if snapshot is None:
+        return table
+    totals = {key: str(int(total(table, snapshot.snapshot_id, key) * share)) for key in ("total-records", "total-files-size")}
+    fewer = replace(snapshot, summary={**snapshot.summary, **totals})
+    return replace(table, snapshots={**table.snapshots, snapshot.snapshot_id: fewer})
 
 
 def _as_view(cut: Cut, table: TableState) -> TableState:

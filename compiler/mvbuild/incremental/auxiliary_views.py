@@ -13,8 +13,8 @@ from hashlib import sha256
 
 from mvbuild.incremental.algebra import leaves
 from mvbuild.incremental.auxiliary_cost import cost_of_views
-from mvbuild.incremental.choice import NO_CHANGE, AuxiliaryPlan, PlannedView, StrategyChoice
-from mvbuild.incremental.choose import Question, cheapest_of, without_rows_alone
+from mvbuild.incremental.choice import NO_CHANGE, AuxiliaryPlan, Considered, PlannedView, StrategyChoice
+from mvbuild.incremental.choose import Question, cheapest_of, main_reason, without_rows_alone
 from mvbuild.incremental.cost import CHEAPER
 from mvbuild.incremental.cuts import Cut, divided, follows_deletes
 from mvbuild.incremental.emit import sql_of
@@ -110,7 +110,11 @@ def _expected(question: Question, found: StrategyChoice, plan: AuxiliaryPlan) ->
     changed = frozenset(leaf for leaf in leaves(shape.root) if leaf in found.changes or leaf >= len(plan.given.inputs))
     types = {field["name"]: field["type"] for field in storage.schema["fields"]}
     possible = answers(shape, "deletes", changed=changed, types=types, partition_by=storage.partition_by, has_children=True)
-    strategy = next((one.strategy for one in possible if one.refused is None), FULL)
+    strategy = next((one.strategy for one in possible if one.refused is None), None)
+    if strategy is None:
+        against = [Considered(strategy=a.strategy, code=a.refused.code, message=a.refused.message) for a in possible if a.refused]
+        code, message, _ = main_reason(against)
+        return replace(found, strategy=FULL, code=code, message=message, span=None, rewrite=None, difference=None)
     return replace(found, strategy=strategy, code="", message=_FROM_VIEWS, span=None, rewrite=None, difference=None)
 
 

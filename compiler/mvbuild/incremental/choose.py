@@ -21,6 +21,7 @@ from mvbuild.incremental.reasons import GENERAL, UNINFORMATIVE, Refused
 from mvbuild.incremental.rewrite import Rewrite, StrategyInput
 from mvbuild.incremental.shape import Shape, readable, with_lifted_readings
 from mvbuild.incremental.shared_joins import with_shared_joins
+from mvbuild.incremental.shared_reads import Changed, with_shared_reads
 from mvbuild.incremental.sizes import Sizes, StorageSize
 from mvbuild.incremental.statements import Difference, Stored, difference
 from mvbuild.incremental.strategies import FULL, STRATEGIES, WORTH
@@ -176,7 +177,7 @@ class _Choosing:
                 message, span = readable(exc.message, self.shape), span_of(self.given.text, exc)
                 against.append(Considered(strategy=name, code=exc.code, message=message, span=span))
                 continue
-            ways = [self._costed(one, known, is_proven=is_proven) for one in _ways_to_write(made, known)]
+            ways = [self._costed(one, known, is_proven=is_proven) for one in _ways_to_write(made, known, case)]
             made, change, work = min(ways, key=lambda one: one[2].seconds)
             possible[name] = made, change, work.corrected(factors.get(name, 1.0))
         return self._weighed(possible, against, full)
@@ -258,11 +259,16 @@ class _Choosing:
         )
 
 
-def _ways_to_write(rewrite: Rewrite, known: Sizes) -> Iterator[Rewrite]:
-    """With the tables that several terms join read once, and with each term reading only what its own keys leave."""
+def _ways_to_write(rewrite: Rewrite, known: Sizes, case: StrategyInput) -> Iterator[Rewrite]:
+    """With the tables that several terms join read once, and with each term reading only what its own keys leave; and each of these with one
+    read of a large table for both of its versions."""
+    changed = Changed(plus=case.plus, minus=case.minus, types=case.shape.types)
     for one in (with_shared_joins(rewrite), rewrite):
         if one is not None:
-            yield with_narrowed_joins(one, known.is_large) or one
+            narrowed = with_narrowed_joins(one, known.is_large) or one
+            yield narrowed
+            if (shared := with_shared_reads(narrowed, changed, known.is_large)) is not None:
+                yield shared
 
 
 def _not_cheaper(work: Cost, full: Cost) -> str:

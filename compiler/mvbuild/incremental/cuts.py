@@ -245,8 +245,7 @@ class _Cutter:
     def _is_followed(self, shape: Shape) -> bool:
         """Whether a strategy follows changes of the tables outside scalar subqueries. When a table of a scalar subquery changes, the
         auxiliary view is computed in full; that is rare."""
-        of_subqueries = frozenset[int]().union(*(leaves(node.subquery) for node in walk(shape.root) if isinstance(node, Scalar)))
-        changed = leaves(shape.root) - of_subqueries
+        changed = _outside_subqueries(shape.root)
         return bool(changed) and follows_deletes(shape, changed)
 
 
@@ -262,7 +261,13 @@ def follows_deletes(shape: Shape, changed: frozenset[int] | None = None) -> bool
 
 
 def _merges(shape: Shape) -> bool:
-    return any(one.strategy in OF_GROUPS and one.refused is None for one in answers(shape, "deletes"))
+    changed = _outside_subqueries(shape.root)
+    return any(one.strategy in OF_GROUPS and one.refused is None for one in answers(shape, "deletes", changed=changed))
+
+
+def _outside_subqueries(root: Relation) -> frozenset[int]:
+    """The tables that no scalar subquery reads."""
+    return leaves(root) - frozenset[int]().union(*(leaves(node.subquery) for node in walk(root) if isinstance(node, Scalar)))
 
 
 def _bottom(relation: Relation) -> Relation:

@@ -44,12 +44,10 @@ from mvbuild.incremental.algebra import (
 from mvbuild.incremental.clock import at_values, boundary, differing, earlier, elsewhere, reads, reads_below, reads_here
 from mvbuild.incremental.functions import POSITIONS, SUMS, is_ordered_aggregate
 from mvbuild.incremental.join_order import changed_first
-from mvbuild.incremental.kinds import Types, kind_of, kind_of_type
+from mvbuild.incremental.kinds import Types, is_exact, kind_of, kind_of_type
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.restrict import Key, equal_columns, mapped, partition_columns, restricted
 
-_EXACT = ("integer", "decimal", "string", "other")
-"""Kinds of types whose values are the same if they are equal."""
 KEYS = "keys_"
 """The prefix of the names of tables with changed keys."""
 
@@ -195,7 +193,7 @@ class Deltas:
         bounds = boundary([item.expression for item in moved], self.clock)
         if bounds is not None:
             rows = Filter(rows, bounds)
-        if all(kind_of_type(self.types.get(item.name)) in _EXACT for item in moved):
+        if all(is_exact(self.types.get(item.name)) for item in moved):
             pairs = [(item.expression.copy(), earlier(item.expression, self.clock)) for item in moved]
             same = [exp.NullSafeEQ(this=exp.paren(now), expression=exp.paren(before)) for now, before in pairs]
             rows = Filter(rows, exp.Not(this=exp.paren(exp.and_(*same))))

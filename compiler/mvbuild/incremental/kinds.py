@@ -12,7 +12,7 @@ from mvbuild.lineage.types import FRACTIONS, INTEGERS, Array, Decimal, Map, Stru
 Kind = Literal["integer", "decimal", "float", "string", "other", "uncomparable", "unknown"]
 """float: sums depend on the order of rows · uncomparable: contains a map, a variant, or floats in an array or struct · unknown: may be any.
 """
-__all__ = ["Kind", "Types", "kind_of", "kind_of_type"]
+__all__ = ["Kind", "Types", "is_exact", "kind_of", "kind_of_type"]
 
 
 def kind_of(expression: exp.Expr, columns: Types) -> Kind:
@@ -37,6 +37,11 @@ def kind_of_type(type_: Type | None) -> Kind:
     if type_ in INTEGERS:
         return "integer"
     return "float" if type_ in FRACTIONS else "string" if type_ == "string" else "other"
+
+
+def is_exact(type_: Type | None) -> bool:
+    """Whether equal values of the type are the same: not 0.0 and -0.0."""
+    return kind_of_type(type_) in ("integer", "decimal", "string", "other")
 
 
 def _kind_of_parts(types: list[Type | None]) -> Kind:

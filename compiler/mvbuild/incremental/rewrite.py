@@ -124,6 +124,18 @@ def map_relations(write: Write, change: Callable[[Relation], Relation]) -> Write
     return replace(write, rows=change(write.rows))
 
 
+def relations_of(rewrite: Rewrite) -> tuple[Relation, ...]:
+    """Everything that it computes: its statements, and the rows that it writes."""
+    found = [cte.relation for cte in rewrite.ctes]
+
+    def noted(relation: Relation) -> Relation:
+        found.append(relation)
+        return relation
+
+    map_relations(rewrite.write, noted)
+    return tuple(found)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Rewrite:
     """`lets` come first, in order; `outputs` are the columns of the written rows: (name in the tree, column of the storage)."""

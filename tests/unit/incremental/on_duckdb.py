@@ -30,6 +30,7 @@ from mvbuild.incremental.narrowed_joins import with_narrowed_joins
 from mvbuild.incremental.rewrite import Bag, Exchange, Rewrite, StrategyInput
 from mvbuild.incremental.shape import Shape, shape_of, with_lifted_readings
 from mvbuild.incremental.shared_joins import with_shared_joins
+from mvbuild.incremental.shared_reads import Changed, with_shared_reads
 from mvbuild.incremental.statements import STORAGE, Stored, difference
 from mvbuild.incremental.strategies import STRATEGIES
 from mvbuild.ports.changes import ValueRange
@@ -156,9 +157,13 @@ class OnDuckDB:
 
     def refreshed(self, strategy: str, case: StrategyInput | None = None) -> Counter[Row]:
         """The storage after the strategy, from that of before. Raises Refused."""
-        made = STRATEGIES[strategy](case or self.case())
+        asked = case or self.case()
+        made = STRATEGIES[strategy](asked)
         rows, shared = self.apply(made), with_shared_joins(made)
-        for other in (shared, with_narrowed_joins(made, _any_table), with_narrowed_joins(shared or made, _any_table)):
+        ways = [shared, with_narrowed_joins(made, _any_table), with_narrowed_joins(shared or made, _any_table)]
+        changed = Changed(plus=asked.plus, minus=asked.minus, types=asked.shape.types)
+        ways += [with_shared_reads(one, changed, _any_table) for one in (made, *ways) if one is not None]
+        for other in ways:
             if other is not None:
                 again = self.apply(other)
                 assert again == rows or self.is_full(again), f"written in another way: too many {again - rows}, missing {rows - again}"

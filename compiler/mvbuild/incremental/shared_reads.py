@@ -1,0 +1,134 @@
+"""Rewrite + which tables are large -> the same rewrite, in which a large table is read once for its rows with some keys, at both versions.
+
+What a result was before is computed from the rows with the changed keys at the recorded snapshot, and what it is now from those at the
+pinned one. The two differ only by the change: old = new + minus - plus, as bags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from mvbuild.incremental.algebra import Join, Ref, Relation, Scan, SetOperation, Union, conjuncts, renamed, walk, with_children
+from mvbuild.incremental.column_pruning import pruned
+from mvbuild.incremental.delta import Cte
+from mvbuild.incremental.emit import null_safe
+from mvbuild.incremental.kinds import Types, is_exact
+from mvbuild.incremental.rewrite import Rewrite, map_relations, relations_of
+
+READ = "read_"
+"""The prefix of the names of rows that are read once."""
+_Place = tuple[int, str, tuple[tuple[str, str], ...], str]
+"""Of equal reads: the table, the statement with the keys, (column of the table, column of the keys) of each key, and the version, if the
+other version does not follow from it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """The tables with added rows and those with removed rows, and the types of their columns."""
+
+    plus: frozenset[int]
+    minus: frozenset[int]
+    types: Types
+
+
+def with_shared_reads(rewrite: Rewrite, changed: Changed, is_large: Callable[[Relation], bool]) -> Rewrite | None:
+    """None if no large table is read more than once for the same keys.
+
+    >>> from mvbuild.incremental.samples import case, formula
+    >>> from mvbuild.incremental.strategies import bag
+    >>> asked = case("SELECT customer_id, max(id) AS last FROM {orders} GROUP BY customer_id", removed=True)
+    >>> changed = Changed(plus=asked.plus, minus=asked.minus, types=asked.shape.types)
+    >>> found = with_shared_reads(bag.rewrite(asked), changed, lambda table: True)
+    >>> formula(found.ctes[1].relation)
+    'semi join[customer_id <=> keys_0_0k](orders, keys_0)'
+    >>> formula(found.write.minus).count("orders.plus"), formula(found.write.minus).count("orders.old")
+    (1, 0)
+    """
+    rewrite = replace(
+        rewrite,
+        ctes=tuple(replace(cte, relation=pruned(cte.relation)) for cte in rewrite.ctes),
+        write=map_relations(rewrite.write, pruned),
+    )
+    sharing = _Sharing(changed, is_large)
+    for relation in relations_of(rewrite):
+        sharing.count(relation)
+    ctes: list[Cte] = []
+    for cte in rewrite.ctes:
+        relation = sharing.of(cte.relation)
+        ctes.extend((*sharing.taken(), replace(cte, relation=relation)))
+    made = replace(rewrite, write=map_relations(rewrite.write, sharing.of))
+    return replace(made, ctes=(*ctes, *sharing.taken())) if sharing.made else None
+
+
+@dataclass
+class _Sharing:
+    changed: Changed
+    is_large: Callable[[Relation], bool]
+    reads: dict[_Place, list[Scan]] = field(default_factory=dict)
+    made: dict[_Place, Cte] = field(default_factory=dict)
+    new: list[Cte] = field(default_factory=list)
+
+    def count(self, relation: Relation) -> None:
+        for node in walk(relation):
+            place = self._place(node)
+            if place is not None:
+                self.reads.setdefault(place, []).append(node.left)  # type: ignore[union-attr, arg-type]
+
+    def taken(self) -> list[Cte]:
+        """The statements since the last call."""
+        taken, self.new = self.new, []
+        return taken
+
+    def of(self, relation: Relation) -> Relation:
+        place = self._place(relation)
+        if place is None or len(self.reads[place]) < 2:
+            return with_children(relation, tuple(map(self.of, relation.children)))
+        assert isinstance(relation, Join)
+        assert isinstance(relation.left, Scan)
+        scan, scans = relation.left, self.reads[place]
+        names = {source: name for one in reversed(scans) for name, source in one.sources}
+        version = min(one.version for one in scans)  # "new" before "old"
+        if place not in self.made:
+            whole = Scan(scan.leaf, tuple((name, source) for source, name in names.items()), version)
+            keys = [(names[source], key) for source, key in place[2]]
+            cte = Cte(f"{READ}{len(self.made)}", Join(whole, relation.right, "semi", null_safe(keys)), at_once=True)
+            self.made[place] = cte
+            self.new.append(cte)
+        read = renamed(self.made[place].ref, tuple((name, names[source]) for name, source in scan.sources))
+        return read if scan.version == version else self._before(read, relation)
+
+    def _before(self, read: Relation, semi: Join) -> Relation:
+        """The rows at the recorded snapshot, from those at the pinned one."""
+        scan = semi.left
+        assert isinstance(scan, Scan)
+        plus, minus = (replace(semi, left=replace(scan, version=version)) for version in ("plus", "minus"))
+        # First the removed rows: a change in steps may add a row and remove it again, so that it is not there at the end.
+        if scan.leaf in self.changed.minus:
+            read = Union((read, minus), scan.columns)
+        return SetOperation(read, plus, "except", True, scan.columns) if scan.leaf in self.changed.plus else read
+
+    def _place(self, relation: Relation) -> _Place | None:
+        if not isinstance(relation, Join) or relation.kind != "semi":
+            return None
+        scan, keys = relation.left, relation.right
+        if not isinstance(scan, Scan) or not isinstance(keys, Ref) or scan.version not in ("new", "old") or not self.is_large(scan):
+            return None
+        pairs = list(_pairs(relation))
+        if None in pairs:
+            return None
+        sources = dict(scan.sources)
+        by = tuple(sorted((sources[own], key) for own, key in pairs))  # type: ignore[misc]
+        is_old_known = scan.leaf not in self.changed.plus or all(is_exact(self.changed.types.get(name)) for name in scan.columns)
+        return scan.leaf, keys.name, by, "" if is_old_known else scan.version
+
+
+def _pairs(semi: Join) -> Iterator[tuple[str, str] | None]:
+    """(column of the scan, column of the keys) of each part of the condition; None for one that compares something else."""
+    assert isinstance(semi.left, Scan)
+    for part in conjuncts(semi.on):
+        own, key = (part.this, part.expression) if isinstance(part, exp.NullSafeEQ) else (None, None)
+        is_plain = isinstance(own, exp.Column) and isinstance(key, exp.Column) and own.name in semi.left.columns
+        yield (own.name, key.name) if is_plain else None

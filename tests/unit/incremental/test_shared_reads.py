@@ -1,0 +1,81 @@
+"""A large table is read once for both of its versions; the rows are the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from mvbuild.incremental import shared_reads
+from mvbuild.incremental.algebra import Scan, Union, walk
+from mvbuild.incremental.rewrite import Rewrite, relations_of
+from mvbuild.incremental.samples import case
+from mvbuild.incremental.shared_reads import Changed, with_shared_reads
+from mvbuild.incremental.strategies import STRATEGIES
+from unit.incremental.on_duckdb import connected
+from unit.incremental.oracle import seen
+from unit.incremental.queries import generated
+
+NEWEST = "SELECT customer_id, max(id) AS last FROM {orders} GROUP BY customer_id"
+
+
+def shared(sql: str, strategy: str = "bag", *, is_large: bool = True) -> Rewrite | None:
+    asked = case(sql, removed=True)
+    changed = Changed(plus=asked.plus, minus=asked.minus, types=asked.shape.types)
+    return with_shared_reads(STRATEGIES[strategy](asked), changed, lambda _: is_large)
+
+
+def versions(rewrite: Rewrite, leaf: int = 0) -> list[str]:
+    found = (node for relation in relations_of(rewrite) for node in walk(relation))
+    return sorted(node.version for node in found if isinstance(node, Scan) and node.leaf == leaf and node.version in ("new", "old"))
+
+
+def test_the_earlier_rows_follow_from_the_change() -> None:
+    found = shared(NEWEST)
+    assert found is not None
+    assert versions(found) == ["new"]
+    (read,) = [cte for cte in found.ctes if cte.name == "read_0"]
+    assert read.at_once
+
+
+def test_a_small_table_is_read_at_both_snapshots() -> None:
+    assert shared(NEWEST, is_large=False) is None
+
+
+def test_a_result_that_is_needed_once_shares_nothing() -> None:
+    assert shared(NEWEST, "affected-keys") is None
+
+
+def test_fractions_are_read_at_both_snapshots() -> None:
+    # EXCEPT ALL would take -0.0 for 0.0.
+    assert shared("SELECT customer_id, max(weight) AS last FROM {orders} GROUP BY customer_id") is None
+
+
+def test_reads_of_other_columns_share_one_statement() -> None:
+    newest = "(SELECT customer_id AS c, max(amount) AS last FROM {orders} GROUP BY customer_id) AS newest"
+    found = shared(f"SELECT id, last FROM {{orders}} LEFT JOIN {newest} ON customer_id = c")
+    assert found is not None
+    assert versions(found) == ["new"]
+    (read,) = [cte for cte in found.ctes if cte.name == "read_0"]
+    (scan,) = [node for node in walk(read.relation) if isinstance(node, Scan)]
+    assert sorted(source for _, source in scan.sources) == ["amount", "customer_id", "id"]
+
+
+# --- planted faults ----------------------------------------------------------------------------------------------------------------------
+
+
+def wrong(seeds: range) -> bool:
+    connection = connected()
+    return any(seen(generated(seed), connection).wrong for seed in seeds)
+
+
+def test_nothing_is_wrong_without_a_fault() -> None:
+    assert not wrong(range(60))
+
+
+def test_removed_rows_that_are_forgotten_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_reads, "Union", lambda parts, columns: Union(parts[:1], columns))
+    assert wrong(range(60))
+
+
+def test_added_rows_that_stay_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_reads, "SetOperation", lambda left, *_: left)
+    assert wrong(range(60))

@@ -11,6 +11,7 @@ from mvbuild.freshness.file_places import metadata_columns_of
 from mvbuild.freshness.model import Reason
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.graph.model import ModelNode
+from mvbuild.incremental.algebra import Scan, walk
 from mvbuild.incremental.choice import NO_CHANGE, Considered, StrategyChoice
 from mvbuild.incremental.cost import CHEAPER, LARGE, Cost, cost_of, full_cost
 from mvbuild.incremental.experience import corrections
@@ -228,6 +229,7 @@ class _Choosing:
             has_children=self.question.has_children,
             clock=moved,
             few_rows=not known.has_many_changes,
+            narrow_keys=any(known.is_large(scan) for scan in walk(self.shape.root) if isinstance(scan, Scan) and scan.leaf in changes),
         )
 
     def _choice_with(
@@ -260,8 +262,8 @@ class _Choosing:
 
 
 def _ways_to_write(rewrite: Rewrite, known: Sizes, case: StrategyInput) -> Iterator[Rewrite]:
-    """With the tables that several terms join read once, and with each term reading only what its own keys leave; and each of these with one
-    read of a large table for both of its versions."""
+    """With the tables that several terms join read once, and with each term reading only what its own keys leave; each also with
+    one read of a large table for both of its versions."""
     changed = Changed(plus=case.plus, minus=case.minus, types=case.shape.types)
     for one in (with_shared_joins(rewrite), rewrite):
         if one is not None:

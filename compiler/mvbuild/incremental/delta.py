@@ -33,9 +33,11 @@ from mvbuild.incremental.algebra import (
     Window,
     at,
     column,
+    conjunction,
     conjuncts,
     leaves,
     names_in,
+    projected,
     substituted,
     union,
     walk,
@@ -110,6 +112,9 @@ class Deltas:
     few_rows: bool = True
     """Whether few rows changed: then changed tables are joined first. Many rows are joined in the order of the query, where a join with a
     small table may leave only a few of them."""
+    narrow_keys: bool = False
+    """Whether changed keys of one side of a join are restricted to those that the conditions on the other side leave. That reads the other
+    side once more, which pays if few keys remain of a large table."""
     ctes: list[Cte] = field(default_factory=list)
     _made: dict[int, tuple[Relation, Delta]] = field(default_factory=dict)
     _numbers: count[int] = field(default_factory=count)
@@ -338,7 +343,10 @@ class Deltas:
             return self._full_changed_keys(join, items, equal_columns(join))
         on_left, on_right = mapped(expressions, join, "left"), mapped(expressions, join, "right")
         if on_left is not None:
-            return (*self.changed_keys(join.left, _items(items, on_left)), *self._keys_of_partner(join, items, on_left, on_right))
+            own = self.changed_keys(join.left, _items(items, on_left))
+            if on_right is not None and join.kind in ("inner", "semi"):
+                own = self._with_partners(own, join.right, items, on_right)
+            return (*own, *self._keys_of_partner(join, items, on_left, on_right))
         if on_right is not None and join.kind == "inner":
             flipped = replace(join, left=join.right, right=join.left)
             return (*self.changed_keys(join.right, _items(items, on_right)), *self._keys_of_partner(flipped, items, on_right, None))
@@ -370,11 +378,43 @@ class Deltas:
         self, join: Join, items: tuple[Item, ...], on_left: list[exp.Expr], on_right: list[exp.Expr] | None
     ) -> tuple[Relation, ...]:
         if on_right is not None:
-            return self.changed_keys(join.right, _items(items, on_right))
+            return self._with_partners(self.changed_keys(join.right, _items(items, on_right)), join.left, items, on_left)
         self._require_steady(join.left)
         delta = self.of(join.right)
         pairs = replace(join, kind="inner", form="", mark="")
         return tuple(Project(replace(pairs, right=part), _items(items, on_left)) for part in delta.all)
+
+    def _with_partners(
+        self, keys: tuple[Relation, ...], partner: Relation, items: tuple[Item, ...], theirs: list[exp.Expr]
+    ) -> tuple[Relation, ...]:
+        """The keys of rows that may have a partner. `theirs`: the items over the columns of the partner."""
+        names = tuple(one.name for one in theirs if isinstance(one, exp.Column))
+        table = self._limiting(partner, names) if self.narrow_keys and names and len(names) == len(theirs) else None
+        if table is None:
+            return keys
+        pairs = zip((item.name for item in items), table.columns, strict=True)
+        on = conjunction([exp.NullSafeEQ(this=column(key), expression=column(own)) for key, own in pairs])
+        return tuple(Join(one, table, "semi", on) for one in keys)
+
+    def _limiting(self, relation: Relation, names: tuple[str, ...]) -> Relation | None:
+        """A part of the relation that has every value of the columns, that did not change, and that a condition limits; with these columns,
+        in this order."""
+        if not set(names) <= set(relation.columns):
+            return None
+        if not self.changes(relation):
+            is_plain = all(isinstance(n, Scan | Filter) or type(n) is Project or _is_reducing(n) for n in walk(relation))
+            is_limited = any(isinstance(node, Filter) for node in walk(relation))
+            return projected(relation, names) if is_plain and is_limited else None
+        if type(relation) is Project:
+            inner = [item.expression for name in names for item in relation.items if item.name == name]
+            plain = tuple(one.name for one in inner if isinstance(one, exp.Column))
+            return self._limiting(relation.child, plain) if len(plain) == len(names) else None
+        if isinstance(relation, Join):
+            sides = {"full": (), "inner": relation.children}.get(relation.kind, (relation.left,))
+            return next((found for side in sides if (found := self._limiting(side, names)) is not None), None)
+        if isinstance(relation, Filter | Scalar | Window | Explode):
+            return self._limiting(relation.children[0], names)
+        return None
 
     def _full_changed_keys(self, join: Join, items: tuple[Item, ...], pairs: Sequence[tuple[str, str]]) -> tuple[Relation, ...] | None:
         sides: list[Item] = []
@@ -389,6 +429,10 @@ class Deltas:
             sides.append(Item(item.name, one))
             others.append(Item(item.name, other))
         return (*self.changed_keys(join.left, tuple(sides)), *self.changed_keys(join.right, tuple(others)))
+
+
+def _is_reducing(relation: Relation) -> bool:
+    return isinstance(relation, Join) and relation.kind in ("inner", "semi")
 
 
 def nondeterministic_part(relation: Relation, types: Types) -> exp.Expr | None:

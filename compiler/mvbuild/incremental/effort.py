@@ -39,7 +39,8 @@ CONDITION, PATTERN, PROBE, SORT = 0.02, 0.3, 0.05, 0.6
 GROUP, FUNCTION = 0.1, 0.07
 """Per aggregated row, and per function over it."""
 SMALL = 100_000
-"""Up to this many rows are broadcast, so that the other side of a join is not moved."""
+"""Up to this many rows are broadcast, so that the other side of a join is not moved. Spark expects as many rows as the table has, whatever
+conditions leave of them."""
 _SHARES: Mapping[type[exp.Expr], float] = {exp.EQ: 0.1, exp.In: 0.2, exp.Between: 0.25, exp.Like: 0.1}
 _OTHER_SHARE = 0.33
 _PATTERNS = (exp.Like, exp.ILike, exp.RegexpLike)
@@ -54,6 +55,12 @@ class Flow:
     cost: float
     scanned: float | None = None
     """The rows of the scan below, if conditions are evaluated there."""
+    seen: float | None = None
+    """How many rows Spark expects, if others than `rows`."""
+
+    @property
+    def expected(self) -> float:
+        return self.rows if self.seen is None else self.seen
 
     @property
     def tested(self) -> float:
@@ -114,13 +121,15 @@ class Estimator:
             parts = conjuncts(relation.predicate)
             if relation.predicate == exp.false():
                 return Flow(0, below.of, 0)
-            return Flow(below.rows * _share(parts), below.of, below.cost + below.tested * _conditions(parts), below.scanned)
+            cost = below.cost + below.tested * _conditions(parts)
+            return Flow(below.rows * _share(parts), below.of, cost, below.scanned, below.expected)
         if isinstance(relation, Aggregate):
             cost = below.cost + below.rows * (GROUP + FUNCTION * len(relation.values))
             rows = below.rows / 4 if relation.keys else 1.0
-            return Flow(rows, max(rows, below.of / 4), cost + (rows * SHUFFLE if rows > SMALL else 0.0))
+            moved = rows * SHUFFLE if rows > SMALL else 0.0
+            return Flow(rows, max(rows, below.of / 4), cost + moved, seen=below.expected if relation.keys else None)
         if isinstance(relation, Distinct):
-            return Flow(below.rows, below.of, below.cost + below.rows * GROUP)
+            return Flow(below.rows, below.of, below.cost + below.rows * GROUP, seen=below.expected)
         if isinstance(relation, Window):
             return Flow(below.rows, below.of, below.cost + below.rows * SORT)
         if isinstance(relation, Explode):
@@ -150,7 +159,7 @@ class Estimator:
         if join.kind in ("inner", "semi") and not (left.rows and right.rows):
             # Known before the other side is read.
             return Flow(0, max(left.of, right.of), right.cost if left.rows else left.cost)
-        small = min(left.rows, right.rows) <= SMALL
+        small = min(left.expected, right.expected) <= SMALL
         others = [part for part in conjuncts(join.on) if not isinstance(part, exp.EQ | exp.NullSafeEQ)]
         cost = (
             left.cost
@@ -159,15 +168,16 @@ class Estimator:
             + (max(left.rows, right.rows) * PROBE if small else (left.rows + right.rows) * SHUFFLE)
         )
         if join.kind == "mark":
-            return Flow(left.rows, left.of, cost, left.scanned)
+            return Flow(left.rows, left.of, cost, left.scanned, left.seen)
         if join.kind in ("semi", "anti", "null-aware-anti"):
             share = self._matched(join.right, left, right)
-            return Flow(left.rows * (share if join.kind == "semi" else 1 - share), left.of, cost, left.scanned)
+            rows = left.rows * (share if join.kind == "semi" else 1 - share)
+            return Flow(rows, left.of, cost, left.scanned, left.expected)
         large, other = (left, right) if left.of >= right.of else (right, left)
         rows = large.rows * other.share
         if join.kind in ("left", "full"):
             rows = max(rows, left.rows, right.rows if join.kind == "full" else 0.0)
-        return Flow(rows, large.of, cost)
+        return Flow(rows, large.of, cost, seen=max(rows, left.expected, right.expected))
 
     def _matched(self, keys: Relation, left: Flow, right: Flow) -> float:
         """The share of the left rows that have a partner."""

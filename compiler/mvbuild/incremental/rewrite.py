@@ -36,10 +36,18 @@ class StrategyInput:
     """The earlier values of what the query reads of the clock, where they differ. `shape` has these readings in filters and projections."""
 
     few_rows: bool = True
-    """Whether few rows changed. See `Deltas`."""
+    narrow_keys: bool = False
+    """Of these two, see `Deltas`."""
 
     def deltas(self) -> Deltas:
-        return Deltas(plus=self.plus, minus=self.minus, types=self.shape.types, clock=self.clock, few_rows=self.few_rows)
+        return Deltas(
+            plus=self.plus,
+            minus=self.minus,
+            types=self.shape.types,
+            clock=self.clock,
+            few_rows=self.few_rows,
+            narrow_keys=self.narrow_keys,
+        )
 
     @property
     def changed(self) -> frozenset[int]:

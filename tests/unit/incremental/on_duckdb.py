@@ -10,7 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -161,6 +161,7 @@ class OnDuckDB:
         made = STRATEGIES[strategy](asked)
         rows, shared = self.apply(made), with_shared_joins(made)
         ways = [shared, with_narrowed_joins(made, _any_table), with_narrowed_joins(shared or made, _any_table)]
+        ways.append(STRATEGIES[strategy](replace(asked, narrow_keys=True)))
         changed = Changed(plus=asked.plus, minus=asked.minus, types=asked.shape.types)
         ways += [with_shared_reads(one, changed, _any_table) for one in (made, *ways) if one is not None]
         for other in ways:

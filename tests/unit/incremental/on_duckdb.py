@@ -140,8 +140,11 @@ class OnDuckDB:
             return made
         return self._case
 
+    def rows(self, version: str) -> list[Row]:
+        return self.connection.execute(self.text(version)).fetchall()
+
     def full(self, version: str = "new") -> Counter[Row]:
-        return bag(self.connection.execute(self.text(version)).fetchall())
+        return bag(self.rows(version))
 
     def is_full(self, rows: Counter[Row]) -> bool:
         """Whether these are rows of the full query. Where they depend on the order of rows, as the tables that did not change lie now, or as

@@ -136,6 +136,7 @@ def as_if_large(*, many_changed: bool = False) -> Iterator[None]:
             patch.setattr(module, name, 0)
         if many_changed:
             patch.setattr(few_rows, "MAX_CHANGED", -1)
+            patch.setattr(sizes, "FEW_STORED", 0)
         yield
 
 

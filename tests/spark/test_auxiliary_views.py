@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -194,3 +195,27 @@ def test_drop(house: Project) -> None:
     api.drop(house.root, "ratio")
     assert views_of(house, "ratio") == []
     refresh(house)
+
+
+def test_rows_that_cannot_be_compared_are_computed_from_views(project: MakeProject) -> None:
+    query = "SELECT map('best', max(t)) AS m FROM (SELECT k, sum(v) AS t FROM raw.sales GROUP BY k) AS q"
+    made = project({"mvbuild.yml": FILES["mvbuild.yml"], "models/maps.sql": query})
+    made.sql("CREATE NAMESPACE IF NOT EXISTS lake.raw")
+    made.sql(
+        "CREATE TABLE lake.raw.sales (id BIGINT, k INT, v DECIMAL(10, 2)) USING iceberg TBLPROPERTIES ('write.delete.mode'='merge-on-read')"
+    )
+    made.sql("INSERT INTO lake.raw.sales SELECT id, CAST(id % 5 AS INT), CAST(id AS DECIMAL(10, 2)) FROM range(1, 41)")
+    for change in (
+        "INSERT INTO lake.raw.sales VALUES (50, 2, 5.00)",
+        "DELETE FROM lake.raw.sales WHERE id = 40",
+        "DELETE FROM lake.raw.sales WHERE id = 39",
+    ):
+        result = made.run()
+        assert result.ok, messages(result)
+        made.sql(change)
+    (step,) = api.plan(made.root, spark=made.spark).steps
+    assert step.choice is not None
+    assert (step.choice.strategy, step.choice.code) == ("full", "uncomparable-column")
+    result = made.run()
+    assert result.ok, messages(result)
+    assert [row["m"] for row in made.sql("SELECT m FROM lake.mart.maps__storage")] == [{"best": Decimal("164.00")}]

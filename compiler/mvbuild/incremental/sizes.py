@@ -25,6 +25,8 @@ LITTLE = 32 * 1024 * 1024
 FEW = 10_000
 """Up to this many changed rows, the rows that a refresh changes are fetched from the engine and written by mvbuild: many more are computed
 and written faster where they are."""
+FEW_STORED = 1_000
+"""A storage with up to this many rows is expected to change in few, however many rows changed below: they belong to few groups."""
 SEARCHED_BYTES, SEARCHED_VALUES = 16 * 1024 * 1024, 4_000_000
 """The limits of a storage in which the rows to remove are found without the engine: a tenth of a second of one processor."""
 MANY = 300_000
@@ -80,6 +82,11 @@ class StorageSize:
     def is_fetched(self) -> bool:
         """Whether few rows are fetched from the engine: nested values are not."""
         return all(is_plain(field["type"]) for field in self.table.schema["fields"])
+
+    @property
+    def has_few_rows(self) -> bool:
+        """Whether few rows of it change, whatever changed below. Not if its number of rows is unknown."""
+        return 0 < self.rows <= FEW_STORED
 
     @property
     def is_searched_here(self) -> bool:

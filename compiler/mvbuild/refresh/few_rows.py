@@ -40,7 +40,8 @@ def may_be_few(inputs: RefreshInputs) -> bool:
     """Whether it is worth trying: a small change below can still affect many rows."""
     if inputs.choice.inputs is not None and inputs.choice.inputs.moved:
         return False  # how many rows a clock lets in or out is not known
-    return can_be_fetched(inputs) and sum(change.rows for change in inputs.choice.changes.values()) <= MAX_CHANGED
+    changed = sum(change.rows for change in inputs.choice.changes.values())
+    return can_be_fetched(inputs) and (changed <= MAX_CHANGED or StorageSize(table=inputs.place.before).has_few_rows)
 
 
 def can_be_fetched(inputs: RefreshInputs) -> bool:

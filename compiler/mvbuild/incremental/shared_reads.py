@@ -129,6 +129,6 @@ def _pairs(semi: Join) -> Iterator[tuple[str, str] | None]:
     """(column of the scan, column of the keys) of each part of the condition; None for one that compares something else."""
     assert isinstance(semi.left, Scan)
     for part in conjuncts(semi.on):
-        own, key = (part.this, part.expression) if isinstance(part, exp.NullSafeEQ) else (None, None)
-        is_plain = isinstance(own, exp.Column) and isinstance(key, exp.Column) and own.name in semi.left.columns
-        yield (own.name, key.name) if is_plain else None
+        sides = [side for side in (part.this, part.expression) if isinstance(side, exp.Column)]
+        is_plain = isinstance(part, exp.NullSafeEQ) and len(sides) == 2 and sides[0].name in semi.left.columns
+        yield (sides[0].name, sides[1].name) if is_plain else None

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mvbuild.ports.states import TableState
-from mvbuild.refresh.few_rows import MAX_ROWS, is_better_fetched
+from mvbuild.refresh.few_rows import MAX_ROWS, is_better_fetched, may_be_few
 from mvbuild.refresh.incremental import _Writer
 from unit.worlds import Shop, base_table
 
@@ -27,7 +27,8 @@ class Wanted:
     relations: Mapping[str, str] = field(default_factory=dict)
     target: str = "lake.mart.m"
     node: str = "model.shop.m"
-    choice: Any = field(default_factory=lambda: SimpleNamespace(changes={0: SimpleNamespace(rows=MAX_ROWS + 1)}, inputs=None))
+    # A clock moved: how many rows it lets in is unknown, so they are not fetched at once.
+    choice: Any = field(default_factory=lambda: SimpleNamespace(changes={}, inputs=SimpleNamespace(moved={"current_date": "2026-11-24"})))
     difference: Any = field(
         default_factory=lambda: SimpleNamespace(
             partitions=None, gone="gone", came="came", relations=[], ctes=(), removes=None, together=None
@@ -103,6 +104,16 @@ def test_a_spark_that_cannot_copy_by_position_writes_what_remains(
     assert wanted.written == expected
     (removing,) = (one for one in wanted.statements if "stored_at_0v" in one)
     assert removing.startswith("DELETE FROM" if expected == ["delete", "append"] else "INSERT INTO lake.mart.m REPLACE WHERE true")
+
+
+@pytest.mark.parametrize(
+    ("changed", "stored", "tried"),
+    [(MAX_ROWS, "1000000", True), (MAX_ROWS + 1, "1000000", False), (MAX_ROWS + 1, "5", True), (MAX_ROWS + 1, "", False)],
+)
+def test_when_few_rows_are_expected(tmp_path: Path, changed: int, stored: str, tried: bool) -> None:
+    table = _with_summary(base_table(Shop(tmp_path).catalog, "mart.m"), {"total-records": stored})
+    choice = SimpleNamespace(changes={0: SimpleNamespace(rows=changed)}, inputs=None)
+    assert may_be_few(Wanted(table, choice=choice)) == tried  # type: ignore[arg-type]
 
 
 def test_few_rows_of_many_that_changed_are_fetched_if_this_process_can_write_them(tmp_path: Path) -> None:

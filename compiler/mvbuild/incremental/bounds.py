@@ -114,11 +114,18 @@ def _of_any(parts: Sequence[Bounds]) -> Bounds | None:
     has_null = any(part.has_null for part in parts)
     if not lows:
         return Bounds(low=None, high=None, has_null=has_null)
-    if len({v.args["to"] for v in (*lows, *highs)}) > 1:
+    if len({_type_of(value) for value in (*lows, *highs)}) > 1:
         return None
     values = tuple({v.sql(): v for part in parts for v in part.values}.values())
     few = len(values) <= MAX_VALUES and all(part.values or part.low is None for part in parts)
     return Bounds(low=_outermost(exp.Least, lows), high=_outermost(exp.Greatest, highs), has_null=has_null, values=values if few else ())
+
+
+def _type_of(bound: exp.Expr) -> exp.Expr:
+    """Of a literal, or of the least or greatest of several."""
+    literal = bound.this if isinstance(bound, exp.Least | exp.Greatest) else bound
+    found: exp.Expr = literal.args["to"]
+    return found
 
 
 def _outermost(which: type[exp.Least | exp.Greatest], values: Sequence[exp.Expr]) -> exp.Expr:

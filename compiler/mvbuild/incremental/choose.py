@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,19 +11,19 @@ from mvbuild.freshness.file_places import metadata_columns_of
 from mvbuild.freshness.model import Reason
 from mvbuild.freshness.observed import Leaf, Pin, World
 from mvbuild.graph.model import ModelNode
-from mvbuild.incremental.algebra import Scan, walk
+from mvbuild.incremental.algebra import Join, Scan, walk
 from mvbuild.incremental.choice import NO_CHANGE, Considered, StrategyChoice
 from mvbuild.incremental.cost import CHEAPER, LARGE, Cost, cost_of, full_cost
 from mvbuild.incremental.experience import corrections
 from mvbuild.incremental.inputs import Inputs, ReadChange, changes_of, inputs_of, shape_of_inputs, span_of
-from mvbuild.incremental.key_ranges import without_empty
+from mvbuild.incremental.key_ranges import Ranges, without_empty
 from mvbuild.incremental.narrowed_joins import with_narrowed_joins
 from mvbuild.incremental.reasons import GENERAL, UNINFORMATIVE, Refused
 from mvbuild.incremental.rewrite import Rewrite, StrategyInput
 from mvbuild.incremental.shape import Shape, readable, with_lifted_readings
 from mvbuild.incremental.shared_joins import with_shared_joins
 from mvbuild.incremental.shared_reads import Changed, with_shared_reads
-from mvbuild.incremental.sizes import Sizes, StorageSize
+from mvbuild.incremental.sizes import READ_ONCE, Sizes, StorageSize
 from mvbuild.incremental.statements import Difference, Stored, difference
 from mvbuild.incremental.strategies import FULL, STRATEGIES, WORTH
 from mvbuild.ports.catalog import ChangeRefused
@@ -269,8 +269,16 @@ def _ways_to_write(rewrite: Rewrite, known: Sizes, case: StrategyInput) -> Itera
         if one is not None:
             narrowed = with_narrowed_joins(one, known.is_large) or one
             yield narrowed
-            if (shared := with_shared_reads(narrowed, changed, known.is_large)) is not None:
+            if (shared := with_shared_reads(narrowed, changed, _is_read_once(narrowed, known))) is not None:
                 yield shared
+
+
+def _is_read_once(rewrite: Rewrite, known: Sizes) -> Callable[[Join], bool]:
+    """Whether a table that is joined with keys is large, and has few rows with these keys."""
+    ranges = Ranges(known)
+    for cte in rewrite.ctes:
+        ranges.cte(cte.name, cte.relation)
+    return lambda semi: known.is_large(semi.left) and ranges.rows_with_keys(semi) <= READ_ONCE
 
 
 def _not_cheaper(work: Cost, full: Cost) -> str:

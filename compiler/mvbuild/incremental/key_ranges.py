@@ -34,7 +34,8 @@ from mvbuild.incremental.sizes import Sizes
 from mvbuild.incremental.statements import Difference
 from mvbuild.ports.changes import Comparison, ValueRange
 
-_ORDERED = ("int", "long", "date")
+_NUMBERS = ("int", "long")
+_ORDERED = (*_NUMBERS, "date")
 Wanted = Mapping[str, ValueRange]
 """Column -> the range of the values that matter."""
 
@@ -69,6 +70,16 @@ class Ranges:
             return self.of(join.left, column) if join.kind != "full" else None
         found = self.of(join.right, column) if join.kind in ("inner", "left") else None
         return replace(found, has_null=True) if found is not None and join.kind == "left" else found
+
+    def rows_with_keys(self, semi: Join) -> float:
+        """At most about how many rows of a table are joined with some keys. Whole numbers are expected to be spread evenly. How many different
+        texts there are is unknown: all rows may have one of the keys."""
+        scan = semi.left
+        assert isinstance(scan, Scan)
+        wanted, rows = self.below(semi, {})[0], self.sizes.of(scan).rows
+        widths = [found.high - found.low + 1 for found in wanted.values() if found.type in _NUMBERS and found.low is not None]
+        of_values = min((self.sizes.rows_changed / width for width in widths), default=1.0)
+        return rows * min(of_values, self.sizes.share(scan, wanted))
 
     def below(self, relation: Relation, wanted: Wanted) -> tuple[Wanted, ...]:
         """For each relation that it reads, the range required of it, given the range required of the result."""

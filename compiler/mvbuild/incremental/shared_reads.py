@@ -1,4 +1,4 @@
-"""Rewrite + which tables are large -> the same rewrite, in which a large table is read once for its rows with some keys, at both versions.
+"""Rewrite + which reads are worth it -> the same rewrite, in which a table is read once for its rows with some keys, at both versions.
 
 What a result was before is computed from the rows with the changed keys at the recorded snapshot, and what it is now from those at the
 pinned one. The two differ only by the change: old = new + minus - plus, as bags.
@@ -34,8 +34,9 @@ class Changed:
     types: Types
 
 
-def with_shared_reads(rewrite: Rewrite, changed: Changed, is_large: Callable[[Relation], bool]) -> Rewrite | None:
-    """None if no large table is read more than once for the same keys.
+def with_shared_reads(rewrite: Rewrite, changed: Changed, is_worth: Callable[[Join], bool]) -> Rewrite | None:
+    """None if no table is read more than once for the same keys. `is_worth`: of a table joined with keys, whether its rows with these keys
+    are kept.
 
     >>> from mvbuild.incremental.samples import case, formula
     >>> from mvbuild.incremental.strategies import bag
@@ -52,7 +53,7 @@ def with_shared_reads(rewrite: Rewrite, changed: Changed, is_large: Callable[[Re
         ctes=tuple(replace(cte, relation=pruned(cte.relation)) for cte in rewrite.ctes),
         write=map_relations(rewrite.write, pruned),
     )
-    sharing = _Sharing(changed, is_large)
+    sharing = _Sharing(changed, is_worth)
     for relation in relations_of(rewrite):
         sharing.count(relation)
     ctes: list[Cte] = []
@@ -66,7 +67,7 @@ def with_shared_reads(rewrite: Rewrite, changed: Changed, is_large: Callable[[Re
 @dataclass
 class _Sharing:
     changed: Changed
-    is_large: Callable[[Relation], bool]
+    is_worth: Callable[[Join], bool]
     reads: dict[_Place, list[Scan]] = field(default_factory=dict)
     made: dict[_Place, Cte] = field(default_factory=dict)
     new: list[Cte] = field(default_factory=list)
@@ -114,7 +115,7 @@ class _Sharing:
         if not isinstance(relation, Join) or relation.kind != "semi":
             return None
         scan, keys = relation.left, relation.right
-        if not isinstance(scan, Scan) or not isinstance(keys, Ref) or scan.version not in ("new", "old") or not self.is_large(scan):
+        if not isinstance(scan, Scan) or not isinstance(keys, Ref) or scan.version not in ("new", "old") or not self.is_worth(relation):
             return None
         pairs = list(_pairs(relation))
         if None in pairs:

@@ -29,6 +29,8 @@ FEW_STORED = 1_000
 """A storage with up to this many rows is expected to change in few, however many rows changed below: they belong to few groups."""
 SEARCHED_BYTES, SEARCHED_VALUES = 16 * 1024 * 1024, 4_000_000
 """The limits of a storage in which the rows to remove are found without the engine: a tenth of a second of one processor."""
+READ_ONCE = 3_000_000
+"""Up to this many rows of a large table are kept, to be read for both of its versions."""
 MANY = 300_000
 """Up to this many changed rows are kept, and joined before other tables."""
 SHUFFLE, WORTH_A_STATEMENT = 0.4, 500_000
@@ -111,14 +113,14 @@ class Sizes:
 
     @property
     def has_few_changes(self) -> bool:
-        return not self.moved and self._rows_changed <= FEW
+        return not self.moved and self.rows_changed <= FEW
 
     @property
     def has_many_changes(self) -> bool:
-        return self._rows_changed > MANY
+        return self.rows_changed > MANY
 
     @property
-    def _rows_changed(self) -> int:
+    def rows_changed(self) -> int:
         return sum(change.rows for change in self.changes.values())
 
     def is_large(self, relation: Relation) -> bool:

@@ -20,6 +20,7 @@ import sqlglot
 from sqlglot import exp
 
 from mvbuild.incremental.algebra import Ref, Relation, Scan
+from mvbuild.incremental.bounds import Bounds, bounded, bounds_of, bounds_of_range, scan_name
 from mvbuild.incremental.building import LeafColumns
 from mvbuild.incremental.clock import call
 from mvbuild.incremental.column_pruning import pruned
@@ -191,7 +192,12 @@ class OnDuckDB:
         metadata: Any = Metadata(self)
         change = without_empty(change, metadata)
         columns = ", ".join(self.outputs)
-        parts = [f'"{cte.name}" AS MATERIALIZED ({self.sql(cte.relation)})' for cte in change.ctes]
+        known = self.bounds()
+        parts = []
+        for cte in change.ctes:
+            own = {(cte.name, name): bounds_of(cte.relation, name, known) for name in cte.relation.columns}
+            known |= {key: found for key, found in own.items() if found is not None}
+            parts.append(f'"{cte.name}" AS MATERIALIZED ({self.sql(bounded(pruned(cte.relation), known))})')
         gone = self.sql(change.gone) if change.gone is not None else "SELECT 0 WHERE false"
         parts.append(f"gone_rows(gone_at) AS MATERIALIZED ({gone})")
         after = f"SELECT {columns} FROM storage WHERE rowid NOT IN (SELECT gone_at FROM gone_rows)"
@@ -203,6 +209,18 @@ class OnDuckDB:
         wanted = f'(SELECT count(*) FROM "{change.removes.name}")' if change.removes is not None else "NULL"
         counts = f"SELECT count(*) AS gone, count(DISTINCT gone_at) AS different, {wanted} AS wanted FROM gone_rows"
         return f"WITH {', '.join(parts)} SELECT n.*, q.* FROM ({counts}) AS n LEFT JOIN (SELECT true AS here, a.* FROM ({after}) AS a) AS q ON true"
+
+    def bounds(self) -> dict[tuple[str, str], Bounds]:
+        """Those of the columns of each change, as mvbuild reads them, for every other case."""
+        if sum(len(table.new) for table in self.tables) % 2:
+            return {}
+        found = {}
+        for leaf, table in enumerate(self.tables):
+            sources = tuple((name, name) for name in table.columns)
+            for scan in (Scan(leaf, sources, "plus"), Scan(leaf, sources, "minus")):
+                ranges = {name: Metadata(self).range(scan, name) for name in table.columns}
+                found |= {(scan_name(scan), name): bounds_of_range(one) for name, one in ranges.items() if one is not None}
+        return {key: bounds for key, bounds in found.items() if bounds is not None}
 
     def sql(self, relation: Relation) -> str:
         def source(read: Scan | Ref) -> str:

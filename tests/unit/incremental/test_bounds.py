@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import Filter, Join, Scan, at, walk
-from mvbuild.incremental.bounds import Bounds, bounded, scan_name
+from mvbuild.incremental.algebra import Filter, Join, Scan, Union, at, walk
+from mvbuild.incremental.bounds import Bounds, bounded, bounds_of, scan_name
 from mvbuild.incremental.building import LeafColumns
 from mvbuild.incremental.from_clause import MARKER
 from mvbuild.incremental.shape import shape_of
@@ -40,3 +40,17 @@ def test_a_partner_is_read_within_bounds(on: str, column: str, type_: str) -> No
 def test_not_where_the_two_are_compared_after_a_cast(on: str, column: str, type_: str) -> None:
     """As strings, '10' is less than '9', so there is no number between them."""
     assert filters(on, column, "10", "9", type_) == []
+
+
+def test_bounds_of_a_union_of_unions() -> None:
+    """Lines that were updated: those of before and of after, each with its own bounds, in several terms."""
+    scans = [Scan(leaf, ((f"k_{leaf}", "k"),), "plus") for leaf in range(3)]
+    literals = [exp.cast(exp.Literal.string(str(value)), "int", dialect="spark") for value in range(6)]
+    known = {(scan_name(one), "k"): Bounds(low=literals[at], high=literals[at + 3], has_null=at == 1) for at, one in enumerate(scans)}
+    found = bounds_of(Union((Union((scans[0], scans[1]), ("k",)), scans[2]), ("k",)), "k", known)
+    assert found is not None
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low.sql("spark") == "LEAST(LEAST(CAST('0' AS INT), CAST('1' AS INT)), CAST('2' AS INT))"
+    assert found.high.sql("spark") == "GREATEST(GREATEST(CAST('3' AS INT), CAST('4' AS INT)), CAST('5' AS INT))"
+    assert found.has_null

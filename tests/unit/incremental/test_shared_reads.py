@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from mvbuild.incremental import shared_reads
-from mvbuild.incremental.algebra import Scan, Union, walk
+from mvbuild.incremental.algebra import Join, Ref, Scan, Union, walk
+from mvbuild.incremental.emit import null_safe
+from mvbuild.incremental.key_ranges import Ranges
 from mvbuild.incremental.rewrite import Rewrite, relations_of
 from mvbuild.incremental.samples import case
 from mvbuild.incremental.shared_reads import Changed, with_shared_reads
 from mvbuild.incremental.strategies import STRATEGIES
+from mvbuild.ports.changes import ValueRange
 from unit.incremental.on_duckdb import connected
 from unit.incremental.oracle import seen
 from unit.incremental.queries import generated
@@ -57,6 +63,26 @@ def test_reads_of_other_columns_share_one_statement() -> None:
     (read,) = [cte for cte in found.ctes if cte.name == "read_0"]
     (scan,) = [node for node in walk(read.relation) if isinstance(node, Scan)]
     assert sorted(source for _, source in scan.sources) == ["amount", "customer_id", "id"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "type_", "in_files", "expected"),
+    [
+        (1, 1_000_000, "long", 1.0, 900_000),
+        # Seven line numbers are in all rows.
+        (1, 7, "int", 1.0, 30_000_000),
+        # However many there are, few files have them.
+        (1, 7, "int", 0.01, 300_000),
+        ("a", "z", "string", 1.0, 30_000_000),
+        (None, None, "long", 0.0, 0),
+    ],
+)
+def test_how_many_rows_have_the_keys(low: Any, high: Any, type_: str, in_files: float, expected: float) -> None:
+    found = ValueRange(type=type_, low=low, high=high, has_null=False)
+    sizes: Any = SimpleNamespace(of=lambda _: SimpleNamespace(rows=30_000_000), share=lambda *_: in_files, rows_changed=30_000)
+    keys = Ref("keys_0", ("k",))
+    semi = Join(Scan(0, (("own", "own"),)), keys, "semi", null_safe([("own", "k")]))
+    assert Ranges(sizes, {"keys_0": {"k": found}}).rows_with_keys(semi) == expected
 
 
 # --- planted faults ----------------------------------------------------------------------------------------------------------------------

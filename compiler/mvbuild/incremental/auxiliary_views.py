@@ -154,8 +154,12 @@ def choice_of_view(
         return replace(_full(exc.code, exc.message), inputs=over(given, kept, read), shape=cut.shape)
     if not changes:
         return StrategyChoice(strategy=NO_CHANGE, code="", message="no row was added or removed", inputs=inputs, shape=cut.shape)
-    alone = replace(question, policy="incremental", has_children=True)
-    return cheapest_of(alone, table, inputs, cut.shape, changes)
+    alone = replace(question, policy="incremental", has_children=question.policy == "auto")
+    found = cheapest_of(alone, table, inputs, cut.shape, changes)
+    if found.is_incremental or alone.has_children:
+        return found
+    # Under the policy `incremental`, everything is computed only if the change alone cannot be followed.
+    return cheapest_of(replace(alone, has_children=True), table, inputs, cut.shape, changes)
 
 
 def choice_of_query(

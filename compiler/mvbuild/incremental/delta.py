@@ -37,7 +37,6 @@ from mvbuild.incremental.algebra import (
     conjuncts,
     leaves,
     names_in,
-    projected,
     substituted,
     union,
     walk,
@@ -47,6 +46,7 @@ from mvbuild.incremental.clock import at_values, boundary, differing, earlier, e
 from mvbuild.incremental.functions import POSITIONS, SUMS, is_ordered_aggregate
 from mvbuild.incremental.join_order import changed_first
 from mvbuild.incremental.kinds import Types, is_exact, kind_of, kind_of_type
+from mvbuild.incremental.limiting import limiting
 from mvbuild.incremental.reasons import Refused
 from mvbuild.incremental.restrict import Key, equal_columns, mapped, partition_columns, restricted
 
@@ -389,32 +389,12 @@ class Deltas:
     ) -> tuple[Relation, ...]:
         """The keys of rows that may have a partner. `theirs`: the items over the columns of the partner."""
         names = tuple(one.name for one in theirs if isinstance(one, exp.Column))
-        table = self._limiting(partner, names) if self.narrow_keys and names and len(names) == len(theirs) else None
+        table = limiting(partner, names, self.changes) if self.narrow_keys and names and len(names) == len(theirs) else None
         if table is None:
             return keys
         pairs = zip((item.name for item in items), table.columns, strict=True)
         on = conjunction([exp.NullSafeEQ(this=column(key), expression=column(own)) for key, own in pairs])
         return tuple(Join(one, table, "semi", on) for one in keys)
-
-    def _limiting(self, relation: Relation, names: tuple[str, ...]) -> Relation | None:
-        """A part of the relation that has every value of the columns, that did not change, and that a condition limits; with these columns,
-        in this order."""
-        if not set(names) <= set(relation.columns):
-            return None
-        if not self.changes(relation):
-            is_plain = all(isinstance(n, Scan | Filter) or type(n) is Project or _is_reducing(n) for n in walk(relation))
-            is_limited = any(isinstance(node, Filter) for node in walk(relation))
-            return projected(relation, names) if is_plain and is_limited else None
-        if type(relation) is Project:
-            inner = [item.expression for name in names for item in relation.items if item.name == name]
-            plain = tuple(one.name for one in inner if isinstance(one, exp.Column))
-            return self._limiting(relation.child, plain) if len(plain) == len(names) else None
-        if isinstance(relation, Join):
-            sides = {"full": (), "inner": relation.children}.get(relation.kind, (relation.left,))
-            return next((found for side in sides if (found := self._limiting(side, names)) is not None), None)
-        if isinstance(relation, Filter | Scalar | Window | Explode):
-            return self._limiting(relation.children[0], names)
-        return None
 
     def _full_changed_keys(self, join: Join, items: tuple[Item, ...], pairs: Sequence[tuple[str, str]]) -> tuple[Relation, ...] | None:
         sides: list[Item] = []
@@ -429,10 +409,6 @@ class Deltas:
             sides.append(Item(item.name, one))
             others.append(Item(item.name, other))
         return (*self.changed_keys(join.left, tuple(sides)), *self.changed_keys(join.right, tuple(others)))
-
-
-def _is_reducing(relation: Relation) -> bool:
-    return isinstance(relation, Join) and relation.kind in ("inner", "semi")
 
 
 def nondeterministic_part(relation: Relation, types: Types) -> exp.Expr | None:

@@ -1,4 +1,5 @@
-"""seed -> a join of three or four tables, named in any order, with conditions between any of them; and a query that reads an inner result twice."""
+"""seed -> a join of three or four tables, named in any order, with conditions between any of them; a query that reads an inner result twice; and
+rows that are limited by a condition, with what other rows say of them."""
 
 from __future__ import annotations
 
@@ -67,3 +68,35 @@ def read_twice(seed: int) -> Generated:
         old = rows()
         tables.append(Table(name, {"k": "int", "v": "int"}, old, [*old[rng.randrange(3) :], *rows()[: rng.randrange(3)]]))
     return Generated(seed, f"WITH one AS ({one}), other AS ({other}) {query}", tuple(tables), frozenset(), "both")
+
+
+_PARTNERS = (
+    "SELECT b.k, b.v, n.s FROM {left} LEFT JOIN (SELECT k, {value} AS s FROM {{a}} GROUP BY k) AS n ON b.k = n.k WHERE {where}",
+    "SELECT b.k, b.v FROM {left} WHERE {where} AND EXISTS (SELECT 1 FROM {{a}} AS a WHERE a.k = b.k AND a.v >= 0)",
+    "SELECT b.k, b.v FROM {left} WHERE {where} AND NOT EXISTS (SELECT 1 FROM {{a}} AS a WHERE a.k = b.k AND a.v >= 0)",
+    "SELECT b.k, b.v FROM {left} WHERE {where} AND b.v <= (SELECT sum(a.v) FROM {{a}} AS a WHERE a.k = b.k)",
+    "SELECT b.k, b.v FROM {left} WHERE {where} AND b.k IN (SELECT k FROM {{a}} GROUP BY k HAVING count(*) > 1)",
+    "SELECT b.k, count(a.v) AS v FROM {left} LEFT JOIN {{a}} AS a ON b.k = a.k AND a.v >= 0 WHERE {where} GROUP BY b.k",
+    "SELECT b.k, n.s AS v FROM {left} JOIN (SELECT k, {value} AS s FROM {{a}} GROUP BY k) AS n ON b.k = n.k WHERE {where}",
+)
+_LEFT = ("{b} AS b", "{b} AS b JOIN {c} AS c ON b.v = c.k", "{c} AS c JOIN {b} AS b ON b.v = c.k", "{a} AS c JOIN {b} AS b ON b.k = c.k")
+
+
+def with_partners(seed: int) -> Generated:
+    """Rows of `b` under a condition, with a value or the existence of rows of `a`; `b` changes in three of ten cases."""
+    rng = random.Random(seed)
+    where = rng.choice(("b.v >= 1", "b.k = 1", "(b.v = 0 OR b.v IS NULL)", "b.k >= 1"))
+    value = rng.choice(("sum(v)", "max(v)", "count(*)"))
+    query = rng.choice(_PARTNERS).format(left=rng.choice(_LEFT), value=value, where=where)
+    if rng.random() < 0.3:
+        query = f"SELECT k, count(*) AS n FROM ({query}) AS q GROUP BY k"
+
+    def rows() -> list[Row]:
+        return [(rng.choice((None, 0, 1, 2)), rng.choice((None, 0, 1, 2))) for _ in range(rng.randrange(2, 7))]
+
+    tables = []
+    for name, chance in (("a", 1.0), ("b", 0.3), ("c", 0.5)):
+        old = rows()
+        new = [*old[rng.randrange(3) :], *rows()[: rng.randrange(3)]] if rng.random() < chance else old
+        tables.append(Table(name, {"k": "int", "v": "int"}, old, new))
+    return Generated(seed, query, tuple(tables), frozenset(), "both")

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from sqlglot import exp
 
-from mvbuild.incremental import shared_reads
-from mvbuild.incremental.algebra import Join, Ref, Scan, Union, walk
+from mvbuild.incremental import delta, shared_reads
+from mvbuild.incremental.algebra import Filter, Join, Ref, Relation, Scan, Union, walk
 from mvbuild.incremental.emit import null_safe
 from mvbuild.incremental.key_ranges import Ranges
+from mvbuild.incremental.limiting import limiting
 from mvbuild.incremental.rewrite import Rewrite, relations_of
-from mvbuild.incremental.samples import case
+from mvbuild.incremental.samples import case, formula
 from mvbuild.incremental.shared_reads import Changed, with_shared_reads
 from mvbuild.incremental.strategies import STRATEGIES
 from mvbuild.ports.changes import ValueRange
+from unit.incremental.join_queries import with_partners
 from unit.incremental.on_duckdb import connected
 from unit.incremental.oracle import seen
 from unit.incremental.queries import generated
@@ -87,6 +92,27 @@ def test_how_many_rows_have_the_keys(low: Any, high: Any, type_: str, in_files: 
     assert Ranges(sizes, {"keys_0": {"k": found}}).rows_with_keys(semi) == expected
 
 
+# --- keys without a partner -------------------------------------------------------------------------------------------------------------
+
+FEW = "(SELECT customer_id AS c, country FROM {customers} WHERE country = 'DE') AS few"
+
+
+@pytest.mark.parametrize(
+    ("join", "limited"),
+    [
+        (f"{FEW} LEFT JOIN newest ON c = newest.customer_id", True),
+        # A row of the left side remains without a partner.
+        (f"newest LEFT JOIN {FEW} ON c = newest.customer_id", False),
+        ("{customers} JOIN newest ON customers.customer_id = newest.customer_id", False),
+    ],
+)
+def test_keys_are_limited_by_the_other_side(join: str, limited: bool) -> None:
+    newest = "SELECT customer_id, max(id) AS last FROM {orders} GROUP BY customer_id"
+    asked = replace(case(f"WITH newest AS ({newest}) SELECT country, last FROM {join}"), plus=frozenset({0}), narrow_keys=True)
+    found = STRATEGIES["bag"](asked)
+    assert ("country = 'DE'" in formula(found.ctes[0].relation)) == limited
+
+
 # --- planted faults ----------------------------------------------------------------------------------------------------------------------
 
 
@@ -95,8 +121,14 @@ def wrong(seeds: range) -> bool:
     return any(seen(generated(seed), connection).wrong for seed in seeds)
 
 
+def wrong_partners(seeds: range) -> bool:
+    connection = connected()
+    return any(seen(with_partners(seed), connection).wrong for seed in seeds)
+
+
 def test_nothing_is_wrong_without_a_fault() -> None:
     assert not wrong(range(60))
+    assert not wrong_partners(range(150))
 
 
 def test_removed_rows_that_are_forgotten_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,3 +139,12 @@ def test_removed_rows_that_are_forgotten_are_found(monkeypatch: pytest.MonkeyPat
 def test_added_rows_that_stay_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_reads, "SetOperation", lambda left, *_: left)
     assert wrong(range(60))
+
+
+def test_keys_that_are_lost_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_of(relation: Relation, names: tuple[str, ...], changes: Callable[[Relation], bool]) -> Relation | None:
+        found = limiting(relation, names, changes)
+        return found and Filter(found, exp.false())
+
+    monkeypatch.setattr(delta, "limiting", none_of)
+    assert wrong_partners(range(200))

@@ -72,8 +72,8 @@ class Ranges:
         return replace(found, has_null=True) if found is not None and join.kind == "left" else found
 
     def rows_with_keys(self, semi: Join) -> float:
-        """At most about how many rows of a table are joined with some keys. Integers are assumed to be spread evenly. The number of different
-        texts is unknown, so all rows may have one of the keys."""
+        """At most about how many rows of a table are joined with some keys. Integers are assumed to be spread evenly. All rows may have one
+        of the keys if these are texts: how many different ones there are is unknown."""
         scan = semi.left
         assert isinstance(scan, Scan)
         wanted, rows = self.below(semi, {})[0], self.sizes.of(scan).rows

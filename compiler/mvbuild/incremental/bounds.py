@@ -123,8 +123,9 @@ def _of_any(parts: Sequence[Bounds]) -> Bounds | None:
 
 def _type_of(bound: exp.Expr) -> exp.Expr:
     """Of a literal, or of the least or greatest of several."""
-    literal = bound.this if isinstance(bound, exp.Least | exp.Greatest) else bound
-    found: exp.Expr = literal.args["to"]
+    while isinstance(bound, exp.Least | exp.Greatest):
+        bound = bound.this
+    found: exp.Expr = bound.args["to"]
     return found
 
 

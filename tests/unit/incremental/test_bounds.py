@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from sqlglot import exp
 
-from mvbuild.incremental.algebra import Filter, Join, Scan, Union, at, walk
+from mvbuild.incremental.algebra import Filter, Join, Relation, Scan, Union, at, walk
 from mvbuild.incremental.bounds import Bounds, bounded, bounds_of, scan_name
 from mvbuild.incremental.building import LeafColumns
 from mvbuild.incremental.from_clause import MARKER
@@ -44,13 +44,16 @@ def test_not_where_the_two_are_compared_after_a_cast(on: str, column: str, type_
 
 def test_bounds_of_a_union_of_unions() -> None:
     """Lines that were updated: those of before and of after, each with its own bounds, in several terms."""
-    scans = [Scan(leaf, ((f"k_{leaf}", "k"),), "plus") for leaf in range(3)]
-    literals = [exp.cast(exp.Literal.string(str(value)), "int", dialect="spark") for value in range(6)]
-    known = {(scan_name(one), "k"): Bounds(low=literals[at], high=literals[at + 3], has_null=at == 1) for at, one in enumerate(scans)}
-    found = bounds_of(Union((Union((scans[0], scans[1]), ("k",)), scans[2]), ("k",)), "k", known)
+    scans = [Scan(leaf, ((f"k_{leaf}", "k"),), "plus") for leaf in range(4)]
+    literals = [exp.cast(exp.Literal.string(str(value)), "int", dialect="spark") for value in range(8)]
+    known = {(scan_name(one), "k"): Bounds(low=literals[at], high=literals[at + 4], has_null=at == 1) for at, one in enumerate(scans)}
+    nested: Relation = scans[0]
+    for one in scans[1:]:
+        nested = Union((nested, one), ("k",))
+    found = bounds_of(nested, "k", known)
     assert found is not None
     assert found.low is not None
     assert found.high is not None
-    assert found.low.sql("spark") == "LEAST(LEAST(CAST('0' AS INT), CAST('1' AS INT)), CAST('2' AS INT))"
-    assert found.high.sql("spark") == "GREATEST(GREATEST(CAST('3' AS INT), CAST('4' AS INT)), CAST('5' AS INT))"
+    assert found.low.sql("spark") == "LEAST(LEAST(LEAST(CAST('0' AS INT), CAST('1' AS INT)), CAST('2' AS INT)), CAST('3' AS INT))"
+    assert found.high.sql("spark") == "GREATEST(GREATEST(GREATEST(CAST('4' AS INT), CAST('5' AS INT)), CAST('6' AS INT)), CAST('7' AS INT))"
     assert found.has_null

@@ -16,7 +16,8 @@ The order of work:
   Every column gets a unique name, so that parts of trees can be combined freely.
 * A strategy (`strategies/`, one module each) is a function from a `StrategyInput` to a `Rewrite`, or to `Refused` with a code.
 * The terms of a change are joined in the cheapest way: changed tables first (`join_order.py`), tables that several terms join once
-  (`shared_joins.py`), large ones by the keys of the change (`narrowed_joins.py`).
+  (`shared_joins.py`), large ones by the keys of the change (`narrowed_joins.py`) and once for both versions (`shared_reads.py`). Keys that
+  no row on the other side of a join can have are left out (`limiting.py`).
 * `cost.py` estimates seconds: `fixed_costs.py` those of statements, `effort.py` those of rows; `experience.py` corrects both.
   `key_ranges.py` leaves out tables that cannot have the keys that changed.
 * `statements.py` turns every rewrite into two relations: the positions of rows to remove, and the rows to add.

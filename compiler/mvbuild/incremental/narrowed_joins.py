@@ -8,12 +8,12 @@ reducer: Bernstein and Chiu, JACM 1981).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from mvbuild.incremental.algebra import Explode, Filter, Join, Project, Relation, Scalar, Scan, column, walk, with_children
 from mvbuild.incremental.delta import Cte
 from mvbuild.incremental.restrict import Key, equal_columns, restricted
-from mvbuild.incremental.rewrite import Rewrite, map_relations
+from mvbuild.incremental.rewrite import Rewrite, with_more_statements
 
 CHANGED = "changed_"
 """The prefix of the names of rows that changed, before they are joined with large tables."""
@@ -31,12 +31,8 @@ def with_narrowed_joins(rewrite: Rewrite, is_large: Callable[[Relation], bool]) 
     ('orders.plus', 'semi join[customer_id <=> customer_id](customers, changed_0)')
     """
     narrowing = _Narrowing(is_large)
-    ctes: list[Cte] = []
-    for cte in rewrite.ctes:
-        relation = narrowing.of(cte.relation)
-        ctes.extend((*narrowing.taken(), replace(cte, relation=relation)))
-    made = replace(rewrite, write=map_relations(rewrite.write, narrowing.of))
-    return replace(made, ctes=(*ctes, *narrowing.taken())) if narrowing.number else None
+    made = with_more_statements(rewrite, narrowing.of, narrowing.ctes)
+    return made if narrowing.number else None
 
 
 @dataclass
@@ -44,11 +40,7 @@ class _Narrowing:
     is_large: Callable[[Relation], bool]
     number: int = 0
     ctes: list[Cte] = field(default_factory=list)
-
-    def taken(self) -> list[Cte]:
-        """The statements since the last call."""
-        taken, self.ctes = self.ctes, []
-        return taken
+    """The statements that the last relations read."""
 
     def of(self, relation: Relation) -> Relation:
         spine, base = _spine(relation)

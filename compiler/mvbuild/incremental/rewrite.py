@@ -152,3 +152,15 @@ class Rewrite:
     write: Write
     ctes: tuple[Cte, ...] = ()
     outputs: tuple[tuple[str, str], ...] = field(default=())
+
+
+def with_more_statements(rewrite: Rewrite, change: Callable[[Relation], Relation], new: list[Cte]) -> Rewrite:
+    """The rewrite over changed relations. `change` adds the statements that a relation reads to `new`; each comes before the one that reads
+    it first."""
+    ctes: list[Cte] = []
+    for cte in rewrite.ctes:
+        relation = change(cte.relation)
+        ctes.extend((*new, replace(cte, relation=relation)))
+        new.clear()
+    write = map_relations(rewrite.write, change)
+    return replace(rewrite, write=write, ctes=(*ctes, *new))

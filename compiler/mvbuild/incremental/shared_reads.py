@@ -1,4 +1,4 @@
-"""Rewrite + which reads are worth it -> the same rewrite, in which a table is read once for its rows with some keys, at both versions.
+"""Rewrite + which reads pay -> the same rewrite, in which a table is read once for its rows with some keys, at both versions.
 
 What a result was before is computed from the rows with the changed keys at the recorded snapshot, and what it is now from those at the
 pinned one. The two differ only by the change: old = new + minus - plus, as bags.
@@ -16,7 +16,7 @@ from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.delta import Cte
 from mvbuild.incremental.emit import null_safe
 from mvbuild.incremental.kinds import Types, is_exact
-from mvbuild.incremental.rewrite import Rewrite, map_relations, relations_of
+from mvbuild.incremental.rewrite import Rewrite, relations_of, with_more_statements
 
 READ = "read_"
 """The prefix of the names of rows that are read once."""
@@ -34,9 +34,9 @@ class Changed:
     types: Types
 
 
-def with_shared_reads(rewrite: Rewrite, changed: Changed, is_worth: Callable[[Join], bool]) -> Rewrite | None:
-    """None if no table is read more than once for the same keys. `is_worth`: of a table joined with keys, whether its rows with these keys
-    are kept.
+def with_shared_reads(rewrite: Rewrite, changed: Changed, pays: Callable[[Join], bool]) -> Rewrite | None:
+    """None if no table is read more than once for the same keys. `pays`: whether it pays to keep the rows of a
+    table that have some keys, as this semijoin returns them.
 
     >>> from mvbuild.incremental.samples import case, formula
     >>> from mvbuild.incremental.strategies import bag
@@ -48,40 +48,28 @@ def with_shared_reads(rewrite: Rewrite, changed: Changed, is_worth: Callable[[Jo
     >>> formula(found.write.minus).count("orders.plus"), formula(found.write.minus).count("orders.old")
     (1, 0)
     """
-    rewrite = replace(
-        rewrite,
-        ctes=tuple(replace(cte, relation=pruned(cte.relation)) for cte in rewrite.ctes),
-        write=map_relations(rewrite.write, pruned),
-    )
-    sharing = _Sharing(changed, is_worth)
+    rewrite = with_more_statements(rewrite, pruned, [])
+    sharing = _Sharing(changed, pays)
     for relation in relations_of(rewrite):
         sharing.count(relation)
-    ctes: list[Cte] = []
-    for cte in rewrite.ctes:
-        relation = sharing.of(cte.relation)
-        ctes.extend((*sharing.taken(), replace(cte, relation=relation)))
-    made = replace(rewrite, write=map_relations(rewrite.write, sharing.of))
-    return replace(made, ctes=(*ctes, *sharing.taken())) if sharing.made else None
+    made = with_more_statements(rewrite, sharing.of, sharing.new)
+    return made if sharing.made else None
 
 
 @dataclass
 class _Sharing:
     changed: Changed
-    is_worth: Callable[[Join], bool]
+    pays: Callable[[Join], bool]
     reads: dict[_Place, list[Scan]] = field(default_factory=dict)
     made: dict[_Place, Cte] = field(default_factory=dict)
     new: list[Cte] = field(default_factory=list)
+    """The statements that the last relations read."""
 
     def count(self, relation: Relation) -> None:
         for node in walk(relation):
             place = self._place(node)
             if place is not None:
                 self.reads.setdefault(place, []).append(node.left)  # type: ignore[union-attr, arg-type]
-
-    def taken(self) -> list[Cte]:
-        """The statements since the last call."""
-        taken, self.new = self.new, []
-        return taken
 
     def of(self, relation: Relation) -> Relation:
         place = self._place(relation)
@@ -115,7 +103,7 @@ class _Sharing:
         if not isinstance(relation, Join) or relation.kind != "semi":
             return None
         scan, keys = relation.left, relation.right
-        if not isinstance(scan, Scan) or not isinstance(keys, Ref) or scan.version not in ("new", "old") or not self.is_worth(relation):
+        if not isinstance(scan, Scan) or not isinstance(keys, Ref) or scan.version not in ("new", "old") or not self.pays(relation):
             return None
         pairs = list(_pairs(relation))
         if None in pairs:

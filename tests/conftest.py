@@ -20,18 +20,26 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 GOLDEN = Path(__file__).parent / "golden"
 _LONGEST = (
+    "test_random_queries",
     "test_sample_everywhere",
+    "test_auxiliary_views",
+    "test_concurrent_commands",
+    "test_sample_project",
+    "test_clock_faults",
     "test_killed_runs",
     "test_commands",
     "test_atomic",
-    "test_concurrent_commands",
     "test_two_runs",
     "test_source_types",
+    "test_change",
     "test_refresh_histories",
+    "test_auxiliary_view_lives",
+    "test_team_template",
+    "test_rest_lost_answers",
     "test_storage_formats",
     "test_field_bugs",
+    "test_warm_engine",
     "test_incremental",
-    "test_change",
     "test_life",
     "test_pinning",
 )

@@ -78,7 +78,7 @@ class Ranges:
         assert isinstance(scan, Scan)
         wanted, rows = self.below(semi, {})[0], self.sizes.of(scan).rows
         widths = [found.high - found.low + 1 for found in wanted.values() if found.type in _NUMBERS and found.low is not None]
-        of_values = min((self.sizes.rows_changed / width for width in widths), default=1.0)
+        of_values = min((self.sizes.rows_that_differ / width for width in widths), default=1.0)
         return rows * min(of_values, self.sizes.share(scan, wanted))
 
     def below(self, relation: Relation, wanted: Wanted) -> tuple[Wanted, ...]:

@@ -6,7 +6,7 @@ pinned one. The two differ only by the change: old = new + minus - plus, as bags
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -56,12 +56,23 @@ def with_shared_reads(rewrite: Rewrite, changed: Changed, pays: Callable[[Join],
     return made if sharing.made else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The rows of a table with some keys. `names`: column of the table -> its name in them."""
+
+    names: Mapping[str, str]
+    versions: Mapping[str, Relation]
+
+    def of(self, scan: Scan) -> Relation:
+        return renamed(self.versions[scan.version], tuple((name, self.names[source]) for name, source in scan.sources))
+
+
 @dataclass
 class _Sharing:
     changed: Changed
     pays: Callable[[Join], bool]
     reads: dict[_Place, list[Scan]] = field(default_factory=dict)
-    made: dict[_Place, Cte] = field(default_factory=dict)
+    made: dict[_Place, _Read] = field(default_factory=dict)
     new: list[Cte] = field(default_factory=list)
     """The statements that the last relations read."""
 
@@ -77,27 +88,36 @@ class _Sharing:
             return with_children(relation, tuple(map(self.of, relation.children)))
         assert isinstance(relation, Join)
         assert isinstance(relation.left, Scan)
-        scan, scans = relation.left, self.reads[place]
+        if place not in self.made:
+            self.made[place] = self._read(place, relation.right)
+        return self.made[place].of(relation.left)
+
+    def _read(self, place: _Place, keys: Relation) -> _Read:
+        """A statement with the rows of all these reads, and one with the earlier rows if they are computed and read more than once."""
+        leaf, scans = place[0], self.reads[place]
         names = {source: name for one in reversed(scans) for name, source in one.sources}
         version = min(one.version for one in scans)  # "new" before "old"
-        if place not in self.made:
-            whole = Scan(scan.leaf, tuple((name, source) for source, name in names.items()), version)
-            keys = [(names[source], key) for source, key in place[2]]
-            cte = Cte(f"{READ}{len(self.made)}", Join(whole, relation.right, "semi", null_safe(keys)), at_once=True)
-            self.made[place] = cte
-            self.new.append(cte)
-        read = renamed(self.made[place].ref, tuple((name, names[source]) for name, source in scan.sources))
-        return read if scan.version == version else self._before(read, relation)
+        whole = Scan(leaf, tuple((name, source) for source, name in names.items()), version)
+        semi = Join(whole, keys, "semi", null_safe([(names[source], key) for source, key in place[2]]))
+        now = self._statement(f"{READ}{len(self.made)}", semi, at_once=True)
+        before = self._before(now, semi)
+        if leaf in self.changed.plus and len([one for one in scans if one.version != version]) > 1:
+            before = self._statement(f"{READ}{len(self.made)}_before", before)
+        return _Read(names, {version: now, "old": now if version == "old" else before})
 
-    def _before(self, read: Relation, semi: Join) -> Relation:
+    def _statement(self, name: str, relation: Relation, *, at_once: bool = False) -> Ref:
+        self.new.append(Cte(name, relation, at_once=at_once))
+        return self.new[-1].ref
+
+    def _before(self, now: Relation, semi: Join) -> Relation:
         """The rows at the recorded snapshot, from those at the pinned one."""
         scan = semi.left
         assert isinstance(scan, Scan)
         plus, minus = (replace(semi, left=replace(scan, version=version)) for version in ("plus", "minus"))
         # First the removed rows: a change in steps may add a row and remove it again, so that it is not there at the end.
         if scan.leaf in self.changed.minus:
-            read = Union((read, minus), scan.columns)
-        return SetOperation(read, plus, "except", True, scan.columns) if scan.leaf in self.changed.plus else read
+            now = Union((now, minus), scan.columns)
+        return SetOperation(now, plus, "except", True, scan.columns) if scan.leaf in self.changed.plus else now
 
     def _place(self, relation: Relation) -> _Place | None:
         if not isinstance(relation, Join) or relation.kind != "semi":

@@ -117,11 +117,17 @@ class Sizes:
 
     @property
     def has_many_changes(self) -> bool:
-        return self.rows_changed > MANY
+        return self.rows_that_differ > MANY
 
     @property
     def rows_changed(self) -> int:
+        """At most: all rows of rewritten files."""
         return sum(change.rows for change in self.changes.values())
+
+    @property
+    def rows_that_differ(self) -> int:
+        """As expected: without the rows that a rewritten file still has."""
+        return sum(change.rows - 2 * _rewritten(change) for change in self.changes.values())
 
     def is_large(self, relation: Relation) -> bool:
         """Whether moving all rows of its tables to other tasks takes longer than a statement that avoids it."""
@@ -177,8 +183,7 @@ class Sizes:
 
 def _of_change(change: TableChange, side: Side, of: int, cost: float) -> TableSize:
     added, removed, altered = change.added, change.removed, change.altered
-    again = min(added.rows, removed.rows)
-    same = again if removed.rows > added.rows else again - int(again * DIFFER)
+    again, same = min(added.rows, removed.rows), _rewritten(change)
     if side == "plus":
         # Files whose deletes differ are read for rows that were hidden.
         compared = added.rows if again else 0
@@ -186,6 +191,12 @@ def _of_change(change: TableChange, side: Side, of: int, cost: float) -> TableSi
     gone, read = change.rows - added.rows - same, removed.rows + altered.rows
     compared = read if again else 0
     return TableSize(bytes=removed.bytes + altered.bytes, rows=gone, read=read, of=of, row_cost=cost, compared=compared)
+
+
+def _rewritten(change: TableChange) -> int:
+    """The expected number of rows that were removed with a file and added with another one."""
+    again = min(change.added.rows, change.removed.rows)
+    return again if change.removed.rows > change.added.rows else again - int(again * DIFFER)
 
 
 def _row_cost(types: Iterable[Any]) -> float:

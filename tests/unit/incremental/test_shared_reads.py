@@ -85,7 +85,7 @@ def test_reads_of_other_columns_share_one_statement() -> None:
 def test_how_many_rows_have_the_keys(low: Any, high: Any, type_: str, in_files: float, expected: float) -> None:
     found = ValueRange(type=type_, low=low, high=high, has_null=False)
     sizes: Any = SimpleNamespace(
-        of=lambda _: SimpleNamespace(rows=30_000_000), share=lambda *_: in_files, range=lambda *_: None, rows_changed=30_000
+        of=lambda _: SimpleNamespace(rows=30_000_000), share=lambda *_: in_files, range=lambda *_: None, rows_that_differ=30_000
     )
     keys = Ref("keys_0", ("k",))
     semi = Join(Scan(0, (("own", "own"),)), keys, "semi", null_safe([("own", "k")]))

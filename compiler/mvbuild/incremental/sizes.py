@@ -25,8 +25,8 @@ LITTLE = 32 * 1024 * 1024
 FEW = 10_000
 """Up to this many changed rows, the rows that a refresh changes are fetched from the engine and written by mvbuild: many more are computed
 and written faster where they are."""
-FEW_STORED = 1_000
-"""A storage with up to this many rows is expected to change in few, however many rows changed below: they belong to few groups."""
+FEW_STORED = FEW // 2
+"""A storage with up to this many rows is expected to change in few, however many rows changed below: all of it may be replaced."""
 SEARCHED_BYTES, SEARCHED_VALUES = 16 * 1024 * 1024, 4_000_000
 """The limits of a storage in which the rows to remove are found without the engine: a tenth of a second of one processor."""
 READ_ONCE = 3_000_000

@@ -51,9 +51,9 @@ def can_be_fetched(inputs: RefreshInputs) -> bool:
     return is_plain_row and size.bytes <= max(LITTLE, MAX_ROW_BYTES * size.rows)
 
 
-def is_better_fetched(inputs: RefreshInputs, rows: int) -> bool:
-    """Whether this many rows, which the engine has computed, are fetched and written in one commit faster than by its statements."""
-    return rows <= MAX_ROWS and StorageSize(table=inputs.place.before).is_written_here and can_be_fetched(inputs)
+def is_better_fetched(inputs: RefreshInputs) -> bool:
+    """Whether rows that the engine keeps, if they are few, are fetched and written in one commit faster than by its statements."""
+    return StorageSize(table=inputs.place.before).is_written_here and can_be_fetched(inputs)
 
 
 def fetched(inputs: RefreshInputs, difference: Difference) -> FewRows | None:

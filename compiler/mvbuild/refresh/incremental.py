@@ -93,10 +93,10 @@ class _Writer:
             self._insert(inputs.sql(difference.came, self._columns()), self.summary)
             return None, 0
         gone, came = inputs.cached("gone", difference.gone), inputs.cached("came", difference.came)
-        removed, added = self._counts(difference, gone, came)
-        few = fetched(inputs, difference) if is_better_fetched(inputs, removed + added) else None
+        few = fetched(inputs, difference) if is_better_fetched(inputs) and not is_tried else None
         if few is not None:
             return self._write_few(few)
+        removed, added = self._counts(difference, gone, came)
         self._write(gone, came, removed, added)
         return added, removed
 

@@ -34,7 +34,7 @@ MAX_NET_ROWS = 250_000
 """The limit of rows passed to the engine, which reads more rows faster by itself."""
 MAX_NET_BYTES = 32 * 1024 * 1024
 """The limit of their bytes: they are sent in one message over Spark Connect."""
-MAX_PLAIN_ROWS = 50_000
+MAX_PLAIN_ROWS = 100_000
 """The limit of rows if there is nothing to compare: the engine reads more of them as fast by itself."""
 FEW = 200
 """The limit of rows whose values are listed individually."""

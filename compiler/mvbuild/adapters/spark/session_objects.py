@@ -69,7 +69,8 @@ def _is_temporary(session: SparkSession, name: str) -> bool:
 def _analyzed(frame: DataFrame) -> tuple[bool, bool, str]:
     """Whether it reads a variable, whether it runs user code, and the plan."""
     plan = frame._jdf.queryExecution().analyzed()
-    patterns = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.trees.TreePattern  # type: ignore[union-attr]
+    # By its full name, Java looks for it once, and not once for each part of it.
+    patterns = getattr(frame.sparkSession._jvm, "org.apache.spark.sql.catalyst.trees.TreePattern")
     runs_user_code = any(plan.containsPattern(pattern) for pattern in (patterns.PYTHON_UDF(), patterns.SCALA_UDF()))
     # Spark 3.5 has no variables.
     variable = None if frame.sparkSession.version.startswith("3.") else patterns.VARIABLE_REFERENCE()

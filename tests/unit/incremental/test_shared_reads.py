@@ -11,7 +11,7 @@ import pytest
 from sqlglot import exp
 
 from mvbuild.incremental import delta, shared_reads
-from mvbuild.incremental.algebra import Filter, Join, Ref, Relation, Scan, Union, walk
+from mvbuild.incremental.algebra import Filter, Join, Ref, Relation, Scan, SetOperation, Union, walk
 from mvbuild.incremental.emit import null_safe
 from mvbuild.incremental.key_ranges import Ranges
 from mvbuild.incremental.limiting import limiting
@@ -68,6 +68,10 @@ def test_reads_of_other_columns_share_one_statement() -> None:
     (read,) = [cte for cte in found.ctes if cte.name == "read_0"]
     (scan,) = [node for node in walk(read.relation) if isinstance(node, Scan)]
     assert sorted(source for _, source in scan.sources) == ["amount", "customer_id", "id"]
+    # Both read the earlier rows, which are computed once.
+    everything = [node for relation in relations_of(found) for node in walk(relation)]
+    assert [cte.name for cte in found.ctes if cte.name.startswith("read_")] == ["read_0", "read_0_before"]
+    assert len([node for node in everything if isinstance(node, SetOperation)]) == 1
 
 
 @pytest.mark.parametrize(

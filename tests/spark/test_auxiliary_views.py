@@ -218,3 +218,22 @@ def test_rows_that_cannot_be_compared_are_computed_from_views(project: MakeProje
     result = made.run()
     assert result.ok, messages(result)
     assert [row["m"] for row in made.sql("SELECT m FROM lake.mart.arrays__storage")] == [[164.0]]
+
+
+def test_a_view_that_the_mv_does_not_follow_is_refreshed_in_the_cheaper_way(project: MakeProject) -> None:
+    """After a refresh without them, the MV is computed in full from its views: these need not be brought up to date by their change."""
+    query = "SELECT k, sum(v) / count(*) AS r FROM raw.sales GROUP BY k"
+    config = FILES["mvbuild.yml"].replace("+refresh_policy: incremental", "+refresh_policy: auto")
+    made = project({"mvbuild.yml": config, "models/ratio.sql": query})
+    made.sql("CREATE NAMESPACE IF NOT EXISTS lake.raw")
+    made.sql("CREATE TABLE lake.raw.sales (id BIGINT, k INT, v DECIMAL(10, 2)) USING iceberg")
+    made.sql("INSERT INTO lake.raw.sales SELECT id, CAST(id % 5 AS INT), CAST(id AS DECIMAL(10, 2)) FROM range(1, 41)")
+    found = []
+    for full_refresh in (False, False, True, False, False):
+        result = made.run(full_refresh=full_refresh)
+        assert result.ok, messages(result)
+        details = result.results[0].details
+        found.append((details["strategy"], [view["strategy"] for view in details.get("auxiliary_views") or ()]))
+        assert made.bag("SELECT * FROM lake.mart.ratio__storage") == made.bag(query.replace("raw.", "lake.raw."))
+        made.sql("INSERT INTO lake.raw.sales VALUES (100, 2, 5.00)")
+    assert found == [("full", ["full"]), ("bag", ["merge"]), ("full", []), ("full", ["full"]), ("bag", ["merge"])]

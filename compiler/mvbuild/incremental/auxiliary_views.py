@@ -7,7 +7,7 @@ in the auxiliary views.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from hashlib import sha256
 
@@ -57,14 +57,15 @@ def with_auxiliary_views(question: Question, found: StrategyChoice) -> StrategyC
     division = divided(shape, len(given.inputs))
     if division is None:
         return found
-    names = view_names(question, len(division.cuts))
+    named = tuple(zip(division.cuts, view_names(question, len(division.cuts)), strict=True))
+    is_followed = shape is found.shape and _names(question, given, named)
     views = []
-    for cut, name in zip(division.cuts, names, strict=True):
+    for cut, name in named:
         table = question.world.observed.table(name)
         # A view that reads another one of this refresh can be judged only when that is written.
         is_later = any(leaf >= len(given.inputs) for leaf in cut.reads)
         unknown = StrategyChoice(strategy="", code="", message="depends on the views before it")
-        choice = unknown if is_later else choice_of_view(question, given, cut, table, {})
+        choice = unknown if is_later else choice_of_view(question, given, cut, table, {}, is_followed=is_followed)
         rows, size = [total(table, table.current_snapshot_id, of) if table else None for of in ("total-records", "total-files-size")]
         views.append(PlannedView(cut=cut, name=name, choice=choice, rows=rows, bytes=size))
     plan = AuxiliaryPlan(division=division, given=given, views=tuple(views))
@@ -90,7 +91,7 @@ def _is_wanted(question: Question, found: StrategyChoice, shape: Shape, plan: Au
     storage = question.world.observed.table(question.node.storage)
     assert storage is not None
     assert found.full is not None
-    if found.is_incremental and not _names(storage, plan):
+    if found.is_incremental and not _names(question, plan.given, plan.named):
         return False
     tables = [question.world.observed.table(one.name) for one in plan.views]
     cost = cost_of_views(question, storage, plan.given, plan.division, tables, found.changes)
@@ -100,7 +101,7 @@ def _is_wanted(question: Question, found: StrategyChoice, shape: Shape, plan: Au
 def _expected(question: Question, found: StrategyChoice, plan: AuxiliaryPlan) -> StrategyChoice:
     """The choice with the strategy that is expected: the changes of the auxiliary views are known only when these are written."""
     storage = question.world.observed.table(question.node.storage)
-    if found.shape is None or storage is None or not _names(storage, plan):
+    if found.shape is None or storage is None or not _names(question, plan.given, plan.named):
         # The rows of the storage cannot be the start: other ones, or those of a refresh without auxiliary views.
         is_first = found.code != "" and not found.changes
         code = found.code if is_first else "auxiliary-views-built"
@@ -121,11 +122,12 @@ def _expected(question: Question, found: StrategyChoice, plan: AuxiliaryPlan) ->
 _FROM_VIEWS = "from its auxiliary views"
 
 
-def _names(storage: TableState, plan: AuxiliaryPlan) -> bool:
-    """Whether the rows of a storage were computed from these views, as they are defined now."""
-    record = stored(storage).record
-    named = {one.name: one.definition for one in views_of_rows(storage, record)} if record is not None else {}
-    return all(named.get(one.name) == definition_of(one.cut, plan.given) for one in plan.views)
+def _names(question: Question, given: Inputs, views: Iterable[tuple[Cut, TableIdentifier]]) -> bool:
+    """Whether the rows of the storage were computed from these views, as they are defined now."""
+    storage = question.world.observed.table(question.node.storage)
+    record = stored(storage).record if storage is not None else None
+    named = {one.name: one.definition for one in views_of_rows(storage, record)} if storage is not None and record is not None else {}
+    return all(named.get(name) == definition_of(cut, given) for cut, name in views)
 
 
 def view_names(question: Question, number: int) -> tuple[TableIdentifier, ...]:
@@ -139,10 +141,18 @@ def view_names(question: Question, number: int) -> tuple[TableIdentifier, ...]:
 
 
 def choice_of_view(
-    question: Question, given: Inputs, cut: Cut, table: TableState | None, kept: Mapping[int, KeptInput], settings: str | None = None
+    question: Question,
+    given: Inputs,
+    cut: Cut,
+    table: TableState | None,
+    kept: Mapping[int, KeptInput],
+    settings: str | None = None,
+    *,
+    is_followed: bool,
 ) -> StrategyChoice:
     """How an auxiliary view is brought from what it was computed from to what this refresh reads. `kept`: the views before it, by their
-    number. `settings`: of the session, if they are known."""
+    number. `settings`: of the session, if they are known. `is_followed`: whether the MV is refreshed by the change of the view, which must
+    be small then, and not computed in full from its rows."""
     definition = definition_of(cut, given)
     computed = computed_from(table) if table is not None else None
     try:
@@ -154,7 +164,8 @@ def choice_of_view(
         return replace(_full(exc.code, exc.message), inputs=over(given, kept, read), shape=cut.shape)
     if not changes:
         return StrategyChoice(strategy=NO_CHANGE, code="", message="no row was added or removed", inputs=inputs, shape=cut.shape)
-    alone = replace(question, policy="incremental", has_children=question.policy == "auto")
+    policy = "incremental" if is_followed else question.policy
+    alone = replace(question, policy=policy, has_children=question.policy == "auto")
     found = cheapest_of(alone, table, inputs, cut.shape, changes)
     if found.is_incremental or alone.has_children:
         return found

@@ -162,7 +162,8 @@ class _Refresh:
         cut, name = planned.cut, planned.name
         table = self._table(name)
         computed = computed_now(cut, self.plan.given, kept, self.prepared.settings)
-        choice = choice_of_view(self._question, self.plan.given, cut, table, kept, self.prepared.settings)
+        is_followed = self.prepared.choice.strategy != FULL
+        choice = choice_of_view(self._question, self.plan.given, cut, table, kept, self.prepared.settings, is_followed=is_followed)
         if choice.strategy == FULL or table is None or _is_refused(choice.strategy, self._conf, table.schema):
             return self._whole_view(cut, name, table, choice, computed_summary(computed), computed.definition)
         summary = computed_summary(computed)

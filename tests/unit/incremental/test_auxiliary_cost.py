@@ -116,7 +116,7 @@ def test_when_auto_keeps_views(monkeypatch: pytest.MonkeyPatch, strategy: str, k
         policy="auto", world=SimpleNamespace(observed=SimpleNamespace(table=lambda _: "a table")), node=SimpleNamespace(storage="mv")
     )
     found: Any = SimpleNamespace(is_incremental=strategy != "full", full="its cost", changes={0: "a change"})
-    plan: Any = SimpleNamespace(views=(), given=None, division=None)
+    plan: Any = SimpleNamespace(views=(), named=(), given=None, division=None)
     assert auxiliary_views._is_wanted(asked, found, shape(RATIO), plan) == wanted
 
 

@@ -58,7 +58,8 @@ def with_auxiliary_views(question: Question, found: StrategyChoice) -> StrategyC
     if division is None:
         return found
     named = tuple(zip(division.cuts, view_names(question, len(division.cuts)), strict=True))
-    is_followed = shape is found.shape and _names(question, given, named)
+    storage = question.world.observed.table(node.storage)
+    is_followed = shape is found.shape and storage is not None and _names(storage, given, named)
     views = []
     for cut, name in named:
         table = question.world.observed.table(name)
@@ -69,9 +70,9 @@ def with_auxiliary_views(question: Question, found: StrategyChoice) -> StrategyC
         rows, size = [total(table, table.current_snapshot_id, of) if table else None for of in ("total-records", "total-files-size")]
         views.append(PlannedView(cut=cut, name=name, choice=choice, rows=rows, bytes=size))
     plan = AuxiliaryPlan(division=division, given=given, views=tuple(views))
-    if wanted == "auto" and not _is_wanted(question, found, shape, plan):
+    if wanted == "auto" and not _is_wanted(question, found, shape, plan, is_followed=is_followed):
         return found
-    return _expected(question, replace(found, auxiliary=plan), plan)
+    return _expected(question, replace(found, auxiliary=plan), plan, is_followed=is_followed)
 
 
 def _may_pay(question: Question, found: StrategyChoice) -> bool:
@@ -82,7 +83,7 @@ def _may_pay(question: Question, found: StrategyChoice) -> bool:
     return not found.is_incremental or bool(listed_views(storage))
 
 
-def _is_wanted(question: Question, found: StrategyChoice, shape: Shape, plan: AuxiliaryPlan) -> bool:
+def _is_wanted(question: Question, found: StrategyChoice, shape: Shape, plan: AuxiliaryPlan, *, is_followed: bool) -> bool:
     """With `auto`: under `incremental`, whatever it costs, where deletes cannot be followed otherwise; under `auto`, where the changes that
     were seen would need a full refresh, and are clearly cheaper to follow with auxiliary views. Those that are there are kept as long as
     they are cheaper than a full refresh: without them, the next change that needs them would compute them again."""
@@ -91,17 +92,17 @@ def _is_wanted(question: Question, found: StrategyChoice, shape: Shape, plan: Au
     storage = question.world.observed.table(question.node.storage)
     assert storage is not None
     assert found.full is not None
-    if found.is_incremental and not _names(question, plan.given, plan.named):
+    if found.is_incremental and not is_followed:
         return False
     tables = [question.world.observed.table(one.name) for one in plan.views]
     cost = cost_of_views(question, storage, plan.given, plan.division, tables, found.changes)
     return cost is not None and cost.share_of(found.full) < CHEAPER
 
 
-def _expected(question: Question, found: StrategyChoice, plan: AuxiliaryPlan) -> StrategyChoice:
+def _expected(question: Question, found: StrategyChoice, plan: AuxiliaryPlan, *, is_followed: bool) -> StrategyChoice:
     """The choice with the strategy that is expected: the changes of the auxiliary views are known only when these are written."""
     storage = question.world.observed.table(question.node.storage)
-    if found.shape is None or storage is None or not _names(question, plan.given, plan.named):
+    if storage is None or not is_followed:
         # The rows of the storage cannot be the start: other ones, or those of a refresh without auxiliary views.
         is_first = found.code != "" and not found.changes
         code = found.code if is_first else "auxiliary-views-built"
@@ -122,11 +123,10 @@ def _expected(question: Question, found: StrategyChoice, plan: AuxiliaryPlan) ->
 _FROM_VIEWS = "from its auxiliary views"
 
 
-def _names(question: Question, given: Inputs, views: Iterable[tuple[Cut, TableIdentifier]]) -> bool:
-    """Whether the rows of the storage were computed from these views, as they are defined now."""
-    storage = question.world.observed.table(question.node.storage)
-    record = stored(storage).record if storage is not None else None
-    named = {one.name: one.definition for one in views_of_rows(storage, record)} if storage is not None and record is not None else {}
+def _names(storage: TableState, given: Inputs, views: Iterable[tuple[Cut, TableIdentifier]]) -> bool:
+    """Whether the rows of a storage were computed from these views, as they are defined now."""
+    record = stored(storage).record
+    named = {one.name: one.definition for one in views_of_rows(storage, record)} if record is not None else {}
     return all(named.get(name) == definition_of(cut, given) for cut, name in views)
 
 

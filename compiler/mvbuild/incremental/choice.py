@@ -89,7 +89,3 @@ class AuxiliaryPlan:
     division: Division
     given: Inputs
     views: tuple[PlannedView, ...]
-
-    @property
-    def named(self) -> tuple[tuple[Cut, TableIdentifier], ...]:
-        return tuple((view.cut, view.name) for view in self.views)

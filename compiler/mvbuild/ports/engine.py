@@ -39,7 +39,7 @@ class QueryError(Exception):
 
 
 class SnapshotGone(QueryError):
-    """A snapshot that the query names no longer exists, or the table that it writes: another process expired or dropped it."""
+    """A snapshot that the query names no longer exists: another process expired it."""
 
 
 class PreparedQuery(Protocol):

@@ -111,17 +111,16 @@ def test_small_tables_are_refreshed_in_full(tmp_path: Path, query: str, changed:
 )
 def test_when_auto_keeps_views(monkeypatch: pytest.MonkeyPatch, strategy: str, kept: bool, share: float | None, wanted: bool) -> None:
     monkeypatch.setattr(auxiliary_views, "cost_of_views", lambda *_: share and SimpleNamespace(share_of=lambda _: share))
-    monkeypatch.setattr(auxiliary_views, "_names", lambda *_: kept)
     asked: Any = SimpleNamespace(
         policy="auto", world=SimpleNamespace(observed=SimpleNamespace(table=lambda _: "a table")), node=SimpleNamespace(storage="mv")
     )
     found: Any = SimpleNamespace(is_incremental=strategy != "full", full="its cost", changes={0: "a change"})
-    plan: Any = SimpleNamespace(views=(), named=(), given=None, division=None)
-    assert auxiliary_views._is_wanted(asked, found, shape(RATIO), plan) == wanted
+    plan: Any = SimpleNamespace(views=(), given=None, division=None)
+    assert auxiliary_views._is_wanted(asked, found, shape(RATIO), plan, is_followed=kept) == wanted
 
 
 @pytest.mark.parametrize(("query", "wanted"), [("SELECT sum(id) AS s FROM {orders}", True), (BY_COUNTRY, True), (RATIO, False)])
 def test_under_incremental_auto_keeps_views_where_deletes_need_them(query: str, wanted: bool) -> None:
     asked: Any = SimpleNamespace(policy="incremental")
     nothing: Any = None
-    assert auxiliary_views._is_wanted(asked, nothing, shape(query), nothing) == wanted
+    assert auxiliary_views._is_wanted(asked, nothing, shape(query), nothing, is_followed=True) == wanted

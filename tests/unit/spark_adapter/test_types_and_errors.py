@@ -7,7 +7,8 @@ from pyspark.sql import types as t
 
 from mvbuild.adapters.spark.errors import message_of, place_of, translated
 from mvbuild.adapters.spark.types import iceberg_schema
-from mvbuild.ports.engine import QueryError, SnapshotGone
+from mvbuild.ports.catalog import CommitConflict
+from mvbuild.ports.engine import QueryError
 
 
 def test_ids_are_unique_and_top_level_fields_come_first() -> None:
@@ -99,11 +100,11 @@ def test_places_by_line_and_column() -> None:
     assert place_of("no place", sql) is None
 
 
-def test_a_table_that_is_dropped_meanwhile_can_be_looked_up_again() -> None:
+def test_a_table_that_is_dropped_meanwhile_is_a_conflict() -> None:
     """As Spark Connect sends it: `migrate` dropped a storage table that a run was writing to."""
     kind, message = (
         "org.apache.iceberg.exceptions.NoSuchTableException",
         "Failed to load table a.b from catalog lake: dropped by another process",
     )
-    with pytest.raises(SnapshotGone, match="dropped by another process"), translated("SELECT 1"):
+    with pytest.raises(CommitConflict, match="dropped by another process"), translated("SELECT 1"):
         raise PySparkException(f"({kind}) {message}")

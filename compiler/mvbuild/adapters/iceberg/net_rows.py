@@ -35,7 +35,7 @@ MAX_NET_ROWS = 250_000
 MAX_NET_BYTES = 32 * 1024 * 1024
 """The limit of their bytes: they are sent in one message over Spark Connect."""
 MAX_PLAIN_ROWS = 100_000
-"""The limit of rows if there is nothing to compare: the engine reads more of them as fast by itself."""
+"""The limit of rows if there is nothing to compare: 60,000 take 0.1 s here and 0.6 s in an engine. More were not measured."""
 FEW = 200
 """The limit of rows whose values are listed individually."""
 _ORDERED = ("int", "long", "date", "string")

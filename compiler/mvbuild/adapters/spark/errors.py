@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 Position = tuple[int, int]
 
-_CONFLICTS = ("CommitFailedException", "Cannot use branch (does not exist)", "CommitStateUnknownException")
-_GONE = ("Cannot find snapshot with ID", "Cannot time travel Delta table to version", "org.apache.iceberg.exceptions.NoSuchTableException")
-"""The last one only after the table was found: one that is missing from the beginning has a condition of Spark."""
+_DROPPED = "org.apache.iceberg.exceptions.NoSuchTableException"
+"""Another process dropped a table that was found before. Spark reports one that never was there by a condition of its own."""
+_CONFLICTS = ("CommitFailedException", "Cannot use branch (does not exist)", "CommitStateUnknownException", _DROPPED)
+_GONE = ("Cannot find snapshot with ID", "Cannot time travel Delta table to version")
 _LOST = (
     "stopped SparkContext",
     "Answer from Java side is empty",
@@ -104,7 +105,7 @@ def _translate(exc: Exception, sql: str) -> Exception:
     for failure in failures:
         if any(sign in failure.kind or sign in failure.message for sign in _CONFLICTS):
             return CommitConflict(message_of(failure.message))
-        if any(sign in failure.kind or sign in failure.message for sign in _GONE):
+        if any(sign in failure.message for sign in _GONE):
             return SnapshotGone(message_of(failure.message))
         if any(sign in failure.message for sign in _LOST):
             return EngineError("spark-start", f"Spark stopped while it was in use: {message_of(failure.message)}")

@@ -16,7 +16,7 @@ from behaviour.world import World, layout, name
 from mvbuild.adapters.memory import MemoryCatalog
 from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.ports.catalog import CommitConflict
-from mvbuild.ports.changes import RowChange
+from mvbuild.ports.changes import RowChange, ValueRange
 from mvbuild.ports.states import Partition, Sort, TableState
 
 T = name("mart.t")
@@ -86,6 +86,14 @@ def made(world: World, properties: dict[str, str] = MERGE_ON_READ, **how: Any) -
     return table
 
 
+def within(table: Table, low: int, high: int) -> pa.Table | None:
+    """The rows with ids in a range, in the order of their ids."""
+    whole = table.world.catalog.changes.between(table.state, NO_SNAPSHOT, table.snapshot)
+    wanted = ValueRange(type="long", low=low, high=high, has_null=False)
+    found = table.world.catalog.changes.rows_within(whole, list(COLUMNS), ("id", wanted))
+    return found.sort_by("id") if found is not None else None
+
+
 def test_random_changes(world: World) -> None:
     random, table, next_id = Random(7), made(world), 100
     for _ in range(12):
@@ -100,6 +108,12 @@ def test_random_changes(world: World) -> None:
         assert found is not None
         assert Counter(zip(*found.removed.to_pydict().values(), strict=True)) == Counter(table.places[one] for one in some)
         assert found.added.to_pydict()["id"] == [901], "a row on both sides stays as it is"
+        low = random.randrange(-3, next_id)
+        near = within(table, low, high := low + random.choice([0, 3, 40]))
+        assert near is not None
+        assert near.to_pylist() == [
+            row for row in rows_of(sorted(table.places)).rename_columns(list(COLUMNS)).to_pylist() if low <= row["id"] <= high
+        ]
     snapshots = list(table.contents)
     for old, new in [(random.choice(snapshots), random.choice(snapshots)) for _ in range(30)]:
         change = world.catalog.changes.between(table.state, old, new)

@@ -31,7 +31,7 @@ from mvbuild import api
 from mvbuild.adapters.spark.catalog_conf import catalog_conf
 from mvbuild.incremental import choose, sizes
 from mvbuild.incremental.strategies import COMPLETE
-from mvbuild.refresh import few_rows, inputs
+from mvbuild.refresh import few_rows, inputs, near_rows
 from spark.history_cases import MODES, Case, Step, before_spark_4, made, smaller
 from spark.history_features import ELSEWHERE, SESSION_STEPS, STORAGE_STEPS, UNSTEADY, VIEW_STEPS
 from spark.history_judge import Failed, Judge, Rows, filled
@@ -115,7 +115,8 @@ def played(case: Case, root: Path, spark: Any, *, quick: bool = True, verify_eve
 
 @contextmanager
 def as_if_large(*, many_changed: bool = False) -> Iterator[None]:
-    """A few rows are refreshed like many: with bounds of keys, including those from metadata, without tables that have none, with large
+    """A few rows are refreshed like many: with bounds of keys, including those from metadata, with their rows
+    read in this process, without tables that have none, with large
     tables restricted to the keys of a change, and never by computing everything if there is another way. `many_changed`: so many rows
     changed that it is not known beforehand whether few rows of the storage do."""
 
@@ -129,6 +130,7 @@ def as_if_large(*, many_changed: bool = False) -> Iterator[None]:
         for module, name in (
             (sizes, "LITTLE"),
             (inputs, "LITTLE"),
+            (near_rows, "LITTLE"),
             (inputs, "MAX_VALUES"),
             (choose, "LARGE"),
             (sizes, "WORTH_A_STATEMENT"),

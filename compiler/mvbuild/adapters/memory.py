@@ -203,6 +203,9 @@ class _Held:
     def net_rows(self, raw: Raw, change: TableChange, columns: Sequence[str]) -> NetRows | None:  # noqa: ARG002
         return None
 
+    def rows_within(self, raw: Raw, change: TableChange, columns: Sequence[str], wanted: tuple[str, ValueRange]) -> Any | None:  # noqa: ARG002
+        return None
+
     def positions(self, raw: Raw, snapshot_id: int | None, minus: Any, plus: Any) -> RowChange | None:  # noqa: ARG002
         return None
 

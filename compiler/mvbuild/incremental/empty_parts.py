@@ -13,7 +13,7 @@ from mvbuild.incremental.statements import Difference
 IsEmpty = Callable[[Scan], bool]
 
 
-def without_empty_parts(change: Difference, is_empty: IsEmpty) -> Difference:
+def without_empty_parts(change: Difference, parts: EmptyParts) -> Difference:
     """Statements that are empty remain, as what reads them names them.
 
     >>> from mvbuild.incremental.samples import case, formula
@@ -23,10 +23,9 @@ def without_empty_parts(change: Difference, is_empty: IsEmpty) -> Difference:
     >>> change = difference(made, Stored(types={"customer_id": "long", "n": "long"}))
     >>> formula(change.ctes[0].relation)
     'aggregate[customer_id, SUM(mvbuild_weight)](union(project[customer_id, 1](orders.plus), project[customer_id, -1](orders.minus)))'
-    >>> formula(without_empty_parts(change, lambda scan: scan.version == "plus").ctes[0].relation)
+    >>> formula(without_empty_parts(change, EmptyParts(lambda scan: scan.version == "plus")).ctes[0].relation)
     'aggregate[customer_id, SUM(mvbuild_weight)](project[customer_id, -1](orders.minus))'
     """
-    parts = _Parts(is_empty)
     ctes = []
     for cte in change.ctes:
         ctes.append(replace(cte, relation=parts.without(cte.relation)))
@@ -37,7 +36,9 @@ def without_empty_parts(change: Difference, is_empty: IsEmpty) -> Difference:
     return replace(change, ctes=tuple(ctes), gone=gone, came=came, removes=removes)
 
 
-class _Parts:
+class EmptyParts:
+    """What cannot have rows, by what is known so far."""
+
     def __init__(self, is_empty: IsEmpty) -> None:
         self._is_empty = is_empty
         self.names: set[str] = set()

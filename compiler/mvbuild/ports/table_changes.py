@@ -33,6 +33,11 @@ class TableChanges(Protocol):
         """Read columns for which `reads_here` holds in this process, under the table's current schema, without rows that are on both sides.
         None if they cannot be read or there are too many; then the engine does it."""
 
+    def rows_within(self, change: TableChange, columns: Sequence[str], wanted: tuple[str, ValueRange]) -> Any | None:
+        """The added rows of a change in which a column, an int, a long or a date, has a value in a range and is not NULL, read in this
+        process for `Engine.supply`. From the empty table, these are the rows of a snapshot. None if much must be read to find them, if they
+        are many, or cannot be read here."""
+
     def positions(self, table: TableState, minus: Any, plus: Any) -> RowChange | None:
         """The change of a table's current snapshot by rows that were fetched from an engine: where the rows of `minus` are, and the rows of
         `plus`, without those on both sides. Rows are the same if all values are, bit by bit. None if the table does not have all of them,

@@ -34,7 +34,7 @@ from mvbuild.incremental.choice import StrategyChoice
 from mvbuild.incremental.column_pruning import pruned
 from mvbuild.incremental.delta import KEYS, Cte
 from mvbuild.incremental.emit import sql_of
-from mvbuild.incremental.empty_parts import without_empty_parts
+from mvbuild.incremental.empty_parts import EmptyParts, without_empty_parts
 from mvbuild.incremental.inputs import columns_read, total
 from mvbuild.incremental.rewrite import Upsert
 from mvbuild.incremental.sizes import LITTLE
@@ -42,6 +42,7 @@ from mvbuild.incremental.statements import STORAGE, Difference, by_value
 from mvbuild.names import TableIdentifier, quote
 from mvbuild.ports.changes import NetRows, ReadRows, TableChange, ValueRange
 from mvbuild.refresh.change_sql import change_sql
+from mvbuild.refresh.near_rows import NearRows
 from mvbuild.refresh.net_change import is_comparable, net_side, net_sql
 from mvbuild.refresh.session import RunSession
 from mvbuild.refresh.sql import pinned_table
@@ -73,13 +74,18 @@ class RefreshInputs:
     def difference(self) -> Difference:
         """Without what is known to have no rows: only used after the changes were read."""
         assert self.choice.difference is not None
-        return without_empty_parts(self.choice.difference, self._has_no_rows)
+        return without_empty_parts(self.choice.difference, self.empty)
 
     @cached_property
     def by_value(self) -> Difference | None:
         """The same for a bag, with the rows to remove by their values."""
         found = by_value(self.choice.rewrite) if self.choice.rewrite is not None else None
-        return without_empty_parts(found, self._has_no_rows) if found is not None else None
+        return without_empty_parts(found, self.empty) if found is not None else None
+
+    @cached_property
+    def empty(self) -> EmptyParts:
+        """What has no rows, as far as they were read in this process."""
+        return EmptyParts(self._has_no_rows)
 
     def _has_no_rows(self, scan: Scan) -> bool:
         rows = self.read.get(scan_name(scan))
@@ -146,10 +152,30 @@ class RefreshInputs:
     def sql(self, relation: Relation, columns: Sequence[str] = ()) -> str:
         """`columns`: the names of its columns."""
         names = list(zip(relation.columns, columns or relation.columns, strict=True))
-        return sql_of(bounded(pruned(relation), self.known), self.source, outputs=names)
+        return sql_of(self._narrowed(relation), self.source, outputs=names)
+
+    def _narrowed(self, relation: Relation) -> Relation:
+        """The same rows, with less to read."""
+        return self.empty.without(self.near.of(bounded(pruned(relation), self.known)))
+
+    @cached_property
+    def near(self) -> NearRows:
+        """Reads the rows of large tables within bounds."""
+        assert self.choice.inputs is not None
+        return NearRows(self.session.catalog.changes, self.choice.inputs.inputs, self._supply_near)
+
+    def _supply_near(self, rows: Any) -> Ref:
+        found = Ref(f"near_{len(self.made)}", tuple(rows.column_names))
+        self.relations[found.name] = self.supplied(found.name, rows)
+        if not rows.num_rows:
+            self.empty.names.add(found.name)
+        return found
 
     def keep(self, cte: Cte, *, at_once: bool = True) -> None:
         """Compute it once; with its bounds if they restrict what comes after."""
+        if self._has_none(cte):
+            self.inline(cte)
+            return
         self._pass_on(cte)
         columns = self._bounded_columns(cte) if self.narrows(cte) else ()
         bounds = {column: found for column in columns if (found := bounds_of(cte.relation, column, self.known))}
@@ -159,9 +185,17 @@ class RefreshInputs:
         self.known.update({(cte.name, column): found for column, found in bounds.items()})
 
     def inline(self, cte: Cte) -> None:
-        """For a relation that is used once, or is computed from a cached one."""
+        """For a relation that is used once, is computed from a cached one, or has no rows."""
+        self._has_none(cte)
         self._pass_on(cte)
         self.relations[cte.name] = f"({self.sql(cte.relation)})"
+
+    def _has_none(self, cte: Cte) -> bool:
+        """Whether it cannot have rows; then other statements need not read it either."""
+        if not self.empty.has_no_rows(self._narrowed(cte.relation)):
+            return False
+        self.empty.names.add(cte.name)
+        return True
 
     def _pass_on(self, cte: Cte) -> None:
         """The bounds of what it reads hold for its own columns: a large table is read within them, also when a statement is in between."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mvbuild.incremental.algebra import Scan
-from mvbuild.incremental.empty_parts import without_empty_parts
+from mvbuild.incremental.empty_parts import EmptyParts, without_empty_parts
 from mvbuild.incremental.samples import case, formula
 from mvbuild.incremental.statements import Difference, Stored, difference
 from mvbuild.incremental.strategies import STRATEGIES
@@ -39,7 +39,7 @@ def formulas(change: Difference) -> dict[str, str]:
     ],
 )
 def test_a_term_without_rows_is_left_out(sql: str, empty: set[tuple[int, str]], expected: str) -> None:
-    found = formulas(without_empty_parts(made("bag", sql), lambda scan: (scan.leaf, scan.version) in empty))
+    found = formulas(without_empty_parts(made("bag", sql), EmptyParts(lambda scan: (scan.leaf, scan.version) in empty)))
     assert found["plus"] == expected
     assert "union" in found["minus"]
 
@@ -47,7 +47,7 @@ def test_a_term_without_rows_is_left_out(sql: str, empty: set[tuple[int, str]], 
 @pytest.mark.parametrize(("strategy", "sql"), [("bag", JOINED), ("bag", OUTER), ("merge", TOTAL), ("affected-keys", OUTER)])
 def test_nothing_is_left_out_of_what_may_have_rows(strategy: str, sql: str) -> None:
     change = made(strategy, sql)
-    assert formulas(without_empty_parts(change, lambda _: False)) == formulas(change)
+    assert formulas(without_empty_parts(change, EmptyParts(lambda _: False))) == formulas(change)
 
 
 def test_an_aggregate_of_nothing_has_a_row_and_the_left_side_of_a_join_remains() -> None:
@@ -55,7 +55,7 @@ def test_an_aggregate_of_nothing_has_a_row_and_the_left_side_of_a_join_remains()
         return scan.leaf == 1
 
     change = made("affected-keys", OUTER)
-    found = formulas(without_empty_parts(change, is_right))
+    found = formulas(without_empty_parts(change, EmptyParts(is_right)))
     assert found["rows"] == formulas(change)["rows"]
     total = made("merge", TOTAL)
-    assert formulas(without_empty_parts(total, lambda scan: scan.version in ("plus", "minus"))) == formulas(total)
+    assert formulas(without_empty_parts(total, EmptyParts(lambda scan: scan.version in ("plus", "minus")))) == formulas(total)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
     from mvbuild.adapters.iceberg.change_tables import Subset
-    from mvbuild.ports.changes import NetRows, RowChange, TableChange
+    from mvbuild.ports.changes import NetRows, RowChange, TableChange, ValueRange
     from mvbuild.ports.states import TableState
 
 
@@ -69,6 +69,11 @@ class IcebergData:
 
     def net_rows(self, raw: Raw, change: TableChange, columns: Sequence[str]) -> NetRows | None:
         return net_rows(self._io(raw["location"]), raw, change, columns)
+
+    def rows_within(self, raw: Raw, change: TableChange, columns: Sequence[str], wanted: tuple[str, ValueRange]) -> pa.Table | None:
+        from mvbuild.adapters.iceberg.rows_within import rows_within
+
+        return rows_within(self._io(raw["location"]), raw, change, columns, wanted)
 
     def positions(self, raw: Raw, snapshot_id: int | None, minus: pa.Table, plus: pa.Table) -> RowChange | None:
         from mvbuild.adapters.iceberg.stored_rows import positions

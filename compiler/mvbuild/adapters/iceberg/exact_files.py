@@ -37,6 +37,10 @@ _DECIMALS = ("INT32", "INT64", "FIXED_LEN_BYTE_ARRAY")
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 
 
+class Inexact(Exception):
+    """Only an engine can read the file."""
+
+
 def exact_columns(file: ParquetFile, wanted: Mapping[int, str], constants: Collection[int]) -> dict[int, str] | None:
     """The names that columns have in one file, without those that it lacks; None if it cannot be read exactly. `wanted`: field id -> type.
     `constants`: columns by whose values it is partitioned; if the file lacks one, its value is not NULL."""

@@ -47,12 +47,17 @@ def may_match(change: TableChange, conjunctions: Sequence[tuple[Predicate, ...]]
 
 def matching(change: TableChange, predicates: Sequence[Predicate]) -> FileGroup:
     """The matching files among those that were added."""
+    return group(matching_files(change, predicates))
+
+
+def matching_files(change: TableChange, predicates: Sequence[Predicate]) -> list[FileEntry]:
+    """The same, the files themselves."""
     files = [entry for part in change.parts for entry in part.files.added]
     try:
         test = _Test(_fields(change, predicates), predicates)
     except _UNREADABLE:
-        return change.added
-    return group(entry for entry in files if test.may_match(entry))
+        return files
+    return [entry for entry in files if test.may_match(entry)]
 
 
 def _may_match(change: TableChange, files: Sequence[FileEntry], predicates: Sequence[Predicate]) -> bool:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg.cancel import without
-from mvbuild.adapters.iceberg.exact_files import exact_columns
+from mvbuild.adapters.iceberg.exact_files import Inexact, exact_columns
+from mvbuild.adapters.iceberg.row_groups import Within, rows_within_range, with_positions
 from mvbuild.ports.changes import is_plain
 
 if TYPE_CHECKING:
@@ -14,15 +15,10 @@ if TYPE_CHECKING:
 
     import numpy as np
     import pyarrow as pa  # type: ignore[import-untyped]
-    from pyarrow.parquet import ParquetFile  # type: ignore[import-untyped]
     from pyiceberg.io import FileIO
 
     from mvbuild.adapters.iceberg.manifests import FileEntry
     from mvbuild.adapters.iceberg.metadata import Raw
-
-
-class Inexact(Exception):
-    """Only an engine can read the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +29,9 @@ class FileRows:
     positions: np.ndarray | None = None
     """Only the rows at these positions, in ascending order; None: all of them."""
     without: np.ndarray | None = None
-    """But not the rows at these positions."""
+    """But not the rows at these positions, in ascending order."""
+    within: Within | None = None
+    """Only the rows in this range."""
 
 
 class RowReader:
@@ -63,14 +61,16 @@ class RowReader:
         return pa.concat_tables([self.schema.empty_table(), *found])
 
     def _of_file(self, rows: FileRows) -> pa.Table:
-        from pyarrow.parquet import ParquetFile
+        from pyarrow.parquet import ParquetFile  # type: ignore[import-untyped]
 
         with self._io.new_input(rows.entry.path).open() as source:
             file = ParquetFile(source, pre_buffer=True)
             names = exact_columns(file, self._wanted, self._constants.get(rows.entry.spec_id, ()))
             if names is None or file.metadata.num_rows != rows.entry.file.record_count:
                 raise Inexact(rows.entry.path)
-            groups, positions = _groups(file, rows.positions)
+            if rows.within is not None:
+                return self._fitted(rows_within_range(file, names, rows.within, rows.without), names)
+            groups, positions = with_positions(file, rows.positions)
             table = file.read_row_groups(groups, columns=list(names.values()))
         return self._fitted(_picked(table, positions, rows.without), names)
 
@@ -98,24 +98,6 @@ def fitted(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     ):
         raise Inexact("a timestamp with and one without a zone")
     return pa.table([column.cast(field.type) for column, field in zip(rows.columns, schema, strict=True)], schema=schema)
-
-
-def _groups(file: ParquetFile, positions: np.ndarray | None) -> tuple[list[int], np.ndarray | None]:
-    """The row groups with these positions, and the positions among the rows of those groups."""
-    import numpy as np
-
-    number = file.metadata.num_row_groups
-    if positions is None:
-        return list(range(number)), None
-    sizes = np.array([file.metadata.row_group(at).num_rows for at in range(number)], dtype=np.int64)
-    ends = np.cumsum(sizes)
-    if len(positions) and positions[-1] >= (ends[-1] if number else 0):
-        raise Inexact("a position that the file does not have")
-    of = np.searchsorted(ends, positions, side="right")
-    groups = np.unique(of)
-    # How many rows before each group are not read.
-    skipped = (ends - sizes)[groups] - (np.cumsum(sizes[groups]) - sizes[groups])
-    return [int(at) for at in groups], positions - skipped[np.searchsorted(groups, of)]
 
 
 def _picked(table: pa.Table, positions: np.ndarray | None, hidden: np.ndarray | None) -> pa.Table:

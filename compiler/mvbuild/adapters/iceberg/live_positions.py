@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg.altered import FilesByDelete
 from mvbuild.adapters.iceberg.deleted_rows import MAX_BYTES, MAX_FILES, MAX_ROWS
-from mvbuild.adapters.iceberg.file_rows import Inexact
+from mvbuild.adapters.iceberg.exact_files import Inexact
 from mvbuild.adapters.iceberg.manifests import read_entries
 from mvbuild.adapters.iceberg.private_pyiceberg import deleted_positions
 

@@ -50,6 +50,11 @@ class MetadataChanges:
             found = self._publisher.read_state(change.table)
             return found.data.net_rows(found.raw, change, columns)
 
+    def rows_within(self, change: TableChange, columns: Sequence[str], wanted: tuple[str, ValueRange]) -> pa.Table | None:
+        with self._publisher.guard():
+            found = self._publisher.read_state(change.table)
+            return found.data.rows_within(found.raw, change, columns, wanted)
+
     def positions(self, table: TableState, minus: pa.Table, plus: pa.Table) -> RowChange | None:
         with self._publisher.guard():
             found = self._publisher.read_state(table)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mvbuild.adapters.iceberg.metadata import Raw
     from mvbuild.names import TableIdentifier
     from mvbuild.ports.catalog import Lookup
-    from mvbuild.ports.changes import NetRows, RowChange, TableChange
+    from mvbuild.ports.changes import NetRows, RowChange, TableChange, ValueRange
     from mvbuild.ports.commits import Change, TableLayout
     from mvbuild.ports.states import State, TableState, ViewState
 
@@ -43,6 +43,9 @@ class Data(Protocol):
 
     def net_rows(self, raw: Raw, change: TableChange, columns: Sequence[str]) -> NetRows | None:
         """The rows of a change that are not on both sides."""
+
+    def rows_within(self, raw: Raw, change: TableChange, columns: Sequence[str], wanted: tuple[str, ValueRange]) -> Any | None:
+        """`TableChanges.rows_within`."""
 
     def positions(self, raw: Raw, snapshot_id: int | None, minus: Any, plus: Any) -> RowChange | None:
         """`TableChanges.positions` in a snapshot."""

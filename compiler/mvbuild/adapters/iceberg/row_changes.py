@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from mvbuild.adapters.iceberg import tables
 from mvbuild.adapters.iceberg.altered import target
+from mvbuild.adapters.iceberg.exact_files import Inexact
 from mvbuild.adapters.iceberg.failures import OWN_BUGS
-from mvbuild.adapters.iceberg.file_rows import Inexact, fitted, is_readable
+from mvbuild.adapters.iceberg.file_rows import fitted, is_readable
 from mvbuild.adapters.iceberg.live_positions import deleted_in
 from mvbuild.adapters.iceberg.manifests import read_entries, read_manifests
 from mvbuild.adapters.iceberg.metadata import current_schema

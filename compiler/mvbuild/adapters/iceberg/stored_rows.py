@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mvbuild.adapters.iceberg.cancel import cancelled, equal_pairs, without
+from mvbuild.adapters.iceberg.exact_files import Inexact
 from mvbuild.adapters.iceberg.failures import OWN_BUGS
-from mvbuild.adapters.iceberg.file_rows import FileRows, Inexact, RowReader, fitted, is_readable
+from mvbuild.adapters.iceberg.file_rows import FileRows, RowReader, fitted, is_readable
 from mvbuild.adapters.iceberg.live_positions import deleted_in
 from mvbuild.adapters.iceberg.manifests import read_entries, read_manifests
 from mvbuild.adapters.iceberg.metadata import current_schema

@@ -27,10 +27,10 @@ def file(folder: Path, ids: list[Any], rows: int = 10, type_: Any = None, **opti
     return ParquetFile(path)
 
 
-def near(of: ParquetFile, low: int, high: int, hidden: list[int] | None = None, left: int = 1000) -> list[int]:
+def near(of: ParquetFile, low: int, high: int, hidden: list[int] | None = None, left: int = 1000) -> list[Any]:
     within = Within(id=1, low=low, high=high, left=left)
     found = rows_within_range(of, NAMES, within, None if hidden is None else np.array(hidden, dtype=np.int64))
-    values: list[int] = found.column("v").to_pylist()
+    values: list[Any] = found.column("v").to_pylist()
     return values
 
 
@@ -56,6 +56,15 @@ def test_other_row_groups_are_not_read(tmp_path: Path) -> None:
     assert near(without_statistics, 20, 29, left=200) == list(range(20, 30))
     with pytest.raises(Inexact):
         near(without_statistics, 20, 29, left=199)
+
+
+def test_long_texts_count_as_several_values(tmp_path: Path) -> None:
+    table = pa.table({"id": pa.array(range(20), pa.int64()), "v": [f"{at}" * 800 for at in range(20)]})
+    write_table(table, tmp_path / "texts.parquet", row_group_size=10, use_dictionary=False)
+    of = ParquetFile(tmp_path / "texts.parquet")
+    assert near(of, 3, 4, left=1500) == ["3" * 800, "4" * 800]
+    with pytest.raises(Inexact):
+        near(of, 3, 4, left=1000)
 
 
 def test_dates_are_days(tmp_path: Path) -> None:

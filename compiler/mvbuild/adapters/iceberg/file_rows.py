@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mvbuild.adapters.iceberg.cancel import without
 from mvbuild.adapters.iceberg.exact_files import Inexact, exact_columns
 from mvbuild.adapters.iceberg.row_groups import Within, rows_within_range, with_positions
-from mvbuild.ports.changes import is_plain
+from mvbuild.ports.changes import TEXTS, is_plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +69,10 @@ class RowReader:
             if names is None or file.metadata.num_rows != rows.entry.file.record_count:
                 raise Inexact(rows.entry.path)
             if rows.within is not None:
-                return self._fitted(rows_within_range(file, names, rows.within, rows.without), names)
+                # Texts as they are stored, each once, until few rows are left.
+                texts = [names[id_] for id_, type_ in self._wanted.items() if id_ in names and type_ in TEXTS]
+                coded = ParquetFile(source, metadata=file.metadata, read_dictionary=texts, pre_buffer=True)
+                return self._fitted(rows_within_range(coded, names, rows.within, rows.without), names)
             groups, positions = with_positions(file, rows.positions)
             table = file.read_row_groups(groups, columns=list(names.values()))
         return self._fitted(_picked(table, positions, rows.without), names)

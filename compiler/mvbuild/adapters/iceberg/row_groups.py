@@ -55,7 +55,7 @@ def rows_within_range(file: ParquetFile, names: dict[int, str], within: Within, 
     columns, key = list(names.values()), names.get(within.id)
     # In a file without the column, it is NULL in every row.
     groups = [at for at in range(file.metadata.num_row_groups) if key is not None and _may_have(file, at, key, within)]
-    within.take(int(_sizes(file)[groups].sum()) * len(columns))
+    within.take(sum(_values(file, group, columns) for group in groups))
     table = file.read_row_groups(groups, columns=columns)
     if key is None or not table.num_rows:
         return table
@@ -94,6 +94,14 @@ def _among(file: ParquetFile, groups: Sequence[int], positions: np.ndarray, of: 
     skipped = (np.cumsum(sizes) - sizes)[groups] - (np.cumsum(read) - read)
     found: np.ndarray = positions - skipped[np.searchsorted(groups, of)]
     return found
+
+
+def _values(file: ParquetFile, group: int, names: Sequence[str]) -> int:
+    """How many values these columns have; a text counts for its bytes as well."""
+    parts = file.metadata.row_group(group)
+    chunks = [parts.column(at) for at in range(parts.num_columns)]
+    texts = sum(one.total_uncompressed_size for one in chunks if one.path_in_schema in names and one.physical_type == "BYTE_ARRAY")
+    return int(parts.num_rows) * len(names) + int(texts) // 8
 
 
 def _may_have(file: ParquetFile, group: int, name: str, within: Within) -> bool:

@@ -14,6 +14,7 @@ from mvbuild.adapters.iceberg.file_rows import FileRows, RowReader, is_readable
 from mvbuild.adapters.iceberg.live_positions import deleted_in
 from mvbuild.adapters.iceberg.net_rows import MAX_NET_BYTES, MAX_NET_ROWS
 from mvbuild.adapters.iceberg.row_groups import Within
+from mvbuild.adapters.iceberg.value_ranges import UNREADABLE, range_in
 from mvbuild.ports.changes import Comparison
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa  # type: ignore[import-untyped]
     from pyiceberg.io import FileIO
+    from pyiceberg.manifest import DataFile
 
     from mvbuild.adapters.iceberg.manifests import FileEntry
     from mvbuild.adapters.iceberg.metadata import Raw
@@ -40,10 +42,12 @@ def rows_within(io: FileIO, raw: Raw, change: TableChange, columns: Sequence[str
     fields = {field["name"]: field for field in change.table.schema["fields"]}
     if column not in columns or not all(name in fields and is_readable(fields[name]) for name in columns):
         return None
-    if fields[column]["type"] not in _TYPES or not change.is_insert_only or len(change.parts) != 1:
+    if fields[column]["type"] not in _TYPES or not change.is_insert_only or len(change.parts) > 1:
         return None
     files = matching_files(change, (Comparison(column, ">=", found.low), Comparison(column, "<=", found.high)))
     if len(files) > MAX_FILES or any(entry.file.file_format.value != "PARQUET" for entry in files):
+        return None
+    if sum(_expected(entry.file, fields[column], found) for entry in files) > MAX_NET_ROWS:
         return None
     within = Within(id=fields[column]["id"], low=_number(found.low), high=_number(found.high), left=MAX_VALUES)
     try:
@@ -55,8 +59,21 @@ def rows_within(io: FileIO, raw: Raw, change: TableChange, columns: Sequence[str
     return rows if rows.num_rows <= MAX_NET_ROWS and rows.nbytes <= MAX_NET_BYTES else None
 
 
+def _expected(file: DataFile, column: Raw, wanted: ValueRange) -> float:
+    """How many rows of a file are in the range if its values are spread evenly; all of them if its own range is not known."""
+    try:
+        own = range_in([file], column["id"], column["type"])
+    except UNREADABLE:
+        return file.record_count
+    if own.low is None:
+        return 0
+    low, high, first, last = map(_number, (own.low, own.high, wanted.low, wanted.high))
+    return file.record_count * max(0, min(high, last) - max(low, first) + 1) / (high - low + 1)
+
+
 def _rows(io: FileIO, change: TableChange, files: Sequence[FileEntry], within: Within) -> list[FileRows]:
-    deleted = deleted_in(io, change.parts[0].files.new_deletes, files)
+    deletes = [manifest for part in change.parts for manifest in part.files.new_deletes]
+    deleted = deleted_in(io, deletes, files)
     return [FileRows(entry=entry, without=positions, within=within) for entry, positions in zip(files, deleted, strict=True)]
 
 

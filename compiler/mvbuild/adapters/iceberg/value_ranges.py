@@ -12,7 +12,7 @@ from mvbuild.ports.changes import Side, TableChange, ValueRange
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
 
-_UNREADABLE = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, NotImplementedError, StructError)
+UNREADABLE = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, NotImplementedError, StructError)
 _TYPES = ("int", "long", "date", "string")
 """Types whose bounds mean the same to every writer and reader, in addition to decimals. Floats have values without an order."""
 
@@ -28,14 +28,14 @@ def value_ranges(change: TableChange, side: Side, columns: Iterable[str]) -> dic
         if not isinstance(type_, str) or not (type_ in _TYPES or type_.startswith("decimal")):
             continue
         try:
-            found[name] = _range(files, fields[name]["id"], type_)
-        except _UNREADABLE:
+            found[name] = range_in(files, fields[name]["id"], type_)
+        except UNREADABLE:
             continue  # a file of a writer that stores no bounds
     return found
 
 
-def _range(files: Sequence[DataFile], field: int, type_: str) -> ValueRange:
-    """The range of a column. Raises LookupError if a file has too little information."""
+def range_in(files: Sequence[DataFile], field: int, type_: str) -> ValueRange:
+    """The range of a column. Raises one of UNREADABLE if a file has too little information."""
     from pyiceberg.conversions import from_bytes
     from pyiceberg.types import IcebergType
 

@@ -17,7 +17,8 @@ under the table's current schema, since `VERSION AS OF` shows the snapshot's own
 
 **Incremental refreshes.** `incremental.py` carries out a rewrite on the audit branch. `inputs.py` has the SQL for what it reads. A small
 change is read in this process, once for all MVs of a run (`shared_rows.py`); one query returns the rows to remove and to add, which are
-written in one commit without Spark (`few_rows.py`, docs/decisions/019). Otherwise it is one DELETE by position and one append. If files
+written in one commit without Spark (`few_rows.py`, docs/decisions/019). Rows of a large table near the keys of the change are read in this
+process too (`near_rows.py`, docs/decisions/022). Otherwise it is one DELETE by position and one append. If files
 were rewritten, rows on both sides of the change cancel out first: in this process if possible (docs/decisions/013), otherwise in Spark
 (`net_change.py`). Rows that the query leaves out anyway are dropped before that
 (`incremental/change_filters.py`). Before anything is written, Spark must confirm that the tree is the user's query (`round_trip.py`). The

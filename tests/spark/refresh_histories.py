@@ -316,6 +316,7 @@ class _Player:
         reason = one.details.get("reason") or ""
         self.seen.refreshes[(strategy, reason)] += 1
         self.seen.checked["written without Spark"] += (one.sql or "").endswith("in one commit of mvbuild")
+        self.seen.checked["read near the change"] += "_near_" in (one.sql or "")
         for view in one.details.get("auxiliary_views", ()):
             self.seen.auxiliary[(view["strategy"], view["reason"] or "")] += 1
         if reason == "incremental-failed":

@@ -25,7 +25,7 @@ PROOFS = (
     "mutants.py --mutants 300 --seed 0 --jobs 2",
     "many_runs.py --catalog sqlite --processes 3 --minutes 1",
     "crash.py --times 4 --seed 7",
-    "tpch.py --scale 0.01 --rounds 1 --mode merge-on-read --format-version 3",
+    "tpch.py --scale 0.01 --rounds 1 --mode merge-on-read --format-version 3 --as-if-large",
     "tpcdi.py --customers 60 --days 1",
     "connect.py --scale 0.01 --rounds 1",
     "incremental.py --scale 0.1 --kind deletes --clustered --rounds 1",

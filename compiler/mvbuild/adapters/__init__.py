@@ -12,8 +12,8 @@ Read first: `iceberg/catalog.py` (the catalog port, for every catalog), `iceberg
 `iceberg/entries.py` makes the states of the port from pointers and files. It also splits an MV in the metadata-file format into a view and
 a `TableState` with `of_view` set. `iceberg/packed.py` keeps histories and schemas as bytes, because most runs do not need them; so ten
 thousand tables fit into memory (docs/proofs/fresh-run.md). `iceberg/branches.py` shows metadata as an Iceberg branch sees it.
-`iceberg/net_rows.py` reads small changes, and compares rewritten files, in this process (docs/decisions/013). `iceberg/rows_within.py` reads
-the rows of a snapshot in a range of keys (docs/decisions/022).
+`iceberg/net_rows.py` reads small changes, and compares rewritten files, in this process (docs/decisions/013). `iceberg/rows_within.py`
+reads the rows of a snapshot in a range of keys (docs/decisions/022).
 """
 
 from __future__ import annotations

@@ -132,16 +132,19 @@ def test_a_column_added_to_a_table_below_a_view(built: Project) -> None:
     assert built.only_reused()
 
 
-def while_written(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    """Do something once, after Spark has written to the audit branch and before it is published."""
+def while_written(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], *, first: bool = False) -> None:
+    """Do something once, after Spark has written to the audit branch and before it is published. `first`: before Spark writes."""
     done: list[bool] = []
 
     def acting(original: Callable[..., None]) -> Callable[..., None]:
         def write(self: SparkQuery, *arguments: Any, **options: Any) -> None:
-            original(self, *arguments, **options)
+            if not first:
+                original(self, *arguments, **options)
             if not done:
                 done.append(True)
                 act()
+            if first:
+                original(self, *arguments, **options)
 
         return write
 
@@ -171,6 +174,19 @@ def test_the_storage_or_its_view_is_changed_while_it_is_refreshed(house: Project
     result = house.run()
     assert result.ok, messages(result)
     assert house.bag("SELECT * FROM lake.mart.revenue_daily__storage") == house.bag(DAILY)
+    assert house.bag("SELECT * FROM lake.mart.revenue_daily") == house.bag(DAILY)
+    assert house.only_reused()
+    house.assert_tidy()
+
+
+def test_the_storage_is_dropped_before_it_is_written(house: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark had found it; this is not an error of the query."""
+    while_written(monkeypatch, lambda: house.catalog.drop_table("mart.revenue_daily__storage"), first=True)
+    result = house.run("revenue_daily", threads=1, full_refresh=True)
+    monkeypatch.undo()
+    assert "query-failed" not in {d.code for one in result.results for d in one.diagnostics}, messages(result)
+    result = house.run()
+    assert result.ok, messages(result)
     assert house.bag("SELECT * FROM lake.mart.revenue_daily") == house.bag(DAILY)
     assert house.only_reused()
     house.assert_tidy()

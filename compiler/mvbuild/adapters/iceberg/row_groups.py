@@ -18,21 +18,23 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Within:
-    """A range of a column, and how many values may still be read to find its rows: files are read in parallel."""
+    """A range of a column, and how many values and bytes may still be read to find its rows: files are read in parallel."""
 
     id: int
     """The field id of the column: an int, a long or a date."""
     low: int
     high: int
-    left: int
+    values: int
+    bytes: int
     _lock: Lock = field(default_factory=Lock)
 
-    def take(self, values: int) -> None:
-        """Raises Inexact if these values are too many."""
+    def take(self, values: int, size: int) -> None:
+        """Raises Inexact if these are too many."""
         with self._lock:
-            self.left -= values
-            if self.left < 0:
-                raise Inexact("too many values")
+            self.values -= values
+            self.bytes -= size
+            if min(self.values, self.bytes) < 0:
+                raise Inexact("too much to read")
 
 
 def with_positions(file: ParquetFile, positions: np.ndarray | None) -> tuple[Sequence[int], np.ndarray | None]:
@@ -55,7 +57,8 @@ def rows_within_range(file: ParquetFile, names: dict[int, str], within: Within, 
     columns, key = list(names.values()), names.get(within.id)
     # In a file without the column, it is NULL in every row.
     groups = [at for at in range(file.metadata.num_row_groups) if key is not None and _may_have(file, at, key, within)]
-    within.take(sum(_values(file, group, columns) for group in groups))
+    for group in groups:
+        within.take(*_size(file, group, columns))
     table = file.read_row_groups(groups, columns=columns)
     if key is None or not table.num_rows:
         return table
@@ -96,12 +99,12 @@ def _among(file: ParquetFile, groups: Sequence[int], positions: np.ndarray, of: 
     return found
 
 
-def _values(file: ParquetFile, group: int, names: Sequence[str]) -> int:
-    """How many values these columns have; a text counts for its bytes as well."""
+def _size(file: ParquetFile, group: int, names: Sequence[str]) -> tuple[int, int]:
+    """How many values these columns have, where a text also counts for its bytes, and how many bytes in the file."""
     parts = file.metadata.row_group(group)
-    chunks = [parts.column(at) for at in range(parts.num_columns)]
-    texts = sum(one.total_uncompressed_size for one in chunks if one.path_in_schema in names and one.physical_type == "BYTE_ARRAY")
-    return int(parts.num_rows) * len(names) + int(texts) // 8
+    chunks = [one for at in range(parts.num_columns) if (one := parts.column(at)).path_in_schema in names]
+    texts = sum(one.total_uncompressed_size for one in chunks if one.physical_type == "BYTE_ARRAY")
+    return int(parts.num_rows) * len(names) + int(texts) // 8, sum(one.total_compressed_size for one in chunks)
 
 
 def _may_have(file: ParquetFile, group: int, name: str, within: Within) -> bool:

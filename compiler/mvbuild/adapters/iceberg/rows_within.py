@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 MAX_VALUES = 24_000_000
 """The limit of values in the row groups that may have such rows: an engine reads more of them faster, with all its processors."""
+MAX_BYTES = 64 * 1024 * 1024
+"""The limit of their bytes in the files, which may come through a slow network."""
 MAX_FILES = 50
 """The limit of files that may have such rows."""
 _TYPES = ("int", "long", "date")
@@ -49,7 +51,7 @@ def rows_within(io: FileIO, raw: Raw, change: TableChange, columns: Sequence[str
         return None
     if sum(_expected(entry.file, fields[column], found) for entry in files) > MAX_NET_ROWS:
         return None
-    within = Within(id=fields[column]["id"], low=_number(found.low), high=_number(found.high), left=MAX_VALUES)
+    within = Within(id=fields[column]["id"], low=_number(found.low), high=_number(found.high), values=MAX_VALUES, bytes=MAX_BYTES)
     try:
         rows = RowReader(io, raw, [fields[name] for name in columns]).table(_rows(io, change, files, within))
     except OWN_BUGS:

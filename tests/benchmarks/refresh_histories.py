@@ -49,6 +49,7 @@ def main() -> int:
     parser.add_argument("--directory", type=Path, default=Path(f"/tmp/mvbuild-histories-{time.time_ns()}"))
     parser.add_argument("--jobs", type=int, default=1, help="processes, each with a Spark of its own")
     parser.add_argument("--engine", action="store_true", help="nothing is read or written without Spark, which mvbuild does where it can")
+    parser.add_argument("--as-if-large", action="store_true", help="refresh all few rows like many, instead of those of odd seeds")
     parser.add_argument("--journal", type=Path)
     parser.add_argument("--report", type=Path)
     parser.add_argument("--date", default=date.today().isoformat())
@@ -85,7 +86,8 @@ def _play(seeds: Sequence[int], chosen: argparse.Namespace, journal: Journal[See
     with warm_spark(directory, memory="2g", small=True) as spark:
 
         def play(case: Case) -> Seen:
-            return played(case, directory / f"case-{next(numbers)}", spark, auxiliary=chosen.auxiliary_views)
+            large = True if chosen.as_if_large else None
+            return played(case, directory / f"case-{next(numbers)}", spark, auxiliary=chosen.auxiliary_views, large=large)
 
         for seed in seeds:
             if time.monotonic() - began > chosen.minutes * 60:
@@ -104,6 +106,7 @@ def _play(seeds: Sequence[int], chosen: argparse.Namespace, journal: Journal[See
 def _tell(case: Case, seen: Seen, chosen: argparse.Namespace, play: Callable[[Case], Seen]) -> None:
     again = f"--histories 1 --seed {case.seed} --rounds {chosen.rounds} --mvs {chosen.mvs} --together {chosen.together}"
     again += f" --features {' '.join(chosen.features)}" if chosen.features else ""
+    again += " --as-if-large" if chosen.as_if_large else ""
     again += f" --auxiliary-views {chosen.auxiliary_views}" if chosen.auxiliary_views != "auto" else ""
     print(f"FAILED: {seen.failures[0]}\n  python tests/benchmarks/refresh_histories.py {again}", flush=True)
     if chosen.log:

@@ -88,9 +88,12 @@ class Seen:
         self.verified += other.verified
 
 
-def played(case: Case, root: Path, spark: Any, *, quick: bool = True, verify_every: int = 3, auxiliary: str = "auto") -> Seen:
+def played(
+    case: Case, root: Path, spark: Any, *, quick: bool = True, verify_every: int = 3, auxiliary: str = "auto", large: bool | None = None
+) -> Seen:
     """Everything goes into `root`, which must not exist. A failure ends the case. `auxiliary`: the setting `auxiliary_views`; unless it is
-    never, others change auxiliary views too."""
+    never, others change auxiliary views too. `large`: whether tables are refreshed as if they were large; by default if the seed is odd."""
+    large = bool(case.seed % 2) if large is None else large
     if spark.version.startswith("3."):
         case = before_spark_4(case)
     player = _Player(case=case, project=new_project(root, {}, spark), verify_every=verify_every, auxiliary=auxiliary)
@@ -99,7 +102,7 @@ def played(case: Case, root: Path, spark: Any, *, quick: bool = True, verify_eve
         for key, value in QUICK.items():
             player.project.spark.conf.set(key, value)
     try:
-        with as_if_large(many_changed=case.seed % 4 == 3) if case.seed % 2 else nullcontext():
+        with as_if_large(many_changed=case.seed % 4 == 3) if large else nullcontext():
             player.play()
     except Failed as exc:
         player.seen.failures.append(f"{exc}\n{case}")

@@ -14,12 +14,13 @@ from sqlglot import exp
 
 from mvbuild.formats.record import NO_SNAPSHOT
 from mvbuild.incremental.algebra import Filter, Ref, Relation, Scan, conjuncts, renamed, with_children
-from mvbuild.incremental.inputs import Input
+from mvbuild.incremental.inputs import Input, total
 from mvbuild.incremental.sizes import LITTLE
 from mvbuild.incremental.statements import STORAGE
 from mvbuild.incremental.table_changes import MAX_FILES
 from mvbuild.ports.catalog import ChangeRefused
-from mvbuild.ports.changes import ValueRange
+from mvbuild.ports.changes import TableChange, ValueRange
+from mvbuild.ports.states import TableState
 from mvbuild.ports.table_changes import TableChanges
 
 _NUMBERS = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
@@ -35,6 +36,7 @@ class NearRows:
     supply: Callable[[Any], Ref]
     """Gives rows of a table to the engine."""
     _known: dict[_Key, Ref | None] = field(default_factory=dict)
+    _whole: dict[tuple[int, str], TableChange | None] = field(default_factory=dict)
 
     def of(self, relation: Relation) -> Relation:
         if isinstance(relation, Filter):
@@ -64,18 +66,24 @@ class NearRows:
         return None
 
     def _read(self, key: _Key, one: Input) -> Ref | None:
-        _, version, columns, source, low, high = key
-        table, snapshot_id = one.pin.table, one.new if version == "new" else one.old
-        snapshot = table.snapshots.get(snapshot_id)
-        if snapshot is None or int(snapshot.summary.get("total-data-files", MAX_FILES + 1)) > MAX_FILES:
-            return None
-        try:
-            whole = self.changes.between(table, NO_SNAPSHOT, snapshot_id)
-        except ChangeRefused:
+        leaf, version, columns, source, low, high = key
+        if (leaf, version) not in self._whole:
+            self._whole[leaf, version] = self._all_of(one.pin.table, one.new if version == "new" else one.old)
+        whole = self._whole[leaf, version]
+        if whole is None:
             return None
         wanted = ValueRange(type="date" if isinstance(low, date) else "long", low=low, high=high, has_null=False)
         rows = self.changes.rows_within(whole, columns, (source, wanted))
         return self.supply(rows) if rows is not None else None
+
+    def _all_of(self, table: TableState, snapshot_id: int) -> TableChange | None:
+        """The files of a snapshot. None if they are many, or have rows that cannot be read here."""
+        if not 0 < total(table, snapshot_id, "total-data-files") <= MAX_FILES:
+            return None
+        try:
+            return self.changes.between(table, NO_SNAPSHOT, snapshot_id)
+        except ChangeRefused:
+            return None
 
 
 def _filters(relation: Filter) -> tuple[list[exp.Expr], Relation]:

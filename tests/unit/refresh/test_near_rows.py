@@ -73,8 +73,11 @@ class Changes:
 
     def __init__(self) -> None:
         self.asked: list[Any] = []
+        self.found: list[int] = []
+        """The snapshots whose files were asked for."""
 
     def between(self, table: Any, old: int, new: int) -> Any:
+        self.found.append(new)
         return SimpleNamespace(old=old, new=new, table=table)
 
     def rows_within(self, change: Any, columns: Any, wanted: Any) -> Any:
@@ -125,9 +128,10 @@ def test_another_range_is_tried_if_one_has_too_many_rows() -> None:
     assert near.of(asked(wide)).columns == ("a", "b", "c")
     assert "near" in sql_of(near.of(asked(f"{wide} AND {IN_RANGE.replace('a ', 'c ')}")), lambda read: getattr(read, "name", "table"))
     assert len(changes.asked) == 2
+    assert len(changes.found) == 1, "its files are looked up once"
 
 
-@pytest.mark.parametrize("how", [{"bytes_": LITTLE - 1}, {"travel": "a version"}, {"files": 2001}])
+@pytest.mark.parametrize("how", [{"bytes_": LITTLE - 1}, {"travel": "a version"}, {"files": 2001}, {"files": 0}])
 def test_tables_that_are_left_to_the_engine(how: dict[str, Any]) -> None:
     changes = Changes()
     scan = asked(IN_RANGE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -14,11 +14,12 @@ from mvbuild.adapters.spark.releases import minor_of, release_of
 from mvbuild.adapters.spark.session_objects import require_builtin, require_shared
 from mvbuild.adapters.spark.types import iceberg_schema
 from mvbuild.names import quote
+from mvbuild.ports.catalog import CommitConflict
 from mvbuild.ports.engine import EngineError, QueryError, Rows, Work
 from mvbuild.ports.session import MEANING, MEANING_OF_ALL, SPARK_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
     from types import ModuleType
 
@@ -163,12 +164,23 @@ class SparkQuery:
         self.schema = schema
 
     def overwrite(self, table: TableIdentifier, branch: str | None, summary: Mapping[str, str], *, where: str = "true") -> None:
-        with self._translated(self._sql):
+        with self._writing(table):
             self._writer(table, branch, summary).overwrite(self._functions().expr(where))
 
     def append(self, table: TableIdentifier, branch: str | None, summary: Mapping[str, str]) -> None:
-        with self._translated(self._sql):
+        with self._writing(table):
             self._writer(table, branch, summary).append()
+
+    @contextmanager
+    def _writing(self, table: TableIdentifier) -> Iterator[None]:
+        """A table that is not found now was there before: another process dropped it, and the query has no error."""
+        try:
+            with self._translated(self._sql):
+                yield
+        except QueryError as exc:
+            if exc.condition == "TABLE_OR_VIEW_NOT_FOUND" and f"`{table.name}`" in str(exc):
+                raise CommitConflict(str(exc)) from exc
+            raise
 
     def _functions(self) -> ModuleType:
         """The functions for the frame's kind: PySpark chooses by the environment, but one process may have sessions of both kinds."""
